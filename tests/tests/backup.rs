@@ -9,6 +9,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use serde_json::Value;
 use tests::ensemble::{EnsembleBuilder, Load, check};
+use tests::secrets::SUPER_DIGEST;
 use tests::{
     Dump, Flavour, Port, Process, RawSession, Server, ServerBuilder, or_skip, zoarium_binary,
 };
@@ -17,8 +18,8 @@ use tests::{
 const ROUNDS: usize = 14;
 /// Writes that show that writing goes on.
 const PROGRESS: u64 = 40;
-/// With the ACL that `/` has, anybody who says who he is may back up.
-const WHO: &str = "digest anybody:x";
+/// A backup is for administrators.
+const WHO: &str = "digest super:secret";
 
 fn zoarium(arguments: &[&str]) -> Command {
     let mut command = Command::new(zoarium_binary());
@@ -87,7 +88,11 @@ impl Site {
             .setting("preAllocSize", "64")
             .setting("admin.enableServer", "true")
             .setting("admin.serverAddress", "127.0.0.1")
-            .setting("admin.serverPort", &port.number().to_string());
+            .setting("admin.serverPort", &port.number().to_string())
+            .property(
+                "zookeeper.DigestAuthenticationProvider.superDigest",
+                SUPER_DIGEST,
+            );
         let server = or_skip("backups", builder.start())?;
         Some(Site {
             server,

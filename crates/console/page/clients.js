@@ -132,10 +132,10 @@ export function clients(place) {
         drawNothing(found, null, error.message);
       }
     } else {
-      drawNothing(found, null, "Identities and connections are for who may do everything with /: log in to see them.");
+      drawNothing(found, null, "Identities and connections are for administrators: log in to see them.");
     }
     if (!mayAsk) {
-      drawNothing(slow, "Slow requests", "They name clients and paths: log in as who may do everything with / to see them.");
+      drawNothing(slow, "Slow requests", "They name clients and paths: log in as an administrator to see them.");
       return;
     }
     try {

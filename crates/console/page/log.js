@@ -33,7 +33,7 @@ export function log(place) {
       if (visit.user === null) {
         all = [];
         draw();
-        about.textContent = "The log names clients and paths: log in as who may do everything with / to read it.";
+        about.textContent = "The log names clients and paths: log in as an administrator to read it.";
         return;
       }
       try {

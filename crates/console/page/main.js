@@ -105,7 +105,7 @@ function askIdentity() {
   dialog(
     "ZooKeeper identity",
     [
-      h("p", { class: "quiet" }, "Scheme digest. What it may do is said by the ACL of each znode."),
+      h("p", { class: "quiet" }, "Scheme digest. The server creates this identity and does not verify it, unless it is the super user's: the ACL of each znode says what it may do. SASL and x509 identities are verified."),
       field("User", h("input", { name: "user", required: true, autocomplete: "username", spellcheck: "false" })),
       field("Password", h("input", { name: "password", type: "password", autocomplete: "current-password" })),
     ],
@@ -131,6 +131,9 @@ async function start() {
     document.getElementById("title").textContent = visit.title;
     document.title = `${visit.title} · Zoarium console`;
     document.getElementById("title").title = visit.version;
+    const notice = document.getElementById("notice");
+    notice.textContent = visit.notice ? `Note: ${visit.notice}.` : "";
+    notice.hidden = !visit.notice;
     document.getElementById("has-history").hidden = !visit.has_history;
   } catch (error) {
     trouble.textContent = error.message;

@@ -9,7 +9,7 @@ use form_urlencoded::parse;
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use monitoring::admin::Answer;
+use monitoring::admin::{Answer, Names, is_from_here};
 use proto::response::WhoAmIResponse;
 use proto::{OpCode, Secret};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::edit::wrong;
-use crate::guard::{Names, is_from_here, secured};
+use crate::guard::secured;
 use crate::limits::{BODY_PATIENCE, FORM_BYTES_MAX, QUESTIONS_MAX};
 use crate::said::{Refusal, found};
 use crate::session::{Fault, ZnodeSession};
@@ -61,6 +61,9 @@ pub trait Member: Send + Sync {
 
     /// Milliseconds of the monotonic clock.
     fn now_ms(&self) -> u64;
+
+    /// What a visitor has to know of the server, for people; `None` if there is nothing.
+    fn notice(&self) -> Option<String>;
 
     /// A token that nobody can guess; `None` if the system gives no random bytes.
     fn token(&self) -> Option<String>;
@@ -284,6 +287,7 @@ impl Console {
             "version": version,
             "has_history": has_history,
             "data_bytes_max": data_bytes_max,
+            "notice": member.notice(),
             "may_log_in": secure.is_ok(),
             "why_not": secure.err().map(|refusal| refusal.text),
         })))
@@ -390,7 +394,7 @@ impl Asked<'_> {
         let session = open(member, self.caller, Some(&login)).await?;
         let who: WhoAmIResponse = session.ask_plain(OpCode::WhoAmI).await?;
         let peer = self.caller.peer;
-        tracing::info!(%peer, user = ?user, "console: a visitor has given an identity");
+        tracing::debug!(%peer, user = ?user, "console: a visitor has given an identity");
         seat.login = Some(login);
         seat.session = Some(session);
         let identities = who

@@ -112,6 +112,9 @@ pub enum HistoryError {
     /// A query chooses by origin, and the caller may not see origins.
     #[error("by and session choose changes by their origin, which only administrators may see")]
     OriginHidden,
+    /// Whoever asked does not wait for the answer any more.
+    #[error("the query was given up: nobody waits for its answer")]
+    Abandoned,
     /// A transaction came out of turn.
     #[error("transaction {got} does not follow {head}")]
     OutOfTurn {

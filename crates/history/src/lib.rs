@@ -63,4 +63,5 @@ pub use query::{
     TreeEntry,
 };
 pub use read::{Extent, Hole, Moment, Reader};
+pub use view::{Effort, Patience};
 pub use viewer::Viewer;

@@ -22,7 +22,7 @@ use crate::limits::FORMAT;
 use crate::read::Reader;
 use crate::recent::RecentKeys;
 use crate::record::{Block, BlockRow, Change, Era, IndexRow, RunRow};
-use crate::view::{BlockCache, EraView, Look, Run, Shared, View};
+use crate::view::{BlockCache, Effort, EraView, Look, Run, Shared, View};
 
 /// What the rows of a directory say.
 pub(crate) struct Loaded {
@@ -117,7 +117,7 @@ impl Loaded {
             view: RwLock::new(view),
             cache: Mutex::new(BlockCache::default()),
         });
-        let look = Look::new(&shared);
+        let look = Look::new(&shared, &Effort::default());
         let mut recent = RecentKeys::default();
         for block in first_recent..=self.state.open_block {
             for change in look.block(block)?.0.iter() {

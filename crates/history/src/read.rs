@@ -10,13 +10,14 @@ use crate::files::segment::Segment;
 use crate::filter::{self, PathFilter};
 use crate::postings::{kinds, kinds_of, path_key};
 use crate::record::{AclList, Change, Content, Znode};
-use crate::view::{EraView, Look, Shared};
+use crate::view::{Effort, EraView, Look, Shared};
 use crate::viewer::{PastAcl, Sight, Viewer};
 
 /// Answers queries. Cheap to clone; each query sees the history as it is when it begins.
 #[derive(Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
+    effort: Effort,
 }
 
 /// A moment in the history.
@@ -55,11 +56,19 @@ pub struct Extent {
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        let effort = Effort::default();
+        Self { shared, effort }
+    }
+
+    /// The same for answers that may cost no more than this.
+    #[must_use]
+    pub fn within(mut self, effort: Effort) -> Self {
+        self.effort = effort;
+        self
     }
 
     pub(crate) fn look(&self) -> Look {
-        Look::new(&self.shared)
+        Look::new(&self.shared, &self.effort)
     }
 
     /// Where the history lies.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -12,7 +13,7 @@ use crate::error::{HistoryError, Result};
 use crate::files::segment::Segment;
 use crate::files::sorted::SortedFile;
 use crate::filter::PathFilter;
-use crate::limits::CACHED_BLOCKS;
+use crate::limits::{CACHED_BLOCKS, PAGE_BLOCKS_MAX};
 use crate::postings::{Posting, decode};
 use crate::recent::RecentKeys;
 use crate::record::{Block, BlockRow, Change, Content, Era};
@@ -76,6 +77,43 @@ impl View {
     }
 }
 
+/// What one answer may cost. Whatever is left out then is for the next page.
+#[derive(Clone, Default)]
+pub struct Effort {
+    /// Whether the time of the answer is over, and whether anybody still waits for it.
+    state: Option<Arc<dyn Fn() -> Patience + Send + Sync>>,
+}
+
+/// Whether an answer is to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// It is.
+    Left,
+    /// The page ends here.
+    Spent,
+    /// Nobody waits for it any more.
+    Gone,
+}
+
+impl Effort {
+    /// An answer that goes on for as long as `state` says so. It is called often.
+    pub fn new(state: impl Fn() -> Patience + Send + Sync + 'static) -> Self {
+        Self {
+            state: Some(Arc::new(state)),
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        self.state.as_ref().map_or(Patience::Left, |state| state())
+    }
+}
+
+impl std::fmt::Debug for Effort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Effort").finish_non_exhaustive()
+    }
+}
+
 /// What writer and readers have in common.
 pub(crate) struct Shared {
     pub(crate) dir: PathBuf,
@@ -123,13 +161,16 @@ pub(crate) struct Look {
     pub(crate) open_block: u64,
     runs: Vec<Arc<Run>>,
     recent: Arc<RwLock<RecentKeys>>,
+    effort: Effort,
+    /// Blocks that were read for this answer.
+    blocks_read: Arc<AtomicUsize>,
 }
 
 /// Keys of blocks that are in no run, as a query found them.
 pub(crate) type RecentCopy = Vec<(Vec<u8>, Vec<Posting>)>;
 
 impl Look {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, effort: &Effort) -> Self {
         let view = shared.view.read();
         Self {
             shared: shared.clone(),
@@ -140,6 +181,20 @@ impl Look {
             open_block: view.open_block(),
             runs: view.runs.clone(),
             recent: view.recent.clone(),
+            effort: effort.clone(),
+            blocks_read: Arc::default(),
+        }
+    }
+
+    /// Whether the page ends here: it has read enough, or its time is over.
+    ///
+    /// # Errors
+    /// [`HistoryError::Abandoned`] if nobody waits for it.
+    pub(crate) fn is_spent(&self) -> Result<bool> {
+        match self.effort.patience() {
+            Patience::Gone => Err(HistoryError::Abandoned),
+            Patience::Spent => Ok(true),
+            Patience::Left => Ok(self.blocks_read.load(Ordering::Relaxed) >= PAGE_BLOCKS_MAX),
         }
     }
 
@@ -167,6 +222,7 @@ impl Look {
     /// # Errors
     /// [`HistoryError::NotKept`] if the block was dropped meanwhile.
     pub(crate) fn block(&self, block: u64) -> Result<(Changes, Option<Arc<Segment>>)> {
+        self.blocks_read.fetch_add(1, Ordering::Relaxed);
         let (row, segment) = {
             let view = self.shared.view.read();
             if block == view.open_block() {

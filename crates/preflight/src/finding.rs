@@ -90,6 +90,22 @@ findings! {
     TLS_STORES = "tls-stores";
     /// An own certificate has ended, or ends within a month.
     TLS_CERTIFICATE = "tls-certificate";
+    /// The admin port listens on every address without TLS.
+    ADMIN_EVERYWHERE = "admin-everywhere";
+    /// There is no credential of an administrator.
+    ADMIN_NO_CREDENTIAL = "admin-no-credential";
+    /// The credential of administrators cannot be used, for example since others may read it.
+    TOKEN_READABLE = "token-readable";
+    /// `clientPort` takes plain connections from other machines.
+    PLAIN_CLIENTS = "plain-clients";
+    /// Members take plain connections from each other, and need not log in.
+    PLAIN_MEMBERS = "plain-members";
+    /// Logins may fail as often as a peer likes.
+    GUESSING = "guessing";
+    /// There is no audit log.
+    NO_AUDIT = "no-audit";
+    /// Commands that change nothing are answered under any name in `Host`.
+    ANY_HOST = "any-host";
 }
 
 #[cfg(test)]

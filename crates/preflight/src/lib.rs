@@ -25,6 +25,7 @@ mod names;
 mod ports;
 mod processes;
 mod report;
+mod security;
 mod stores;
 
 use std::path::Path;
@@ -36,6 +37,7 @@ use config::finding::{Finding, Severity};
 pub use data::DataSummary;
 pub use flags::{Flags, gather};
 pub use report::{Report, Verdict, judge};
+pub use security::checklist;
 
 use processes::Processes;
 
@@ -50,6 +52,8 @@ pub struct Question<'a> {
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// What the clock says.
     pub now: SystemTime,
+    /// Whether the checklist of docs/SECURITY.md counts.
+    pub security: bool,
 }
 
 /// Looks at everything.
@@ -78,6 +82,9 @@ pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> 
     }
     findings.extend(limits::examine(&config, summary.as_ref(), question.now));
     findings.extend(stores::examine(&config, question.now));
+    if question.security {
+        findings.extend(checklist(&config).into_iter().filter_map(|(_, open)| open));
+    }
     judge(path, findings, summary)
 }
 

@@ -39,4 +39,4 @@ pub use error_code::ErrorCode;
 pub use ids::{ConfigVersion, ElectionRound, Epoch, SessionId, Sid, Xid, Zxid};
 pub use op::{OpCode, OpKind};
 pub use quota::QuotaText;
-pub use secret::{Hidden, Secret};
+pub use secret::{Hidden, LateSecret, Secret};

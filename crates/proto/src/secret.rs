@@ -4,6 +4,7 @@
 //! much is equal.
 
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode, Reader};
@@ -51,6 +52,31 @@ impl fmt::Debug for Secret {
         f.write_str(HIDDEN)
     }
 }
+
+/// A secret that a process may learn of, or lose, while it runs. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct LateSecret(Arc<RwLock<Option<Secret>>>);
+
+impl LateSecret {
+    /// Puts another one in its place.
+    pub fn set(&self, secret: Option<Secret>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = secret;
+    }
+
+    /// Whether there is one, and it is this text.
+    pub fn is(&self, text: &str) -> bool {
+        let secret = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        secret.as_ref().is_some_and(|secret| secret.is(text))
+    }
+}
+
+impl PartialEq for LateSecret {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for LateSecret {}
 
 impl<T> Hidden<T> {
     /// What it is. Do not log it.

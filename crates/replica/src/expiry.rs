@@ -49,7 +49,7 @@ impl<H: Host> Replica<H> {
         let next_ms = next_ms.unwrap_or(in_a_tick_ms);
         self.expiry.next_ms = Some(next_ms.clamp(now_ms + 1, in_a_tick_ms.max(now_ms + 1)));
         for session in expired.local {
-            tracing::info!(%session, "local session expires");
+            tracing::debug!(%session, "local session expires");
             turn.note(Note::SessionExpires);
             turn.effect(Effect::CloseSession(session));
         }
@@ -57,7 +57,7 @@ impl<H: Host> Replica<H> {
             return;
         }
         for session in expired.global {
-            tracing::info!(%session, "session expires");
+            tracing::debug!(%session, "session expires");
             turn.note(Note::SessionExpires);
             let close = Order::own(session, WriteRequest::CloseSession);
             self.incoming.push(Incoming::Order(close));

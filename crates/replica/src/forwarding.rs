@@ -186,7 +186,7 @@ impl<H: Host> Replica<H> {
 fn upgrade_of(request: &ClientRequest) -> Option<LearnerRequest> {
     let upgrades = !mutant::is(Mutant::UpgradeForgotten);
     let timeout_ms = request.upgrade_ms.filter(|_| upgrades)?;
-    tracing::info!(session = %request.session, "a local session becomes global");
+    tracing::debug!(session = %request.session, "a local session becomes global");
     Some(LearnerRequest {
         session: request.session,
         cxid: 0,

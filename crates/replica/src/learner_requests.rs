@@ -103,12 +103,12 @@ pub(crate) fn incoming(
     let needs_identities = !matches!(op, OpCode::CreateSession | OpCode::CloseSession);
     let request = match write {
         Ok(_) if needs_identities && authinfo.is_none() => {
-            tracing::warn!(link = from.0, %session, op = op.name(), "refusing a request that a learner passes on without identities, or with more of them than jute.maxbuffer and its extra size; have the client authenticate with fewer");
+            tracing::debug!(link = from.0, %session, op = op.name(), "refusing a request that a learner passes on without identities, or with more of them than jute.maxbuffer and its extra size; have the client authenticate with fewer");
             Err(ErrorCode::MarshallingError)
         }
         Ok(write) => Ok(write),
         Err(error) => {
-            tracing::warn!(link = from.0, %session, op = op.name(), err = %error, "a learner passes on a request that does not decode");
+            tracing::debug!(link = from.0, %session, op = op.name(), err = %error, "a learner passes on a request that does not decode");
             Err(ErrorCode::MarshallingError)
         }
     };

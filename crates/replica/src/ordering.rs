@@ -150,7 +150,7 @@ impl<'a> From<&'a ClientRequest> for Asked<'a> {
 ///
 /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
 fn upgrade(session: SessionId, timeout_ms: i32) -> Order {
-    tracing::info!(%session, "a local session becomes global");
+    tracing::debug!(%session, "a local session becomes global");
     Order::own(session, WriteRequest::CreateSession { timeout_ms })
 }
 

@@ -59,6 +59,14 @@ pub enum StartError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The address of the probes cannot be listened on.
+    #[error("cannot listen for probes on {address}: {source} (choose another zoarium.health.port)")]
+    BindHealth {
+        /// The address.
+        address: String,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The configuration asks for what is not there.
     #[error(transparent)]
     Unsupported(Box<ConfigError>),
@@ -128,6 +136,7 @@ impl StartError {
             Self::BindAdmin { .. } => 4,
             Self::Bind { .. }
             | Self::BindExporter { .. }
+            | Self::BindHealth { .. }
             | Self::Thread { .. }
             | Self::Backup { .. }
             | Self::Random(_)

@@ -10,6 +10,7 @@
 //!
 //! docs/ARCHITECTURE.md follows a request through all of it.
 
+pub mod admin_token;
 mod assemble;
 mod audit;
 mod client;

@@ -204,9 +204,31 @@ pub(crate) const FEED_PAGES_MAX: usize = 2;
 /// take nothing.
 pub(crate) const FEED_PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// Connections to a port that speaks HTTP at a time; more wait in the kernel. Probes, scrapers and a few
+/// Requests that a port that speaks HTTP carries out or answers at a time. Probes, scrapers and a few
 /// people need a handful.
 pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
+
+/// Requests that wait for one of these to end. Further ones are refused.
+pub(crate) const HTTP_QUEUED_MAX: usize = 64;
+
+/// Connections to such a port that have not sent the head of a request. Beyond it the oldest gives way.
+pub(crate) const HTTP_WAITING_MAX: usize = 256;
+
+/// How long a client may take for an answer while others wait, and one second more for each MiB.
+pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long it may take at most.
+pub(crate) const HTTP_PATIENCE_MAX: Duration = Duration::from_secs(60);
+
+/// Bytes of an answer that are handed on at a time.
+pub(crate) const HTTP_PIECE_BYTES: usize = 64 << 10;
+
+/// Threads for the work of all such ports: four for questions to the change history, one for a long
+/// listing, and some for the rest.
+pub(crate) const ADMIN_THREADS: usize = 7;
+
+/// How long a page of the change history may be worked on. It then says where to go on.
+pub(crate) const HISTORY_PAGE_TIME: Duration = Duration::from_millis(250);
 
 /// TLS handshakes under way at such a port; beyond them the oldest gives way, since who is honest is through in
 /// milliseconds.
@@ -287,7 +309,7 @@ mod tests {
         let slow = format!(
             "reads at a time that take long: walks of the tree, lists of more than {LIST_SHORT} entries"
         );
-        let words = "answers to `cons`, `dump`, `stat`, `wchc`, `wchp` being made";
+        let words = "answers to `cons`, `dump`, `stat`, `wchc`, `wchp` and the commands like them being made";
         let at_once = "watches removed at once when a connection ends";
         vec![
             (
@@ -317,8 +339,16 @@ mod tests {
             (words.into(), LONG_WORDS_AT_A_TIME.to_string()),
             ("bytes of audit lines".into(), bytes(AUDIT_BYTES_MAX)),
             (
-                "connections to the admin server".into(),
+                "requests that the admin server carries out or answers".into(),
                 HTTP_CONNECTIONS_MAX.to_string(),
+            ),
+            (
+                "requests that wait for that".into(),
+                HTTP_QUEUED_MAX.to_string(),
+            ),
+            (
+                "connections to the admin server without a request".into(),
+                HTTP_WAITING_MAX.to_string(),
             ),
             (
                 "TLS handshakes with the admin server".into(),

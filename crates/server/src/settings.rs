@@ -47,6 +47,7 @@ fn auth_settings(config: &Config) -> AuthSettings {
             enabled: auth.digest_enabled,
             algorithm: digest_algorithm(auth.digest_algorithm).unwrap_or(DigestAlgorithm::Sha1),
             super_digest: auth.super_digest.clone(),
+            admin_token: auth.admin_token.clone(),
         },
         ensemble: has(AuthProvider::Ensemble).then(|| EnsembleSettings {
             names: auth.ensemble_names.clone().unwrap_or_default(),

@@ -79,6 +79,7 @@ pub(crate) fn connection_rules(plan: &Plan, service: Service) -> ConnectionRules
         eager_acl_check: false,
         is_late: false,
         bounds_holding: false,
+        watch_bytes_max: usize::MAX,
     }
 }
 

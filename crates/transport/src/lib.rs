@@ -27,7 +27,7 @@ pub use bind::{bind, bind_everywhere, bind_ip};
 pub use cuts::{CutStream, Cuts};
 pub use dial::{DialFailure, Patience, connect_first, connect_patiently};
 pub use files_kept::FilesKept;
-pub use log_limiter::LogLimiter;
+pub use log_limiter::{LogLimiter, tell_left_out};
 pub use options::SocketOptions;
 pub use resolve::{ADDRESSES_MAX, canonical_host, resolve, resolve_all};
 pub use stream::{Duplex, ReadHalf, Stream, WriteHalf};

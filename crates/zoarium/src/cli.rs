@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use bench::BenchArgs;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use crate::admin_token_tool::{self, AdminTokenArgs};
 use crate::backup::{self, BackupArgs};
 use crate::config_tool::{self, ConfigArgs};
 use crate::container::{self, ContainerArgs};
@@ -43,6 +44,7 @@ enum Command {
     Quickstart(QuickstartArgs),
     Preflight(PreflightArgs),
     Config(ConfigArgs),
+    AdminToken(AdminTokenArgs),
     Bench(Box<BenchArgs>),
     /// Prints, checks, cuts and repairs transaction logs
     Log(LogToolArgs),
@@ -108,6 +110,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Some(Command::Quickstart(args)) => quickstart::run(&args),
         Some(Command::Preflight(args)) => preflight_tool::run(&args),
         Some(Command::Config(args)) => config_tool::run(&args),
+        Some(Command::AdminToken(args)) => admin_token_tool::run(&args),
         Some(Command::Bench(args)) => bench::run(&args, monitoring::version::PROFILE),
         Some(Command::Log(args)) => log_tool::run(&args),
         Some(Command::Snapshot(args)) => snapshot_tool::run(&args),

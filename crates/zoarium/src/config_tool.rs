@@ -69,15 +69,30 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     done.unwrap_or_else(|error| error.report("config"))
 }
 
+/// What a new user of the admin port has to know.
+const NO_ADMINISTRATOR: &str = "administration: an ACL of / that is open to everybody makes nobody an administrator; \
+    `zoarium admin-token` writes a credential for the admin port and the console";
+
 fn check(file: &FileArgs, is_strict: bool) -> Result<ExitCode, ToolError> {
     let path = &file.config;
     let flags = preflight::gather(path, &file.definitions.definitions, &environment);
     let examined = config::examine(path, flags.properties.clone(), &mut ThisMachine);
+    let has_no_administrator = examined.config.as_ref().is_some_and(|config| {
+        let auth = &config.auth;
+        let has_super = auth.super_digest.is_some() || !auth.super_users.is_empty();
+        config.admin.is_enabled && !has_super && auth.x509_super_user.is_none()
+    });
     let of_config = examined.findings.into_iter().map(|one| flags.placed(one));
     let all = flags.findings.iter().cloned().chain(of_config).collect();
     let report = judge(path, all, None);
     write_stdout(|out| match file.output {
-        Output::Text => findings::write_text(&report, out),
+        Output::Text => {
+            findings::write_text(&report, out)?;
+            match has_no_administrator {
+                true => writeln!(out, "{NO_ADMINISTRATOR}"),
+                false => Ok(()),
+            }
+        }
         Output::Json => writeln!(out, "{:#}", findings::as_json(&report)),
     })?;
     Ok(findings::exit_code(report.verdict, is_strict))

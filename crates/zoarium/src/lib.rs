@@ -15,6 +15,7 @@
 //!
 //! docs/EMBEDDING.md has more of it.
 
+mod admin_token_tool;
 mod backup;
 mod cli;
 mod config_tool;

@@ -26,6 +26,9 @@ pub(crate) struct PreflightArgs {
     /// How the answer looks
     #[arg(long, value_enum, default_value = "text")]
     output: Output,
+    /// Checks the points of the checklist in docs/SECURITY.md as well; each one that is open is a warning
+    #[arg(long)]
+    security: bool,
     /// Warnings count: exit code 1
     #[arg(long)]
     strict: bool,
@@ -38,6 +41,7 @@ pub(crate) fn run(args: &PreflightArgs) -> ExitCode {
         definitions: &args.definitions.definitions,
         environment: &environment,
         now: SystemTime::now(),
+        security: args.security,
     };
     let report = preflight::examine(&question, &mut ThisMachine);
     let printed = write_stdout(|out| match args.output {

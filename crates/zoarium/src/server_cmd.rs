@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
 
+use crate::admin_token_tool;
 use crate::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
 use crate::notify;
 
@@ -95,7 +96,8 @@ pub(crate) fn flags() -> SystemProperties {
     flags
 }
 
-fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
+/// The configuration that these arguments of a server name.
+pub(crate) fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
     let mut flags = flags();
     let mut rest = Vec::new();
     for arg in args {
@@ -227,6 +229,7 @@ async fn serve_until_told(
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     };
     println!("{}", ready_line(server.started(), &config));
+    admin_token_tool::greet(&config);
     let watchdog = notify::ready().map(tokio::spawn);
     let code = tokio::select! {
         name = told => {

@@ -72,7 +72,7 @@ fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
         session: filter.session.map(SessionId),
         operations: filter.op.iter().map(|op| op.name().to_owned()).collect(),
         with_states: filter.diff,
-        authorization: args.servers.authorization(),
+        authorization: args.servers.authorization()?,
         connector: args.servers.connector()?,
         ..ChangeOptions::new("", &args.path)
     })

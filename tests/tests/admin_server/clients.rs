@@ -27,7 +27,7 @@ fn ask_as(port: u16, command: &str, headers: &[(&str, &str)]) -> Value {
 }
 
 fn ask(site: &Site, command: &str) -> Value {
-    ask_as(site.port, command, &[])
+    ask_as(site.port, command, &[SUPER])
 }
 
 /// The row whose `key` is this.
@@ -116,7 +116,7 @@ fn requests_bytes_and_what_is_held_are_told_by_address_identity_and_connection()
 }
 
 #[test]
-fn identities_and_paths_are_for_who_may_do_anything() {
+fn identities_and_paths_are_for_administrators() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };
@@ -125,15 +125,21 @@ fn identities_and_paths_are_for_who_may_do_anything() {
         let answer = ask_as(site.port, command, headers);
         answer["error"]
             .as_str()
-            .is_some_and(|error| error.contains("all permissions on /"))
+            .is_some_and(|error| error.contains("this is for administrators"))
     };
     let private = [
         "clients?by=identity",
         "clients?by=connection",
         "slow_requests",
     ];
-    assert!(private.iter().all(|command| !is_refused(command, &[])));
-    // As anybody may read it and nobody else may do more, it is for the super user alone.
+    // Everybody may do everything with /, and nobody is an administrator by that.
+    let made_up = ("Authorization", "digest a:b");
+    assert!(private.iter().all(|command| is_refused(command, &[])));
+    assert!(
+        private
+            .iter()
+            .all(|command| is_refused(command, &[made_up]))
+    );
     let acl = [proto::Acl {
         perms: proto::data::perms::READ,
         id: proto::Id {
@@ -167,7 +173,7 @@ fn requests_that_take_long_are_listed_and_have_a_line_in_the_log() {
     created.expect("an answer");
     let all = |count: u64| {
         wait_for("slow requests", LIMIT, || {
-            let answer = ask_as(port.number(), "slow_requests", &[]);
+            let answer = ask_as(port.number(), "slow_requests", &[SUPER]);
             (answer["count"].as_u64()? >= count).then_some(answer)
         })
     };

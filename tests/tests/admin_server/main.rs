@@ -4,12 +4,16 @@
 mod clients;
 mod console;
 mod documented;
+mod floods;
+mod greedy;
 mod hostile;
 mod log_levels;
+mod matrix;
 mod requests;
 mod roles;
 mod secure;
 mod shape;
 mod site;
 mod snapshots;
+mod token;
 mod told;

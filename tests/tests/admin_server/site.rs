@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::time::Duration;
 
 use proto::request::{PathWatchRequest, ReadRequest, Request, flags};
 use serde_json::Value;
@@ -9,6 +10,9 @@ use tests::ensemble::{Ensemble, EnsembleBuilder};
 use tests::requests::{create, get_children, get_data, set_data};
 use tests::secrets::SUPER_DIGEST;
 use tests::{Flavour, Port, RawSession, Server, ServerBuilder, or_skip};
+
+/// How long anything may take on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server that stands alone, and its admin port.
 pub(crate) struct Site {

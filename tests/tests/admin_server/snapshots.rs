@@ -6,7 +6,7 @@ use proto::request::{Request, flags};
 use proto::{Acl, Id};
 use serde_json::Value;
 use tests::requests::{create, get_data, set_acl};
-use tests::{HttpAnswer, HttpRequest, RawSession, http_get};
+use tests::{Flavour, HttpAnswer, HttpRequest, RawSession, http_get};
 
 use crate::site::{Site, populate, recorded};
 
@@ -127,6 +127,16 @@ fn replay(record: &Value, port: u16, good: &mut Option<()>) {
         record["note"],
         answer.text()
     );
+    let is_open = record["note"]
+        .as_str()
+        .is_some_and(|note| note.contains("world:anyone"));
+    let names_way = answer.text().contains("zoarium admin-token");
+    if Flavour::under_test() == Flavour::Zoarium && record["status"] == 200 && is_open && names_way
+    {
+        // There whoever asks is an administrator while the ACL of / is open; see docs/COMPATIBILITY.md.
+        assert_eq!(answer.status, 403, "{what}");
+        return;
+    }
     assert_eq!(record["status"], answer.status, "{what}");
     let recorded_header = |name: &str| {
         let headers = record["headers"].as_array().expect("headers");

@@ -7,6 +7,7 @@ mod chaos;
 mod compare;
 mod export;
 mod feed;
+mod greedy;
 mod members;
 mod permission;
 mod plain;

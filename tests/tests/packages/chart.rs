@@ -62,13 +62,14 @@ fn members(set: &Value, count: usize) -> Vec<Container> {
         }
         "ZOO_CFG_EXTRA" => {
             let port = format!("admin.serverPort={}", pod.admin.number());
+            let health = format!("zoarium.health.port={}", pod.health.number());
             let metrics = "metricsProvider.httpPort=7000";
-            assert!(
-                value.contains("admin.serverPort=8080") && value.contains(metrics),
-                "{value}"
-            );
+            for wanted in ["admin.serverPort=8080", "zoarium.health.port=8081", metrics] {
+                assert!(value.contains(wanted), "{value}");
+            }
             value
                 .replace("admin.serverPort=8080", &port)
+                .replace("zoarium.health.port=8081", &health)
                 .replace(metrics, "metricsProvider.httpPort=0")
         }
         // Half a minute of waiting for a leader is not what is shown here.
@@ -134,12 +135,12 @@ fn serves(count: usize, tolerated: Option<u64>) {
     // The probes of the pod are answered.
     let container = &set["spec"]["template"]["spec"]["containers"][0];
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
-        let path = container[probe]["httpGet"]["path"]
-            .as_str()
-            .expect("a path");
+        let asked = &container[probe]["httpGet"];
+        assert_eq!(asked["port"], "health", "nobody else comes to this port");
+        let path = asked["path"].as_str().expect("a path");
         for pod in &pods {
             wait_for(probe, LIMIT, || {
-                (http_get(pod.admin.number(), path).status == 200).then_some(())
+                (http_get(pod.health.number(), path).status == 200).then_some(())
             });
         }
     }

@@ -14,6 +14,7 @@ pub(crate) struct Container {
     pub(crate) home: tempfile::TempDir,
     pub(crate) client: Port,
     pub(crate) admin: Port,
+    pub(crate) health: Port,
     process: Option<Process>,
 }
 
@@ -23,6 +24,7 @@ impl Container {
             home: tempfile::tempdir().expect("a directory"),
             client: Port::take(),
             admin: Port::take(),
+            health: Port::take(),
             process: None,
         }
     }

@@ -20,7 +20,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{/* Further settings. A pod may listen before its own name is known. */}}
 {{- define "zoarium.extra" -}}
-{{- $lines := list "quorumListenOnAllIPs=true" (printf "admin.serverPort=%d" (int .Values.ports.admin)) -}}
+{{- $lines := list "quorumListenOnAllIPs=true" (printf "admin.serverPort=%d" (int .Values.ports.admin)) (printf "zoarium.health.port=%d" (int .Values.ports.health)) -}}
 {{- if .Values.ports.metrics -}}
 {{- $lines = append $lines "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider" -}}
 {{- $lines = append $lines (printf "metricsProvider.httpPort=%d" (int .Values.ports.metrics)) -}}

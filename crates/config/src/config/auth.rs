@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::Secret;
+use proto::{LateSecret, Secret};
 
 use crate::config::jaas_sections::Jaas;
 use crate::config::sasl::{Sasl, must_refuse_everybody};
@@ -16,6 +16,8 @@ use crate::settings::Settings;
 pub struct Auth {
     /// `super:` and the digest of the superuser's password.
     pub super_digest: Option<Secret>,
+    /// The credential of administrators out of `dataDir`, as the server finds it there.
+    pub admin_token: LateSecret,
     /// There is the scheme `digest`.
     pub digest_enabled: bool,
     /// The hash of its ids.
@@ -154,6 +156,7 @@ impl Auth {
         }
         Ok(Self {
             super_digest: settings.secret(&keys::SUPER_DIGEST),
+            admin_token: LateSecret::default(),
             digest_enabled,
             digest_algorithm: read_digest_algorithm(settings)?,
             enforced_schemes,

@@ -21,6 +21,8 @@ pub struct Budget {
     pub bytes_per_second: Option<u32>,
     /// Watches; absent is no bound.
     pub watches: Option<u32>,
+    /// Bytes of watched paths; absent is no bound.
+    pub watch_bytes: Option<u32>,
     /// Ephemeral znodes; absent is no bound.
     pub ephemerals: Option<u32>,
 }
@@ -91,9 +93,10 @@ const WHO: &str = "who";
 const REQUESTS: &str = "requestsPerSecond";
 const BYTES: &str = "bytesPerSecond";
 const WATCHES: &str = "watches";
+const WATCH_BYTES: &str = "watchBytes";
 const EPHEMERALS: &str = "ephemerals";
 /// What a budget may bound.
-const BOUNDS: [&str; 4] = [REQUESTS, BYTES, WATCHES, EPHEMERALS];
+const BOUNDS: [&str; 5] = [REQUESTS, BYTES, WATCHES, WATCH_BYTES, EPHEMERALS];
 
 impl Who {
     fn parse(text: &str) -> Option<Self> {
@@ -165,6 +168,7 @@ fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Bud
         requests_per_second: rate(REQUESTS)?,
         bytes_per_second: rate(BYTES)?,
         watches: held(WATCHES)?,
+        watch_bytes: held(WATCH_BYTES)?,
         ephemerals: held(EPHEMERALS)?,
         who: Who::parse(&who.text).ok_or_else(|| {
             let reason = format!("`{}` names nobody", who.text);

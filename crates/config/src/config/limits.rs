@@ -31,6 +31,8 @@ pub struct Limits {
     pub slow_request_threshold_ms: Option<u32>,
     /// New sessions.
     pub connection_throttle: ConnectionThrottle,
+    /// Bytes of the paths that one connection may watch.
+    pub watch_bytes_max: u32,
     /// What addresses and identities may use.
     pub budgets: Vec<Budget>,
 }
@@ -116,6 +118,7 @@ impl Limits {
                 max_bytes: settings.int(&storage::LARGE_REQUEST_MAX_BYTES)?,
             },
             connection_throttle: ConnectionThrottle::read(settings)?,
+            watch_bytes_max: settings.int(&storage::MAX_WATCH_BYTES)?,
             budgets: budgets::read(settings)?,
         })
     }

@@ -34,6 +34,10 @@ pub struct Admin {
     pub console_enabled: bool,
     /// Names that browsers reach the console by.
     pub console_hosts: Vec<String>,
+    /// Commands are refused under a name that is not known.
+    pub strict_host: bool,
+    /// Port of the probes alone.
+    pub health_port: Option<u16>,
     /// Time in which one restore is taken, in milliseconds; for a snapshot it counts as microseconds.
     pub rate_limiter_interval_ms: u32,
 }
@@ -164,6 +168,8 @@ impl Admin {
             console_hosts: settings
                 .list(&keys::ADMIN_CONSOLE_HOSTS)
                 .unwrap_or_default(),
+            strict_host: settings.flag(&keys::ADMIN_STRICT_HOST)?,
+            health_port: settings.port(&keys::HEALTH_PORT)?,
             rate_limiter_interval_ms: settings.int(&keys::ADMIN_RATE_LIMITER_INTERVAL)?,
         })
     }

@@ -37,6 +37,8 @@ keys! {
     ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be restored.").default("true");
     ADMIN_CONSOLE_ENABLED = Key::prefixed("admin.console.enabled", Flag, "Whether the admin port's `/` is the web console.").default("true");
     ADMIN_CONSOLE_HOSTS = Key::prefixed("admin.console.hosts", List, "Names that browsers reach the console by, besides addresses, `localhost`, the machine's name and the host of this server's `server.N` line.");
+    ADMIN_STRICT_HOST = Key::prefixed("admin.strictHost", Flag, "Whether commands are refused under a name that `admin.console.hosts` and the server do not know, also commands that change nothing. Ours, not ZooKeeper's.").default("false");
+    HEALTH_PORT = Key::file_or_property("zoarium.health.port", "zoarium.health.port", Port, "Port of its own for `/health/live` and `/health/ready`, at `admin.serverAddress`. Ours, not ZooKeeper's.");
     ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Time in which one restore is taken, and a thousandth of it for one snapshot, as in 3.9.5.").default("300000").unit("ms").at_least(0, Outside::Refused).strict();
 
     METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of metrics exporter: `PrometheusMetricsProvider` serves them over HTTP, `NullMetricsProvider` keeps none.").default(DEFAULT_CLASS).partly(&[Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "metrics are kept all the same")]);

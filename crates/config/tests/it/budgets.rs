@@ -26,6 +26,7 @@ fn budgets_are_read_by_their_names() {
         requests_per_second: None,
         bytes_per_second: Some(4096),
         watches: None,
+        watch_bytes: None,
         ephemerals: Some(0),
     };
     assert_eq!(*alice, expected);

@@ -144,6 +144,7 @@ impl Look {
             None => path.to_owned(),
         };
         let mut paths = SubtreeCursor::new(self, path, Some(&behind));
+        let mut passed = None;
         while let Some((found, _)) = paths.next()? {
             let Some(rest) = found.strip_prefix(&prefix) else {
                 continue;
@@ -154,10 +155,11 @@ impl Look {
                 paths = SubtreeCursor::new(self, path, Some(&behind));
                 continue;
             }
-            if blame.children.len() == limit {
-                blame.next = blame.children.last().map(|child| child.name.clone());
+            if blame.children.len() == limit || passed.is_some() && self.is_spent()? {
+                blame.next = passed;
                 return Ok(());
             }
+            passed = Some(rest.to_owned());
             let now = self.znode(&found, (self.head.0, u32::MAX))?;
             if now.is_some() && !self.may_see_now(&found, sight)? {
                 continue;

@@ -5,7 +5,7 @@ use proto::position::Position;
 
 use crate::error::{HistoryError, Result};
 use crate::filter;
-use crate::limits::{FEED_BLOCKS_MAX, FEED_BYTES_MAX, FORMAT};
+use crate::limits::{FEED_BLOCKS_MAX, FEED_BYTES_MAX, FORMAT, PAGE_RESULTS_MAX};
 use crate::query::{FeedMemory, HistoryQuery};
 use crate::read::Reader;
 use crate::record::{Change, ExportedChange};
@@ -103,7 +103,9 @@ impl Look {
                 if change.zxid > upto.0 {
                     break 'blocks;
                 }
-                if bytes >= FEED_BYTES_MAX {
+                let is_begun = page.position > after;
+                let is_full = bytes >= FEED_BYTES_MAX || page.hidden >= PAGE_RESULTS_MAX as u64;
+                if is_full || is_begun && look.is_spent()? {
                     page.has_more = true;
                     return Ok(page);
                 }

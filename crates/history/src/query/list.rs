@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{HistoryError, Result};
 use crate::files::segment::Segment;
 use crate::filter;
-use crate::limits::{FORMAT, PAGE_BLOCKS_MAX, PAGE_BYTES_MAX, PAGE_RESULTS_MAX, SUBTREE_KEYS_MAX};
+use crate::limits::{FORMAT, PAGE_BYTES_MAX, PAGE_RESULTS_MAX, SUBTREE_KEYS_MAX};
 use crate::postings::{host, identity_key, path_key, session_key};
 use crate::query::scan::{is_below, ranges_below};
 use crate::read::{Extent, Moment, Reader};
@@ -148,16 +148,16 @@ impl Reader {
             last: query.after,
         };
         let mut is_all = true;
-        let mut left = PAGE_BLOCKS_MAX;
-        for block in blocks {
-            if left == 0 || page.is_full() {
+        for (number, block) in blocks.into_iter().enumerate() {
+            // A page holds at least what one block has, so that the next one begins later.
+            if page.is_full() || number > 0 && look.is_spent()? {
                 is_all = false;
                 break;
             }
-            left -= 1;
             is_all = page.take_block(block)?;
         }
-        if page.hidden > 0 && page.results.is_empty() && !query.recursive {
+        let is_first = query.after.is_none();
+        if page.hidden > 0 && page.results.is_empty() && !query.recursive && is_first && is_all {
             return Err(HistoryError::NoPermission {
                 path: query.path.clone(),
             });
@@ -172,8 +172,10 @@ impl Reader {
 }
 
 impl Growing<'_> {
+    /// What is hidden counts as well: it takes as long to find out.
     fn is_full(&self) -> bool {
         self.results.len() >= self.query.limit.clamp(1, PAGE_RESULTS_MAX)
+            || self.results.len() as u64 + self.hidden >= PAGE_RESULTS_MAX as u64
             || self.bytes >= PAGE_BYTES_MAX
     }
 
@@ -189,10 +191,12 @@ impl Growing<'_> {
         if self.query.newest_first {
             matching.reverse();
         }
+        let mut is_begun = false;
         for change in matching {
-            if self.is_full() {
+            if self.is_full() || is_begun && look.is_spent()? {
                 return Ok(false);
             }
+            is_begun = true;
             self.last = Some(change.position());
             let change = look.with_contents(change, segment.as_ref())?;
             match look.exported(change, self.query.with_states, &self.sight)? {

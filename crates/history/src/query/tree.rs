@@ -49,11 +49,13 @@ impl Reader {
             extent: look.extent(),
         };
         let (mut bytes, mut last) = (0, None);
-        for _ in 0..PATHS_MAX {
+        for number in 0..PATHS_MAX {
             let Some((found, postings)) = paths.next()? else {
                 break;
             };
-            if page.results.len() >= limit || bytes >= PAGE_BYTES_MAX {
+            let count = page.results.len() as u64 + page.hidden;
+            let is_full = page.results.len() >= limit || count >= PAGE_RESULTS_MAX as u64;
+            if is_full || bytes >= PAGE_BYTES_MAX || number > 0 && look.is_spent()? {
                 page.next = last;
                 return Ok(page);
             }

@@ -58,6 +58,12 @@ impl Answer {
         Self::of(status, Body::Fields(Object::new()))
     }
 
+    /// The server has no room for the request.
+    pub fn busy(text: &str) -> Self {
+        let object = Object::new().with("error", text);
+        Self::json(StatusCode::SERVICE_UNAVAILABLE, &object).with_header("retry-after", "1")
+    }
+
     /// JSON as it is.
     pub fn json(status: StatusCode, object: &Object) -> Self {
         let bytes = object.print().into_bytes();

@@ -31,14 +31,36 @@ pub enum Refused {
     /// The ACL of `/` does not let this caller do everything.
     #[error("Not authorized")]
     NotAuthorized,
+    /// The ACL of `/` lets everybody do everything, and names nobody.
+    #[error("Not authorized: {OPEN_TO_WORLD}")]
+    OpenToWorld,
 }
 
+/// What an open `/` means for administration, and what to do.
+pub const OPEN_TO_WORLD: &str = "the ACL of / is open to everybody, so it makes nobody an administrator. \
+    Use the credential that `zoarium admin-token` writes, or superDigest, or name an identity with all \
+    permissions in the ACL of / (setAcl / digest:USER:HASH:cdrwa)";
+
 impl Refused {
+    /// Who may administer: super users, and whom the ACL of `/` names with all permissions.
+    ///
+    /// # Errors
+    /// If none of these identities is one of them.
+    pub fn unless_administrator(view: &dyn AdminView, identities: &[Id]) -> Result<(), Self> {
+        if view.is_administrator(identities) {
+            return Ok(());
+        }
+        Err(match view.is_open_to_world() {
+            true => Self::OpenToWorld,
+            false => Self::NotAuthorized,
+        })
+    }
+
     /// As an answer; it repeats the name as it was asked for.
     pub fn answer(self, asked: &str) -> Answer {
         let status = match self {
             Self::Missing | Self::NotAuthenticated => StatusCode::UNAUTHORIZED,
-            Self::NotAuthorized => StatusCode::FORBIDDEN,
+            Self::NotAuthorized | Self::OpenToWorld => StatusCode::FORBIDDEN,
         };
         let text = self.to_string();
         Answer::of(status, Body::Fields(Object::new())).under(asked, Some(&text))
@@ -51,7 +73,7 @@ impl Credentials<'_> {
         split(header?).map(|(scheme, _)| scheme)
     }
 
-    /// Whether the caller may do anything with `/`.
+    /// Whether the caller is an administrator.
     ///
     /// # Errors
     /// If not.
@@ -60,10 +82,7 @@ impl Credentials<'_> {
             return Err(Refused::Missing);
         }
         let identities = self.identities(view)?;
-        match view.may_do_anything(&identities) {
-            true => Ok(()),
-            false => Err(Refused::NotAuthorized),
-        }
+        Refused::unless_administrator(view, &identities)
     }
 }
 

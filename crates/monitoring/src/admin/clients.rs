@@ -12,9 +12,9 @@ use crate::usage::{ClientInfo, Usage};
 const ROWS: usize = 100;
 const ROWS_MAX: usize = 10_000;
 
-/// Identities and paths are for whoever may do anything.
-const NOT_ALLOWED: &str =
-    "this is for who has all permissions on /: name yourself in the header Authorization";
+/// Identities and paths are for administrators.
+const NOT_ALLOWED: &str = "this is for administrators, who have to log in with the header Authorization: \
+    super users, and identities that the ACL of / names with all permissions";
 
 /// What rows are sorted by, the largest first.
 type Figure = fn(&Usage) -> u64;
@@ -44,7 +44,7 @@ pub(super) fn clients(view: &dyn AdminView, call: &Call) -> Answer {
     let Some(limit) = limit(call) else {
         return Answer::error(format!("limit is a number up to {ROWS_MAX}"));
     };
-    if by != "address" && !view.may_do_anything(&call.identities) {
+    if by != "address" && !view.is_administrator(&call.identities) {
         return Answer::error(NOT_ALLOWED);
     }
     let open = view.clients();
@@ -141,7 +141,7 @@ pub(super) fn slow_requests(view: &dyn AdminView, call: &Call) -> Answer {
     let Some(limit) = limit(call) else {
         return Answer::error(format!("limit is a number up to {ROWS_MAX}"));
     };
-    if !view.may_do_anything(&call.identities) {
+    if !view.is_administrator(&call.identities) {
         return Answer::error(NOT_ALLOWED);
     }
     let slow = view.slow_requests();

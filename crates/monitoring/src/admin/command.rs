@@ -1,6 +1,8 @@
 //! What a command is.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use http::Method;
 use proto::Id;
@@ -56,12 +58,14 @@ pub enum Task {
 pub type Look = dyn Fn(&dyn AdminView, &Call) -> Answer + Send + Sync;
 
 /// What a command is called with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Call {
     /// The parameters behind the `?`, decoded, in their order.
     pub parameters: Vec<(String, String)>,
     /// Who asks, for commands of [`Access::Caller`]; nobody in particular if it is empty.
     pub identities: Vec<Id>,
+    /// Set when nobody waits for the answer any more: what takes long looks at it.
+    pub is_abandoned: Arc<AtomicBool>,
 }
 
 impl Call {
@@ -70,7 +74,7 @@ impl Call {
         let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
         Self {
             parameters: pairs.into_owned().collect(),
-            identities: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -111,6 +115,26 @@ impl Command {
     pub fn for_the_caller(mut self) -> Self {
         self.access = Access::Caller;
         self
+    }
+
+    /// Whether it changes something at the server, if only a figure.
+    pub fn changes_something(&self) -> bool {
+        self.access == Access::Administrator
+            || self.name.ends_with("_reset")
+            || self.name == "set_trace_mask"
+    }
+
+    /// Whether the answer grows with what clients hold.
+    pub fn may_be_long(&self) -> bool {
+        matches!(
+            self.name,
+            "connections" | "dump" | "stats" | "watches" | "watches_by_path"
+        )
+    }
+
+    /// Whether Apache ZooKeeper has no such command: nothing that is made for its port calls it.
+    pub fn is_our_own(&self) -> bool {
+        !self.is_listed || self.name.starts_with("history/")
     }
 
     pub(super) fn is_called(&self, name: &str) -> bool {

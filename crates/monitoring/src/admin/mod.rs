@@ -15,6 +15,7 @@ mod authorization;
 mod clients;
 mod command;
 mod figures;
+mod guard;
 mod health;
 mod json;
 mod limiter;
@@ -25,8 +26,9 @@ mod table;
 mod view;
 
 pub use answer::{Answer, Body};
-pub use authorization::{Credentials, Refused};
+pub use authorization::{Credentials, OPEN_TO_WORLD, Refused};
 pub use command::{Access, Call, Command, Look, Task};
+pub use guard::{Names, is_from_here};
 pub use health::{LIVE, READY, ready};
 pub use json::{Json, Object};
 pub use limiter::RateLimiter;

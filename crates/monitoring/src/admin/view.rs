@@ -34,8 +34,15 @@ pub trait AdminView: View {
     /// Those of who has shown a certificate with this subject, which is trusted.
     fn identities_of_subject(&self, subject: &str) -> Vec<Id>;
 
-    /// Whether the ACL of `/` grants these all permissions.
-    fn may_do_anything(&self, identities: &[Id]) -> bool;
+    /// Whether the ACL of `/` names one of these with all permissions, or one is a super user.
+    fn is_administrator(&self, identities: &[Id]) -> bool {
+        self.tree().read().is_administrator(identities)
+    }
+
+    /// Whether the ACL of `/` grants everybody all permissions, which makes nobody an administrator.
+    fn is_open_to_world(&self) -> bool {
+        self.tree().read().may_do_anything(&[])
+    }
 
     /// The tree, with the ACLs that callers are judged by.
     fn tree(&self) -> &RwLock<Tree>;

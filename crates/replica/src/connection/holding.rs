@@ -12,6 +12,8 @@ use super::request::RequestKind;
 pub struct Holding {
     /// Watches of both tables, as [`Watches::count`] counts.
     pub watches: usize,
+    /// Bytes of the paths that are watched.
+    pub watch_bytes: usize,
     /// Ephemeral znodes.
     pub ephemerals: usize,
 }
@@ -34,13 +36,14 @@ impl Holding {
                 ephemerals: ephemerals_of(request),
                 ..nothing
             },
-            RequestKind::Read(_, request) if Watches::may_grow_by(request) => Self {
-                watches: responder
-                    .watches
-                    .lock()
-                    .added_by(responder.watcher, request),
-                ..nothing
-            },
+            RequestKind::Read(_, request) if Watches::may_grow_by(request) => {
+                let watches = responder.watches.lock();
+                Self {
+                    watches: watches.added_by(responder.watcher, request),
+                    watch_bytes: watches.path_bytes_added_by(responder.watcher, request),
+                    ..nothing
+                }
+            }
             _ => nothing,
         }
     }
@@ -58,18 +61,24 @@ impl Holding {
         let watches = watches.lock();
         let mut held = Self {
             watches: watches.count_of(watcher),
+            watch_bytes: watches.path_bytes_of(watcher),
             ephemerals: tree.ephemeral_count(session),
         };
         for queued in client.requests() {
             match &queued.work {
                 Work::Write { ephemerals } => held.ephemerals += ephemerals,
                 Work::Read { request, .. } => {
-                    held.watches += match request {
-                        WaitingRead::Decoded(request) => watches.added_by(watcher, request),
+                    let (count, bytes) = match request {
+                        WaitingRead::Decoded(request) => (
+                            watches.added_by(watcher, request),
+                            watches.path_bytes_added_by(watcher, request),
+                        ),
                         // As many paths as fit: it is not decoded for this.
-                        WaitingRead::Encoded(proto::OpCode::MultiRead, _) => 0,
-                        WaitingRead::Encoded(_, body) => body.len() / PATH_BYTES_MIN,
+                        WaitingRead::Encoded(proto::OpCode::MultiRead, _) => (0, 0),
+                        WaitingRead::Encoded(_, body) => (body.len() / PATH_BYTES_MIN, body.len()),
                     };
+                    held.watches += count;
+                    held.watch_bytes += bytes;
                 }
                 _ => {}
             }

@@ -21,6 +21,7 @@ use crate::local_sessions::{SessionRules, WriteStep, write_step};
 use crate::requests::{
     SyncStep, is_authenticated, may_be_throttled, refusal_of_undecodable, sync_step,
 };
+use tree::Watches;
 
 /// What holds for the requests of a connection that come together.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +40,8 @@ pub struct ConnectionRules<'a> {
     pub is_late: bool,
     /// Whether watches and ephemerals are bounded: see [`Taking::may_hold`].
     pub bounds_holding: bool,
+    /// Bytes of paths that a connection may watch.
+    pub watch_bytes_max: usize,
 }
 
 /// What must happen before more requests are handled, once the outbox is written.
@@ -255,13 +258,14 @@ impl<H: Taking> Batch<'_, '_, H> {
             self.refuse(client, asked, Zxid::ZERO, err);
             return true;
         }
-        if !self.rules.is_late && !self.rules.bounds_holding {
+        let has_long_watches = self.has_too_long_watches(kind);
+        if !self.rules.is_late && !self.rules.bounds_holding && !has_long_watches {
             return false;
         }
         let Some(op) = kind.op().filter(|op| may_be_throttled(*op)) else {
             return false;
         };
-        let is_too_much = !self.rules.is_late && self.is_too_much(client, kind);
+        let is_too_much = has_long_watches || !self.rules.is_late && self.is_too_much(client, kind);
         if !self.rules.is_late && !is_too_much {
             return false;
         }
@@ -276,6 +280,23 @@ impl<H: Taking> Batch<'_, '_, H> {
         let sets_again = matches!(op, OpCode::SetWatches | OpCode::SetWatches2);
         client.ends_after_flush |= is_too_much && sets_again;
         true
+    }
+
+    /// Whether a watch has no room beside those of the connection. Watches that a client sets again
+    /// after a reconnect always have: it counts on them.
+    fn has_too_long_watches(&self, kind: &RequestKind) -> bool {
+        let RequestKind::Read(_, request) = kind else {
+            return false;
+        };
+        if !Watches::may_grow_by(request) || matches!(request, ReadRequest::SetWatches(_)) {
+            return false;
+        }
+        let Responder {
+            watches, watcher, ..
+        } = *self.responder;
+        let watches = watches.lock();
+        let added = watches.path_bytes_added_by(watcher, request);
+        added > 0 && watches.path_bytes_of(watcher) + added > self.rules.watch_bytes_max
     }
 
     /// Whether more would be held for the client than may be.

@@ -22,6 +22,9 @@ use crate::{Applied, ClientRequest, LargeBytes, Service, SessionRules};
 
 const SESSION: SessionId = SessionId(7);
 
+/// Bytes of paths that a connection may watch here.
+const WATCH_BYTES_MAX: usize = 3000;
+
 /// What one connection has to do with.
 struct Fixture {
     tree: Tree,
@@ -125,6 +128,7 @@ impl Fixture {
             eager_acl_check: false,
             is_late: self.host.is_late,
             bounds_holding: self.host.bound.is_some(),
+            watch_bytes_max: WATCH_BYTES_MAX,
         };
         let responder = responder(&self.tree, &self.watches);
         responder.take(&mut self.client, &mut incoming, rules, pace, &mut self.host)
@@ -461,6 +465,7 @@ fn watches_beyond_what_may_be_held_are_refused_and_set_nothing() {
     let mut fixture = Fixture::new();
     fixture.host.bound = Some(Holding {
         watches: 2,
+        watch_bytes: usize::MAX,
         ephemerals: 0,
     });
     fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
@@ -507,6 +512,39 @@ fn watches_that_are_set_again_too_late_are_refused_and_the_connection_goes_on() 
     assert!(!fixture.client.ends_after_flush);
 }
 
+/// A watch costs at least its path. Those of a client that comes back are set again whatever they cost.
+#[test]
+fn long_watches_beyond_the_bound_of_a_connection_are_refused() {
+    let mut fixture = Fixture::new();
+    let exists = |xid, path: String| {
+        let request = ReadRequest::Exists(PathWatchRequest {
+            path: Some(path.into()),
+            watch: true,
+        });
+        frame(xid, &request::Request::Read(request))
+    };
+    let long = |letter: &str| format!("/{}", letter.repeat(WATCH_BYTES_MAX / 3));
+    let frames = [
+        exists(1, long("a")),
+        exists(2, long("b")),
+        exists(3, long("c")),
+        exists(4, long("a")),
+        get(5, "/zookeeper"),
+        sets_watches_again(),
+    ];
+    fixture.hear(frames, PACE);
+    let told = [
+        (1, NO_NODE),
+        (2, NO_NODE),
+        (3, ErrorCode::ThrottledOp.code()),
+        (4, NO_NODE),
+        (5, 0),
+        (-8, 0),
+    ];
+    assert_eq!(fixture.told(), told);
+    assert!(!fixture.client.ends_after_flush);
+}
+
 fn sets_watches_again() -> Bytes {
     let request = ReadRequest::SetWatches(SetWatchesRequest {
         relative_zxid: 9,
@@ -524,6 +562,7 @@ fn ephemerals_beyond_what_may_be_held_are_refused_in_their_turn() {
     let mut fixture = Fixture::new();
     fixture.host.bound = Some(Holding {
         watches: 0,
+        watch_bytes: 0,
         ephemerals: 2,
     });
     let brief = flags::EPHEMERAL;

@@ -12,7 +12,9 @@ use monitoring::metrics::{Metric, ProcessFigures, Reading, TABLE, read_all};
 use monitoring::role::Mode;
 use transport::tls::Acceptor;
 
-use super::http::{self, Activity, Answers, Caller, Place, PortTask, ResponseBody, respond};
+use super::http::{
+    self, Activity, Answers, Caller, Place, PortTask, ResponseBody, Workers, respond,
+};
 use crate::client::clients::Clients;
 use crate::client::view::LiveView;
 use crate::error::StartError;
@@ -31,6 +33,7 @@ pub(crate) struct Exporter {
     export_process_info: bool,
     /// Set once the data is loaded.
     clients: OnceLock<Arc<Clients>>,
+    workers: Workers,
 }
 
 /// The exporter at its port.
@@ -40,7 +43,10 @@ pub(crate) type ExporterTask = PortTask<Exporter>;
 ///
 /// # Errors
 /// If the address cannot be listened on.
-pub(crate) async fn begin(config: &Config) -> Result<Option<ExporterTask>, StartError> {
+pub(crate) async fn begin(
+    config: &Config,
+    workers: &Workers,
+) -> Result<Option<ExporterTask>, StartError> {
     let MetricsExporter::Prometheus {
         host,
         port,
@@ -52,6 +58,7 @@ pub(crate) async fn begin(config: &Config) -> Result<Option<ExporterTask>, Start
     let exporter = Exporter {
         export_process_info: *export_process_info,
         clients: OnceLock::new(),
+        workers: workers.clone(),
     };
     let place = Place {
         of: "the exporter",
@@ -113,7 +120,7 @@ impl Answers for Exporter {
         self: Arc<Self>,
         request: Request<Incoming>,
         _caller: Caller,
-        _activity: Activity,
+        activity: Activity,
     ) -> Response<ResponseBody> {
         let uri = request.uri();
         let status = match (request.method(), uri.path()) {
@@ -130,7 +137,12 @@ impl Answers for Exporter {
                 let wanted = Wanted::new(names.map(|(_, name)| name));
                 // Reads the tree's figures and some files of the system: not on a thread that
                 // serves clients.
-                let text = tokio::task::spawn_blocking(move || self.text(&wanted)).await;
+                let (exporter, at_work) = (self.clone(), activity.begin());
+                let text = self.workers.run(move |_| {
+                    let _at_work = at_work;
+                    exporter.text(&wanted)
+                });
+                let text = text.await;
                 return match text {
                     Ok(text) => respond(Answer {
                         status: StatusCode::OK,

@@ -17,6 +17,7 @@ mod admin;
 pub mod ahead;
 mod core;
 mod exporter;
+mod health;
 mod host;
 mod http;
 mod inbox;
@@ -28,3 +29,5 @@ pub(crate) mod server;
 mod start;
 mod tls;
 mod traces;
+
+pub(crate) use http::Workers;

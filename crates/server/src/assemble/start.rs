@@ -27,13 +27,16 @@ use tree::Tree;
 use super::admin::{self, AdminTask, Served};
 use super::core::{CoreHandle, CoreStart, CoreThread};
 use super::exporter::{self, ExporterTask};
+use super::health::{self, HealthTask};
 use super::host::ServerHost;
+use super::http::Workers;
 use super::inbox::ToCore;
 use super::member::{self, MemberContext, MemberParts};
 use super::pauses;
 use super::server::{Server, Started};
 use super::tls::PortTls;
 use super::traces;
+use crate::admin_token::AdminToken;
 use crate::audit::AuditLog;
 use crate::client::clients::{Clients, processors};
 use crate::client::listener::accept_loop;
@@ -55,6 +58,11 @@ use crate::recorder::{self, Feed, Readers, Sources};
 use crate::settings::{field_limits, recovery_settings, tree_settings};
 use crate::{clock, kerberos, limits, random};
 
+/// What an open `/` means.
+const OPEN_TO_WORLD: &str = "the ACL of / is open to everybody: each client may create, change and delete znodes below it, \
+    and nobody is an administrator by that ACL. To close it: setAcl / with an identity that has all permissions. For \
+    snapshot, restore, backup and the console's log use the credential that `zoarium admin-token` writes, or superDigest";
+
 /// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
 /// which loses connections in a storm.
 const DEFAULT_BACKLOG: i32 = 4096;
@@ -65,6 +73,8 @@ struct Opened {
     dirs: DataDirs,
     admin: Option<AdminTask>,
     exporter: Option<ExporterTask>,
+    health: Option<HealthTask>,
+    workers: Workers,
     tls: PortTls,
     plain: Option<TcpListener>,
     secure: Option<TcpListener>,
@@ -218,14 +228,21 @@ async fn open(
     };
     let tls = PortTls::load(config, faults.cuts)?;
     let dirs = DataDirs::open(&*disk, &config.data_dir, &config.data_log_dir, options)?;
-    let exporter = exporter::begin(config).await?;
-    let admin = admin::begin(config, tls.of_admin(), metrics, readers).await?;
+    let workers = Workers::start().map_err(|source| StartError::Thread {
+        name: "admin",
+        source,
+    })?;
+    let health = health::begin(config).await?;
+    let exporter = exporter::begin(config, &workers).await?;
+    let admin = admin::begin(config, tls.of_admin(), (metrics, &workers), readers).await?;
     let (plain, secure) = (&config.client.plain, &config.client.secure);
     Ok(Opened {
         disk,
         dirs,
         admin,
         exporter,
+        health,
+        workers,
         tls,
         plain: client_listener(config, plain.as_ref())?,
         secure: client_listener(config, secure.as_ref())?,
@@ -366,10 +383,16 @@ impl Common {
         links: Vec<LearnerLinks>,
         log_end: Arc<LogEnd>,
     ) {
+        if let Some(task) = &self.opened.health {
+            task.answers.serve(self.clients.clone());
+        }
         if let Some(task) = &self.opened.exporter {
             task.answers.serve(self.clients.clone());
         }
         if let Some(task) = &self.opened.admin {
+            if self.state.tree.read().may_do_anything(&[]) {
+                tracing::warn!("{OPEN_TO_WORLD}");
+            }
             task.answers.serve(Served {
                 clients: self.clients.clone(),
                 snapshots,
@@ -397,6 +420,8 @@ impl Common {
             secure,
             admin,
             exporter,
+            health,
+            workers,
         } = self.opened;
         let mut tasks = Vec::new();
         if let Some(every) = purge_interval(config) {
@@ -412,6 +437,8 @@ impl Common {
         if let Some(sending) = traces::send(config, &self.clients) {
             tasks.push(tokio::spawn(sending).abort_handle());
         }
+        let token = AdminToken::new(self.config.clone()).follow(workers);
+        tasks.push(tokio::spawn(token).abort_handle());
         tasks.extend(tls.watch());
         let secure = secure.zip(tls.of_secure_clients());
         let plain = plain.map(|plain| (plain, tls.of_clients()));
@@ -421,6 +448,7 @@ impl Common {
         }
         tasks.extend(admin.and_then(AdminTask::keep));
         tasks.extend(exporter.and_then(ExporterTask::keep));
+        tasks.extend(health.and_then(HealthTask::keep));
         Server {
             clients: self.clients,
             failure: self.failure,

@@ -81,6 +81,7 @@ impl HeldBy {
         };
         let before = std::mem::replace(before, holding);
         self.sum.watches = self.sum.watches + holding.watches - before.watches;
+        self.sum.watch_bytes = self.sum.watch_bytes + holding.watch_bytes - before.watch_bytes;
         self.sum.ephemerals = self.sum.ephemerals + holding.ephemerals - before.ephemerals;
     }
 
@@ -95,6 +96,12 @@ impl HeldBy {
         let ephemerals = self.sum.ephemerals + self.of_departed;
         let figures = [
             ("watches", budget.watches, self.sum.watches, more.watches),
+            (
+                "watchBytes",
+                budget.watch_bytes,
+                self.sum.watch_bytes,
+                more.watch_bytes,
+            ),
             ("ephemerals", budget.ephemerals, ephemerals, more.ephemerals),
         ];
         let mut figures = figures.into_iter();
@@ -106,6 +113,7 @@ impl HeldBy {
             // Others who ask before it is there must not get it once more.
             let soon = Holding {
                 watches: held.watches + more.watches,
+                watch_bytes: held.watch_bytes + more.watch_bytes,
                 ephemerals: held.ephemerals + more.ephemerals,
             };
             self.set(connection, soon);
@@ -205,6 +213,7 @@ mod tests {
             requests_per_second: None,
             bytes_per_second: None,
             watches: Some(10),
+            watch_bytes: Some(100),
             ephemerals: Some(3),
         }
     }
@@ -212,6 +221,7 @@ mod tests {
     fn holding(watches: usize, ephemerals: usize) -> Holding {
         Holding {
             watches,
+            watch_bytes: 0,
             ephemerals,
         }
     }
@@ -239,6 +249,12 @@ mod tests {
             judge(OTHER, holding(4, 2), holding(0, 1)),
             Some("ephemerals")
         );
+        let long = |watch_bytes| Holding {
+            watch_bytes,
+            ..holding(0, 0)
+        };
+        assert_eq!(judge(OTHER, holding(4, 2), long(100)), None);
+        assert_eq!(judge(ONE, holding(5, 1), long(1)), Some("watchBytes"));
         // Whatever asks for none of what there is too much of goes on.
         assert_eq!(judge(OTHER, holding(40, 1), holding(0, 1)), None);
         held.leave(OTHER);

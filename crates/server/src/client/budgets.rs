@@ -168,7 +168,7 @@ impl Budgets {
 }
 
 fn bounds_holding(budget: &Budget) -> bool {
-    budget.watches.is_some() || budget.ephemerals.is_some()
+    budget.watches.is_some() || budget.watch_bytes.is_some() || budget.ephemerals.is_some()
 }
 
 /// Whose shares are used by who comes from an address and has these identities.

@@ -11,6 +11,7 @@ fn budget(name: &str, who: Who) -> Budget {
         requests_per_second: Some(REQUESTS),
         bytes_per_second: Some(1000),
         watches: None,
+        watch_bytes: None,
         ephemerals: None,
     }
 }

@@ -63,8 +63,8 @@ pub(crate) struct Clients {
     /// Turns for reads that take long: half of the processors, so that there are threads left for
     /// all others.
     pub(crate) slow_reads: Semaphore,
-    /// Turns of four-letter words whose answers may be long.
-    pub(crate) long_words: Semaphore,
+    /// Turns of four-letter words and commands whose answers may be long.
+    pub(crate) long_words: Arc<Semaphore>,
     /// What connections hold besides.
     pub(crate) held: Arc<HeldBytes>,
     /// Connections whose tasks have reads to answer that stand in front of all writes.
@@ -105,7 +105,7 @@ impl Clients {
     /// The same of somebody who is no client, and whom Java counts nowhere.
     pub(crate) fn login_failed(&self, peer: SocketAddr) {
         if self.auth_failures.note(peer.ip(), clock::monotonic_ms()) {
-            tracing::warn!(%peer, "too many failed logins (auth.maxFailuresPerMinute): connections from this address are refused until the minute is over");
+            transport::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute): connections from this address are refused until the minute is over");
         }
     }
 
@@ -144,7 +144,7 @@ impl Clients {
             large_requests,
             large_frames: SharedRoom::new(limits::LARGE_FRAMES_BYTES),
             large_replies: SharedRoom::new(limits::LARGE_REPLIES_BYTES),
-            long_words: Semaphore::new(limits::LONG_WORDS_AT_A_TIME),
+            long_words: Arc::new(Semaphore::new(limits::LONG_WORDS_AT_A_TIME)),
             slow_reads: Semaphore::new((processors() / 2).max(1)),
             held: Arc::default(),
             left_over: AtomicUsize::new(0),
@@ -220,6 +220,7 @@ impl Clients {
             eager_acl_check: *eager_acl_check,
             is_late,
             bounds_holding: self.budgets.as_ref().is_some_and(Budgets::bounds_holding),
+            watch_bytes_max: config.limits.watch_bytes_max as usize,
         }
     }
 

@@ -337,11 +337,11 @@ fn tell(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
             session: Some((id, timeout_ms)),
             ..
         } => {
-            tracing::info!(peer = %connection.peer, session = %id, timeout_ms, "session established");
+            transport::limited!(info, peer = %connection.peer, session = %id, timeout_ms, "session established");
         }
         WriteAnswer::OutOfTurn => {
             let header = &applied.record.header;
-            tracing::warn!(peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answers out of turn, closing connection");
+            transport::limited!(warn, peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answers out of turn, closing connection");
         }
         _ => {}
     }

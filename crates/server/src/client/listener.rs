@@ -65,7 +65,7 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
         }
         Err(refused) => {
             clients.metrics.connection_rejected.inc();
-            tracing::warn!(err = %refused, "connection refused");
+            transport::limited!(warn, err = %refused, "connection refused");
         }
     }
 }

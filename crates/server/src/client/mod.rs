@@ -22,7 +22,7 @@ mod outgoing;
 mod permits;
 pub(crate) mod registry;
 pub(crate) mod request_throttle;
-mod room;
+pub(crate) mod room;
 pub(crate) mod sasl;
 pub(crate) mod settings;
 mod task;

@@ -29,7 +29,7 @@ pub(super) async fn answer<S: Stream>(
             tracing::debug!(peer = %connection.peer, word = word.text(), "no argument of a four-letter word, closing connection");
             return end(clients, connection, socket).await;
         };
-        tracing::info!(peer = %connection.peer, word = word.text(), "processing four-letter word");
+        transport::limited!(info, peer = %connection.peer, word = word.text(), "processing four-letter word");
         let turn = match word.may_be_long() {
             // The semaphore is never closed, so there is always a permit.
             true => clients.long_words.acquire().await.ok(),
@@ -50,7 +50,7 @@ pub(super) async fn answer<S: Stream>(
         }
         text
     } else {
-        tracing::info!(peer = %connection.peer, word = word.text(), "four-letter word is not in the whitelist");
+        transport::limited!(info, peer = %connection.peer, word = word.text(), "four-letter word is not in the whitelist");
         fourlw::refusal(word)
     };
     socket.stream.write_all(text.as_bytes()).await?;
@@ -79,7 +79,7 @@ async fn write_long<S: Stream>(
     tokio::select! {
         written = socket.stream.write_all(text.as_bytes()) => written,
         () = clients.large_replies.wanted_back(text.len(), begun) => {
-            tracing::warn!(peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word and others wait for the memory, closing connection");
+            transport::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word and others wait for the memory, closing connection");
             Err(io::ErrorKind::TimedOut.into())
         }
     }

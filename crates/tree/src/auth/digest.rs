@@ -60,7 +60,8 @@ pub fn digest_id(algorithm: DigestAlgorithm, user_and_password: &[u8]) -> String
 pub(super) fn identities(settings: &DigestSettings, data: &[u8]) -> Vec<Id> {
     let digest = digest_id(settings.algorithm, data);
     let super_digest = settings.super_digest.as_ref();
-    let is_super = super_digest.is_some_and(|secret| secret.is(&digest));
+    let has_token = std::str::from_utf8(data).is_ok_and(|data| settings.admin_token.is(data));
+    let is_super = has_token || super_digest.is_some_and(|secret| secret.is(&digest));
     let super_id = is_super.then(|| Id {
         scheme: SUPER.into(),
         id: "".into(),

@@ -20,7 +20,7 @@ pub use identities::in_java_order;
 pub use ip::host_address;
 pub use permission::{is_named, is_super, permits};
 pub use principal::is_valid_sasl as is_sasl_name;
-use proto::{ErrorCode, Id, Secret};
+use proto::{ErrorCode, Id, LateSecret, Secret};
 
 /// Scheme of the one identity that everybody has.
 pub const WORLD: &str = "world";
@@ -63,6 +63,8 @@ pub struct DigestSettings {
     pub algorithm: DigestAlgorithm,
     /// `zookeeper.DigestAuthenticationProvider.superDigest`: the id that becomes super user.
     pub super_digest: Option<Secret>,
+    /// `user:password` that is the super user's as well, if the server has such a credential.
+    pub admin_token: LateSecret,
 }
 
 impl Default for DigestSettings {
@@ -71,6 +73,7 @@ impl Default for DigestSettings {
             enabled: true,
             algorithm: DigestAlgorithm::Sha1,
             super_digest: None,
+            admin_token: LateSecret::default(),
         }
     }
 }

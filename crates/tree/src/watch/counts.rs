@@ -96,6 +96,41 @@ impl Watches {
         })
     }
 
+    /// Bytes of the paths that a connection watches.
+    pub fn path_bytes_of(&self, watcher: WatcherId) -> usize {
+        let entry = self.watcher_slots.get(&watcher);
+        entry.map_or(0, |slot| self.watchers[*slot as usize].path_bytes)
+    }
+
+    /// How many bytes of paths a read adds at most to those that a connection watches.
+    pub fn path_bytes_added_by(&self, watcher: WatcherId, request: &ReadRequest) -> usize {
+        if !Self::may_grow_by(request) {
+            return 0;
+        }
+        let missing = |path: Option<&str>| match path {
+            Some(path) if !self.has(watcher, Some(path), Kinds::ANY) => path.len(),
+            _ => 0,
+        };
+        match request {
+            ReadRequest::Exists(request)
+            | ReadRequest::GetData(request)
+            | ReadRequest::GetChildren(request)
+            | ReadRequest::GetChildren2(request) => missing(request.path.as_deref()),
+            ReadRequest::AddWatch(request) => missing(request.path.as_deref()),
+            ReadRequest::SetWatches(request) => {
+                let lists = [
+                    &request.data,
+                    &request.exist,
+                    &request.child,
+                    &request.persistent,
+                    &request.persistent_recursive,
+                ];
+                lists.into_iter().flat_map(paths).map(missing).sum()
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether a read can set watches.
     pub fn may_grow_by(request: &ReadRequest) -> bool {
         match request {

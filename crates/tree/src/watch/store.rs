@@ -33,6 +33,12 @@ pub(super) struct PathEntry {
     pub(super) data_watches: u32,
 }
 
+impl PathEntry {
+    fn bytes(&self) -> usize {
+        self.path.as_ref().map_or(0, |path| path.len())
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct WatcherEntry {
     pub(super) id: WatcherId,
@@ -41,6 +47,8 @@ pub(super) struct WatcherEntry {
     pub(super) data_watches: u32,
     /// Watches of the table of children.
     pub(super) child_watches: u32,
+    /// Bytes of the paths that it watches.
+    pub(super) path_bytes: usize,
 }
 
 /// All watches of a server, as connections share them.
@@ -220,6 +228,7 @@ impl Watches {
                 first: NIL,
                 data_watches: 0,
                 child_watches: 0,
+                path_bytes: 0,
             }))
         })
     }
@@ -244,6 +253,7 @@ impl Watches {
         }
         path_entry.first = watch;
         watcher_entry.first = watch;
+        watcher_entry.path_bytes += path_entry.bytes();
         let hash = self.pair_hash(path, watcher);
         let (watches, hasher) = (&self.watches, &self.hasher);
         let hash_of = |watch: &u32| {
@@ -271,6 +281,8 @@ impl Watches {
         if let Some(next) = self.watches.get_mut(gone.next_of_watcher as usize) {
             next.prev_of_watcher = gone.prev_of_watcher;
         }
+        let bytes = self.paths[gone.path as usize].bytes();
+        self.watchers[gone.watcher as usize].path_bytes -= bytes;
         let hash = self.pair_hash(gone.path, gone.watcher);
         if let Ok(entry) = self.pairs.find_entry(hash, |other| *other == watch) {
             entry.remove();

@@ -1,6 +1,7 @@
 //! Where a history is asked: the files of a server that does not run, or servers that do.
 
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use client::admin::AdminClient;
@@ -8,6 +9,7 @@ use client::tls::{ClientStores, Connector, Store};
 use history::ask::Question;
 use history::{Reader, Viewer};
 use serde_json::Value;
+use server::admin_token;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::output::Output;
@@ -15,6 +17,10 @@ use crate::tool::ToolError;
 
 /// Holds what `--auth` would, out of sight of others who look at processes.
 const AUTH_VARIABLE: &str = "ZOARIUM_AUTH";
+
+/// Directories in which a server on this machine may have its credential: that of the built-in settings, of the
+/// package, and of a container.
+const DATA_DIRS: [&str; 3] = ["zoarium-data", "/var/lib/zookeeper", "/data"];
 
 /// Where the history is.
 #[derive(Debug, Clone, Args)]
@@ -57,6 +63,9 @@ pub(crate) struct ServerArgs {
     /// Who asks, such as `digest user:password`; ZOARIUM_AUTH in the environment does as well
     #[arg(long, value_name = "SCHEME DATA")]
     auth: Option<String>,
+    /// File that `zoarium admin-token` has written; without `--auth`, that of a server on this machine is found
+    #[arg(long, value_name = "FILE", conflicts_with = "auth")]
+    token_file: Option<PathBuf>,
     /// Speaks HTTPS with admin ports
     #[arg(long, requires = "server")]
     tls: bool,
@@ -75,10 +84,42 @@ pub(crate) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// Scheme and data that were given.
-    pub(crate) fn authorization(&self) -> Option<String> {
+    /// Scheme and data that were given, or those of a credential that is found.
+    ///
+    /// # Errors
+    /// If the file of `--token-file` holds no credential.
+    pub(crate) fn authorization(&self) -> Result<Option<String>, ToolError> {
+        if let Some(file) = &self.token_file {
+            let unusable = |reason: &dyn std::fmt::Display| {
+                ToolError::Refused(format!("--token-file: {}: {reason}", file.display()))
+            };
+            let found = admin_token::read(file).map_err(|error| unusable(&error))?;
+            let found = found.ok_or_else(|| unusable(&"it is not there"))?;
+            return Ok(Some(format!("digest {}", found.expose())));
+        }
         let named = self.auth.clone();
-        named.or_else(|| std::env::var(AUTH_VARIABLE).ok())
+        let named = named.or_else(|| std::env::var(AUTH_VARIABLE).ok());
+        Ok(named.or_else(|| self.found_token()))
+    }
+
+    /// The credential of a server on this machine, in the directories that servers use unless told
+    /// otherwise. It is sent to no other machine.
+    fn found_token(&self) -> Option<String> {
+        let is_here = |server: &String| {
+            let host = server
+                .rsplit_once(':')
+                .map_or(server.as_str(), |(host, _)| host);
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        };
+        if self.server.is_empty() || !self.server.iter().all(is_here) {
+            return None;
+        }
+        let mut files = DATA_DIRS
+            .iter()
+            .map(|dir| admin_token::path(Path::new(dir)));
+        let found = files.find_map(|file| admin_token::read(&file).ok().flatten());
+        found.map(|secret| format!("digest {}", secret.expose()))
     }
 
     /// Asks them.
@@ -88,7 +129,7 @@ impl ServerArgs {
     pub(crate) fn client(&self) -> Result<AdminClient, ToolError> {
         Ok(AdminClient {
             servers: self.server.clone(),
-            authorization: self.authorization(),
+            authorization: self.authorization()?,
             connector: self.connector()?,
         })
     }

@@ -105,7 +105,7 @@ fn wanted(args: &RestorePathArgs) -> Result<(Wanted, Kinds), ToolError> {
 
 async fn connect(args: &RestorePathArgs) -> Result<Client, ToolError> {
     let client = Client::connect(Options::new(&args.connect)).await?;
-    if let Some(authorization) = args.place.server.authorization() {
+    if let Some(authorization) = args.place.server.authorization()? {
         let (scheme, data) = authorization
             .split_once(' ')
             .unwrap_or((&authorization, ""));

@@ -54,7 +54,7 @@ fn code(answer: &HttpAnswer) -> (u16, String) {
     (answer.status, code.to_owned())
 }
 
-fn found(answer: &HttpAnswer) -> Value {
+pub(crate) fn found(answer: &HttpAnswer) -> Value {
     assert_eq!(answer.status, 200, "{}", answer.text());
     serde_json::from_slice(&answer.body).expect("JSON")
 }

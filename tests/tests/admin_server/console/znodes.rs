@@ -142,7 +142,13 @@ fn who_has_an_identity_changes_what_it_may() {
     found(&ann.ask("PUT", target, Some(acl.as_bytes())));
     assert_eq!(found(&nobody.ask("GET", mine, None))["data"], "c2VjcmV0");
     found(&ann.ask("DELETE", "/console/node?path=/open&version=1", None));
-    let lines = found(&ann.ask("GET", "/console/log", None));
+    // Whoever made up an identity is no administrator by that.
+    let refused = ann.ask("GET", "/console/log", None);
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    assert!(refused.text().contains("admin-token"), "{}", refused.text());
+    let operator = Visit::begin(site.port);
+    found(&operator.log_in("super", "secret"));
+    let lines = found(&operator.ask("GET", "/console/log", None));
     assert!(
         lines["lines"]
             .as_array()

@@ -6,18 +6,30 @@ use std::sync::Arc;
 use ::console::Console;
 use config::AdminScheme;
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use monitoring::admin::{self, Access, AdminView, Answer, Call, Command, Credentials, Route, Task};
+use monitoring::admin::{
+    self, Access, AdminView, Answer, Call, Command, Credentials, Object, Route, Task, is_from_here,
+};
+use tokio::sync::OwnedSemaphorePermit;
 use transport::tls::known_to_clients;
 use tree::auth::X509;
 
-use super::super::http::{Activity, Answers, Caller, ResponseBody, respond};
+use super::super::http::{Activity, Answers, AtWork, Caller, NotDone, ResponseBody, respond};
 use super::Admin;
+
+/// A browser sends what somebody else wants.
+const FOREIGN_PAGE: &str = "a page of another site asks (Origin or Sec-Fetch-Site)";
+
+/// It may be the name of a stranger that points here.
+const UNKNOWN_HOST: &str = "this server is not known by the name in Host: add it to admin.console.hosts, or use an address";
 
 /// Where the caller's address is if a proxy stands in front.
 /// Source: IPAuthenticationProvider.X_FORWARDED_FOR_HEADER_NAME.
 const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// Below it are the probes.
+pub(super) const HEALTH: &str = "/health/";
 
 impl Answers for Admin {
     /// Source: UnifiedConnectionFactory.
@@ -25,6 +37,10 @@ impl Answers for Admin {
         if self.config.admin.scheme == AdminScheme::Both && !caller.is_tls {
             self.metrics.insecure_admin_count.inc();
         }
+    }
+
+    fn is_answered_always(&self, path: &str) -> bool {
+        path.starts_with(HEALTH)
     }
 
     async fn answer(
@@ -37,8 +53,7 @@ impl Answers for Admin {
         if let Some(console) = &self.console
             && Console::serves(uri.path())
         {
-            let _at_work = activity.begin();
-            return self.ask_console(console, request, &caller).await;
+            return self.ask_console(console, request, &caller, &activity).await;
         }
         let route = self
             .commands
@@ -57,6 +72,9 @@ impl Answers for Admin {
             } => {
                 let peer = caller.peer;
                 tracing::debug!(%peer, command = command.name, "admin command");
+                if let Some(refusal) = self.guard(command, &request, peer) {
+                    return respond(refusal);
+                }
                 let address = self.address_of(&request, peer);
                 let asked = Asked {
                     asked,
@@ -72,6 +90,34 @@ impl Answers for Admin {
 }
 
 impl Admin {
+    /// Refuses what a page of another site has a browser ask. Scripts that change nothing may use whatever
+    /// name leads here, as scrapers and dashboards do, unless `admin.strictHost` says otherwise.
+    fn guard(
+        &self,
+        command: &Command,
+        request: &Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Option<Answer> {
+        let refuse = |status, text: &str| {
+            let refusal = Answer::found(Object::new().with("error", text));
+            let refusal = refusal.under(command.name, None);
+            Some(Answer { status, ..refusal })
+        };
+        if !is_from_here(request.headers()) {
+            return refuse(StatusCode::FORBIDDEN, FOREIGN_PAGE);
+        }
+        if self.names.are_meant(request.uri(), request.headers()) {
+            return None;
+        }
+        let is_strict = self.config.admin.strict_host || command.is_our_own();
+        if is_strict || command.changes_something() {
+            return refuse(StatusCode::MISDIRECTED_REQUEST, UNKNOWN_HOST);
+        }
+        let host = request.headers().get(header::HOST);
+        transport::limited!(warn, %peer, ?host, "a command is answered under a name in Host that this server does not know: name it in admin.console.hosts, or refuse it by admin.strictHost=true");
+        None
+    }
+
     /// The address that identities go by. Source: IPAuthenticationProvider.getClientIPAddress.
     pub(super) fn address_of(&self, request: &Request<Incoming>, peer: SocketAddr) -> String {
         let own = peer.ip().to_canonical().to_string();
@@ -95,6 +141,7 @@ impl Admin {
         let Some(served) = self.served.get() else {
             return respond(Answer::done().under(command.name, Some(admin::NOT_SERVING)));
         };
+        self.take_up_token(asked.request.headers()).await;
         let view = served.view();
         let header = asked.request.headers().get(header::AUTHORIZATION);
         let header = header.map(HeaderValue::as_bytes);
@@ -115,7 +162,7 @@ impl Admin {
         }
         if let Some(refusal) = command.refuse(&asked.asked, line, Some(&view), &credentials) {
             if header.is_some() && refusal.status.is_client_error() {
-                tracing::warn!(%peer, command = command.name, status = refusal.status.as_u16(), "admin command refused");
+                transport::limited!(warn, %peer, command = command.name, status = refusal.status.as_u16(), "admin command refused");
                 served.clients.login_failed(peer);
             }
             return respond(refusal);
@@ -126,14 +173,17 @@ impl Admin {
             call.identities = credentials.identities(&view).unwrap_or_default();
         }
         match &command.task {
+            Task::Look(_) if command.may_be_long() => {
+                self.look_long(served, (command.name, call), activity).await
+            }
             Task::Look(_) => {
-                let _at_work = activity.begin();
+                let at_work = activity.begin();
                 // What is answered by what the caller may read is read from the history.
-                let _turn = match command.access {
-                    Access::Caller => self.questions.acquire().await.ok(),
+                let turn = match command.access {
+                    Access::Caller => self.questions.clone().acquire_owned().await.ok(),
                     Access::Anyone | Access::Administrator => None,
                 };
-                self.look(command.name, call).await
+                self.look(command.name, call, (turn, at_work)).await
             }
             Task::Feed => self.feed(&call).await,
             Task::Snapshot => {
@@ -153,40 +203,60 @@ impl Admin {
         }
     }
 
+    /// A credential that was written a moment ago counts already.
+    async fn take_up_token(&self, headers: &HeaderMap) {
+        const BEGINNING: &str = "digest admin-token:";
+        let header = headers.get(header::AUTHORIZATION);
+        let is_token =
+            header.is_some_and(|header| header.as_bytes().starts_with(BEGINNING.as_bytes()));
+        if is_token {
+            let token = self.token.clone();
+            // Without it the credential is not known, and the command is refused.
+            let _ = self.workers.run(move |_| token.refresh()).await;
+        }
+    }
+
     /// Whom the client ports would know by the certificate that the caller has shown.
     async fn subject_of(&self, caller: &Caller) -> Option<String> {
         if caller.certificates.is_empty() {
             return None;
         }
         let (config, certificates) = (self.config.clone(), caller.certificates.clone());
-        let looking = tokio::task::spawn_blocking(move || {
-            known_to_clients(&config.client_tls.tls, &certificates)
-        });
+        let looking = self
+            .workers
+            .run(move |_| known_to_clients(&config.client_tls.tls, &certificates));
         match looking.await.ok()? {
             Ok(subject) => Some(subject),
             Err(error) => {
                 let peer = caller.peer;
-                tracing::warn!(%peer, err = %error, "the certificate of an admin client is not that of a client");
+                transport::limited!(warn, %peer, err = %error, "the certificate of an admin client is not that of a client");
                 None
             }
         }
     }
 
-    /// Some commands walk the tree or the disk: not on a thread that serves clients.
+    /// Some commands walk the tree or the disk: not on a thread that serves clients. Turn and slot end
+    /// with the work.
     pub(super) async fn look(
         self: &Arc<Self>,
         name: &'static str,
-        call: Call,
+        mut call: Call,
+        held: (Option<OwnedSemaphorePermit>, AtWork),
     ) -> Response<ResponseBody> {
         let admin = self.clone();
-        let looking = tokio::task::spawn_blocking(move || admin.look_at(name, &call));
+        let looking = self.workers.run(move |requester| {
+            call.is_abandoned = requester.flag();
+            let found = admin.look_at(name, &call);
+            drop(held);
+            found
+        });
         match looking.await {
             Ok(Some(answer)) => respond(answer.under(name, None)),
-            Ok(None) | Err(_) => respond(Answer::status(StatusCode::INTERNAL_SERVER_ERROR)),
+            Ok(None) | Err(NotDone) => respond(Answer::status(StatusCode::INTERNAL_SERVER_ERROR)),
         }
     }
 
-    fn look_at(&self, name: &str, call: &Call) -> Option<Answer> {
+    pub(super) fn look_at(&self, name: &str, call: &Call) -> Option<Answer> {
         let view = self.served.get()?.view();
         let Task::Look(look) = &self.commands.find(name)?.task else {
             return None;

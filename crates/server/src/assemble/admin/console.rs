@@ -13,10 +13,28 @@ use proto::Id;
 use tokio::io::DuplexStream;
 use transport::tls::known_to_clients;
 
-use super::super::http::{self, ResponseBody, respond};
+use super::super::http::{self, Activity, AtWork, ResponseBody, respond};
 use super::{Admin, Served};
 use crate::client::listener::connect_within;
 use crate::{clock, random};
+
+/// The name of this machine.
+fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+/// Names that the server is reached by, besides addresses and `localhost`.
+pub(super) fn names(config: &Config) -> Vec<String> {
+    let mut names = config.admin.console_hosts.clone();
+    names.extend([machine(), config.admin.address.clone()]);
+    if let Some(ensemble) = &config.ensemble {
+        let own = ensemble.membership.members.get(&ensemble.my_id);
+        let hosts = own.into_iter().flat_map(|own| &own.addresses);
+        names.extend(hosts.map(|address| address.host.clone()));
+    }
+    names
+}
 
 /// The console, unless it is switched off or the commands are at `/`.
 pub(super) fn set_up(config: &Config) -> Option<Console> {
@@ -28,18 +46,12 @@ pub(super) fn set_up(config: &Config) -> Option<Console> {
         tracing::warn!("admin.commandURL is where the console would be: there is none");
         return None;
     }
-    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let mut names = config.admin.console_hosts.clone();
-    names.extend([machine.trim().to_owned(), config.admin.address.clone()]);
-    let mut title = machine.trim().to_owned();
+    let mut title = machine();
     if let Some(ensemble) = &config.ensemble {
-        let own = ensemble.membership.members.get(&ensemble.my_id);
-        let hosts = own.into_iter().flat_map(|own| &own.addresses);
-        names.extend(hosts.map(|address| address.host.clone()));
         title = format!("server {} on {title}", ensemble.my_id);
     }
     Some(Console::new(Settings {
-        names,
+        names: names(config),
         commands,
         title,
         version: monitoring::version::FULL.to_owned(),
@@ -55,7 +67,9 @@ impl Admin {
         console: &Console,
         request: Request<Incoming>,
         caller: &http::Caller,
+        activity: &Activity,
     ) -> Response<ResponseBody> {
+        let _at_work = activity.begin();
         let address = self.address_of(&request, caller.peer).parse::<IpAddr>();
         let ip = address.unwrap_or(caller.peer.ip());
         let visitor = Caller::new(caller.peer, ip, caller.is_tls, request.headers());
@@ -70,9 +84,10 @@ impl Admin {
         };
         let answer = match console.answer(&server, request, &visitor).await {
             Outcome::Answer(answer) => return respond(answer),
-            Outcome::Sessions(page) => self.look_at_sessions(page).await,
+            Outcome::Sessions(page) => self.look_at_sessions(page, activity.begin()).await,
             Outcome::Command(command, parameters, login) => {
-                let told = self.ask_command(command, parameters, login, &visitor);
+                let asked = (command, parameters, activity.begin());
+                let told = self.ask_command(asked, login, &visitor);
                 let (mut head, body) = told.await.into_parts();
                 head.headers.extend(Console::headers());
                 return Response::from_parts(head, body);
@@ -84,16 +99,17 @@ impl Admin {
 
     async fn shows_client_certificate(&self, caller: &http::Caller) -> bool {
         let (config, certificates) = (self.config.clone(), caller.certificates.clone());
-        let looking = tokio::task::spawn_blocking(move || {
-            known_to_clients(&config.client_tls.tls, &certificates).is_ok()
-        });
+        let looking = self
+            .workers
+            .run(move |_| known_to_clients(&config.client_tls.tls, &certificates).is_ok());
         looking.await.unwrap_or(false)
     }
 
     /// They may be many: not on a thread that serves clients.
-    async fn look_at_sessions(self: &Arc<Self>, page: SessionsPage) -> Answer {
+    async fn look_at_sessions(self: &Arc<Self>, page: SessionsPage, at_work: AtWork) -> Answer {
         let admin = self.clone();
-        let looking = tokio::task::spawn_blocking(move || {
+        let looking = self.workers.run(move |_| {
+            let _at_work = at_work;
             let view = admin.served.get()?.view();
             Some(sessions_answer(&view, &page))
         });
@@ -104,8 +120,7 @@ impl Admin {
     /// The same command as below the commands' path, with the visitor's identity in place of a header.
     async fn ask_command(
         self: &Arc<Self>,
-        command: &'static str,
-        parameters: Vec<(String, String)>,
+        (command, parameters, at_work): (&'static str, Vec<(String, String)>, AtWork),
         login: Option<Login>,
         visitor: &Caller,
     ) -> Response<ResponseBody> {
@@ -116,23 +131,24 @@ impl Admin {
             return respond(Answer::status(StatusCode::SERVICE_UNAVAILABLE));
         };
         let identities = login.map_or_else(Vec::new, |login| of(&served.view(), &login, visitor));
-        let _turn = self.questions.acquire().await;
+        let turn = self.questions.clone().acquire_owned().await.ok();
         let call = Call {
             parameters,
             identities,
+            ..Call::default()
         };
-        self.look(command, call).await
+        self.look(command, call, (turn, at_work)).await
     }
 
-    /// The log names clients and paths: it is for whoever may fetch all data.
+    /// The log names clients and paths: it is for administrators.
     fn show_log(&self, login: &Login, visitor: &Caller) -> Answer {
         let Some(served) = self.served.get() else {
             return Answer::status(StatusCode::SERVICE_UNAVAILABLE);
         };
         let view = served.view();
         let identities = of(&view, login, visitor);
-        if identities.is_empty() || !view.may_do_anything(&identities) {
-            return admin::Refused::NotAuthorized.answer("log");
+        if let Err(refused) = admin::Refused::unless_administrator(&view, &identities) {
+            return refused.answer("log");
         }
         let (lines, lost) = RECENT_LOG.lines();
         Answer::json(
@@ -168,6 +184,12 @@ impl Member for Server<'_> {
 
     fn now_ms(&self) -> u64 {
         clock::monotonic_ms()
+    }
+
+    fn notice(&self) -> Option<String> {
+        let view = self.served?.view();
+        view.is_open_to_world()
+            .then(|| admin::OPEN_TO_WORLD.to_owned())
     }
 
     fn token(&self) -> Option<String> {

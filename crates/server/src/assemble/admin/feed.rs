@@ -31,9 +31,9 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::Instant;
 
-use super::super::http::{ResponseBody, respond, with_head};
+use super::super::http::{NotDone, ResponseBody, respond, with_head};
 use super::Admin;
-use super::history::{FEED, not_open, refused, resume_after, written};
+use super::history::{FEED, effort, not_open, refused, resume_after, written};
 use crate::limits;
 use crate::recorder::Current;
 
@@ -130,7 +130,13 @@ impl Feed {
         let (admin, query) = (self.admin.clone(), self.query.clone());
         let (identities, position) = (self.identities.clone(), self.position);
         let mut memory = std::mem::take(&mut self.memory);
-        let reading = tokio::task::spawn_blocking(move || {
+        // A feed that waits for its page in line with the queries holds up nobody.
+        let turn = self.admin.questions.clone().acquire_owned().await;
+        let turn = turn.map_err(|_| End::Closed)?;
+        let workers = self.admin.workers.clone();
+        let reading = workers.run(move |requester| {
+            let _turn = turn;
+            let reader = reader.within(effort(requester.flag()));
             let caller = Viewer::Client {
                 tree: &admin.served.get()?.clients.state.tree,
                 identities: &identities,
@@ -143,7 +149,7 @@ impl Feed {
                 self.memory = memory;
                 page.map_err(End::History)
             }
-            Ok(None) | Err(_) => Err(End::Closed),
+            Ok(None) | Err(NotDone) => Err(End::Closed),
         }
     }
 

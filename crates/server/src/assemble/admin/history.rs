@@ -4,13 +4,17 @@
 //! is what `world:anyone` may. Secrets (hashes of passwords in ACLs, the member list) are for super
 //! users.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use history::ask::{self, AskError, Question};
-use history::{HistoryError, Viewer};
+use history::{Effort, HistoryError, Patience, Viewer};
 use hyper::StatusCode;
 use monitoring::admin::{Access, AdminView, Answer, Body, Call, Command, Task};
 use serde_json::{Value, json};
 
 use crate::recorder::Readers;
+use crate::{clock, limits};
 
 /// The type of an answer.
 const JSON: &str = "application/json";
@@ -71,11 +75,26 @@ fn viewer<'a>(view: &'a dyn AdminView, call: &'a Call) -> Viewer<'a> {
     }
 }
 
+/// What one page may cost, for whoever this flag says that they wait no longer.
+pub(super) fn effort(is_abandoned: Arc<AtomicBool>) -> Effort {
+    let until = clock::monotonic() + limits::HISTORY_PAGE_TIME;
+    Effort::new(move || {
+        if is_abandoned.load(Ordering::Relaxed) {
+            Patience::Gone
+        } else if clock::monotonic() >= until {
+            Patience::Spent
+        } else {
+            Patience::Left
+        }
+    })
+}
+
 fn answer(question: Question, readers: &Readers, view: &dyn AdminView, call: &Call) -> Answer {
     let name = name(question);
     let Some(reader) = readers.get() else {
         return not_open(name);
     };
+    let reader = reader.within(effort(call.is_abandoned.clone()));
     match question.answer(&reader, &call.parameters, &viewer(view, call)) {
         Ok(found) => written(StatusCode::OK, name, found),
         Err(error) => refused(name, &error),
@@ -86,6 +105,7 @@ fn export(readers: &Readers, view: &dyn AdminView, call: &Call) -> Answer {
     let Some(reader) = readers.get() else {
         return not_open(EXPORT);
     };
+    let reader = reader.within(effort(call.is_abandoned.clone()));
     match ask::export(&reader, &call.parameters, &viewer(view, call)) {
         Ok(page) => Answer {
             status: StatusCode::OK,
@@ -116,7 +136,8 @@ pub(super) fn refused(name: &str, error: &AskError) -> Answer {
         }
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    if status.is_server_error() {
+    let is_abandoned = matches!(error, AskError::History(HistoryError::Abandoned));
+    if status.is_server_error() && !is_abandoned {
         tracing::warn!(err = %error, command = name, "the change history cannot answer");
     }
     written(status, name, fields)

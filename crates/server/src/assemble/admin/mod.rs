@@ -14,6 +14,7 @@ mod console;
 mod feed;
 mod history;
 mod log;
+mod long_answers;
 mod restore;
 mod secrets;
 mod served;
@@ -25,12 +26,13 @@ use std::time::Duration;
 
 use ::console::Console;
 use config::Config;
-use monitoring::admin::{Commands, RateLimiter};
+use monitoring::admin::{Commands, Names, RateLimiter};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use transport::tls::{Acceptor, Connector};
 
-use super::http::{self, Place, PortTask};
+use super::http::{self, Place, PortTask, Workers};
+use crate::admin_token::AdminToken;
 use crate::error::StartError;
 use crate::limits;
 use crate::metrics::Metrics;
@@ -45,8 +47,13 @@ pub(crate) struct Admin {
     commands: Commands,
     /// What `/` is, unless it is switched off.
     console: Option<Console>,
+    /// Names that the server is reached by.
+    names: Names,
     config: Arc<Config>,
     metrics: Arc<Metrics>,
+    /// Where commands are carried out.
+    workers: Workers,
+    token: AdminToken,
     /// Set once the data is loaded.
     served: OnceLock<Served>,
     /// The comparison of the session secret file, if there is one and there are other members.
@@ -77,7 +84,7 @@ pub(crate) type AdminTask = PortTask<Admin>;
 pub(crate) async fn begin(
     config: &Arc<Config>,
     acceptor: Acceptor,
-    metrics: &Arc<Metrics>,
+    (metrics, workers): (&Arc<Metrics>, &Workers),
     readers: &Readers,
 ) -> Result<Option<AdminTask>, StartError> {
     let settings = &config.admin;
@@ -94,7 +101,11 @@ pub(crate) async fn begin(
     };
     let listening = http::listen(
         place,
-        Arc::new(Admin::new(config.clone(), metrics.clone(), readers.clone())),
+        Arc::new(Admin::new(
+            config.clone(),
+            (metrics.clone(), workers.clone()),
+            readers.clone(),
+        )),
     )
     .await;
     let task = listening.map_err(|source| StartError::BindAdmin {
@@ -112,7 +123,11 @@ pub(crate) async fn begin(
 }
 
 impl Admin {
-    fn new(config: Arc<Config>, metrics: Arc<Metrics>, readers: Readers) -> Self {
+    fn new(
+        config: Arc<Config>,
+        (metrics, workers): (Arc<Metrics>, Workers),
+        readers: Readers,
+    ) -> Self {
         let interval = u64::from(config.admin.rate_limiter_interval_ms);
         let limits = Limits {
             // Java 3.9.5 takes the figure for microseconds here, and whoever fetches a snapshot
@@ -132,8 +147,11 @@ impl Admin {
         Self {
             commands,
             console: console::set_up(&config),
+            names: Names::new(console::names(&config)),
+            token: AdminToken::new(config.clone()),
             config,
             metrics,
+            workers,
             served: OnceLock::new(),
             comparison: OnceLock::new(),
             limits: Mutex::new(limits),

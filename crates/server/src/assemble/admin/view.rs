@@ -95,10 +95,6 @@ impl AdminView for LiveAdminView {
         x509::identities(&self.clients.settings.x509, subject)
     }
 
-    fn may_do_anything(&self, identities: &[Id]) -> bool {
-        self.clients.state.tree.read().may_do_anything(identities)
-    }
-
     fn tree(&self) -> &RwLock<Tree> {
         &self.clients.state.tree
     }

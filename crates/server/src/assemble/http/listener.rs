@@ -13,19 +13,20 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use transport::tls::certificate::Chain;
 use transport::tls::{Acceptor, looks_like_tls};
 use transport::{LogLimiter, Stream};
 
-use super::ResponseBody;
+use super::admission::{Admission, Presence};
+use super::body::{BUSY, Paced};
 use super::timed_stream::{Activity, TimedStream};
+use super::{ResponseBody, respond};
 use crate::limits;
 
 /// Waiting connections of a port.
-const BACKLOG: i32 = 128;
+const BACKLOG: i32 = 512;
 
 /// Why a plain port does not take it.
 const TLS: &str = "it speaks TLS, and this port takes plain connections";
@@ -41,7 +42,13 @@ pub(crate) trait Answers: Send + Sync + 'static {
     /// Somebody is connected.
     fn connected(&self, _caller: &Caller) {}
 
-    /// The answer to a request. `activity` says when the caller's silence is no fault.
+    /// Whether a request is answered without a slot: it takes no time, and must be answered always.
+    fn is_answered_always(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// The answer to a request. `activity` says when the caller's silence is no fault, and keeps the
+    /// request's slot for work that outlives it.
     fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -115,28 +122,27 @@ async fn bind(host: &str, port: u16, backlog: i32) -> io::Result<TcpListener> {
 
 /// Accepts until the task is aborted, which ends its connections too.
 async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place) {
-    let seats = Arc::new(Semaphore::new(limits::HTTP_CONNECTIONS_MAX));
     let port = Arc::new(Port {
         place,
-        seats: seats.clone(),
+        admission: Admission::new(),
         log_limiter: LogLimiter::default(),
     });
     let mut connections = JoinSet::new();
     loop {
-        // Never closed.
-        let Ok(seat) = seats.clone().acquire_owned().await else {
-            return;
-        };
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Whoever only begins a handshake takes nobody's seat: how many do, is bounded by the acceptor.
-                let seat = port.place.acceptor.is_plain().then_some(seat);
-                let meeting = port.clone().meet(answers.clone(), stream, peer, seat);
-                connections.spawn(meeting);
+                // How many begin a TLS handshake is bounded by the acceptor.
+                let presence = match port.place.acceptor.is_plain() {
+                    true => Some(port.admission.arrive().await),
+                    false => None,
+                };
+                connections.spawn(port.clone().meet(answers.clone(), stream, peer, presence));
             }
             Err(error) => {
-                tracing::warn!(err = %error, "cannot accept a connection over HTTP");
+                if let Some(left_out) = port.log_limiter.admit() {
+                    tracing::warn!(err = %error, left_out, "cannot accept a connection over HTTP");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -146,8 +152,7 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place
 /// What the connections of a port share.
 struct Port {
     place: Place,
-    /// One for each connection that is answered.
-    seats: Arc<Semaphore>,
+    admission: Arc<Admission>,
     log_limiter: LogLimiter,
 }
 
@@ -158,26 +163,22 @@ impl Port {
         answers: Arc<A>,
         stream: TcpStream,
         peer: SocketAddr,
-        seat: Option<OwnedSemaphorePermit>,
+        presence: Option<Arc<Presence>>,
     ) {
         let place = &self.place;
         let stream = match place.acceptor.establish(stream, peer).await {
             Ok(stream) => stream,
             Err(refused) => return refused.tell(place.of, peer, &self.log_limiter),
         };
-        let _seat = match seat {
-            Some(seat) => Ok(seat),
-            None => self.seats.clone().acquire_owned().await,
+        let presence = match presence {
+            Some(presence) => presence,
+            None => self.admission.arrive().await,
         };
-        // Whoever says nothing for so long is left, as later on.
-        let Ok(speaks_tls) = timeout(place.idle, speaks_tls(&stream)).await else {
-            return;
-        };
-        let refused = match speaks_tls {
-            true => Some(TLS.to_owned()),
-            false => {
-                let served = serve(answers, stream, peer, place.idle).await;
-                served.err().and_then(|error| wrong(&error, peer))
+        let refused = tokio::select! {
+            refused = self.talk(answers, stream, peer, presence.clone()) => refused,
+            () = presence.has_to_give_way() => {
+                tracing::debug!(%peer, of = place.of, "connection gives way to another one");
+                return;
             }
         };
         if let Some(refused) = refused
@@ -185,6 +186,24 @@ impl Port {
         {
             tracing::warn!(of = place.of, %peer, err = %refused, left_out, "connection refused");
         }
+    }
+
+    /// What was wrong with the connection, if something was.
+    async fn talk<A: Answers>(
+        &self,
+        answers: Arc<A>,
+        stream: Stream,
+        peer: SocketAddr,
+        presence: Arc<Presence>,
+    ) -> Option<String> {
+        let idle = self.place.idle;
+        // Whoever says nothing for so long is left, as later on.
+        let speaks_tls = timeout(idle, speaks_tls(&stream)).await.ok()?;
+        if speaks_tls {
+            return Some(TLS.to_owned());
+        }
+        let served = serve(answers, stream, (peer, presence), idle).await;
+        served.err().and_then(|error| wrong(&error, peer))
     }
 }
 
@@ -211,7 +230,7 @@ fn wrong(error: &hyper::Error, peer: SocketAddr) -> Option<String> {
 async fn serve<A: Answers>(
     answers: Arc<A>,
     stream: Stream,
-    peer: SocketAddr,
+    (peer, presence): (SocketAddr, Arc<Presence>),
     idle: Duration,
 ) -> Result<(), hyper::Error> {
     let caller = Caller {
@@ -223,19 +242,14 @@ async fn serve<A: Answers>(
     let activity = Activity::default();
     let stream = TimedStream::new(stream, idle, activity.clone());
     let service = service_fn(move |request| {
-        let is_tls = caller.is_tls;
-        let answer = answers
-            .clone()
-            .answer(request, caller.clone(), activity.clone());
-        async move {
-            let mut response = answer.await;
-            if is_tls {
-                let only_tls = HeaderValue::from_static(ONLY_TLS);
-                let headers = response.headers_mut();
-                headers.insert(header::STRICT_TRANSPORT_SECURITY, only_tls);
-            }
-            Ok::<_, Infallible>(response)
-        }
+        presence.has_request();
+        let answering = answer(
+            answers.clone(),
+            request,
+            caller.clone(),
+            (presence.clone(), activity.clone()),
+        );
+        async move { Ok::<_, Infallible>(answering.await) }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -244,4 +258,40 @@ async fn serve<A: Answers>(
         .max_headers(limits::HTTP_HEADERS_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .await
+}
+
+/// The answer to one request, whose body holds its slot.
+async fn answer<A: Answers>(
+    answers: Arc<A>,
+    request: Request<Incoming>,
+    caller: Caller,
+    (presence, activity): (Arc<Presence>, Activity),
+) -> Response<ResponseBody> {
+    let is_tls = caller.is_tls;
+    let mut response = if answers.is_answered_always(request.uri().path()) {
+        let response = answers.answer(request, caller, activity).await;
+        response.map(|body| Paced::new(body, |_| presence.answer_at_once()))
+    } else {
+        let slot = {
+            let _at_work = activity.begin();
+            presence.slot().await
+        };
+        match slot {
+            Some(slot) => {
+                let activity = activity.with(&slot);
+                let response = answers.answer(request, caller, activity).await;
+                response.map(|body| Paced::new(body, |bytes| slot.answer(bytes)))
+            }
+            None => {
+                let response = respond(monitoring::admin::Answer::busy(BUSY));
+                response.map(|body| Paced::new(body, |_| presence.answer_at_once()))
+            }
+        }
+    };
+    if is_tls {
+        let only_tls = HeaderValue::from_static(ONLY_TLS);
+        let headers = response.headers_mut();
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, only_tls);
+    }
+    response
 }

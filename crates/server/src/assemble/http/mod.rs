@@ -1,14 +1,17 @@
 //! HTTP/1.1 of the ports that operators ask: the admin server and the exporter of metrics.
 //!
 //! ```text
-//!   accept -> (TLS) -> TimedStream -> hyper -> Answers::answer
+//!   accept -> (TLS) -> TimedStream -> hyper -> Admission -> Answers::answer -> Workers
 //! ```
 //!
-//! A port has tasks of its own, as many connections as its limit says, and bounds for heads and
-//! silence: whatever comes there, clients do not notice it.
+//! A port has tasks and threads of its own, as many requests at a time as its limit says, and bounds
+//! for heads and silence: whatever comes there, clients do not notice it.
 
+mod admission;
+mod body;
 mod listener;
 mod timed_stream;
+mod workers;
 
 use std::io;
 
@@ -20,7 +23,8 @@ use hyper::{Response, StatusCode};
 use monitoring::admin::{Answer, Body};
 
 pub(crate) use listener::{Answers, Caller, Place, PortTask, listen};
-pub(crate) use timed_stream::Activity;
+pub(crate) use timed_stream::{Activity, AtWork};
+pub(crate) use workers::{NotDone, Workers};
 
 /// What is sent: bytes that are there, or a file piece by piece.
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;

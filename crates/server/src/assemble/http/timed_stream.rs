@@ -8,31 +8,61 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep};
+
+use super::admission::{Permit, Slot};
 
 /// Whether the server is at work for the other end: then its silence is no fault.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Activity(Arc<AtomicUsize>);
+pub(crate) struct Activity {
+    at_work: Arc<AtomicUsize>,
+    /// What the request is carried out with, if it needs a slot.
+    permit: Option<Permit>,
+    give_way: Option<Arc<Notify>>,
+}
 
 impl Activity {
-    /// The server is at work until this is dropped.
+    /// That of a request with a slot.
+    pub(super) fn with(&self, slot: &Slot) -> Self {
+        Self {
+            at_work: self.at_work.clone(),
+            permit: Some(slot.permit.clone()),
+            give_way: Some(slot.give_way()),
+        }
+    }
+
+    /// Ends the connection of the request, whatever of its answer is written.
+    pub(crate) fn end_connection(&self) {
+        if let Some(give_way) = &self.give_way {
+            give_way.notify_one();
+        }
+    }
+
+    /// The server is at work until this is dropped, and the request has its slot as long.
     pub(crate) fn begin(&self) -> AtWork {
-        self.0.fetch_add(1, Ordering::AcqRel);
-        AtWork(self.0.clone())
+        self.at_work.fetch_add(1, Ordering::AcqRel);
+        AtWork {
+            at_work: self.at_work.clone(),
+            _permit: self.permit.clone(),
+        }
     }
 
     fn is_at_work(&self) -> bool {
-        self.0.load(Ordering::Acquire) > 0
+        self.at_work.load(Ordering::Acquire) > 0
     }
 }
 
 /// See [`Activity::begin`].
 #[derive(Debug)]
-pub(crate) struct AtWork(Arc<AtomicUsize>);
+pub(crate) struct AtWork {
+    at_work: Arc<AtomicUsize>,
+    _permit: Option<Permit>,
+}
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.at_work.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -249,9 +249,9 @@ impl LearnerPort {
         closed.close();
         let (link, peer) = (link.0, closed.peer);
         if fault.is_wrong_input() {
-            tracing::warn!(link, %peer, err = %fault, "learner dropped");
+            transport::limited!(warn, link, %peer, err = %fault, "learner dropped");
         } else {
-            tracing::info!(link, %peer, err = %fault, "learner dropped");
+            transport::limited!(info, link, %peer, err = %fault, "learner dropped");
         }
     }
 }
@@ -383,15 +383,17 @@ impl Port {
             return self.admit(stream, Vec::new(), peer, term);
         }
         let Ok(place) = self.logging_in.clone().try_acquire_owned() else {
-            tracing::warn!(%peer, max = limits::LEARNER_LINKS_MAX, "learner refused: too many log in at the moment");
+            transport::limited!(warn, %peer, max = limits::LEARNER_LINKS_MAX, "learner refused: too many log in at the moment");
             return;
         };
         let admitted = timeout(self.settings.stall, auth.admit(&mut stream, Vec::new())).await;
         drop(place);
         match admitted {
             Ok(Ok(ahead)) => self.admit(stream, ahead, peer, term),
-            Ok(Err(error)) => tracing::warn!(%peer, err = %error, "learner refused"),
-            Err(_) => tracing::warn!(%peer, "learner refused: it did not log in in time"),
+            Ok(Err(error)) => transport::limited!(warn, %peer, err = %error, "learner refused"),
+            Err(_) => {
+                transport::limited!(warn, %peer, "learner refused: it did not log in in time")
+            }
         }
     }
 
@@ -404,7 +406,7 @@ impl Port {
             }
             if term.links.len() >= limits::LEARNER_LINKS_MAX {
                 let max = limits::LEARNER_LINKS_MAX;
-                tracing::warn!(%peer, max, "learner refused: too many connections");
+                transport::limited!(warn, %peer, max, "learner refused: too many connections");
                 return;
             }
             let link = Link::new(
@@ -451,9 +453,9 @@ impl Port {
             link.close();
             let (event, link, peer) = (link.name.closed(), link.id, link.peer);
             if reason.is_expected() {
-                tracing::info!(link = link.0, %peer, err = %reason, "learner's connection ended");
+                transport::limited!(info, link = link.0, %peer, err = %reason, "learner's connection ended");
             } else {
-                tracing::warn!(link = link.0, %peer, err = %reason, "learner's connection ended");
+                transport::limited!(warn, link = link.0, %peer, err = %reason, "learner's connection ended");
             }
             (self.sink)(PeerEvent::end(event, reason));
         }

@@ -1,0 +1,139 @@
+//! Who asks through a browser: names the server is reached by, and the site that a page is from.
+//!
+//! A page of a strange site can make a browser send requests here. If the strange name points to this
+//! server's address (DNS rebinding), the browser even lets it read the answers: then the `Host` is the
+//! strange name. Addresses cannot be pointed elsewhere and are taken.
+
+use std::net::IpAddr;
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::uri::{Authority, Uri};
+
+/// The browser says where a request comes from, and no script can change that.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Names that the server is reached by, besides its addresses and `localhost`.
+#[derive(Debug, Clone, Default)]
+pub struct Names(Vec<String>);
+
+impl Names {
+    /// These.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Self {
+        let names = names.into_iter().map(|name| plain(&name));
+        Self(names.filter(|name| !name.is_empty()).collect())
+    }
+
+    /// Whether a request is meant for this server, by its target and its `Host`.
+    pub fn are_meant(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else {
+            return false;
+        };
+        let host = host
+            .to_str()
+            .ok()
+            .and_then(|host| host.parse::<Authority>().ok());
+        let is_known = host.is_some_and(|host| self.know(host.host()));
+        is_known
+            && uri
+                .authority()
+                .is_none_or(|authority| self.know(authority.host()))
+    }
+
+    fn know(&self, host: &str) -> bool {
+        let host = plain(host);
+        let address = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        address.unwrap_or(&host).parse::<IpAddr>().is_ok()
+            || host == "localhost"
+            || self.0.contains(&host)
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// Whether a request comes from a page of this server, or from no page at all.
+pub fn is_from_here(headers: &HeaderMap) -> bool {
+    let site = headers.get(FETCH_SITE).map(|site| site.as_bytes());
+    if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
+        return false;
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return true;
+    };
+    let origin = origin
+        .to_str()
+        .ok()
+        .and_then(|origin| origin.split_once("://"));
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    origin.is_some_and(|(_, origin)| Some(origin) == host)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::HeaderValue;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| {
+            let name = HeaderName::from_static(name);
+            (name, HeaderValue::from_static(value))
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn a_strange_name_is_not_meant() {
+        let names = Names::new(["ZK1.example.com.".to_owned(), String::new()]);
+        let meant = |host| names.are_meant(&Uri::from_static("/"), &headers(&[("host", host)]));
+        let good = [
+            "127.0.0.1",
+            "10.1.2.3:8080",
+            "[::1]:8080",
+            "localhost:8080",
+            "LOCALHOST",
+            "zk1.example.com:8080",
+            "zk1.EXAMPLE.com.",
+        ];
+        for host in good {
+            assert!(meant(host), "{host}");
+        }
+        let bad = [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "",
+            ":8080",
+            "a b",
+        ];
+        for host in bad {
+            assert!(!meant(host), "{host}");
+        }
+        assert!(!names.are_meant(&Uri::from_static("/"), &HeaderMap::new()));
+        let two = headers(&[("host", "localhost")]);
+        let absolute = Uri::from_static("http://evil.example/");
+        assert!(!names.are_meant(&absolute, &two));
+    }
+
+    #[test]
+    fn other_sites_are_not_from_here() {
+        let host = ("host", "localhost:8080");
+        let from = |pairs: &[(&'static str, &'static str)]| is_from_here(&headers(pairs));
+        assert!(from(&[host]));
+        assert!(from(&[
+            host,
+            ("origin", "http://localhost:8080"),
+            ("sec-fetch-site", "same-origin")
+        ]));
+        assert!(!from(&[host, ("origin", "http://localhost:9090")]));
+        assert!(!from(&[host, ("origin", "null")]));
+        assert!(!from(&[host, ("sec-fetch-site", "cross-site")]));
+        assert!(!from(&[host, ("sec-fetch-site", "same-site")]));
+    }
+}

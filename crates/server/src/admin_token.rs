@@ -1,0 +1,186 @@
+//! The credential of administrators: a file in `dataDir` that only the server's user can read.
+//!
+//! It holds `admin-token:` and random text: user and password of the scheme `digest`. Whoever has it is a
+//! super user of this server, at the admin port and at the client ports. `zoarium admin-token` writes
+//! it, and a server takes it up while it runs.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::Config;
+use parking_lot::Mutex;
+use proto::Secret;
+
+use crate::assemble::Workers;
+use crate::random;
+
+/// The user of the credential.
+pub const USER: &str = "admin-token";
+
+/// The file in `dataDir`.
+const FILE: &str = "admin-token";
+
+/// Random bytes of a credential.
+const BYTES: usize = 24;
+
+/// Bytes of the file that are read.
+const FILE_BYTES_MAX: u64 = 256;
+
+/// Where the credential of a server is.
+pub fn path(data_dir: &Path) -> PathBuf {
+    data_dir.join(FILE)
+}
+
+/// The credential in a file; `None` if there is no file.
+///
+/// # Errors
+/// If the file cannot be read, others than its owner may read it, or it holds no credential.
+pub fn read(file: &Path) -> io::Result<Option<Secret>> {
+    let opened = match File::open(file) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    check_owner_only(&opened.metadata()?)?;
+    let mut text = String::new();
+    opened.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    let text = text.trim_end();
+    let password = text
+        .strip_prefix(USER)
+        .and_then(|rest| rest.strip_prefix(':'));
+    match password {
+        Some(password) if password.len() >= BYTES => Ok(Some(Secret::new(text))),
+        _ => Err(io::Error::other(
+            "it holds no credential: remove it and run `zoarium admin-token`",
+        )),
+    }
+}
+
+fn check_owner_only(metadata: &Metadata) -> io::Result<()> {
+    let mode = metadata.mode() & 0o777;
+    match metadata.is_file() && mode & 0o077 == 0 {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "its mode is {mode:04o}, and only its owner may read it: remove it and run `zoarium admin-token`"
+        ))),
+    }
+}
+
+/// The credential of a server; a new one is written if there is none, or if `anew`.
+///
+/// # Errors
+/// If the directory is not there, or the file cannot be read or written.
+pub fn ensure(data_dir: &Path, anew: bool) -> io::Result<Secret> {
+    let file = path(data_dir);
+    if !anew && let Some(secret) = read(&file)? {
+        return Ok(secret);
+    }
+    let bytes = random::bytes::<BYTES>()?;
+    let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = Secret::new(format!("{USER}:{password}"));
+    let owner = std::fs::metadata(data_dir)?;
+    // Nobody sees a half of it, and no mode but this one.
+    let unfinished = data_dir.join(format!("unfinished.{FILE}"));
+    let _ = std::fs::remove_file(&unfinished);
+    let mut options = OpenOptions::new();
+    let mut written = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished)?;
+    writeln!(written, "{}", secret.expose())?;
+    if written.metadata()?.uid() != owner.uid() {
+        // Written by root for the user that the server runs as.
+        fchown(&written, Some(owner.uid()), Some(owner.gid()))?;
+    }
+    written.sync_all()?;
+    std::fs::rename(&unfinished, &file)?;
+    Ok(secret)
+}
+
+/// Between two looks at the file.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The credential of a server that runs.
+#[derive(Debug, Clone)]
+pub(crate) struct AdminToken {
+    config: Arc<Config>,
+    /// What was wrong with the file when it was looked at last.
+    wrong: Arc<Mutex<Option<String>>>,
+}
+
+impl AdminToken {
+    pub(crate) fn new(config: Arc<Config>) -> Self {
+        Self {
+            config,
+            wrong: Arc::default(),
+        }
+    }
+
+    /// Takes the credential up as the file has it.
+    pub(crate) fn refresh(&self) {
+        let file = path(&self.config.data_dir);
+        let (secret, wrong) = match read(&file) {
+            Ok(secret) => (secret, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        self.config.auth.admin_token.set(secret);
+        let mut before = self.wrong.lock();
+        if let Some(error) = wrong
+            .as_ref()
+            .filter(|wrong| before.as_ref() != Some(*wrong))
+        {
+            tracing::warn!(file = %file.display(), err = error, "the credential of administrators is not used");
+        }
+        *before = wrong;
+    }
+
+    /// Does so from time to time.
+    pub(crate) async fn follow(self, workers: Workers) {
+        let mut every = tokio::time::interval(LOOK_EVERY);
+        loop {
+            every.tick().await;
+            let token = self.clone();
+            if workers.run(move |_| token.refresh()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_credential_is_random_and_its_owner_s_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = path(dir.path());
+        assert_eq!(read(&file).unwrap(), None);
+        let first = ensure(dir.path(), false).unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(read(&file).unwrap(), Some(first.clone()));
+        assert_eq!(ensure(dir.path(), false).unwrap(), first);
+        let second = ensure(dir.path(), true).unwrap();
+        assert_ne!(second, first);
+        assert!(second.expose().len() > USER.len() + BYTES);
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+        assert!(read(&file).unwrap_err().to_string().contains("0640"));
+        assert!(ensure(dir.path(), false).is_err());
+        ensure(dir.path(), true).unwrap();
+        std::fs::write(&file, "admin-token:\n").unwrap();
+        assert!(
+            read(&file)
+                .unwrap_err()
+                .to_string()
+                .contains("no credential")
+        );
+    }
+}

@@ -1,0 +1,344 @@
+//! Which connections of a port stay, and which requests are carried out.
+//!
+//! ```text
+//!   accepted -> waits for a head -> (a slot) -> work, answer -> waits for the next head
+//! ```
+//!
+//! A connection without a request holds no slot: beyond [`HTTP_WAITING_MAX`] of them the oldest gives
+//! way to a new one. A request holds its slot until its work has ended and its answer is written.
+//! Beyond the slots some requests wait, and then those answers give way whose clients do not take them.
+//!
+//! [`HTTP_WAITING_MAX`]: limits::HTTP_WAITING_MAX
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::limits;
+
+/// A connection younger than this does not give way: its first bytes may be on their way.
+const AGE_MIN: Duration = Duration::from_millis(50);
+
+/// Between two looks at who takes too long, while requests wait for a slot.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The admission of a port.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    slots: Arc<Semaphore>,
+    /// Requests that wait for a slot.
+    queued: AtomicUsize,
+    connections: Mutex<Connections>,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    last: u64,
+    /// By the order in which they began to wait for a head.
+    waiting: BTreeMap<u64, Waiting>,
+    /// Answers that are written, by the order in which they began.
+    answering: BTreeMap<u64, Answering>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    give_way: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Answering {
+    until: Instant,
+    give_way: Arc<Notify>,
+}
+
+/// A connection of the port.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    admission: Arc<Admission>,
+    give_way: Arc<Notify>,
+    /// Its entry among those that wait.
+    waiting: Mutex<Option<u64>>,
+}
+
+/// The right to carry out a request. Work that outlives the request has a clone.
+pub(crate) type Permit = Arc<OwnedSemaphorePermit>;
+
+/// A request that is carried out.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) permit: Permit,
+    presence: Arc<Presence>,
+}
+
+/// An answer that is being written.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    number: Option<u64>,
+    presence: Arc<Presence>,
+    _slot: Option<Slot>,
+}
+
+impl Admission {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            slots: Arc::new(Semaphore::new(limits::HTTP_CONNECTIONS_MAX)),
+            queued: AtomicUsize::new(0),
+            connections: Mutex::default(),
+        })
+    }
+
+    /// A new connection. The oldest one without a request gives way if there are too many.
+    pub(crate) async fn arrive(self: &Arc<Self>) -> Arc<Presence> {
+        while let Some(at) = self.make_room() {
+            sleep_until(at).await;
+        }
+        let presence = Arc::new(Presence {
+            admission: self.clone(),
+            give_way: Arc::default(),
+            waiting: Mutex::new(None),
+        });
+        presence.wait();
+        presence
+    }
+
+    /// Has the oldest connection give way, if there is no room for one more; when to come back if all
+    /// are new.
+    fn make_room(&self) -> Option<Instant> {
+        let mut connections = self.connections.lock();
+        if connections.waiting.len() < limits::HTTP_WAITING_MAX {
+            return None;
+        }
+        let oldest = connections.waiting.first_entry()?;
+        let ripe = oldest.get().since + AGE_MIN;
+        if ripe > Instant::now() {
+            return Some(ripe);
+        }
+        oldest.remove().give_way.notify_one();
+        None
+    }
+
+    /// Has the answer give way that is overdue for longest.
+    fn end_overdue(&self) {
+        let mut connections = self.connections.lock();
+        let now = Instant::now();
+        let overdue = connections.answering.iter();
+        let overdue = overdue.filter(|(_, answering)| answering.until <= now);
+        let longest = overdue.min_by_key(|(_, answering)| answering.until);
+        let number = longest.map(|(number, _)| *number);
+        if let Some(answering) = number.and_then(|number| connections.answering.remove(&number)) {
+            answering.give_way.notify_one();
+        }
+    }
+}
+
+impl Connections {
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+impl Presence {
+    /// Resolves when the connection has to end for another one.
+    pub(crate) async fn has_to_give_way(&self) {
+        self.give_way.notified().await;
+    }
+
+    fn wait(&self) {
+        let mut connections = self.admission.connections.lock();
+        let number = connections.number();
+        let waiting = Waiting {
+            since: Instant::now(),
+            give_way: self.give_way.clone(),
+        };
+        connections.waiting.insert(number, waiting);
+        let before = self.waiting.lock().replace(number);
+        if let Some(before) = before {
+            connections.waiting.remove(&before);
+        }
+    }
+
+    /// A head has come in.
+    pub(crate) fn has_request(&self) {
+        let mut connections = self.admission.connections.lock();
+        if let Some(number) = self.waiting.lock().take() {
+            connections.waiting.remove(&number);
+        }
+    }
+
+    /// A slot for the request; `None` if too many wait for one already.
+    pub(crate) async fn slot(self: &Arc<Self>) -> Option<Slot> {
+        let slots = &self.admission.slots;
+        let permit = match slots.clone().try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => self.wait_for_slot().await?,
+        };
+        Some(Slot {
+            permit: Arc::new(permit),
+            presence: self.clone(),
+        })
+    }
+
+    async fn wait_for_slot(&self) -> Option<OwnedSemaphorePermit> {
+        struct Queued<'a>(&'a AtomicUsize);
+        impl Drop for Queued<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        let admission = &self.admission;
+        let before = admission.queued.fetch_add(1, Ordering::Relaxed);
+        let _queued = Queued(&admission.queued);
+        if before >= limits::HTTP_QUEUED_MAX {
+            return None;
+        }
+        let mut acquiring = Box::pin(admission.slots.clone().acquire_owned());
+        loop {
+            admission.end_overdue();
+            if let Ok(permit) = timeout(LOOK_EVERY, acquiring.as_mut()).await {
+                return permit.ok();
+            }
+        }
+    }
+
+    /// The answer to a request without a slot is written.
+    pub(crate) fn answer_at_once(self: Arc<Self>) -> Answer {
+        Answer {
+            number: None,
+            presence: self,
+            _slot: None,
+        }
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.has_request();
+    }
+}
+
+impl Slot {
+    /// What ends the connection.
+    pub(super) fn give_way(&self) -> Arc<Notify> {
+        self.presence.give_way.clone()
+    }
+
+    /// The answer is written, of so many bytes; `None` of a feed, which ends by a rule of its own.
+    pub(crate) fn answer(self, bytes: Option<u64>) -> Answer {
+        let presence = self.presence.clone();
+        let number = bytes.map(|bytes| {
+            let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
+            let patience = limits::HTTP_PATIENCE
+                .saturating_add(Duration::from_secs(1).saturating_mul(mebibytes))
+                .min(limits::HTTP_PATIENCE_MAX);
+            let mut connections = presence.admission.connections.lock();
+            let number = connections.number();
+            let answering = Answering {
+                until: Instant::now() + patience,
+                give_way: presence.give_way.clone(),
+            };
+            connections.answering.insert(number, answering);
+            number
+        });
+        Answer {
+            number,
+            presence,
+            _slot: Some(self),
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let mut connections = self.presence.admission.connections.lock();
+            connections.answering.remove(&number);
+        }
+        self.presence.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    async fn has_to_go(presence: &Presence) -> bool {
+        let going = pin!(presence.has_to_give_way());
+        timeout(Duration::ZERO, going).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_silent_connection_gives_way() {
+        let admission = Admission::new();
+        let mut present = Vec::new();
+        for _ in 0..limits::HTTP_WAITING_MAX {
+            present.push(admission.arrive().await);
+        }
+        // One with a request stays, however old it is.
+        present[0].has_request();
+        let slot = present[0].slot().await.unwrap();
+        present.push(admission.arrive().await);
+        assert!(!has_to_go(&present[1]).await, "there was room");
+        let begun = Instant::now();
+        present.push(admission.arrive().await);
+        assert!(begun.elapsed() >= AGE_MIN, "all were new");
+        assert!(has_to_go(&present[1]).await);
+        assert!(!has_to_go(&present[0]).await && !has_to_go(&present[2]).await);
+        // After its answer it waits again, behind the others.
+        drop(slot.answer(Some(1)));
+        present.push(admission.arrive().await);
+        assert!(has_to_go(&present[2]).await && !has_to_go(&present[0]).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slot_lasts_until_work_and_answer_have_ended() {
+        let admission = Admission::new();
+        let mut slots = Vec::new();
+        for _ in 0..limits::HTTP_CONNECTIONS_MAX {
+            let presence = admission.arrive().await;
+            presence.has_request();
+            slots.push(presence.slot().await.unwrap());
+        }
+        let late = admission.arrive().await;
+        late.has_request();
+        let no_slot = timeout(Duration::from_secs(600), late.slot());
+        assert!(no_slot.await.is_err(), "all work");
+        // Its client has gone, and its work goes on.
+        let slot = slots.pop().unwrap();
+        let work = slot.permit.clone();
+        drop(slot.answer(Some(0)));
+        let no_slot = timeout(Duration::from_secs(600), late.slot());
+        assert!(no_slot.await.is_err());
+        drop(work);
+        let slot = late.slot().await.unwrap();
+        // An answer that nobody takes gives way to a request that waits; that of a feed does not.
+        let feed = slots.pop().unwrap();
+        let feeding = feed.presence.clone();
+        let _feed = feed.answer(None);
+        let slow = slots.pop().unwrap();
+        let slow_one = slow.presence.clone();
+        let mut slow = Some(slow.answer(Some(3 << 20)));
+        let last = admission.arrive().await;
+        last.has_request();
+        let begun = Instant::now();
+        let mut waiting = pin!(last.slot());
+        tokio::select! {
+            _ = waiting.as_mut() => panic!("a slot too many"),
+            () = slow_one.has_to_give_way() => {}
+        }
+        let patience = limits::HTTP_PATIENCE + Duration::from_secs(3);
+        assert!(begun.elapsed() >= patience && begun.elapsed() <= patience + 2 * LOOK_EVERY);
+        slow.take();
+        assert!(waiting.await.is_some());
+        assert!(!has_to_go(&feeding).await);
+        drop(slot);
+    }
+}

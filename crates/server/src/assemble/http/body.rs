@@ -1,0 +1,112 @@
+//! What is sent, at the pace of the client.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::ResponseBody;
+use super::admission::Answer;
+use crate::limits;
+
+/// What a request is told for which there is no slot.
+pub(super) const BUSY: &str = "too many requests are carried out already: try again later";
+
+/// A body in pieces, so that it lasts until nearly all of it is taken, and the slot of its request.
+pub(super) struct Paced {
+    body: ResponseBody,
+    /// What is left of the last piece of the body.
+    rest: Bytes,
+    _answer: Answer,
+}
+
+impl Paced {
+    /// `answer` gets the length of the body, if it is known.
+    pub(super) fn new(
+        body: ResponseBody,
+        answer: impl FnOnce(Option<u64>) -> Answer,
+    ) -> ResponseBody {
+        let answer = answer(body.size_hint().exact());
+        let paced = Self {
+            body,
+            rest: Bytes::new(),
+            _answer: answer,
+        };
+        paced.boxed_unsync()
+    }
+}
+
+impl Body for Paced {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if self.rest.is_empty() {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                other => return other,
+            }
+        }
+        let len = self.rest.len().min(limits::HTTP_PIECE_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(len)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = self.body.size_hint();
+        let rest = self.rest.len() as u64;
+        match hint.exact() {
+            Some(exact) => SizeHint::with_exact(exact + rest),
+            None => {
+                hint.set_lower(hint.lower() + rest);
+                hint
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+
+    use super::super::admission::Admission;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_is_whole_and_in_pieces() {
+        let len = 3 * limits::HTTP_PIECE_BYTES + 5;
+        let presence = Admission::new().arrive().await;
+        presence.has_request();
+        let whole = Bytes::from(vec![7; len]);
+        let full = Full::new(whole.clone()).map_err(|never| match never {});
+        let mut body = Paced::new(full.boxed_unsync(), |bytes| {
+            assert_eq!(bytes, Some(len as u64));
+            presence.answer_at_once()
+        });
+        let (mut got, mut pieces) = (Vec::new(), 0);
+        while let Some(frame) = body.frame().await {
+            assert_eq!(
+                body.size_hint().exact(),
+                Some(
+                    (len - got.len()) as u64
+                        - frame.as_ref().unwrap().data_ref().unwrap().len() as u64
+                )
+            );
+            got.extend_from_slice(frame.unwrap().data_ref().unwrap());
+            pieces += 1;
+        }
+        assert_eq!((got, pieces), (whole.to_vec(), 4));
+    }
+}

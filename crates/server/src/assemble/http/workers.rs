@@ -1,0 +1,144 @@
+//! Threads of their own for what operators ask: clients keep theirs.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use tokio::sync::oneshot;
+
+use crate::limits;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads. They end with this. The connections of the ports bound what waits for them.
+#[derive(Debug, Clone)]
+pub(crate) struct Workers(Sender<Job>);
+
+/// The client that work is done for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Requester(Arc<AtomicBool>);
+
+impl Requester {
+    /// Whether the client has hung up: then nobody needs the rest of the work.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag behind it.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+}
+
+/// The server ends, or the work has panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotDone;
+
+/// Notes the end of the request when the future of its answer is dropped.
+struct Waiting(Requester);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Workers {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub(crate) fn start() -> io::Result<Self> {
+        let (jobs, queue) = unbounded();
+        for number in 0..limits::ADMIN_THREADS {
+            let queue = queue.clone();
+            let thread = std::thread::Builder::new().name(format!("admin-{number}"));
+            thread.spawn(move || work(&queue))?;
+        }
+        Ok(Self(jobs))
+    }
+
+    /// Does some work. Whatever permit the work needs has to move into it: the work goes on to its next
+    /// look at the requester when the caller of this has gone, and the permit must last as long.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Requester) -> T + Send + 'static,
+    ) -> Result<T, NotDone> {
+        let requester = Requester::default();
+        let _waiting = Waiting(requester.clone());
+        let (done, result) = oneshot::channel();
+        let job = move || {
+            if !requester.is_gone() {
+                // Nobody waits any more, if this fails.
+                let _ = done.send(work(&requester));
+            }
+        };
+        self.0.send(Box::new(job)).map_err(|_| NotDone)?;
+        result.await.map_err(|_| NotDone)
+    }
+}
+
+fn work(queue: &Receiver<Job>) {
+    for job in queue {
+        if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            tracing::error!("work for an operator has panicked: its request gets no answer");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+    use std::time::Duration;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A client hangs up: its work sees that, and its permit is free when the work has ended, not before.
+    #[tokio::test]
+    async fn a_permit_lasts_as_long_as_its_work() {
+        let workers = Workers::start().unwrap();
+        let permits = Arc::new(Semaphore::new(1));
+        let permit = permits.clone().acquire_owned().await.unwrap();
+        let (begun, begins) = oneshot::channel();
+        let (go_on, goes_on) = crossbeam_channel::bounded::<()>(0);
+        {
+            let mut asked = pin!(workers.run(move |requester| {
+                let _permit = permit;
+                begun.send(()).unwrap();
+                goes_on.recv().unwrap();
+                while !requester.is_gone() {
+                    std::thread::yield_now();
+                }
+            }));
+            poll_fn(|cx| {
+                assert!(asked.as_mut().poll(cx).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            begins.await.unwrap();
+        }
+        assert!(permits.try_acquire().is_err(), "the work still goes on");
+        go_on.send(()).unwrap();
+        let freed = tokio::time::timeout(Duration::from_secs(60), permits.acquire());
+        assert!(
+            freed.await.is_ok(),
+            "the work does not see that nobody waits"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_panic_costs_its_request_only() {
+        let workers = Workers::start().unwrap();
+        for _ in 0..2 * limits::ADMIN_THREADS {
+            let asked = workers.run(|_| assert_eq!(1, 2, "a fault"));
+            assert_eq!(asked.await, Err(NotDone));
+        }
+        assert_eq!(workers.run(|_| 7).await, Ok(7));
+    }
+}

@@ -1,0 +1,112 @@
+//! `zoarium admin-token`: the credential of administrators, and where the console is.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use config::{AdminScheme, Config};
+use server::admin_token;
+
+use crate::output::write_stdout;
+use crate::server_cmd::configure;
+use crate::tool::ToolError;
+
+/// Writes the credential of administrators to the dataDir and prints it, with the console's address
+///
+/// The file `admin-token` in the dataDir has mode 0600. Whoever has the credential is a super user of this server. A
+/// server takes the file up while it runs, and forgets the credential when the file is removed.
+#[derive(Debug, Args)]
+pub(crate) struct AdminTokenArgs {
+    /// The configuration; the built-in settings unless it is given
+    #[arg(value_name = "ZOO.CFG")]
+    config: Option<PathBuf>,
+    /// Replaces a credential that is there
+    #[arg(long)]
+    new: bool,
+}
+
+/// Writes and prints it.
+pub(crate) fn run(args: &AdminTokenArgs) -> ExitCode {
+    match ensure(args) {
+        Ok(text) => match write_stdout(|out| out.write_all(text.as_bytes())) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => ToolError::from(error).report("admin-token"),
+        },
+        Err(error) => error.report("admin-token"),
+    }
+}
+
+fn ensure(args: &AdminTokenArgs) -> Result<String, ToolError> {
+    let file = args
+        .config
+        .iter()
+        .map(|file| OsString::from(file.as_os_str()));
+    let config =
+        configure(file.collect()).map_err(|error| ToolError::Refused(error.to_string()))?;
+    text(&config, args.new).map_err(|error| {
+        let file = admin_token::path(&config.data_dir);
+        ToolError::Refused(format!("{}: {error}", file.display()))
+    })
+}
+
+/// What an administrator needs to know. A credential is written if there is none, or if `anew`.
+pub(crate) fn text(config: &Config, anew: bool) -> io::Result<String> {
+    let secret = admin_token::ensure(&config.data_dir, anew)?;
+    let file = admin_token::path(&config.data_dir);
+    let password = secret
+        .expose()
+        .split_once(':')
+        .map_or("", |(_, password)| password);
+    let mut text = format!(
+        "The credential of administrators is in {}.\n",
+        file.display()
+    );
+    if let Some(address) = console_address(config) {
+        text.push_str(&format!("console:  {address}\n"));
+    }
+    let user = admin_token::USER;
+    text.push_str(&format!("user:     {user}\npassword: {password}\nheader:   Authorization: digest {user}:{password}\n"));
+    if !config.auth.digest_enabled {
+        text.push_str("It has no effect while DigestAuthenticationProvider.enabled=false switches the scheme digest off.\n");
+    }
+    Ok(text)
+}
+
+/// Where a browser on this machine finds the console.
+fn console_address(config: &Config) -> Option<String> {
+    let admin = &config.admin;
+    if !admin.is_enabled || !admin.console_enabled {
+        return None;
+    }
+    let scheme = match admin.scheme {
+        AdminScheme::Https => "https",
+        AdminScheme::Http | AdminScheme::Both => "http",
+    };
+    let host = match admin.address.as_str() {
+        "0.0.0.0" | "::" | "" => "localhost",
+        host => host,
+    };
+    let host = match host.contains(':') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
+    };
+    Some(format!("{scheme}://{host}:{}/", admin.port))
+}
+
+/// The first start on a terminal: prints the credential, if there is none yet and no other way to administer.
+pub(crate) fn greet(config: &Config) {
+    use std::io::IsTerminal;
+    let has_other = config.auth.super_digest.is_some() || !config.auth.super_users.is_empty();
+    let is_first = !admin_token::path(&config.data_dir).exists();
+    if !io::stderr().is_terminal() || has_other || !is_first || !config.admin.is_enabled {
+        return;
+    }
+    match text(config, false) {
+        Ok(text) => {
+            let _ = write!(io::stderr(), "\n{text}\n");
+        }
+        Err(error) => tracing::warn!(err = %error, "cannot write the credential of administrators"),
+    }
+}

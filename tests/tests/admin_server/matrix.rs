@@ -1,0 +1,218 @@
+//! Who may call what: the table of docs/SECURITY.md, called cell by cell.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use client::{Client, Create, Options};
+use proto::Acl;
+use serde_json::Value;
+use tests::{Flavour, HttpAnswer, HttpRequest, http_get, wait_for, workspace_root};
+
+use crate::console::Visit;
+use crate::site::{LIMIT, Site};
+
+const TOKEN_ADMIN: &str = "admin:pw";
+const ADMIN_ID: &str = "admin:HyfYpDg4zqvjWwhkAYRiLwvklpU=";
+const READER: &str = "ann:pw";
+const READER_ID: &str = "ann:RYbu6l5aZwqon8VWmkcGvezdzfc=";
+
+/// The columns of the table, with user and password of each.
+const CALLERS: [(&str, Option<&str>); 5] = [
+    ("no credentials", None),
+    ("made-up digest", Some("nobody:knows")),
+    ("reader", Some(READER)),
+    ("named administrator", Some(TOKEN_ADMIN)),
+    ("super user", Some("super:secret")),
+];
+
+/// Calls, and for each caller whether they are allowed.
+type Row = (Vec<String>, Vec<bool>);
+
+fn table() -> Vec<Row> {
+    let file = workspace_root().join("docs/SECURITY.md");
+    let text = std::fs::read_to_string(file).expect("docs/SECURITY.md");
+    let (_, table) = text.split_once("<!-- matrix -->").expect("the matrix");
+    let (table, _) = table
+        .split_once("<!-- end of the matrix -->")
+        .expect("its end");
+    let mut lines = table.lines().filter(|line| line.starts_with('|'));
+    let cells = |line: &str| -> Vec<String> {
+        let cells = line.trim_matches('|').split('|');
+        cells.map(|cell| cell.trim().to_owned()).collect()
+    };
+    let heads = cells(lines.next().expect("the head"));
+    let callers: Vec<&str> = CALLERS.iter().map(|(caller, _)| *caller).collect();
+    assert_eq!(heads[1..], callers);
+    let rows = lines.skip(1).map(|line| {
+        let cells = cells(line);
+        let calls = cells[0].split('`').filter(|call| !call.trim().is_empty());
+        let allowed = cells[1..].iter().map(|cell| match cell.as_str() {
+            "yes" => true,
+            "no" => false,
+            other => panic!("{other:?} in the matrix"),
+        });
+        (calls.map(str::to_owned).collect(), allowed.collect())
+    });
+    rows.collect()
+}
+
+/// A server whose znodes are open, but for `/part`; the zxid of the last change.
+async fn prepare(site: &Site, is_open: bool) -> i64 {
+    let client = Client::connect(Options::new(&site.server.address()));
+    let client = client.await.expect("a session");
+    let added = client.add_auth("digest", "super:secret").await;
+    added.expect("a super user");
+    let part = vec![Acl::new(1, "digest", READER_ID)];
+    let part = Create::persistent().with_acl(part);
+    client
+        .create("/part", "private", &part)
+        .await
+        .expect("create");
+    let open = Create::persistent();
+    client
+        .create("/open", "public", &open)
+        .await
+        .expect("create");
+    let named = Acl::new(31, "digest", ADMIN_ID);
+    let everybody = Acl::new(if is_open { 31 } else { 1 }, "world", "anyone");
+    let set = client.set_acl("/", vec![named, everybody], -1).await;
+    set.expect("set the ACL of /");
+    client
+        .set_data("/open", "again", -1)
+        .await
+        .expect("set")
+        .mzxid
+}
+
+/// The answer to a call of the table.
+fn call(site: &Site, what: &str, head: &str, caller: Option<&str>) -> HttpAnswer {
+    let (method, target) = what.split_once(' ').unwrap_or(("GET", what));
+    let target = target.replace("HEAD", head);
+    if target.starts_with("console/") {
+        let visit = Visit::begin(site.port);
+        if let Some((user, password)) = caller.and_then(|caller| caller.split_once(':')) {
+            assert_eq!(visit.log_in(user, password).status, 200);
+        }
+        return visit.ask(method, &format!("/{target}"), None);
+    }
+    let authorization = caller.map(|caller| format!("digest {caller}"));
+    let header = authorization.as_deref().map(|text| ("Authorization", text));
+    if target.starts_with("history/feed") {
+        return begin_feed(site, &target, authorization.as_deref());
+    }
+    let request = HttpRequest {
+        method,
+        target: &format!("/commands/{target}"),
+        headers: header.as_slice(),
+        body: (method == "POST").then_some(b"no snapshot"),
+    };
+    request.send(site.port).expect("an answer")
+}
+
+/// A feed does not end: its answer is its first line.
+fn begin_feed(site: &Site, target: &str, authorization: Option<&str>) -> HttpAnswer {
+    let mut stream = TcpStream::connect(("127.0.0.1", site.port)).expect("connect");
+    stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
+    let header = authorization.map(|text| format!("Authorization: {text}\r\n"));
+    let header = header.unwrap_or_default();
+    let head = format!("GET /commands/{target} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}\r\n");
+    stream.write_all(head.as_bytes()).expect("write");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).expect("a line");
+    let status = line
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    HttpAnswer {
+        status: status.expect("a status"),
+        headers: Vec::new(),
+        body: Vec::new(),
+    }
+}
+
+/// Whether the caller was let through; what the command then makes of it does not matter.
+fn is_allowed(answer: &HttpAnswer) -> bool {
+    let text = answer.text();
+    let is_refused = [401, 403].contains(&answer.status)
+        || text.contains("this is for administrators")
+        || text.contains("\"ReadOnly\"");
+    assert!(
+        answer.status != 404 && !text.contains("Unknown command"),
+        "{text}"
+    );
+    !is_refused
+}
+
+/// Every command that the server lists, and those that it does not.
+fn all_commands(port: u16) -> BTreeSet<String> {
+    let index = http_get(port, "/commands").text();
+    let listed = index.split('"').skip(1).step_by(2);
+    let names = listed.filter_map(|link| link.strip_prefix("/commands/"));
+    let unlisted = ["backup/log", "log_levels", "clients", "slow_requests"];
+    names.chain(unlisted).map(str::to_owned).collect()
+}
+
+async fn compare(is_open: bool) {
+    let settings = [
+        ("history.enabled", "true"),
+        ("history.minFreeMegabytes", "0"),
+        ("admin.rateLimiterIntervalInMS", "0"),
+        ("4lw.commands.whitelist", "*"),
+    ];
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let Some(site) = Site::start(&settings) else {
+        return;
+    };
+    let last = prepare(&site, is_open).await;
+    let head = format!("{last:#x}");
+    wait_for("record of the last change", LIMIT, || {
+        let target = "history/changes?path=/open&limit=1";
+        let found: Value = serde_json::from_slice(&call(&site, target, "", None).body).ok()?;
+        (found["extent"]["head"] == *head).then_some(())
+    });
+    let table = table();
+    let calls = table.iter().flat_map(|(calls, _)| calls);
+    let named: BTreeSet<String> = calls
+        .map(|call| {
+            call.split_once(' ')
+                .map_or(call.as_str(), |(_, target)| target)
+        })
+        .map(|target| target.split('?').next().unwrap_or_default().to_owned())
+        .collect();
+    let missing: Vec<_> = all_commands(site.port)
+        .difference(&named)
+        .cloned()
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/SECURITY.md says nothing of {missing:?}"
+    );
+    for (calls, allowed) in &table {
+        for what in calls {
+            for ((caller, credentials), allowed) in CALLERS.iter().zip(allowed) {
+                let answer = call(&site, what, &head, *credentials);
+                let text = answer.text();
+                assert_eq!(
+                    is_allowed(&answer),
+                    *allowed,
+                    "{what} by {caller}, / open: {is_open}: {} {}",
+                    answer.status,
+                    text.chars().take(300).collect::<String>()
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn while_the_root_is_open_calls_are_answered_as_documented() {
+    compare(true).await;
+}
+
+#[tokio::test]
+async fn while_the_root_is_closed_calls_are_answered_as_documented() {
+    compare(false).await;
+}

@@ -1,0 +1,75 @@
+//! Queries whose clients hang up, over changes that they may not see.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use client::Create;
+use proto::Acl;
+use serde_json::Value;
+
+use crate::site::{SUPER, Site};
+
+/// Changes that nobody but their owner may see.
+const HIDDEN: usize = 2500;
+
+/// Clients that ask and hang up.
+const CROWD: usize = 150;
+
+fn threads(pid: u32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    tasks.map_or(0, Iterator::count)
+}
+
+/// The work of a query ends with its client, and no crowd of them gets more threads than there are for queries.
+#[tokio::test]
+async fn clients_that_hang_up_leave_no_work_behind() {
+    let Some(site) = Site::start(&[]) else { return };
+    let client = site.super_client().await;
+    let hers = vec![Acl::new(31, "digest", "ann:hash")];
+    let hidden = Create::persistent().with_acl(hers);
+    client
+        .create("/hidden", "0", &hidden)
+        .await
+        .expect("create");
+    let mut last = 0;
+    for number in 0..HIDDEN {
+        last = client
+            .set_data("/hidden", number.to_string(), -1)
+            .await
+            .expect("set")
+            .mzxid;
+    }
+    site.wait_until_recorded(last);
+    let pid = site.server.process_id().expect("it runs");
+    let before = threads(pid);
+    let target = "history/changes?path=/&recursive=true&limit=1000";
+    let request = format!("GET /commands/{target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    let mut most = before;
+    for _ in 0..CROWD {
+        let mut stream = TcpStream::connect(site.admin_address()).expect("connect");
+        stream.write_all(request.as_bytes()).expect("write");
+        drop(stream);
+        most = most.max(threads(pid));
+    }
+    // Whoever stays is answered: a page says where to go on, however much of it is hidden.
+    let (mut after, mut seen, mut pages) = (String::new(), 0, 0);
+    loop {
+        let page: Value = site.json(&format!("{target}{after}"), None);
+        seen += page["hidden"].as_u64().expect("a number");
+        pages += 1;
+        most = most.max(threads(pid));
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => break,
+        }
+    }
+    assert!(
+        seen as usize > HIDDEN && pages >= 3,
+        "{seen} hidden on {pages} pages"
+    );
+    assert!(most <= before + 4, "{before} threads, then {most}");
+    assert_eq!(
+        site.get("history/changes?path=/hidden", Some(SUPER)).status,
+        200
+    );
+}
