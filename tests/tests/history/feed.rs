@@ -167,7 +167,7 @@ fn ask(site: &Site, target: &str, who: Option<&str>) -> TcpStream {
         .unwrap_or_default();
     write!(
         stream,
-        "GET /commands/{target} HTTP/1.1\r\nHost: a\r\n{who}\r\n"
+        "GET /commands/{target} HTTP/1.1\r\nHost: 127.0.0.1\r\n{who}\r\n"
     )
     .expect("ask");
     stream
