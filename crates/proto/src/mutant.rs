@@ -90,6 +90,8 @@ mutants! {
     DigestsNotCompared,
     /// Of members that hold different data, the leader counts as right.
     LeadersDigestIsRight,
+    /// A member that has copied its leader's tree is a witness for it.
+    CopiesAreWitnesses,
     /// A leader that holds other data than a quorum goes on.
     WrongLeaderStays,
     /// A member whose tree is wrong votes on, and may be elected.

@@ -41,7 +41,7 @@ pub(crate) struct Machine {
     /// It has refused to start and waits for somebody to look after it.
     has_refused: bool,
     /// Its disk was replaced: it must not vote before it has synchronised.
-    was_wiped: bool,
+    pub(crate) was_wiped: bool,
     /// Its process does nothing until then.
     stands_until: Micros,
     /// Its disk does nothing until then.

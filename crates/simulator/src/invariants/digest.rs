@@ -16,6 +16,8 @@ pub(crate) struct Digests {
     damaged: BTreeSet<Sid>,
     /// Whether a script has damaged a tree: then a transaction may carry a wrong digest.
     was_damaged: bool,
+    /// Whether the trees that servers get from others are damaged, too.
+    copies_are_damaged: bool,
     /// Servers that have counted a mismatch.
     noticed: BTreeSet<Sid>,
 }
@@ -31,7 +33,20 @@ impl Digests {
 
     /// The tree of this server was replaced.
     pub(crate) fn replaced(&mut self, sid: Sid) {
-        self.damaged.remove(&sid);
+        match self.copies_are_damaged {
+            true => self.damaged.insert(sid),
+            false => self.damaged.remove(&sid),
+        };
+    }
+
+    /// From here on servers get copies of a damaged tree.
+    pub(crate) fn damage_copies(&mut self) {
+        self.copies_are_damaged = true;
+    }
+
+    /// Nobody gets such copies any more.
+    pub(crate) fn end_damage_of_copies(&mut self) {
+        self.copies_are_damaged = false;
     }
 
     pub(crate) fn is_damaged(&self, sid: Sid) -> bool {

@@ -117,6 +117,39 @@ pub(super) fn nobody_knows(ensemble: &mut Ensemble) {
 
 /// Server 3 leads. It has this from its files if it is the damaged one: it prepares transactions by a
 /// damaged tree from the beginning of its epoch on.
+/// Server 3 leads with a damaged tree, and server 2 gets a copy of it before anything is written. Server 1 is
+/// right and alone with that. It must not take the copy as well: it ends.
+pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
+    ensemble.led_by(2);
+    ensemble.served_by(&[0, 1, 2]);
+    ensemble.kill(1);
+    ensemble.write(2, 4);
+    ensemble.kill(0);
+    ensemble.led_no_more_by(2);
+    ensemble.damage(2);
+    ensemble.start(0);
+    ensemble.led_by(2);
+    ensemble.world.checks.digests.damage_copies();
+    ensemble.start(1);
+    ensemble.served_by(&[0, 1, 2]);
+    let lives = ensemble.machines[0].lives;
+    ensemble.propose(2, 1);
+    ensemble.must_end(0, lives);
+    if ensemble.kept_trees(0) > 0 {
+        ensemble.wrong("server 1 is right".into());
+    }
+    // An operator sees to the others.
+    for server in 0..3 {
+        ensemble.kill(server);
+    }
+    ensemble.world.checks.digests.end_damage_of_copies();
+    ensemble.machines[1].disk.wipe();
+    ensemble.machines[1].was_wiped = true;
+    for server in 0..3 {
+        ensemble.start(server);
+    }
+}
+
 fn damage_and_write(ensemble: &mut Ensemble, server: usize) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

@@ -211,6 +211,19 @@ pub const GUARDS: &[Guard] = &[
         script: ghosts::snapshot_of_an_observer,
     },
     Guard {
+        title: "a leader holds other data, and a follower has copied it",
+        mutant: Mutant::CopiesAreWitnesses,
+        plan: |plan| {
+            let plan = Plan {
+                committed_len: 1,
+                use_disk_log: false,
+                ..plan
+            };
+            digests::that_repair(plan)
+        },
+        script: digests::copy_is_no_witness,
+    },
+    Guard {
         title: "the oracle of two names the other server, and what it has said before is kept",
         mutant: Mutant::OracleAnswerKept,
         plan: |plan| {

@@ -11,6 +11,9 @@
 //!   neither                                      each learner with another digest is told that
 //! ```
 //!
+//! A learner that was sent a snapshot in this role is no witness for the leader: it has copied the
+//! leader's tree, wrong or right.
+//!
 //! No other server than Zoarium knows these packets. With a single learner of another kind nothing is
 //! compared.
 
@@ -127,19 +130,26 @@ impl Leader {
         let answers = comparison.asked.iter();
         let answers = answers.filter_map(|(link, digest)| Some((*link, (*digest)?)));
         let answers: Vec<(LinkId, u64)> = answers.collect();
-        let sid_of = |link| self.links.get(&link).and_then(|link| link.sid);
-        let mut by_sid: BTreeMap<Sid, u64> = BTreeMap::from([(self.sid, own)]);
-        by_sid.extend(
+        let links = &self.links;
+        let of = |may_be_copy: bool| {
+            let of_link = move |(link, digest): &(LinkId, u64)| {
+                let link = links
+                    .get(link)
+                    .filter(|link| may_be_copy || !link.has_copy)?;
+                Some((link.sid?, *digest))
+            };
+            let answers: BTreeMap<Sid, u64> = answers.iter().filter_map(of_link).collect();
             answers
-                .iter()
-                .filter_map(|(link, digest)| Some((sid_of(*link)?, *digest))),
-        );
-        let has_quorum = |digest| self.is_quorum(&|sid| by_sid.get(&sid) == Some(&digest));
-        let is_right = has_quorum(own) || mutant::is(Mutant::LeadersDigestIsRight);
+        };
+        let mut witnesses = of(mutant::is(Mutant::CopiesAreWitnesses));
+        witnesses.insert(self.sid, own);
+        let has_own = |sid| witnesses.get(&sid) == Some(&own);
+        let is_right = self.is_quorum(&has_own) || mutant::is(Mutant::LeadersDigestIsRight);
+        let others = of(true);
+        let has_quorum = |digest| self.is_quorum(&|sid| others.get(&sid) == Some(&digest));
         let theirs = answers.iter().map(|(_, digest)| *digest);
-        let theirs = theirs
-            .filter(|_| !is_right)
-            .find(|digest| has_quorum(*digest));
+        let mut theirs = theirs.filter(|digest| !is_right && *digest != own);
+        let theirs = theirs.find(|digest| has_quorum(*digest));
         if let Some(theirs) = theirs {
             let before = Zxid(zxid.0.saturating_sub(1));
             let record = self

@@ -29,7 +29,7 @@ fn leading(followers: i64, version: impl Fn(i64) -> i32) -> Leader {
     };
     let out = &mut Vec::new();
     let mut leader = Leader::new(start, Settings::new(200, 10, 5), 0, out);
-    let mut all_send = |leader: &mut Leader, packet: &dyn Fn(i64) -> LearnerPacket| {
+    let all_send = |leader: &mut Leader, packet: &dyn Fn(i64) -> LearnerPacket| {
         for sid in 1..=followers {
             leader.handle_packet(link(sid), packet(sid), 0, &mut Vec::new());
         }
@@ -192,4 +192,47 @@ fn one_comparison_at_a_time_and_a_learner_that_leaves_is_not_waited_for() {
     leader.end_comparison_if_due(1000, &mut out);
     differs(&mut leader, 1, &mut out);
     assert_eq!(out, [Action::CompareDigests]);
+}
+
+#[test]
+fn a_learner_that_was_sent_a_snapshot_is_no_witness_for_the_leader() {
+    for (copies, expected) in [(0, "digest=0x7"), (1, "digest=0x7"), (2, "no quorum")] {
+        let mut leader = leading(4, ours);
+        for sid in 1..=copies {
+            // It comes again, and has nothing.
+            let info = LearnerPacket::FollowerInfo {
+                accepted_epoch: Epoch(1),
+                info: Some(LearnerInfo {
+                    protocol_version: Some(LearnerInfo::REPORTS_DIGESTS),
+                    ..LearnerInfo::new(Sid(sid), 0)
+                }),
+            };
+            let greeting = LearnerPacket::AckEpoch {
+                last_logged: Zxid(-1),
+                current_epoch: None,
+            };
+            let ack = LearnerPacket::Ack {
+                zxid: Zxid::new(Epoch(1), 0),
+            };
+            leader.handle_closed(link(sid));
+            leader.handle_connected(link(sid), 0);
+            let mut out = Vec::new();
+            for packet in [info, greeting, ack] {
+                leader.handle_packet(link(sid), packet, 0, &mut out);
+            }
+            let sends = |action: &Action| matches!(action, Action::SendSnapshot { .. });
+            assert!(out.iter().any(sends), "{out:?}");
+        }
+        let mut out = Vec::new();
+        leader.compare_digests(OWN, 0, &mut out);
+        out.clear();
+        for (sid, digest) in [(1, OWN), (2, OWN), (3, OWN), (4, OTHER)] {
+            let packet = LearnerPacket::Digest { zxid: LAST, digest };
+            leader.handle_packet(link(sid), packet, 0, &mut out);
+        }
+        assert_eq!(
+            lines(out),
+            [format!("link 4: send DIGESTJUDGED 0x100000001 {expected}")]
+        );
+    }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Link {
     pub(crate) lag: AckLag,
     /// Whether it knows the packets by which members of Zoarium compare digests.
     pub(crate) reports_digests: bool,
+    /// Whether its tree is a copy of this server's, which it was sent as a snapshot.
+    pub(crate) has_copy: bool,
 }
 
 /// Where a learner is.
@@ -69,6 +71,7 @@ impl Link {
             slot: None,
             lag: AckLag::default(),
             reports_digests: false,
+            has_copy: false,
         }
     }
 

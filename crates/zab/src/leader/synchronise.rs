@@ -151,6 +151,9 @@ impl Leader {
             Opening::Trunc(zxid) => LeaderPacket::Trunc { zxid },
             Opening::Snap => {
                 let zxid = self.last;
+                if let Some(link) = self.links.get_mut(&to) {
+                    link.has_copy = true;
+                }
                 out.push(Action::SendSnapshot { to, zxid });
                 return true;
             }
