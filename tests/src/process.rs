@@ -59,6 +59,7 @@ impl Process {
         let printed = std::fs::read(&self.log).unwrap_or_default();
         let printed = printed.get(own.printed_before..).unwrap_or_default();
         search(&self.log.display().to_string(), printed);
+        assert_never_blocked(printed);
         let dirs = own
             .dir
             .iter()
@@ -137,6 +138,15 @@ impl Drop for Process {
         self.kill();
         self.search_for_secrets();
     }
+}
+
+/// A task that panics ends alone, so only the output of the server shows that it blocked a worker.
+fn assert_never_blocked(printed: &[u8]) {
+    let printed = String::from_utf8_lossy(printed);
+    let found = printed
+        .lines()
+        .find(|line| line.contains(blocking::MESSAGE));
+    assert!(std::thread::panicking() || found.is_none(), "{found:?}");
 }
 
 /// Whether our program is run, be it behind others.

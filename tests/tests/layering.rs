@@ -11,6 +11,7 @@ use tests::workspace_root;
 /// those import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("jute-derive", &[]),
+    ("blocking", &[]),
     ("jute", &["jute-derive"]),
     ("proto", &["jute"]),
     ("tree", &["jute", "proto"]),
@@ -19,14 +20,17 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("election", &["proto"]),
     ("zab", &["proto"]),
     ("config", &["proto"]),
-    ("transport", &["config"]),
-    ("storage", &["jute", "proto"]),
+    ("transport", &["blocking", "config"]),
+    ("storage", &["blocking", "jute", "proto"]),
     ("recovery", &["jute", "proto", "tree", "storage"]),
     // For tests only: every crate's tests may import it.
     ("testkit", &["jute", "storage"]),
-    ("history", &["jute", "proto", "tree"]),
-    ("monitoring", &["jute", "proto", "tree", "config"]),
-    ("client", &["jute", "proto", "transport"]),
+    ("history", &["blocking", "jute", "proto", "tree"]),
+    (
+        "monitoring",
+        &["blocking", "jute", "proto", "tree", "config"],
+    ),
+    ("client", &["blocking", "jute", "proto", "transport"]),
     ("console", &["jute", "proto", "client", "monitoring"]),
     (
         "replica",
@@ -44,6 +48,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "server",
         &[
+            "blocking",
             "jute",
             "proto",
             "tree",
@@ -72,6 +77,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "zoarium",
         &[
+            "blocking",
             "server",
             "bench",
             "cli",
@@ -111,7 +117,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "tests",
-        &["client", "proto", "jute", "testkit", "config", "transport"],
+        &[
+            "blocking",
+            "client",
+            "proto",
+            "jute",
+            "testkit",
+            "config",
+            "transport",
+        ],
     ),
     // Drives real processes from outside: clients on one side, the harness that starts servers on the
     // other, and nothing of a server's own.

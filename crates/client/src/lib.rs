@@ -41,6 +41,8 @@
 //!
 //! Source: ZooKeeper, ClientCnxn.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
+
 #[cfg(feature = "admin")]
 pub mod admin;
 #[cfg(feature = "admin")]

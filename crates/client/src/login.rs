@@ -177,7 +177,7 @@ where
 async fn off_thread<T: Send + 'static>(
     step: impl FnOnce() -> Result<T, GssapiRefusal> + Send + 'static,
 ) -> Result<T, NotLoggedIn> {
-    match tokio::task::spawn_blocking(step).await {
+    match blocking::run(step).await {
         Ok(stepped) => Ok(stepped?),
         Err(_) => Err(GssapiRefusal::Over.into()),
     }

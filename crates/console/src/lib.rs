@@ -14,6 +14,8 @@
 //! cookie, no ambient login: whoever does not know the token can ask for nothing and change nothing
 //! in the name of a visitor, from whatever site.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
+
 mod api;
 mod assets;
 mod edit;

@@ -222,6 +222,7 @@ impl DirectorySizes {
 
 /// Bytes of the files of a directory; what cannot be read counts as nothing.
 fn size_of_files(dir: &Path) -> u64 {
+    blocking::mark("list a data directory");
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;
     };

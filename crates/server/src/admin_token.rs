@@ -4,6 +4,11 @@
 //! super user of this server, at the admin port and at the client ports. `zoarium admin-token` writes
 //! it, and a server takes it up while it runs.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "runs in the tool, at the start, and on `Workers`"
+)]
+
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
@@ -41,6 +46,7 @@ pub fn path(data_dir: &Path) -> PathBuf {
 /// # Errors
 /// If the file cannot be read, others than its owner may read it, or it holds no credential.
 pub fn read(file: &Path) -> io::Result<Option<Secret>> {
+    blocking::mark("read the credential of administrators");
     let opened = match File::open(file) {
         Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -26,7 +26,7 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     };
     // Never closed.
     let turn = STEPS.clone().acquire_owned().await.map_err(|_| ended())?;
-    let worked = tokio::task::spawn_blocking(move || {
+    let worked = blocking::run(move || {
         let stepped = step();
         drop(turn);
         stepped

@@ -10,6 +10,8 @@
 //!
 //! docs/ARCHITECTURE.md follows a request through all of it.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
+
 pub mod admin_token;
 mod assemble;
 mod audit;

@@ -35,6 +35,7 @@ impl Disk for RealDisk {
     type File = File;
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        blocking::mark("list a directory");
         let mut entries = Vec::new();
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
@@ -53,22 +54,27 @@ impl Disk for RealDisk {
     }
 
     fn is_dir(&self, path: &Path) -> bool {
+        blocking::mark("look for a directory");
         path.is_dir()
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        blocking::mark("create a directory");
         fs::create_dir_all(dir)
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
+        blocking::mark("open a file");
         File::open(path)
     }
 
     fn open_for_change(&self, path: &Path) -> io::Result<File> {
+        blocking::mark("open a file");
         File::options().read(true).write(true).open(path)
     }
 
     fn create(&self, path: &Path) -> io::Result<File> {
+        blocking::mark("create a file");
         File::options()
             .read(true)
             .write(true)
@@ -78,14 +84,17 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        blocking::mark("rename a file");
         fs::rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        blocking::mark("remove a file");
         fs::remove_file(path)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        blocking::mark("sync a directory");
         File::open(dir)?.sync_all()
     }
 
@@ -94,6 +103,7 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
+        blocking::mark("lock a directory");
         let file = File::options()
             .read(true)
             .write(true)
@@ -110,18 +120,22 @@ impl Disk for RealDisk {
 
 impl DiskFile for File {
     fn len(&self) -> io::Result<u64> {
+        blocking::mark("look at a file");
         Ok(self.metadata()?.len())
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        blocking::mark("read a file");
         FileExt::read_at(self, buf, offset)
     }
 
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        blocking::mark("write a file");
         FileExt::write_all_at(self, bytes, offset)
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        blocking::mark("sync a file");
         File::sync_data(self)
     }
 
@@ -134,6 +148,7 @@ impl DiskFile for File {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        blocking::mark("cut a file");
         File::set_len(self, len)
     }
 }

@@ -9,6 +9,8 @@
 //! What is said over a stream is not known here. A [`Stream`] is an enum of the kinds that there are, so
 //! that a read of plain TCP costs what it costs without this crate.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
+
 mod accept;
 mod bind;
 mod cuts;

@@ -64,7 +64,10 @@ pub async fn canonical_host(host: &str, limit: Duration) -> String {
 
 /// The name of an address; `None` if it has none, or the resolver does not say so in time.
 pub(crate) async fn reverse(ip: IpAddr, limit: Duration) -> Option<String> {
-    let looked_up = tokio::task::spawn_blocking(move || dns_lookup::lookup_addr(&ip));
+    let looked_up = blocking::run(move || {
+        blocking::mark("look up the name of an address");
+        dns_lookup::lookup_addr(&ip)
+    });
     let name = timeout(limit, looked_up).await.ok()?.ok()?.ok()?;
     // Without a name the resolver gives the number.
     name.parse::<IpAddr>().is_err().then_some(name)

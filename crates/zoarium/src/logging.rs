@@ -107,6 +107,7 @@ fn begin<S: 'static>(levels: &str, handle: Handle<EnvFilter, S>) {
 }
 
 fn read(file: &Path) -> Result<String, String> {
+    blocking::mark("read the levels of the log");
     let mut text = String::new();
     let limit = u64::try_from(LEVELS_BYTES_MAX).unwrap_or(u64::MAX);
     // One byte more than allowed tells that there is more.
@@ -133,8 +134,11 @@ impl Logging {
             }
         };
         while hang_up.recv().await.is_some() {
-            let levels = match &self.file {
-                Some(file) => read(file),
+            let levels = match self.file.clone() {
+                Some(file) => {
+                    let reading = blocking::run(move || read(&file)).await;
+                    reading.unwrap_or_else(|error| Err(error.to_string()))
+                }
                 None => Ok(self.levels.clone()),
             };
             let changed = levels.and_then(|levels| {

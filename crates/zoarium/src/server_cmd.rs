@@ -15,7 +15,6 @@ use config::{Config, ConfigError, Notice, NoticeLevel, Surroundings, SystemPrope
 use server::{Server, StartError, Started};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::spawn_blocking;
 
 use crate::admin_token_tool;
 use crate::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
@@ -157,6 +156,7 @@ fn serve(config: Arc<Config>, logging: Logging) -> ExitCode {
     raise_open_files(&config);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .on_thread_start(blocking::arm)
         .build()
     {
         Ok(runtime) => runtime,
@@ -209,7 +209,7 @@ async fn serve_until_told(
     let mut told = pin!(told_to_stop(stop));
     // Data are loaded without a pause. On a thread of its own that keeps none from hearing of a signal.
     let (runtime, loading) = (Handle::current(), config.clone());
-    let mut starting = spawn_blocking(move || runtime.block_on(Server::start(loading)));
+    let mut starting = blocking::run(move || runtime.block_on(Server::start(loading)));
     let started = tokio::select! {
         biased;
         started = &mut starting => started,

@@ -1,5 +1,6 @@
 //! The client against a scripted server on a loopback socket.
 
+#![allow(clippy::disallowed_methods, reason = "tests may block")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod calls;

@@ -39,6 +39,7 @@ pub(crate) fn read_compressed(
     offset: u64,
     bytes: Option<u32>,
 ) -> Result<Vec<u8>> {
+    blocking::mark("read the change history");
     let damaged = |reason: &str| HistoryError::damaged(path, format!("offset {offset}: {reason}"));
     let read = |at: u64, out: &mut [u8]| match file.read_exact_at(out, at) {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {

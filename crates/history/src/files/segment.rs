@@ -23,6 +23,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) fn open(dir: &Path, number: u64) -> Result<Arc<Self>> {
+        blocking::mark("open the change history");
         let path = path(dir, number);
         let file = match File::open(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -103,6 +104,7 @@ impl SegmentWriter {
 
     /// Hands everything to the operating system: readers see it then.
     pub(crate) fn write(&mut self) -> Result<()> {
+        blocking::mark("write the change history");
         if self.waiting.is_empty() {
             return Ok(());
         }

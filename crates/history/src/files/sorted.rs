@@ -132,6 +132,7 @@ pub(crate) struct Unsynced {
 impl Unsynced {
     /// Puts it on the disk.
     pub(crate) fn sync(&self) -> Result<()> {
+        blocking::mark("sync the change history");
         let synced = self.file.sync_data();
         synced.map_err(io_error("sync", &self.path))
     }
@@ -154,6 +155,7 @@ struct PageAt {
 
 impl SortedFile {
     pub(crate) fn open(path: PathBuf) -> Result<Arc<Self>> {
+        blocking::mark("open the change history");
         use std::os::unix::fs::FileExt;
         let file = match File::open(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

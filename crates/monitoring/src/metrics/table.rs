@@ -249,6 +249,9 @@ metrics! {
             = |g| shown(g.state.watch_count);
         znode_count Every "Znodes, the root and the reserved ones included."
             = |g| shown(g.state.znode_count);
+        zoarium_blocking_work_on_workers Every
+            "Times that a file, a sync or a name lookup ran on a thread that serves sockets: an error of Zoarium."
+            = |_| Some(blocking::on_workers()).filter(|times| *times > 0).and_then(shown);
         quorum_size Member "Voting members of the ensemble."
             = |g| g.role.quorum_size().and_then(shown);
         learners Leader "Followers and observers connected to the leader."

@@ -98,7 +98,7 @@ impl Server {
     pub async fn log_state(&self) {
         let (clients, inbox) = (self.clients.clone(), self.core.inbox().len());
         let on_disk = self.log_end.get();
-        let logging = tokio::task::spawn_blocking(move || report::log(&clients, inbox, on_disk));
+        let logging = blocking::run(move || report::log(&clients, inbox, on_disk));
         if let Err(error) = logging.await {
             tracing::error!(err = %error, "cannot say what the server does");
         }
@@ -126,7 +126,7 @@ impl Server {
         self.core.send(ToCore::Input(Input::Shutdown));
         let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
         drop(self.core);
-        let ended = tokio::task::spawn_blocking(move || {
+        let ended = blocking::run(move || {
             let snapshot = threads.pop();
             threads.into_iter().for_each(join);
             snapshot_end.wait(limits::STOP_SNAPSHOT_GRACE);

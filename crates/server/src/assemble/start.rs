@@ -474,6 +474,7 @@ fn begin_snapshots(snapshots: &SnapshotRequests, recovered: &Recovered, is_due: 
 }
 
 /// When a snapshot was written, as its file says. Source: FileSnap, SnapshotInfo.
+#[allow(clippy::disallowed_methods, reason = "runs at the start")]
 fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
     let written = std::fs::metadata(&file.path).ok()?.modified().ok()?;
     let since = written.duration_since(UNIX_EPOCH).ok()?;

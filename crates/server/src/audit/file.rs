@@ -2,6 +2,11 @@
 //!
 //! Source: logback's FixedWindowRollingPolicy and SizeBasedTriggeringPolicy, as conf/logback.xml has them.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "runs on the audit thread, and at the start"
+)]
+
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -56,6 +61,7 @@ impl RollingFile {
 
     /// Writes what was gathered. What cannot be written is given up: it must not pile up.
     pub(super) fn flush(&mut self) -> io::Result<()> {
+        blocking::mark("write the audit log");
         let written = self.file.write_all(&self.gathered);
         self.bytes += self.gathered.len() as u64;
         self.gathered.clear();
@@ -82,6 +88,7 @@ impl RollingFile {
 }
 
 fn open(path: &Path) -> io::Result<(File, u64)> {
+    blocking::mark("open the audit log");
     if let Some(parent) = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())

@@ -97,6 +97,7 @@ impl AuditLog {
 
     /// Takes no more lines, and waits until those it has are in the file.
     pub(crate) fn finish(&self) {
+        blocking::mark("wait for the audit thread");
         self.queue.end();
         if let Some(thread) = self.thread.lock().take()
             && thread.join().is_err()

@@ -324,7 +324,7 @@ impl Clients {
         if !remove_some(&self.state) {
             let state = self.state.clone();
             // Not on a thread that serves other connections.
-            tokio::task::spawn_blocking(move || while !remove_some(&state) {});
+            blocking::run(move || while !remove_some(&state) {});
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) async fn answer<S: Stream>(
         };
         // Some words walk the tree or the disk: not on a thread that serves other connections.
         let view = LiveView::new(clients.clone());
-        let text = tokio::task::spawn_blocking(move || fourlw::answer(word, &argument, &view));
+        let text = blocking::run(move || fourlw::answer(word, &argument, &view));
         let mut text = text.await?;
         if text.len() > limits::REPLY_BYTES_SMALL {
             text.shrink_to_fit();

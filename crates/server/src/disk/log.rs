@@ -189,6 +189,7 @@ impl LogThread {
     pub(crate) fn run(self) {
         let mut next = None;
         while let Some(order) = next.take().or_else(|| self.orders.recv().ok()) {
+            blocking::mark("wait for the log file");
             let mut file = self.file.lock();
             let carried_out = match order {
                 ToLog::Group(group) => self.group(&mut file, group).map(|(after, synced)| {

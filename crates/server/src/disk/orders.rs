@@ -114,6 +114,7 @@ impl Disk {
         let last = self.queue.group.last()?;
         schedule.note_group(self.queue.group.len(), Syncer::CoreThread);
         let begun = Instant::now();
+        blocking::mark("wait for the log file");
         let mut file = self.file.lock();
         let written = file.write(&self.queue.group);
         self.queue.group.clear();

@@ -21,8 +21,7 @@ pub(crate) async fn purge(
     loop {
         rounds.tick().await;
         let (disk, dirs) = (disk.clone(), dirs.clone());
-        let purged =
-            tokio::task::spawn_blocking(move || storage::purge(&*disk, &dirs, retain, limits));
+        let purged = blocking::run(move || storage::purge(&*disk, &dirs, retain, limits));
         match purged.await {
             Ok(Ok(removed)) => {
                 tracing::info!(files = removed.len(), retain, "purge task completed");

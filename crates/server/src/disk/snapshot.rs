@@ -1,5 +1,7 @@
 //! The thread that writes snapshots while requests go on.
 
+#![allow(clippy::disallowed_methods, reason = "runs on the snapshot thread")]
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
@@ -150,6 +152,7 @@ impl SnapshotRequests {
     /// While this is held no snapshot gets its name and none is removed: whoever loads or cuts the
     /// history on disk would miss it. One of an earlier generation gets none afterwards either.
     pub(crate) fn hold_files(&self) -> MutexGuard<'_, ()> {
+        blocking::mark("wait for the snapshot files");
         self.files.lock()
     }
 }
@@ -165,6 +168,7 @@ impl SnapshotEnd {
     /// Waits for the end, which comes once nobody can ask for snapshots any more; a snapshot that
     /// is not finished after `grace` is given up.
     pub(crate) fn wait(self, grace: Duration) {
+        blocking::mark("wait for the snapshot thread");
         if self.ended.recv_timeout(grace) == Err(RecvTimeoutError::Timeout) {
             self.abandoned.store(true, Ordering::Release);
             // At the next piece of the tree.

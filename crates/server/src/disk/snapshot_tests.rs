@@ -223,7 +223,7 @@ async fn a_snapshot_under_way_does_not_outlast_its_grace() {
         }
         (first, take().map(|written| written.zxid))
     });
-    tokio::task::spawn_blocking(move || end.wait(Duration::from_millis(50)))
+    blocking::run(move || end.wait(Duration::from_millis(50)))
         .await
         .unwrap();
     drop(requests);

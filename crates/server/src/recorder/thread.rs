@@ -1,5 +1,7 @@
 //! The thread that records.
 
+#![allow(clippy::disallowed_methods, reason = "runs on the history thread")]
+
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;

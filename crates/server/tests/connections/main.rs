@@ -1,5 +1,6 @@
 //! What clients can do to a server through their sockets, and what they cannot.
 
+#![allow(clippy::disallowed_methods, reason = "tests may block")]
 #![allow(
     clippy::unwrap_used,
     reason = "a failed expectation of a test is a failed test"

@@ -3,6 +3,8 @@
 //! The crate `storage` judges the files and the crate `tree` the transactions; here both are put
 //! together as in a server, and what comes out is compared with what a Java server answered on
 //! the same directories.
+
+#![allow(clippy::disallowed_methods, reason = "tests may block")]
 #![allow(clippy::unwrap_used)]
 
 mod compare;

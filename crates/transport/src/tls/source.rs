@@ -1,5 +1,10 @@
 //! The stores of an endpoint, loaded again when their files change.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "runs at the start and in `blocking::run`"
+)]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -93,7 +98,7 @@ impl TlsSource {
             sleep(LOOK_EVERY).await;
             let source = self.clone();
             // Files may lie on a disk that hangs.
-            if let Err(error) = tokio::task::spawn_blocking(move || source.look()).await {
+            if let Err(error) = blocking::run(move || source.look()).await {
                 tracing::error!(err = %error, "cannot look at the key and trust stores");
             }
         }
@@ -130,6 +135,7 @@ fn stamps(tls: &Tls) -> Stamps {
 }
 
 fn stamp(path: &Path) -> Stamp {
+    blocking::mark("look at a key or trust store");
     let found = std::fs::metadata(path).ok()?;
     Some((found.modified().ok()?, found.len(), file_number(&found)))
 }

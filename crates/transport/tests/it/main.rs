@@ -1,5 +1,6 @@
 //! Accepting; and TLS as a port has it: stores as keytool and openssl write them, handshakes over real sockets.
 
+#![allow(clippy::disallowed_methods, reason = "tests may block")]
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test that calls them"

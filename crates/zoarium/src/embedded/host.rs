@@ -95,6 +95,7 @@ fn host(name: &str, server: (Arc<Config>, Faults), ends: Ends) {
         .worker_threads(WORKERS)
         .thread_name(name)
         .enable_all()
+        .on_thread_start(blocking::arm)
         .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,

@@ -19,6 +19,7 @@ use crate::client::listener::connect_within;
 use crate::{clock, random};
 
 /// The name of this machine.
+#[allow(clippy::disallowed_methods, reason = "runs at the start")]
 fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()

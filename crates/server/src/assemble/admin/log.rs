@@ -74,7 +74,7 @@ impl Admin {
                 let headers = vec![("last_zxid", format!("0x{:x}", reading.upto.0))];
                 let (sender, pieces) = mpsc::channel(limits::SNAPSHOT_PIECES_MAX);
                 // Ends when all is read, or nobody takes it any more.
-                tokio::task::spawn_blocking(move || {
+                blocking::run(move || {
                     reading.send(&sender);
                     drop(turn);
                 });
@@ -102,8 +102,7 @@ impl Admin {
             return Err(NoLog::Behind(upto, after));
         }
         let (dirs, limits) = (served.dirs.clone(), field_limits(&self.config));
-        let opening =
-            tokio::task::spawn_blocking(move || Reading::open(&dirs, after, upto, limits));
+        let opening = blocking::run(move || Reading::open(&dirs, after, upto, limits));
         let opened = opening.await;
         opened.unwrap_or(Err(NoLog::NotInQuorum))
     }

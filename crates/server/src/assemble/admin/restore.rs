@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use monitoring::admin::{Answer, Object};
 use proto::Zxid;
 use recovery::Restore;
-use storage::{Compression, RealDisk, SnapshotFile, read_snapshot};
+use storage::{Compression, Disk as _, RealDisk, SnapshotFile, read_snapshot};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tree::Tree;
 
@@ -102,8 +102,10 @@ impl Admin {
         body: Incoming,
         (only_one, activity): (OwnedMutexGuard<()>, &Activity),
     ) -> Result<Zxid, RestoreError> {
+        let only_one = Arc::new(only_one);
         let upload = Upload {
             path: served.dirs.snap.join(UPLOAD),
+            only_one: only_one.clone(),
         };
         upload.take_in(body).await?;
         let _at_work = activity.begin();
@@ -123,7 +125,7 @@ async fn load_and_replace(
     config: Arc<Config>,
     core: CoreHandle,
 ) -> Result<Zxid, RestoreError> {
-    let loading = tokio::task::spawn_blocking(move || {
+    let loading = blocking::run(move || {
         let loaded = load(&upload.path, &config);
         drop(upload);
         loaded
@@ -139,9 +141,10 @@ async fn load_and_replace(
     Ok(zxid)
 }
 
-/// A file that is gone when this is.
+/// A file that is removed when this is dropped, before another restore may begin.
 struct Upload {
     path: PathBuf,
+    only_one: Arc<OwnedMutexGuard<()>>,
 }
 
 impl Upload {
@@ -150,14 +153,17 @@ impl Upload {
             path: self.path.clone(),
             source,
         };
-        let file = std::fs::File::create(&self.path).map_err(failed)?;
+        let path = self.path.clone();
+        let creating = blocking::run(move || RealDisk.create(&path));
+        let created = creating.await.map_err(|_| RestoreError::Ending)?;
+        let file = created.map_err(failed)?;
         let file = Arc::new(file);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(RestoreError::Upload)?.into_data() else {
                 continue;
             };
             let file = file.clone();
-            let writing = tokio::task::spawn_blocking(move || (&*file).write_all(&data));
+            let writing = blocking::run(move || (&*file).write_all(&data));
             let written = writing.await.map_err(|_| RestoreError::Ending)?;
             written.map_err(failed)?;
         }
@@ -167,15 +173,21 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.path)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(file = %self.path.display(), err = %error, "cannot remove an upload");
-        }
+        let (path, only_one) = (std::mem::take(&mut self.path), self.only_one.clone());
+        // A client that disconnects drops the upload on a worker.
+        blocking::discard(move || {
+            if let Err(error) = RealDisk.remove(&path)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                tracing::warn!(file = %path.display(), err = %error, "cannot remove an upload");
+            }
+            drop(only_one);
+        });
     }
 }
 
 /// The tree of a snapshot whose every checksum is right, and its last transaction.
+#[allow(clippy::disallowed_methods, reason = "runs in `blocking::run`")]
 fn load(path: &Path, config: &Config) -> Result<(Tree, Zxid), RestoreError> {
     let content = |error: String| RestoreError::Content(error);
     let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());

@@ -80,12 +80,13 @@ impl Pieces {
         let (sender, pieces) = mpsc::channel(limits::SNAPSHOT_PIECES_MAX);
         let left = taken.len;
         // Ends when all is read, or nobody takes it any more.
-        tokio::task::spawn_blocking(move || read(taken.file, left, &sender));
+        blocking::run(move || read(taken.file, left, &sender));
         Self { pieces, left }
     }
 }
 
 fn read(mut file: File, len: u64, to: &mpsc::Sender<io::Result<Bytes>>) {
+    blocking::mark("read a snapshot");
     let mut left = len;
     while left > 0 {
         let wanted = usize::try_from(left).unwrap_or(usize::MAX);

@@ -14,6 +14,11 @@
 //! Source: QuorumPeerConfig.writeDynamicConfig, editStaticConfig, backupOldConfig;
 //! AtomicFileWritingIdiom.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "runs on the log thread, and at the start"
+)]
+
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
@@ -84,6 +89,7 @@ impl MemberFiles for Beside<'_> {
     }
 
     fn remove(&mut self, suffix: &str) -> io::Result<()> {
+        blocking::mark("remove a member list");
         let path = with_suffix(self.path, suffix);
         match fs::remove_file(&path) {
             Ok(()) => sync_directory_of(&path),
@@ -119,6 +125,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
+    blocking::mark("read a member list");
     let read = || {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -135,6 +142,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
 
 /// Puts these bytes in the place of the file, for good. If it fails, the file is as it was.
 fn replace(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
+    blocking::mark("write a member list");
     let temporary = with_suffix(path, ".tmp");
     let write = || {
         // What an earlier process left behind may belong to somebody, or be a link.

@@ -2,6 +2,8 @@
 //!
 //! Source: QuorumOracleMaj.askOracle.
 
+#![allow(clippy::disallowed_methods, reason = "reads in `blocking::run`")]
+
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -33,7 +35,7 @@ impl OracleFile {
         let path = self.path.clone();
         let reading = self
             .reading
-            .get_or_insert_with(|| tokio::task::spawn_blocking(move || starts_with_one(path)));
+            .get_or_insert_with(|| blocking::run(move || starts_with_one(path)));
         let Ok(ended) = timeout(ORACLE_WAIT, reading).await else {
             return false;
         };
@@ -43,6 +45,7 @@ impl OracleFile {
 }
 
 fn starts_with_one(path: PathBuf) -> bool {
+    blocking::mark("read the file of the oracle");
     let mut first = [0];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
     read.is_ok() && first == *b"1"

@@ -471,7 +471,7 @@ impl Port {
         let pages = log_pages(dirs, limits, size_factor);
         let of = to.clone();
         let reading = move || read_log(&pages, &mut of.cursor.lock(), link, (from, upto));
-        let read = tokio::task::spawn_blocking(reading).await;
+        let read = blocking::run(reading).await;
         read.unwrap_or_else(|error| {
             tracing::error!(link = link.0, err = %error, "cannot read the log for a learner");
             LearnerEvent::LogUnusable { link }

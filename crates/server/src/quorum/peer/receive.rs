@@ -42,7 +42,7 @@ where
     R: AsyncRead + Unpin + Send + 'static,
 {
     let begun = Instant::now();
-    let loading = tokio::task::spawn_blocking(move || {
+    let loading = blocking::run(move || {
         let received = reader.receive_tree(receiving)?;
         Ok::<_, PeerError>((reader, received))
     });

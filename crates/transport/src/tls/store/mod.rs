@@ -5,6 +5,11 @@
 //! (`keystore.type.compat`), and since Java 9 keytool writes PKCS #12 whatever the name.
 //! Source: FileKeyStoreLoaderBuilderProvider, KeyStoreFileType.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "runs at the start and in `blocking::run`"
+)]
+
 mod jks;
 mod pem;
 mod pkcs12;
@@ -180,6 +185,7 @@ fn password(store: &Store) -> Result<Secret, TlsError> {
 
 /// What is read may be a key or a password: it is overwritten when it is dropped.
 fn read(path: &Path, max: u64) -> Result<Zeroizing<Vec<u8>>, TlsError> {
+    blocking::mark("read a key or trust store");
     let failed = |source| TlsError::Read {
         path: path.to_owned(),
         source,
