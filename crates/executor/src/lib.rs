@@ -14,11 +14,13 @@
 //! [`Executor`] is generic over its lock, its queue, its way to sleep and its atomics ([`Primitives`]). [`Threads`]
 //! is the shipped set. The tests run the same code with the primitives of `loom` and `shuttle`.
 
+mod direct_write;
 mod executor;
 mod mailbox;
 mod primitives;
 mod threads;
 
+pub use direct_write::DirectWrite;
 pub use executor::{Executor, Machine, Settings};
 pub use mailbox::Mailbox;
 pub use primitives::{Atomic, Lock, Mutant, Parker, Primitives, Queue};

@@ -55,6 +55,12 @@ pub enum Mutant {
     NoWakeAfterPost,
     /// `shuttle`: a receiver parks before it has checked its mailbox.
     NoCheckBeforeTakeParks,
+    /// `shuttle`: a task and another thread write to one socket at a time.
+    TwoWriters,
+    /// `shuttle`: the end of a direct write does not wake the task that waits for it.
+    NoWakeForAwaitedWrite,
+    /// `shuttle`: a direct write does not wake the task for the bytes that it left.
+    NoWakeForRest,
 }
 
 /// An atomic value.

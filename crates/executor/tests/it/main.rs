@@ -9,6 +9,7 @@
     reason = "a thread of a model that panics fails the check"
 )]
 
+mod direct_write;
 mod harness;
 mod loom_model;
 mod models;

@@ -24,7 +24,7 @@ fn schedules() -> usize {
     set.and_then(|set| set.parse().ok()).unwrap_or(SCHEDULES)
 }
 
-fn check(model: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     // Half of them at random, half with few preemptions at random places.
     let (model, half) = (SharedModel::new(model), schedules().div_ceil(2));
     let second = model.clone();

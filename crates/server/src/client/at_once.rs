@@ -5,6 +5,7 @@
 //! lone reply gets it one wake-up earlier. The lock of the connection is not held meanwhile, so the task
 //! may come to write, too: it waits then until the core has written.
 
+use executor::DirectWrite;
 use hosting::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
 use transport::TcpWriter;
 
@@ -16,12 +17,8 @@ use super::outgoing::Outgoing;
 pub(super) struct AtOnce {
     /// `None` where nobody but the task can write, and behind the end of the connection.
     writer: Option<TcpWriter>,
-    /// The core writes.
-    is_under_way: bool,
-    /// The task has something to write, and waits until the core has written.
-    is_awaited: bool,
-    /// The task waits for the client, and there is nothing to do for it but to write: not for answers.
-    is_enough: bool,
+    /// Whose turn it is.
+    direct: DirectWrite,
 }
 
 impl AtOnce {
@@ -59,27 +56,27 @@ impl ConnectionState {
     /// then, otherwise for the client.
     pub(super) fn is_full_before_wait(&mut self) -> bool {
         let is_full = self.is_full();
-        self.at_once.is_enough = !is_full;
+        self.at_once.direct.task_waits(!is_full);
         is_full
     }
 
     /// Whether what is unanswered holds up more writes. The task is about to wait for answers then.
     pub(super) fn holds_up_writes_before_wait(&mut self) -> bool {
-        self.at_once.is_enough = false;
+        self.at_once.direct.task_waits(false);
         self.client.holds_up_writes()
     }
 
     /// Takes what is to be written, once what was taken before is; `None` while the core writes, which
     /// wakes the task behind that.
     pub(super) fn take_to_write(&mut self) -> Option<Outgoing> {
-        self.at_once.is_awaited = self.at_once.is_under_way;
-        (!self.at_once.is_under_way).then(|| self.take_outbox())
+        let may = self.at_once.direct.task_may_write();
+        may.then(|| self.take_outbox())
     }
 
     /// Takes what the core is to write: short frames, while nothing else is being written.
     fn begin_write(&mut self) -> Option<(TcpWriter, Vec<u8>)> {
         let outbox_bytes = self.client.outbox.len();
-        let may = self.at_once.is_enough
+        let may = self.at_once.direct.may_begin()
             && !self.client.ends_after_flush
             && self.writing.bytes == 0
             && self.long_events.is_empty()
@@ -89,7 +86,7 @@ impl ConnectionState {
             return None;
         }
         let writer = self.at_once.writer.clone()?;
-        self.at_once.is_under_way = true;
+        self.at_once.direct.begin();
         Some((writer, self.take_outbox().frames))
     }
 
@@ -97,7 +94,6 @@ impl ConnectionState {
     /// be woken.
     fn end_write(&mut self, mut frames: Vec<u8>, written: usize) -> bool {
         let Writing { event_bytes, .. } = std::mem::take(&mut self.writing);
-        self.at_once.is_under_way = false;
         if written < frames.len() {
             frames.drain(..written);
             // Long events that have come meanwhile stand behind it.
@@ -109,9 +105,8 @@ impl ConnectionState {
             self.event_bytes += event_bytes;
         }
         self.note_held();
-        let is_awaited = std::mem::take(&mut self.at_once.is_awaited);
         let is_all = self.client.outbox.is_empty() && self.long_events.is_empty();
-        is_all && !is_awaited && !self.client.ends_after_flush && self.at_once.is_enough
+        self.at_once.direct.end(is_all) && !self.client.ends_after_flush
     }
 }
 
