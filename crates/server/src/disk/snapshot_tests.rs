@@ -73,6 +73,23 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
     server.stop().await;
 }
 
+/// Holds the files on another thread until the function that this returns is called.
+fn hold_files(requests: &SnapshotRequests) -> impl FnOnce() {
+    let requests = requests.clone();
+    let (held, is_held) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let holder = std::thread::spawn(move || {
+        let _files = requests.hold_files();
+        held.send(()).unwrap();
+        assert!(released.recv().is_err());
+    });
+    is_held.recv_timeout(PATIENCE).unwrap();
+    move || {
+        drop(release);
+        holder.join().unwrap();
+    }
+}
+
 /// The log thread requests a snapshot while it holds its file, so a request must never wait. Here two operators wait
 /// for a snapshot that cannot finish, and two roles end meanwhile.
 #[tokio::test(flavor = "multi_thread")]
@@ -82,7 +99,7 @@ async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
     let (told, inputs) = mpsc::channel();
     let core: InputSink = Arc::new(move |input| told.send(input).unwrap());
     let (snapshotter, requests, _end) = snapshotter_for(&server, dir.path(), core);
-    let files = requests.hold_files();
+    let holder = hold_files(&requests);
     let operators = [(); 2].map(|()| {
         let requests = requests.clone();
         tokio::spawn(async move { requests.take().await.map(|taken| taken.zxid) })
@@ -114,7 +131,7 @@ async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
         returned.send(()).unwrap();
     });
     returns.recv_timeout(PATIENCE).expect("no request waits");
-    drop(files);
+    holder();
     for operator in operators {
         assert_eq!(operator.await.unwrap(), Ok(Zxid::ZERO));
     }
