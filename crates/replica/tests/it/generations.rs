@@ -10,11 +10,11 @@ use tree::Generation;
 use crate::learning::{record, tree_at};
 use crate::support::{Server, zxid};
 
-/// How a leader begins to bring this member up to date.
+/// The first packet of a synchronisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opening {
     Diff,
-    /// What was never committed is cut off.
+    /// The uncommitted tail is cut off.
     Trunc,
     Snap,
 }
@@ -26,7 +26,7 @@ enum End {
     Early,
     /// After UPTODATE and a write.
     Late,
-    /// The same, with a write that was logged and not committed.
+    /// After UPTODATE, a write, and a proposal that is logged and not committed.
     WithTail,
 }
 
@@ -36,8 +36,9 @@ type Visit = (Opening, End);
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     generation: Generation,
-    /// The end of the tree, and of what is committed of it.
+    /// The last transaction in the tree.
     last: Zxid,
+    /// The last transaction that is committed.
     committed: Zxid,
 }
 
@@ -122,7 +123,7 @@ impl Member {
         self.hears(attempt, LeaderPacket::Commit { zxid });
     }
 
-    /// Follows a leader, the `number`th of all, that brings what nobody else may have.
+    /// Follows the leader with this number, which sends two transactions that no other server may have.
     fn visit(&mut self, number: i64, (opening, end): Visit) {
         let (before, epoch) = (2 * number + 1, 2 * number + 2);
         let attempt = self.server.follow_3(zxid(before, 9), number + 1, before);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use config::{AuditSettings, ClientAddress, Config};
 use executor::Executor;
@@ -12,15 +12,12 @@ use hosting::{
     Runner, Schedule, ScheduleSettings, ServerState, SnapshotWork, StartFiles, StartSettings,
     Started as StartedFiles,
 };
-use monitoring::admin::LastSnapshot;
 use parking_lot::Mutex;
 use recovery::{History, HistorySettings, LogEnd};
 use replica::MemberStart;
 use replica::members::MemberLists;
 use session::SessionIds;
-use storage::{
-    DataDirs, Empty, LogSettings, OpenOptions, Recovered, SnapTrigger, SnapshotFile, SwitchedDisk,
-};
+use storage::{DataDirs, Empty, LogSettings, OpenOptions, Recovered, SnapTrigger, SwitchedDisk};
 use tokio::net::TcpListener;
 use tree::Tree;
 
@@ -171,7 +168,7 @@ async fn start_audited(
     if let Some(first) = &files.first {
         snapshotter.note_written(first);
     }
-    begin_snapshots(&snapshots, &files.recovered, files.is_due);
+    snapshots.begin(&files.recovered, files.is_due);
     let member = common.member(files.member)?;
     let (member_start, ports, member_files) = match member {
         Some(member) => (Some(member.start), Some(member.ports), Some(member.files)),
@@ -461,27 +458,6 @@ impl Common {
             log_end,
         }
     }
-}
-
-/// What is known of snapshots from the start.
-fn begin_snapshots(snapshots: &SnapshotRequests, recovered: &Recovered, is_due: bool) {
-    if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
-        snapshots.note_loaded(loaded);
-    }
-    if is_due {
-        snapshots.request();
-    }
-}
-
-/// When a snapshot was written, as its file says. Source: FileSnap, SnapshotInfo.
-#[allow(clippy::disallowed_methods, reason = "runs at the start")]
-fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
-    let written = std::fs::metadata(&file.path).ok()?.modified().ok()?;
-    let since = written.duration_since(UNIX_EPOCH).ok()?;
-    Some(LastSnapshot {
-        zxid: file.zxid,
-        at_s: i64::try_from(since.as_secs()).ok()?,
-    })
 }
 
 fn executor_settings() -> executor::Settings {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use executor::Mailbox;
@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
 use recovery::SnapshotSettings;
 use replica::Synchronised;
-use storage::{Compression, StorageError, SwitchedDisk};
+use storage::{Compression, Recovered, SnapshotFile, StorageError, SwitchedDisk};
 use tokio::sync::oneshot;
 
 use super::pace::Pace;
@@ -144,9 +144,14 @@ impl SnapshotRequests {
         *self.latest.lock()
     }
 
-    /// The server began with this one.
-    pub(crate) fn note_loaded(&self, snapshot: LastSnapshot) {
-        *self.latest.lock() = Some(snapshot);
+    /// The server starts with these files, and a snapshot may be due at once.
+    pub(crate) fn begin(&self, recovered: &Recovered, is_due: bool) {
+        if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
+            *self.latest.lock() = Some(loaded);
+        }
+        if is_due {
+            self.request();
+        }
     }
 
     /// While this is held no snapshot gets its name and none is removed: whoever loads or cuts the
@@ -155,6 +160,17 @@ impl SnapshotRequests {
         blocking::mark("wait for the snapshot files");
         self.files.lock()
     }
+}
+
+/// When a snapshot was written, by its file. Source: FileSnap, SnapshotInfo.
+#[allow(clippy::disallowed_methods, reason = "runs at the start")]
+fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
+    let written = std::fs::metadata(&file.path).ok()?.modified().ok()?;
+    let since = written.duration_since(UNIX_EPOCH).ok()?;
+    Some(LastSnapshot {
+        zxid: file.zxid,
+        at_s: i64::try_from(since.as_secs()).ok()?,
+    })
 }
 
 /// How the snapshot thread is brought to its end.

@@ -1,7 +1,7 @@
 //! Leaders that end before their epoch is established.
 //!
-//! Chance alone hardly ever leads there: a leader has logged alone what nobody else has, is elected again,
-//! and goes when a learner has applied that. The next leader has less.
+//! Chance alone hardly ever causes this order of events: a leader logs a write that no other server has, is
+//! elected again, and stops after a learner has applied the write. The next leader lacks the write.
 
 use replica::RoleView;
 
@@ -12,7 +12,7 @@ use crate::server::Server;
 use crate::world::World;
 
 impl Ensemble {
-    /// The leader reaches nobody for a moment. What its clients ask for meanwhile it logs alone.
+    /// Cuts the leader off for a moment. It alone logs the writes of its clients.
     pub(super) fn leave_leader_alone(&mut self) {
         let Some(leader) = self.leader() else {
             return;
@@ -51,8 +51,8 @@ impl Ensemble {
         }
     }
 
-    /// A learner has applied what its leader has not established. The leader goes, and comes back when
-    /// others have had the time to elect another one. They may have to do so without the learner.
+    /// A learner has applied a write before its leader was established. Stops the leader for so long that
+    /// the others elect another one, and may cut off the learner.
     pub(super) fn strike_early(&mut self, learner: usize) {
         let plan = &self.world.plan;
         if !plan.ends_early || self.world.is_healed || !self.world.random.percent(40) {
@@ -83,7 +83,7 @@ impl Ensemble {
         }
     }
 
-    /// An operator wants a snapshot of somebody.
+    /// An operator requests a snapshot of any server.
     pub(super) fn ask_for_snapshot(&mut self) {
         let index = self.any_server();
         if let Some(process) = self.process(index).map(|server| server.host.process) {

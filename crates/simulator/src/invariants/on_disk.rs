@@ -13,8 +13,8 @@ use crate::plan::Plan;
 
 pub(crate) const NAME: &str = "what is not established is not in a snapshot";
 
-/// Trees that lie on this disk: where the history of each ends, and its digest. One for each snapshot that
-/// loads, with the log behind it.
+/// Returns the end and the digest of each tree on this disk: each snapshot that loads, with the log replayed
+/// on it.
 ///
 /// A tree is left out if the log does not lead over all that its snapshot may hold in parts. Snapshots that
 /// another history has taken the place of are left out as well.
@@ -29,7 +29,8 @@ fn trees(disk: &SimDisk, plan: &Plan) -> Vec<(Zxid, u64)> {
         let Some(snapshot) = recovered.snapshot else {
             break;
         };
-        // A leader goes on while it sends its tree, so a snapshot that was taken over says less than it has.
+        // A leader commits transactions while it sends its tree. Therefore a snapshot that was taken over
+        // contains more than its trailer says.
         let is_own = seam.is_none_or(|seam| seam < snapshot.zxid);
         let covers = recovered.snapshot_info.covers();
         if is_own && covers.is_none_or(|covers| covers <= recovered.last_zxid) {
@@ -55,7 +56,7 @@ pub(crate) fn compare(
     }
     for (last, digest) in trees(disk, plan) {
         let last = history.end_of_tree(last);
-        // What was never committed is nobody else's.
+        // No other server has an uncommitted tail.
         if history.at(last).is_some() {
             let held = digests.compare(sid, last, digest);
             held.map_err(|text| format!("on disk: {text}"))?;
@@ -64,8 +65,7 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// A server has written a snapshot that is named after `zxid`, while the tree that it was made of went on up
-/// to `last`. It has not taken over a leader's history with it.
+/// Checks the snapshot `zxid` that a server has written of its own history, when its tree ended at `last`.
 pub(crate) fn written(sid: Sid, (zxid, last): (Zxid, Zxid), history: &History) -> Held {
     let end = history.end();
     let newest = history.end_of_tree(zxid).max(history.end_of_tree(last));

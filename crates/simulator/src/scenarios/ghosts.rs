@@ -24,7 +24,7 @@ pub(super) fn five_voters(plan: Plan) -> Plan {
     }
 }
 
-/// Three voters and an observer, whose disks take up to `sync` for each step.
+/// Three voters and an observer. Each step of their disks takes up to `sync`.
 pub(super) fn with_observer(plan: Plan, sync: Micros) -> Plan {
     Plan {
         voters: 3,
@@ -65,7 +65,7 @@ impl Ensemble {
         before
     }
 
-    /// Waits until this server has applied something behind `before`.
+    /// Waits until this server has applied a transaction after `before`.
     fn applies_beyond(&mut self, server: usize, before: Zxid) {
         let has_applied = |ensemble: &Self| {
             let process = ensemble.process(server);
@@ -85,9 +85,9 @@ impl Ensemble {
     }
 }
 
-/// Server 5 alone has a write, and leads again with server 2, whose disk holds everything back. Server 1
-/// has run all the time and writes a snapshot slowly. It applies the write. Then servers 2 to 4 go on
-/// without it, and tell server 1 to cut.
+/// Server 5 alone has a write, and leads again with server 2. The disk of server 2 syncs nothing. Server 1
+/// has run all the time and writes a snapshot slowly. It applies the write. Then servers 2 to 4 elect a
+/// leader without the write, and that leader sends TRUNC to server 1.
 pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     let (learner, slow, apart, last) = (0, 1, [2, 3], 4);
     ensemble.led_by(last);
@@ -109,8 +109,8 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     goes_on_without(ensemble, learner, (last, slow, &apart));
 }
 
-/// The same with an observer, which writes a snapshot since it has started: each piece takes the time of a
-/// sync, and nothing of it is held back. The observer is in sync before server 1 is.
+/// An observer writes a snapshot because it has started. Each piece takes the time of a sync, and the script
+/// holds none of them back. The observer applies the write before server 1 acknowledges NEWLEADER.
 pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     let (slow, apart, last, observer) = (0, [1], 2, 3);
     ensemble.led_by(last);
@@ -127,7 +127,7 @@ pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     goes_on_without(ensemble, observer, (last, slow, &apart));
 }
 
-/// The leader looks for one, with those that are not apart. One of them, which is down, makes the quorum.
+/// The leader is elected again once the slow server starts: the servers that are apart cannot vote.
 fn leads_again(ensemble: &mut Ensemble, (leader, slow, apart): (usize, usize, &[usize])) {
     apart.iter().for_each(|server| ensemble.cut_off(*server));
     ensemble.kill(slow);
