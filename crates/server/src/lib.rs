@@ -12,7 +12,6 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
-pub mod admin_token;
 mod assemble;
 mod audit;
 mod client;
@@ -31,6 +30,7 @@ mod settings;
 
 use monitoring::{fourlw, metrics};
 
+pub use assemble::admin_token;
 pub use assemble::ahead;
 pub use assemble::server::{Server, Started};
 pub use disk::recovery::{RecoveredTree, recover_tree};

@@ -37,9 +37,10 @@ pub enum Refused {
 }
 
 /// What an open `/` means for administration, and what to do.
-pub const OPEN_TO_WORLD: &str = "the ACL of / is open to everybody, so it makes nobody an administrator. \
-    Use the credential that `zoarium admin-token` writes, or superDigest, or name an identity with all \
-    permissions in the ACL of / (setAcl / digest:USER:HASH:cdrwa)";
+pub const OPEN_TO_WORLD: &str = "the ACL of / is open to everybody: each client may create, change and delete znodes \
+    below it, and it makes nobody an administrator. To close it, name an identity with all permissions in it (setAcl \
+    / digest:USER:HASH:cdrwa). Administration takes such an identity, superDigest, or the credential that \
+    `zoarium admin-token` writes";
 
 impl Refused {
     /// Who may administer: super users, and whom the ACL of `/` names with all permissions.

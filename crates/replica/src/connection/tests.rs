@@ -1,4 +1,6 @@
 //! The order of what a connection is told.
+//!
+//! Length: all of it uses one fixture.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -14,6 +14,7 @@
 //! group commit adapt to the disk.
 
 mod admin;
+pub mod admin_token;
 pub mod ahead;
 mod core;
 mod exporter;
@@ -29,5 +30,3 @@ pub(crate) mod server;
 mod start;
 mod tls;
 mod traces;
-
-pub(crate) use http::Workers;

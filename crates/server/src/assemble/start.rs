@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 use tree::Tree;
 
 use super::admin::{self, AdminTask, Served};
+use super::admin_token::AdminToken;
 use super::core::{CoreHandle, CoreStart, CoreThread};
 use super::exporter::{self, ExporterTask};
 use super::health::{self, HealthTask};
@@ -33,7 +34,6 @@ use super::pauses;
 use super::server::{Server, Started};
 use super::tls::PortTls;
 use super::traces;
-use crate::admin_token::AdminToken;
 use crate::audit::AuditLog;
 use crate::client::clients::{Clients, processors};
 use crate::client::listener::accept_loop;
@@ -54,11 +54,6 @@ use crate::quorum::ports::MemberPorts;
 use crate::recorder::{self, Feed, Readers, Sources};
 use crate::settings::{field_limits, recovery_settings, tree_settings};
 use crate::{clock, kerberos, limits, random};
-
-/// What an open `/` means.
-const OPEN_TO_WORLD: &str = "the ACL of / is open to everybody: each client may create, change and delete znodes below it, \
-    and nobody is an administrator by that ACL. To close it: setAcl / with an identity that has all permissions. For \
-    snapshot, restore, backup and the console's log use the credential that `zoarium admin-token` writes, or superDigest";
 
 /// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
 /// which loses connections in a storm.
@@ -388,7 +383,7 @@ impl Common {
         }
         if let Some(task) = &self.opened.admin {
             if self.state.tree.read().may_do_anything(&[]) {
-                tracing::warn!("{OPEN_TO_WORLD}");
+                tracing::warn!("{}", monitoring::admin::OPEN_TO_WORLD);
             }
             task.answers.serve(Served {
                 clients: self.clients.clone(),

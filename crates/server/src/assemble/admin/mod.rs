@@ -31,8 +31,8 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use transport::tls::{Acceptor, Connector};
 
+use super::admin_token::AdminToken;
 use super::http::{self, Place, PortTask, Workers};
-use crate::admin_token::AdminToken;
 use crate::error::StartError;
 use crate::limits;
 use crate::metrics::Metrics;

@@ -21,7 +21,7 @@ use config::Config;
 use parking_lot::Mutex;
 use proto::Secret;
 
-use crate::assemble::Workers;
+use super::http::Workers;
 use crate::random;
 
 /// The user of the credential.
