@@ -254,7 +254,7 @@ mod tests {
             ..holding(0, 0)
         };
         assert_eq!(judge(OTHER, holding(4, 2), long(100)), None);
-        assert_eq!(judge(ONE, holding(5, 1), long(1)), Some("watchBytes"));
+        assert_eq!(judge(ONE, holding(6, 1), long(1)), Some("watchBytes"));
         // Whatever asks for none of what there is too much of goes on.
         assert_eq!(judge(OTHER, holding(40, 1), holding(0, 1)), None);
         held.leave(OTHER);
