@@ -148,6 +148,8 @@ pub struct Leader {
     /// Whether that is its answer of this moment: it is acted on now, and not later.
     is_oracle_fresh: bool,
     pings: u64,
+    /// Whether there was no transaction at all when the role began.
+    began_empty: bool,
     /// The comparison of digests that is under way.
     digests: Option<digests::Comparison>,
     /// There is no ensemble: no learner comes, and zxids go on from those of the log.
@@ -201,6 +203,7 @@ impl Leader {
             oracle_grants: false,
             is_oracle_fresh: false,
             pings: 0,
+            began_empty: start.last_zxid == Zxid::ZERO,
             digests: None,
             is_standalone: false,
         };
@@ -240,6 +243,7 @@ impl Leader {
             oracle_grants: false,
             is_oracle_fresh: false,
             pings: 0,
+            began_empty: false,
             digests: None,
             voters_ahead: Default::default(),
             is_standalone: true,

@@ -163,6 +163,8 @@ fn is_repaired(ensemble: &Ensemble, id: u64) {
     for right in [1, 2, 3].iter().filter(|right| **right != id) {
         assert!(kept_trees(ensemble, *right).is_empty(), "member {right}");
     }
+    // Somebody has looked at it.
+    fs::remove_dir_all(kept).expect("remove the kept tree");
 }
 
 /// Its files are removed, so that it takes its leader's snapshot.

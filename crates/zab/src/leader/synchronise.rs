@@ -151,8 +151,10 @@ impl Leader {
             Opening::Trunc(zxid) => LeaderPacket::Trunc { zxid },
             Opening::Snap => {
                 let zxid = self.last;
+                // The tree of a new ensemble is everybody's.
+                let is_empty = self.began_empty && zxid.counter() == 0;
                 if let Some(link) = self.links.get_mut(&to) {
-                    link.has_copy = true;
+                    link.has_copy = !is_empty;
                 }
                 out.push(Action::SendSnapshot { to, zxid });
                 return true;
