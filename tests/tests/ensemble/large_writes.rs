@@ -32,6 +32,9 @@ fn ensemble(flavour: Flavour) -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&[flavour; VOTERS as usize])
         .observers(&[flavour; 2])
         .setting("observerMasterPort", "2191")
+        // Many long writes at a time keep a slow machine busy for seconds.
+        .setting("initLimit", "100")
+        .setting("syncLimit", "100")
         .property("jute.maxbuffer", MAX_BUFFER)
         // A learner gets the writes that it lacks from the log, however long they are.
         .property("zookeeper.snapshotSizeFactor", "0")
