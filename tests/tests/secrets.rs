@@ -174,3 +174,35 @@ fn an_answer_that_shows_a_secret_fails_the_test() {
     let at_the_end = said(|| drop(server));
     assert!(at_the_end.contains("zookeeper_audit.log"), "{at_the_end}");
 }
+
+/// The limit of core dumps of a server with this value of `zoarium.coreDumps`, by the system's account.
+fn core_limit(value: Option<&str>) -> Option<String> {
+    let mut builder = ServerBuilder::new(Flavour::Zoarium);
+    if let Some(value) = value {
+        builder = builder.setting("zoarium.coreDumps", value);
+    }
+    let server = or_skip("a server of ours", builder.start())?;
+    let id = server.process_id().expect("it runs");
+    let limits = std::fs::read_to_string(format!("/proc/{id}/limits")).expect("its limits");
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"));
+    let words: Vec<&str> = line.expect("a limit").split_whitespace().collect();
+    words.get(4).map(|soft| (*soft).to_owned())
+}
+
+/// A crash would write data and secrets to the disk.
+#[test]
+fn a_server_writes_no_core_dump_unless_it_is_allowed_to() {
+    let Some(forbidden) = core_limit(None) else {
+        return;
+    };
+    assert_eq!(forbidden, "0");
+    // Whatever the test itself may do.
+    let own = std::fs::read_to_string("/proc/self/limits").expect("limits");
+    let own = own
+        .lines()
+        .find(|line| line.starts_with("Max core file size"));
+    let own = own.and_then(|line| line.split_whitespace().nth(4));
+    assert_eq!(core_limit(Some("true")).as_deref(), own);
+}

@@ -2,8 +2,9 @@
 //!
 //! Source: ZooKeeperMain.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use client::Client;
 use serde_json::Value;
@@ -132,8 +133,18 @@ impl Shell {
         self.is_unheard |= written.is_err();
     }
 
+    /// Clears the terminal, and moves the cursor to its first place.
+    pub(crate) fn clear_screen(&mut self) {
+        let mut out = io::stdout().lock();
+        self.is_unheard |= write!(out, "\u{1b}[H\u{1b}[2J").is_err();
+    }
+
     fn write(&mut self, text: &str) {
         let mut out = io::stdout().lock();
+        let text = match out.is_terminal() {
+            true => without_controls(text),
+            false => Cow::Borrowed(text),
+        };
         let written = writeln!(out, "{text}").and_then(|()| out.flush());
         self.is_unheard |= written.is_err();
     }
@@ -324,5 +335,35 @@ impl Shell {
             Link::Open(connection) => Some((connection.client.clone(), connection.chroot.clone())),
             _ => None,
         }
+    }
+}
+
+/// Replaces control characters, which could command the terminal, by their escapes. Ends of lines and tabs remain.
+fn without_controls(text: &str) -> Cow<'_, str> {
+    let is_command = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_command) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_command(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_controls;
+
+    #[test]
+    fn text_on_a_terminal_commands_nothing() {
+        assert_eq!(without_controls("plain\n\ttext é"), "plain\n\ttext é");
+        assert_eq!(
+            without_controls("a\u{1b}[2J\r\u{9b}b\u{7f}"),
+            "a\\u{1b}[2J\\u{d}\\u{9b}b\\u{7f}"
+        );
     }
 }

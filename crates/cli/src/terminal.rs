@@ -9,7 +9,7 @@ use rustyline::error::ReadlineError;
 use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter, Validator};
 use tokio::runtime::Handle;
 
-use crate::commands::COMMANDS;
+use crate::commands::{COMMANDS, has_secret};
 use crate::failure::Failure;
 use crate::path::Chroot;
 use crate::shell::Shell;
@@ -89,12 +89,13 @@ type Lines = Editor<Completion, rustyline::history::FileHistory>;
 /// If the terminal cannot be read.
 pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
     let wrong = |error: ReadlineError| Failure::new(format!("terminal: {error}"));
-    let config = Config::builder().auto_add_history(true).build();
+    let config = Config::builder().auto_add_history(false).build();
     let mut lines = Lines::with_config(config).map_err(wrong)?;
     let file = history_file();
     if let Some(file) = &file {
         // The first time there is none.
         let _ = lines.load_history(file);
+        forget_secrets(&mut lines);
     }
     shell.talks_to_a_person = true;
     if let Err(failure) = shell.connect_now().await {
@@ -114,7 +115,13 @@ pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
         let line;
         (lines, line) = wait_for(shell, reading).await?;
         match line {
-            Ok(line) => shell.line(&line).await,
+            Ok(line) => {
+                if !has_secret(&line) {
+                    // A line that is left out of the history is no reason to end.
+                    let _ = lines.add_history_entry(line.as_str());
+                }
+                shell.line(&line).await;
+            }
             // Ctrl-C takes back what is typed, Ctrl-D ends.
             Err(ReadlineError::Interrupted) => {}
             Err(ReadlineError::Eof) => break,
@@ -126,6 +133,19 @@ pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
         let _ = lines.save_history(file);
     }
     Ok(())
+}
+
+/// Removes the lines with secrets that an earlier version has stored.
+fn forget_secrets(lines: &mut Lines) {
+    let all: Vec<String> = lines.history().iter().cloned().collect();
+    if !all.iter().any(|line| has_secret(line)) {
+        return;
+    }
+    if lines.clear_history().is_ok() {
+        for line in all.iter().filter(|line| !has_secret(line)) {
+            let _ = lines.add_history_entry(line.as_str());
+        }
+    }
 }
 
 /// Waits for a line, and shows meanwhile what watches see: below what is typed, with the prompt anew, as

@@ -106,6 +106,18 @@ pub struct Config {
     pub refusals: Vec<ConfigError>,
 }
 
+/// A superuser by certificate can exist at a port with TLS only.
+fn warn_of_super_user_without_tls(settings: &mut Settings, client: &ClientListener, admin: &Admin) {
+    let has_tls = client.secure.is_some() || client.port_unification || admin.speaks_tls();
+    if let Some(found) = settings
+        .find(&security::X509_SUPER_USER)
+        .filter(|_| !has_tls)
+    {
+        let text = "no port takes TLS, so no client can show this certificate";
+        settings.notices.push(found.warning(text));
+    }
+}
+
 impl Config {
     /// Reads the file `path`, the files that it names, and `myid`.
     ///
@@ -331,6 +343,7 @@ impl Config {
         let auth = Auth::read(settings, &jaas)?;
         sasl::check_one_key_tab(&auth.sasl, ensemble.as_ref().map(|it| &it.sasl))?;
         let admin = Admin::read(settings)?;
+        warn_of_super_user_without_tls(settings, &client, &admin);
         let has_quorum_tls = ensemble.is_some() || admin.speaks_tls();
         let quorum_tls = has_quorum_tls.then(|| QuorumTls::read(settings));
         Ok(Self {

@@ -154,6 +154,7 @@ pub(crate) fn log_notices(notices: &[Notice]) {
 fn serve(config: Arc<Config>, logging: Logging) -> ExitCode {
     log_notices(&config.notices);
     raise_open_files(&config);
+    forbid_core_dumps(&config);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(blocking::arm)
@@ -305,6 +306,17 @@ async fn told_to_stop(stop: io::Result<Stop>) -> &'static str {
             tracing::error!(err = %error, "cannot listen for SIGTERM and SIGINT: either ends this server at once");
             std::future::pending().await
         }
+    }
+}
+
+/// A core dump would contain data and secrets.
+fn forbid_core_dumps(config: &Config) {
+    if config.limits.core_dumps {
+        return;
+    }
+    let core = rlimit::Resource::CORE;
+    if let Err(error) = core.get().and_then(|(_, hard)| core.set(0, hard)) {
+        tracing::warn!(err = %error, "cannot forbid core dumps, which would contain data and secrets");
     }
 }
 

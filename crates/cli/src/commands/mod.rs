@@ -91,6 +91,18 @@ commands! {
     Watch, "watch", "path", [], true;
 }
 
+/// Whether a line may contain a secret: credentials of `addauth`, or of the option `-auth`.
+pub(crate) fn has_secret(line: &str) -> bool {
+    let mut words = line
+        .split_whitespace()
+        .map(|word| word.trim_matches(['"', '\'']));
+    words.any(|word| {
+        word.eq_ignore_ascii_case("addauth")
+            || word.starts_with("-auth")
+            || word.starts_with("--auth")
+    })
+}
+
 /// Whether zkCli.sh does not have the command.
 pub(crate) fn is_own(name: &str) -> bool {
     COMMANDS
@@ -227,6 +239,22 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_with_credentials_are_kept_out_of_the_history() {
+        for line in [
+            "addauth digest user:secret",
+            "  AddAuth digest user:secret",
+            "\"addauth\" digest user:secret",
+            "cp -r -auth digest:user:secret /a /b",
+            "top -auth=digest:user:secret",
+        ] {
+            assert!(has_secret(line), "{line}");
+        }
+        for line in ["ls /", "create /authors data", "get /addauthor"] {
+            assert!(!has_secret(line), "{line}");
+        }
+    }
 
     #[test]
     fn each_name_is_there_once_and_in_order() {

@@ -29,6 +29,8 @@ pub struct Limits {
     pub large_requests: LargeRequests,
     /// Time from which on a request is slow, in milliseconds; absent is never.
     pub slow_request_threshold_ms: Option<u32>,
+    /// A crash may write a core dump.
+    pub core_dumps: bool,
     /// New sessions.
     pub connection_throttle: ConnectionThrottle,
     /// Bytes of the paths that one connection may watch.
@@ -107,6 +109,7 @@ impl Limits {
             max_client_cnxns: settings.positive(&keys::MAX_CLIENT_CNXNS)?,
             max_cnxns: settings.positive(&keys::MAX_CNXNS)?,
             slow_request_threshold_ms: settings.positive(&keys::SLOW_REQUEST_THRESHOLD)?,
+            core_dumps: settings.flag(&keys::CORE_DUMPS)?,
             global_outstanding_limit: settings.int(&keys::GLOBAL_OUTSTANDING_LIMIT)?,
             jute_max_buffer,
             jute_extra_size: extra_size.unwrap_or(jute_max_buffer).max(MIN_EXTRA_SIZE),

@@ -145,6 +145,12 @@ pub(super) const CONTEXT_SUPPLIER: Refusal = Refusal {
     reason: "names a Java class that makes the TLS context, and this server loads no Java classes",
     way_out: "leave it out; the key and trust stores have settings of their own",
 };
+pub(super) const METRICS_TLS: Refusal = Refusal {
+    reason: "asks for TLS of the metrics exporter, as in release 3.10, and the exporter has none here: its answers \
+             would travel in plain text",
+    way_out: "leave it out, and close metricsProvider.httpPort by a firewall, or read the metrics at the admin port \
+              with admin.forceHttps=true",
+};
 /// Holds for builds without the feature `gssapi` only.
 pub(crate) const KERBEROS: Refusal = Refusal {
     reason: "asks for Kerberos (GSSAPI), which this build does not have",

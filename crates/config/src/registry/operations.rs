@@ -1,6 +1,6 @@
 //! Settings of what operators look at, and of Java's insides.
 
-use super::fate::{Asks, Fate};
+use super::fate::{Asks, Fate, METRICS_TLS};
 use super::key::Kind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
@@ -48,6 +48,8 @@ keys! {
     METRICS_WORKER_THREADS = Key::file("metricsProvider.numWorkerThreads", Text, "Java's threads for summaries.").default("1").internal(SAMPLES_INLINE);
     METRICS_QUEUE_SIZE = Key::file("metricsProvider.maxQueueSize", Text, "Java's queue before those threads.").default("1000000").internal(SAMPLES_INLINE);
     METRICS_SHUTDOWN_TIMEOUT = Key::file("metricsProvider.workerShutdownTimeoutMs", Text, "Time those threads get to end.").default("1000").unit("ms").internal(SAMPLES_INLINE);
+    METRICS_HTTPS_PORT = Key::file("metricsProvider.httpsPort", Text, "Port at which the exporter of ZooKeeper 3.10 serves HTTPS.").refused(Asks::Any, &METRICS_TLS);
+    METRICS_SSL = Key::file("metricsProvider.ssl.*", Text, "TLS of the exporter of ZooKeeper 3.10: its stores, and whether clients must show a certificate.").refused(Asks::Any, &METRICS_TLS);
     METRICS_OTHER = Key::file("metricsProvider.*", Text, "Handed to the exporter, which ignores what it does not know.").no_effect(Asks::Any, NO_EXPORTER);
 
     FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered besides `srvr`; `*` is all.");

@@ -26,10 +26,12 @@ pub(crate) const TOGETHER: &[&str] = &[
     "budget.*",
 ];
 
-/// Java classes: refused by their names, and nothing is read of them.
-const JAVA_CLASSES: &[&str] = &[
+/// Refused by their names, and their values are not read: Java classes, and TLS of the exporter.
+const REFUSED: &[&str] = &[
     "ssl.context.supplier.class",
     "ssl.quorum.context.supplier.class",
+    "metricsProvider.httpsPort",
+    "metricsProvider.ssl.*",
 ];
 
 /// The configuration without its record of what was written.
@@ -47,7 +49,7 @@ fn meaning(machine: Machine) -> Config {
 fn every_setting_that_can_have_an_effect_changes_the_configuration() {
     let mut checked = 0;
     let is_idle = |key: &&Key| {
-        matches!(key.fate, Fate::NoEffect(Asks::Any, _)) || JAVA_CLASSES.contains(&key.name)
+        matches!(key.fate, Fate::NoEffect(Asks::Any, _)) || REFUSED.contains(&key.name)
     };
     for key in registry::all().filter(|key| !is_idle(key)) {
         let Some(value) = another_value(key).filter(|_| !TOGETHER.contains(&key.name)) else {

@@ -313,3 +313,35 @@ fn a_damaged_list_that_was_proposed_is_refused_with_its_name_and_the_way_out() {
         assert!(text.contains("no reconfiguration is under way"), "{text}");
     }
 }
+
+/// The answers at `/metrics` would travel in plain text, although these settings ask for protection.
+#[test]
+fn tls_of_the_exporter_of_later_releases_is_refused() {
+    let class = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
+    for line in [
+        "metricsProvider.httpsPort=7443",
+        "metricsProvider.ssl.need.client.auth=true",
+        "metricsProvider.ssl.keyStore.location=/etc/zookeeper/zk1.pem",
+    ] {
+        let config = Machine::alone(&format!("{class}\n{line}\n")).config();
+        let refusals: Vec<String> = config.refusals.iter().map(ToString::to_string).collect();
+        let is_it = |text: &String| text.contains("in plain text");
+        assert!(refusals.iter().any(is_it), "{line}: {refusals:?}");
+    }
+}
+
+#[test]
+fn a_super_user_by_certificate_without_a_port_for_it_is_a_warning() {
+    let super_user = "X509AuthenticationProvider.superUser=CN=ops\n";
+    let warned = |more: &str| {
+        let config = Machine::alone(&format!("{super_user}{more}")).config();
+        let warnings = crate::support::warnings(&config);
+        warnings
+            .iter()
+            .any(|text| text.contains("X509AuthenticationProvider.superUser: no port takes TLS"))
+    };
+    assert!(warned(""));
+    assert!(!warned(
+        "client.portUnification=true\nssl.keyStore.location=/k.pem\n"
+    ));
+}

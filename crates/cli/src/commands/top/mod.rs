@@ -103,7 +103,8 @@ fn show(shell: &mut Shell, samples: (&Sample, &Sample), seconds: f64, is_live: b
         true => json::line(&table::json(samples, seconds)),
         false => table::text(samples, seconds),
     };
-    // Home, and whatever stands there goes.
-    let clear = if is_live { "\u{1b}[H\u{1b}[2J" } else { "" };
-    shell.print(&format!("{clear}{text}"));
+    if is_live {
+        shell.clear_screen();
+    }
+    shell.print(&text);
 }

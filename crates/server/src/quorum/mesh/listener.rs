@@ -129,22 +129,24 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
         files_kept: FilesKept::ByMembers,
     };
     let mut greetings = JoinSet::new();
-    let mut oldest_first: VecDeque<AbortHandle> = VecDeque::new();
+    let mut oldest_first: VecDeque<(SocketAddr, AbortHandle)> = VecDeque::new();
     let admit = |stream, peer| {
         while greetings.try_join_next().is_some() {}
-        oldest_first.retain(|greeting| !greeting.is_finished());
+        oldest_first.retain(|(_, greeting)| !greeting.is_finished());
         if oldest_first.len() >= GREETINGS_MAX
-            && let Some(oldest) = oldest_first.pop_front()
+            && let Some((peer, oldest)) = oldest_first.pop_front()
         {
             oldest.abort();
             if let Some(left_out) = context.log_limiter.admit() {
                 tracing::warn!(
+                    %peer,
                     left_out,
                     "too many election connections that do not say who they are, the oldest is closed"
                 );
             }
         }
-        oldest_first.push_back(greetings.spawn(greet(stream, peer, context.clone())));
+        let greeting = greetings.spawn(greet(stream, peer, context.clone()));
+        oldest_first.push_back((peer, greeting));
     };
     accept_each(&listener, accepting, admit).await;
 }
