@@ -15,7 +15,7 @@ use jute::Encode;
 use parking_lot::RwLock;
 use proto::txn::{CreateTxn, SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
-use tree::Tree;
+use tree::{Tree, TreeSettings};
 
 fn main() {
     let numbers = std::env::args().filter_map(|arg| arg.parse::<u64>().ok());
@@ -138,7 +138,7 @@ fn feed(index: &Index, changes: u64) {
     let owner = Viewer::FileOwner {
         shows_secrets: true,
     };
-    let tree = RwLock::new(Tree::new(Arc::default()));
+    let tree = RwLock::new(Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS))));
     let anyone = Viewer::Client {
         tree: &tree,
         identities: &[],

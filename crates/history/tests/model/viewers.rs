@@ -6,7 +6,7 @@ use history::record::Operation;
 use history::{Baseline, HistoryError, HistoryQuery, Index, Position, SnapshotAt, Viewer};
 use parking_lot::RwLock;
 use proto::{Id, StatPersisted, Zxid};
-use tree::Tree;
+use tree::{Tree, TreeSettings};
 
 use crate::generate::Generator;
 use crate::plain::start_zxid;
@@ -17,7 +17,9 @@ pub(crate) struct Site(RwLock<Tree>);
 
 impl Site {
     pub(crate) fn new() -> Self {
-        Self(RwLock::new(Tree::new(Arc::default())))
+        Self(RwLock::new(Tree::new(Arc::new(TreeSettings::new(
+            testkit::LIMITS,
+        )))))
     }
 
     /// A client that has proved these identities.
