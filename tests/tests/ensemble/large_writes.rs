@@ -20,7 +20,6 @@ const LONGEST: usize = 20_000_000;
 /// Beyond what a server takes without the property: `jute.maxbuffer` and its extra size.
 const LIMIT: usize = 2 * 0xf_ffff;
 
-const VOTERS: u64 = 3;
 /// Learns from the leader.
 const OBSERVER: u64 = 4;
 /// Learns from a follower.
@@ -29,7 +28,7 @@ const OBSERVER_OF_FOLLOWER: u64 = 5;
 /// Three voters and two observers. The members have addresses of their own, since `observerMasterPort` is
 /// one port for all.
 fn ensemble(flavour: Flavour) -> Option<Ensemble> {
-    let builder = EnsembleBuilder::new(&[flavour; VOTERS as usize])
+    let builder = EnsembleBuilder::new(&[flavour; 3])
         .observers(&[flavour; 2])
         .setting("observerMasterPort", "2191")
         // Many long writes at a time keep a slow machine busy for seconds.
@@ -134,7 +133,7 @@ fn long_writes_pass_everywhere() {
         return;
     };
     let leader = ensemble.wait_until_all_serve();
-    let follower = (1..=VOTERS).find(|id| *id != leader).expect("a follower");
+    let follower = (1..=3).find(|id| *id != leader).expect("a follower");
     wait_for("an observer behind a follower", SETTLE_LIMIT, || {
         let master = ensemble
             .member(OBSERVER_OF_FOLLOWER)

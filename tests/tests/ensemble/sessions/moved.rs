@@ -8,6 +8,9 @@ use tests::{RawSession, or_skip};
 
 use super::{LONG_MS, open, try_open, write};
 
+/// Sends a request, and returns whether the connection has ended instead of an answer.
+type IsRefused = fn(&mut RawSession) -> bool;
+
 /// A leader serves a session's old connection no longer once the session lives elsewhere: it answers no
 /// request of any kind, and a ping does not keep the session alive.
 ///
@@ -24,7 +27,7 @@ fn a_leader_ends_the_old_connection_of_a_session_that_has_moved() {
     let mut other = open(&ensemble, leader);
     write(&mut other, create("/a", "", flags::PERSISTENT));
 
-    let requests: [(&str, fn(&mut RawSession) -> bool); 5] = [
+    let requests: [(&str, IsRefused); 5] = [
         ("a read", |session| session.call(&get_data("/a")).is_err()),
         ("a watch", |session| {
             session.call(&exists_watched("/a")).is_err()
