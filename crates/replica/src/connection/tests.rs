@@ -543,7 +543,10 @@ fn long_watches_beyond_the_bound_of_a_connection_are_refused() {
         (5, 0),
         (-8, 0),
     ];
-    assert_eq!(fixture.told(), told);
+    // Events of the znodes that are not there come before the last reply.
+    let mut answered = fixture.told();
+    answered.retain(|(xid, _)| *xid != -1);
+    assert_eq!(answered, told);
     assert!(!fixture.client.ends_after_flush);
 }
 
