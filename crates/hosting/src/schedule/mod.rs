@@ -7,8 +7,9 @@
 //! | Which thread writes to a socket? | [`Schedule::writer_to_clients`], [`Schedule::writer_to_members`] | [`Writer`] |
 //! | When is a flush carried out? | [`Schedule::flush`] | [`FlushAt`] |
 //!
-//! The schedule is pure: threads, locks and clocks are the host's. A host reports facts to it, asks it, and carries out the answers. The
-//! shipped server and the simulator ask the same schedule, so that the simulated order of effects is the shipped one.
+//! The schedule is pure: threads, locks and clocks are the host's. A host reports facts to it, asks it, and carries out
+//! the answers. The shipped server asks it. The simulator does not ask it yet: it runs the core at each event, lets the
+//! log thread sync, and defers no flush.
 
 mod limits;
 
