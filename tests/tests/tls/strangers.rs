@@ -34,6 +34,29 @@ fn line(ensemble: &Ensemble, id: u64, parts: &[&str]) {
     });
 }
 
+/// Gives a member a certificate, for its next start.
+fn show_as(ensemble: &Ensemble, id: u64, certificates: &Certificates, name: &str) {
+    let path = certificates.path(&format!("{name}.pem"));
+    let path = path.display().to_string();
+    set(ensemble, id, "ssl.quorum.keyStore.location", &path);
+}
+
+/// Three members. The first refuses strangers and knows observers by a pattern. The others have the defaults.
+fn started(certificates: &Certificates) -> Option<Ensemble> {
+    let builder = builder(certificates, &[Zoarium; 3], "pem").setting("sslQuorum", "true");
+    let mut ensemble = or_skip("three of ours", builder.prepare())?;
+    for (id, name) in [(2, "zk2"), (3, "zk3")] {
+        show_as(&ensemble, id, certificates, name);
+    }
+    set(&ensemble, 1, KEY, "refuse");
+    set(&ensemble, 1, "ssl.quorum.members", "observer*");
+    for id in ensemble.ids() {
+        ensemble.start(id);
+    }
+    ensemble.wait_until_all_serve();
+    Some(ensemble)
+}
+
 /// Without a check an application's certificate joins as an observer and receives all data.
 #[test]
 fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_line() {
@@ -43,31 +66,9 @@ fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_l
     certificates.sign_for("zk3", Kind::Version1);
     certificates.sign_for("app", Kind::Application);
     certificates.sign_for("observer4", Kind::Elsewhere);
-    let builder = builder(&certificates, &[Zoarium; 3], "pem").setting("sslQuorum", "true");
-    let Some(mut ensemble) = or_skip("three of ours", builder.prepare()) else {
+    let Some(mut ensemble) = started(&certificates) else {
         return;
     };
-    let key_store = |name: &str| {
-        certificates
-            .path(&format!("{name}.pem"))
-            .display()
-            .to_string()
-    };
-    for (id, name) in [(2, "zk2"), (3, "zk3")] {
-        set(
-            &ensemble,
-            id,
-            "ssl.quorum.keyStore.location",
-            &key_store(name),
-        );
-    }
-    // The first refuses strangers and knows observers by a pattern. The others have the defaults.
-    set(&ensemble, 1, KEY, "refuse");
-    set(&ensemble, 1, "ssl.quorum.members", "observer*");
-    for id in ensemble.ids() {
-        ensemble.start(id);
-    }
-    ensemble.wait_until_all_serve();
     let app = certificates.connector_of_any_host("app");
     for id in [1, 2] {
         show(&app, ensemble.member(id).election_address());
@@ -116,12 +117,7 @@ fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_l
     servers.retain(|(id, _)| *id != observer);
     servers.push((observer, Duty::Observer));
     ensemble.configure(observer, &servers);
-    set(
-        &ensemble,
-        observer,
-        "ssl.quorum.keyStore.location",
-        &key_store("observer4"),
-    );
+    show_as(&ensemble, observer, &certificates, "observer4");
     ensemble.start(observer);
     ensemble.wait_until_all_serve();
     line(

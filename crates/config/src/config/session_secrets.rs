@@ -45,7 +45,7 @@ pub(super) fn read(
         .map_err(|error| found.refused(format!("{} cannot be read: {error}", path.display())))?;
     let refused = |reason: String| refusal(&found, &path.display().to_string(), &reason);
     let text = String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8".to_owned()))?;
-    parse(&text).map_err(|reason| refused(reason))
+    parse(&text).map_err(refused)
 }
 
 fn refusal(found: &Found, path: &str, reason: &str) -> ConfigError {

@@ -335,7 +335,7 @@ fn a_super_user_by_certificate_without_a_port_for_it_is_a_warning() {
     let super_user = "X509AuthenticationProvider.superUser=CN=ops\n";
     let warned = |more: &str| {
         let config = Machine::alone(&format!("{super_user}{more}")).config();
-        let warnings = crate::support::warnings(&config);
+        let warnings = warnings(&config);
         warnings
             .iter()
             .any(|text| text.contains("X509AuthenticationProvider.superUser: no port takes TLS"))
