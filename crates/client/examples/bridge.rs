@@ -9,6 +9,11 @@
 //! Every change gets there, in order. After a crash some come twice, those that were handed over
 //! since the file was written last: `position` in each line says which.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this program serves no sockets, so its runtime may wait for a small file"
+)]
+
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};

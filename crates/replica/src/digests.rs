@@ -94,7 +94,9 @@ fn is_due(from_ms: &mut Option<i64>, now_ms: i64, pause_ms: i64) -> bool {
 fn log(zxid: Zxid, record: Option<&TxnRecord>, mismatch: DigestMismatch) {
     let path = record.and_then(|record| record.txn.first_path());
     let path = path.map_or("", |path| &**path);
-    let path = &path[..path.floor_char_boundary(PATH_BYTES_MAX)];
+    let mut ends = (0..=path.len().min(PATH_BYTES_MAX)).rev();
+    let end = ends.find(|end| path.is_char_boundary(*end));
+    let path = path.get(..end.unwrap_or_default()).unwrap_or_default();
     let DigestMismatch { recorded, computed } = mismatch;
     tracing::error!(%zxid, ?path, recorded, computed, "after this transaction the digest of this server's tree is not the digest that others have: members hold different data (docs/OPERATIONS.md, \"Members that hold different data\")");
 }

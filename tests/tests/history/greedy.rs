@@ -64,7 +64,7 @@ async fn clients_that_hang_up_leave_no_work_behind() {
         }
     }
     assert!(
-        seen as usize > HIDDEN && pages >= 3,
+        usize::try_from(seen).is_ok_and(|seen| seen > HIDDEN) && pages >= 3,
         "{seen} hidden on {pages} pages"
     );
     assert!(most <= before + 4, "{before} threads, then {most}");

@@ -176,26 +176,16 @@ async fn start_audited(
     let log_end = log.file.lock().history.end().clone();
     // A server that stands alone serves when this returns; a member looks for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
-    let schedule = Schedule::new(schedule_settings(&common.config));
-    let core = CoreThread::begin(CoreStart {
-        clients: common.clients.clone(),
-        inbox: common.core.inbox().clone(),
-        host: ServerHost::new(
-            common.clients.clone(),
-            (on_disk, schedule),
-            ports,
-            audit,
-            feed,
-            common.failure.clone(),
-            for_core,
-        ),
-        replica: replica::Start {
-            settings: replica::Settings::new(&common.config),
-            member: member_start,
-            seed: clock::seed(),
-        },
-    })
-    .map_err(|error| StartError::Members(error.to_string()))?;
+    let host = ServerHost::new(
+        common.clients.clone(),
+        (on_disk, Schedule::new(schedule_settings(&common.config))),
+        ports,
+        audit,
+        feed,
+        common.failure.clone(),
+        for_core,
+    );
+    let core = common.begin_core(host, member_start)?;
     let mut threads = vec![common.spawn_core(core)?];
     threads.extend(recorder);
     threads.extend([
@@ -290,6 +280,26 @@ fn started(config: &Config, opened: &Opened, found: &RecoveredTree) -> Started {
 }
 
 impl Common {
+    /// Starts the replica and lends it `host`. A standalone server serves when this returns.
+    fn begin_core(
+        &self,
+        host: ServerHost,
+        member: Option<MemberStart>,
+    ) -> Result<CoreThread, StartError> {
+        let replica = replica::Start {
+            settings: replica::Settings::new(&self.config),
+            member,
+            seed: clock::seed(),
+        };
+        let start = CoreStart {
+            clients: self.clients.clone(),
+            inbox: self.core.inbox().clone(),
+            host,
+            replica,
+        };
+        CoreThread::begin(start).map_err(|error| StartError::Members(error.to_string()))
+    }
+
     fn snapshotter(
         &self,
         work: SnapshotWork<SwitchedDisk>,

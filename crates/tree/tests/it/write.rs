@@ -54,7 +54,7 @@ fn rows_116_to_123_checks_of_delete_in_order() {
     assert_eq!(host.code(null), -5);
     host.write(create_acl("/a/none", &[Acl::new(0, "world", "anyone")]));
     assert_eq!(host.code(delete("/a/none")), 0);
-    host.session = proto::SessionId(5);
+    host.session = SessionId(5);
     host.write(create_flags("/a/e", flags::EPHEMERAL));
     host.session = SESSION;
     assert_eq!(host.code(delete("/a/e")), 0);
@@ -378,7 +378,7 @@ fn ephemerals_deleted_and_created_again_in_flight_are_listed_once() {
         host.propose(&request);
     }
     host.propose(&delete("/taken"));
-    host.session = proto::SessionId(9);
+    host.session = SessionId(9);
     host.propose(&create_flags("/taken", flags::EPHEMERAL));
     host.session = SESSION;
     let record = host.propose(&WriteRequest::CloseSession);

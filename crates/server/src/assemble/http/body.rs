@@ -25,7 +25,7 @@ pub(super) struct Paced {
 
 impl Paced {
     /// `answer` gets the length of the body, if it is known.
-    pub(super) fn new(
+    pub(super) fn boxed(
         body: ResponseBody,
         answer: impl FnOnce(Option<u64>) -> Answer,
     ) -> ResponseBody {
@@ -91,7 +91,7 @@ mod tests {
         presence.has_request();
         let whole = Bytes::from(vec![7; len]);
         let full = Full::new(whole.clone()).map_err(|never| match never {});
-        let mut body = Paced::new(full.boxed_unsync(), |bytes| {
+        let mut body = Paced::boxed(full.boxed_unsync(), |bytes| {
             assert_eq!(bytes, Some(len as u64));
             presence.answer_at_once()
         });

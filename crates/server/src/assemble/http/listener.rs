@@ -270,7 +270,7 @@ async fn answer<A: Answers>(
     let is_tls = caller.is_tls;
     let mut response = if answers.is_answered_always(request.uri().path()) {
         let response = answers.answer(request, caller, activity).await;
-        response.map(|body| Paced::new(body, |_| presence.answer_at_once()))
+        response.map(|body| Paced::boxed(body, |_| presence.answer_at_once()))
     } else {
         let slot = {
             let _at_work = activity.begin();
@@ -280,11 +280,11 @@ async fn answer<A: Answers>(
             Some(slot) => {
                 let activity = activity.with(&slot);
                 let response = answers.answer(request, caller, activity).await;
-                response.map(|body| Paced::new(body, |bytes| slot.answer(bytes)))
+                response.map(|body| Paced::boxed(body, |bytes| slot.answer(bytes)))
             }
             None => {
                 let response = respond(monitoring::admin::Answer::busy(BUSY));
-                response.map(|body| Paced::new(body, |_| presence.answer_at_once()))
+                response.map(|body| Paced::boxed(body, |_| presence.answer_at_once()))
             }
         }
     };
