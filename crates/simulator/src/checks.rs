@@ -187,7 +187,8 @@ impl Checks {
 
     /// A server is about to start with this disk, or everything is over.
     pub(crate) fn on_disk(&mut self, sid: Sid, disk: &SimDisk, plan: &Plan) {
-        let held = on_disk::compare(sid, disk, plan, &self.history, &mut self.digests);
+        let known = (&self.history, self.one_leader.newest());
+        let held = on_disk::compare(sid, (disk, plan), known, &mut self.digests);
         self.hold(Digests::NAME, held);
     }
 

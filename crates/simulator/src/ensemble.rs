@@ -20,6 +20,7 @@ use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::Server;
 use crate::world::World;
+use config::membership::Membership;
 use replica::Input;
 use testkit::{INJECTED, SimDisk};
 
@@ -385,8 +386,13 @@ impl Ensemble {
     /// again: an operator gives it a list that names it.
     fn introduce(&mut self, index: usize) {
         let plan = &self.world.plan;
-        let list = self.world.checks.history.member_list();
-        let list = list.unwrap_or_else(|| members::first_list(0, plan));
+        let running = self.machines.iter().filter_map(|it| it.process.as_ref());
+        let lists = running.filter_map(|server| server.replica.lists());
+        // The onlooker does not know a list whose leader has made way for another one at once.
+        let known = self.world.checks.history.members();
+        let lists = lists.map(|lists| lists.committed()).chain(&known);
+        let newest = lists.max_by_key(|list| list.version);
+        let list = newest.map_or_else(|| members::first_list(0, plan), Membership::node_data);
         let list = members::list_for(&list, index, plan);
         if let Err(error) = member_files::introduce(&self.machines[index].disk, &list) {
             let text = error.to_string();

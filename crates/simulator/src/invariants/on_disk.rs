@@ -1,6 +1,6 @@
 //! The files of a server lead to the tree that everybody has, whichever of its snapshots is loaded.
 
-use proto::{Sid, Zxid};
+use proto::{Epoch, Sid, Zxid};
 use recovery::recover_tree;
 use storage::{DataDirs, Disk, last_seam};
 use testkit::SimDisk;
@@ -43,18 +43,23 @@ fn trees(disk: &SimDisk, plan: &Plan) -> Vec<(Zxid, u64)> {
     trees
 }
 
-/// A server is about to start with this disk, or everything is over.
+/// A server is about to start with this disk, or everything is over. A leader has served in `newest`, and in
+/// no later epoch.
 pub(crate) fn compare(
     sid: Sid,
-    disk: &SimDisk,
-    plan: &Plan,
-    history: &History,
+    (disk, plan): (&SimDisk, &Plan),
+    (history, newest): (&History, Epoch),
     digests: &mut Digests,
 ) -> Held {
     if disk.has_rotted() {
         return Ok(());
     }
     for (last, digest) in trees(disk, plan) {
+        // A leader that a new configuration replaces at once establishes its epoch and serves nobody. The
+        // onlooker does not know then what the tree at the start of that epoch contains.
+        if last.counter() == 0 && last.epoch() > newest {
+            continue;
+        }
         let last = history.end_of_tree(last);
         // No other server has an uncommitted tail.
         if history.at(last).is_some() {
