@@ -39,6 +39,7 @@ mod plan;
 mod queue;
 pub mod scenarios;
 mod server;
+mod turns;
 mod wire;
 mod world;
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use hosting::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
 use recovery::recover_member;
 use replica::members::MemberLists;
-use replica::{DiskOrder, Input, Replica, Start, Turn};
+use replica::{DiskOrder, Input, Replica, Start};
 use session::SessionIds;
 use storage::{DataDirs, OpenOptions, SnapTrigger, StorageError};
 use testkit::SimDisk;
@@ -24,7 +24,7 @@ use zab::Record;
 use crate::configured::{SNAPSHOTS, config_of, dirs_of, history_settings, settings, sid_of};
 use crate::network::{End, Heard, Port, Process};
 use crate::observed::Observed;
-use crate::queue::{Event, Micros};
+use crate::queue::Micros;
 use crate::world::World;
 use clients::Connection;
 pub(crate) use clients::Waiting;
@@ -34,7 +34,7 @@ use members::Members;
 pub(crate) struct Server {
     pub(crate) replica: Replica<SimHost>,
     pub(crate) host: SimHost,
-    wake_at: Option<Micros>,
+    pub(crate) wake_at: Option<Micros>,
 }
 
 pub(crate) struct SimHost {
@@ -122,15 +122,6 @@ impl Server {
         std::mem::swap(&mut self.host.world, world);
     }
 
-    fn turn(&mut self, step: impl FnOnce(&mut Replica<SimHost>, &mut Turn<'_, SimHost>)) {
-        let Self { replica, host, .. } = self;
-        let (now, state) = (
-            host.world.clocks_of(host.process.server),
-            &*host.state.clone(),
-        );
-        step(replica, &mut Turn { now, state, host });
-    }
-
     /// The process has started.
     pub(crate) fn begin(&mut self) {
         self.turn(|replica, turn| replica.begin(turn));
@@ -150,37 +141,6 @@ impl Server {
             Port::Election => self.host.hear_election(end.number, heard),
             Port::Members(port) => self.host.hear_member(port, end.number, heard),
             Port::Client => self.host.hear_client(end.number, heard),
-        }
-    }
-
-    /// A deadline may have come.
-    pub(crate) fn handle_wake(&mut self) {
-        self.wake_at = None;
-        let now_ms = self.host.world.now_ms();
-        if self.replica.deadline_ms().is_some_and(|at| at <= now_ms) {
-            self.turn(|replica, turn| replica.handle_deadline(turn));
-        }
-    }
-
-    /// After anything that happened: what the replica is told of it, and when to wake up.
-    pub(crate) fn settle(&mut self) {
-        while self.host.ended.is_none()
-            && let Some(input) = self.host.inputs.pop_front()
-        {
-            self.turn(|replica, turn| replica.handle(input, turn));
-        }
-        if self.host.ended.is_none() {
-            self.host.flush_clients();
-        }
-        self.host.show_held_back();
-        // Never twice at one moment: what is due and not done now is done a little later.
-        let soonest = self.host.world.now() + 1000;
-        let at_deadline = |ms: i64| ms.saturating_mul(1000).max(soonest);
-        let at = self.replica.deadline_ms().map(at_deadline);
-        if let Some(at) = at.filter(|at| self.wake_at.is_none_or(|before| *at < before)) {
-            self.wake_at = Some(at);
-            let process = self.host.process;
-            self.host.world.queue.at(at, Event::Wake { process });
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Chance alone hardly ever causes this order of events: a leader logs a write that no other server has, is
 //! elected again, and stops after a learner has applied the write. The next leader lacks the write.
 
+use hosting::Wanted;
 use replica::RoleView;
 
 use super::Ensemble;
@@ -87,7 +88,9 @@ impl Ensemble {
     pub(super) fn ask_for_snapshot(&mut self) {
         let index = self.any_server();
         if let Some(process) = self.process(index).map(|server| server.host.process) {
-            self.with(process, |server| server.host.snapshot_is_wanted());
+            self.with(process, |server| {
+                server.host.request_snapshot(Wanted::Asked)
+            });
         }
     }
 }

@@ -107,7 +107,7 @@ impl SimHost {
     }
 
     /// Sends what waits in outboxes, and ends the connections that are closed.
-    pub(super) fn flush_clients(&mut self) {
+    pub(crate) fn flush_clients(&mut self) {
         for connection in self.clients.all() {
             let number = connection.id.0;
             let client = &mut connection.lock().client;

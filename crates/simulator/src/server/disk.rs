@@ -83,7 +83,7 @@ impl SimHost {
     }
 
     /// Asks for a snapshot, or says that one is due.
-    pub(super) fn request_snapshot(&mut self, wanted: Wanted) {
+    pub(crate) fn request_snapshot(&mut self, wanted: Wanted) {
         let now_ms = self.world.now_ms();
         if wanted != Wanted::Due || self.disk.snapshots.due().lock().begin(now_ms) {
             self.begin_snapshot(wanted);
@@ -108,16 +108,6 @@ impl SimHost {
             self.world
                 .start_on_disk(self.process, delay, Self::continue_snapshot);
         }
-    }
-
-    /// Enough was logged.
-    pub(crate) fn snapshot_is_due(&mut self) {
-        self.request_snapshot(Wanted::Due);
-    }
-
-    /// An operator wants one.
-    pub(crate) fn snapshot_is_wanted(&mut self) {
-        self.request_snapshot(Wanted::Asked);
     }
 
     pub(super) fn continue_snapshot(&mut self) {
