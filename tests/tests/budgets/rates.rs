@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tests::requests::get_data;
+use tests::secrets::{SUPER, SUPER_DIGEST};
 use tests::{HttpRequest, Port, RawSession, Server, or_skip, wait_for};
 
 use super::{
@@ -223,6 +224,9 @@ fn the_admin_command_clients_tells_who_is_throttled_and_by_what() {
     ];
     let builder = builder(&[&SMALL[..], &admin[..]].concat());
     let builder = builder.setting("admin.serverPort", &port.number().to_string());
+    let super_digest = "zookeeper.DigestAuthenticationProvider.superDigest";
+    let builder = builder.property(super_digest, SUPER_DIGEST);
+    let authorization = format!("digest {SUPER}");
     let Some(server) = or_skip("a server with budgets", builder.start()) else {
         return;
     };
@@ -237,7 +241,7 @@ fn the_admin_command_clients_tells_who_is_throttled_and_by_what() {
         let request = HttpRequest {
             method: "GET",
             target: &target,
-            headers: &[],
+            headers: &[("Authorization", &authorization)],
             body: None,
         };
         let answer = request.send(port.number()).expect("an answer");

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tests::ensemble::EnsembleBuilder;
 use tests::requests::{create, set_data};
+use tests::secrets::{SUPER, SUPER_DIGEST};
 use tests::{Flavour, Port, RawSession, or_skip};
 
 use super::run;
@@ -17,6 +18,10 @@ fn members_are_found_by_the_list_and_clients_by_their_admin_ports() {
     let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
         .setting("admin.enableServer", "true")
         .setting("admin.serverAddress", "127.0.0.1")
+        .property(
+            "zookeeper.DigestAuthenticationProvider.superDigest",
+            SUPER_DIGEST,
+        )
         .dynamic();
     let Some(mut ensemble) = or_skip("top", builder.prepare()) else {
         return;
@@ -51,7 +56,7 @@ fn members_are_found_by_the_list_and_clients_by_their_admin_ports() {
         .map(|port| format!("127.0.0.1:{}", port.number()))
         .collect();
     let look = format!(
-        "-server {address} --output json top -n 2 -d 0.3 -by identity -a {}",
+        "-server {address} --output json top -n 2 -d 0.3 -by identity -auth digest:{SUPER} -a {}",
         ports.join(",")
     );
     let output = run(&words(&look), None);

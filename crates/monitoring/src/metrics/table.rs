@@ -328,7 +328,6 @@ metrics! {
         restore_error_count "Restores over the admin server that failed.";
         restore_rate_limited_count "Restores over the admin server refused as too frequent.";
         revalidate_count "Sessions a learner asked this leader to confirm.";
-        session_secrets_differ "Comparisons by which another member has another `zoarium.sessionSecretFile`.";
         sessionless_connections_expired "Connections closed because they were silent for too long.";
         skip_learner_request_to_next_processor_count
             "Requests of learners that were not passed on.";
@@ -348,6 +347,7 @@ metrics! {
         watch_bytes "Bytes of watch events sent.";
         zoarium_budget_requests_delayed "Requests that had to wait because of a budget.";
         zoarium_budget_requests_refused "Requests refused because of a budget.";
+        zoarium_session_secrets_differ "Comparisons by which another member has another `zoarium.sessionSecretFile`.";
     }
     counter_sets {
         quota_exceeded_error_per_namespace "Requests refused because of a quota.";

@@ -14,6 +14,9 @@ use crate::site::Site;
 /// Markup that would run, if it were ever taken for markup.
 const MARKUP: &str = "<img src=x onerror=\"window.injected=1\"><script>window.injected=1</script>";
 
+/// The id of the user `ann` with the password `pw`.
+const ANN: &str = "ann:RYbu6l5aZwqon8VWmkcGvezdzfc=";
+
 /// A name that a child of `/app` has.
 const MARKED_NAME: &str = "<script>window.injected=1<\u{200b}script>";
 
@@ -148,6 +151,10 @@ fn sessions(browser: &Browser, session: &RawSession, base: &str) {
 
 /// Who asks for what, and what took long.
 fn clients(browser: &Browser, session: &mut RawSession, base: &str) {
+    // Only an administrator sees whose requests are served.
+    let everybody = Acl::new(perms::ALL, "world", "anyone");
+    let ann = Acl::new(perms::ALL, "digest", ANN);
+    write(session, set_acl("/", &[everybody, ann], -1));
     browser.go(&format!("{base}#/clients"));
     let row = |table: &str, text: &str| {
         format!(

@@ -151,7 +151,9 @@ fn a_member_with_another_file_is_reported_and_refuses_sessions_of_the_others() {
         });
     }
     wait_for("the metric", LIMIT, || {
-        let count = ensemble.member(1).metric("session_secrets_differ")?;
+        let count = ensemble
+            .member(1)
+            .metric("zoarium_session_secrets_differ")?;
         (count.parse::<u64>().ok()? > 0).then_some(())
     });
     let session = try_open(&ensemble, 1, None, LONG_MS).expect("a session");

@@ -78,7 +78,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
             };
             let is_equal = found == asked.own;
             if !is_equal && let Some(admin) = admin.upgrade() {
-                admin.metrics.session_secrets_differ.inc();
+                admin.metrics.zoarium_session_secrets_differ.inc();
             }
             match (is_equal, known.insert(host.clone(), is_equal)) {
                 (false, None | Some(true)) => tracing::warn!(
