@@ -89,7 +89,7 @@ impl<H: Host> Replica<H> {
         if mutant::is(Mutant::WatchAfterReply) {
             std::mem::swap(&mut held_back, &mut self.events);
         }
-        if is_committed {
+        if self.is_tree_exact_at(record.header.zxid) {
             self.digests.compare(tree, record, turn);
         }
         match record.txn {
@@ -133,6 +133,14 @@ impl<H: Host> Replica<H> {
                 let learner = learning.learner.as_ref();
                 learner.is_some_and(Learner::is_live)
             }
+            _ => true,
+        }
+    }
+
+    /// Whether the tree holds nothing that follows this transaction.
+    fn is_tree_exact_at(&self, zxid: Zxid) -> bool {
+        match &self.role {
+            Role::Learning(learning) => learning.exact_after.is_some_and(|last| zxid > last),
             _ => true,
         }
     }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Only what is committed is compared. A learner's tree that came as a snapshot may be ahead of its
-//! zxid, and is not ahead any more once its leader has sent UPTODATE.
+//! zxid. It is not ahead any more once everything that came before the leader's UPTODATE is applied.
 //!
 //! Who is wrong logs that, ends, or repairs itself (`zoarium.onDigestMismatch`). A repair is a role's
 //! end: the tree is kept in a separate place, and the server comes back without a vote and takes

@@ -59,6 +59,7 @@ impl<H: Host> Replica<H> {
             is_observer,
             learner: None,
             is_tree_replaced: false,
+            exact_after: None,
             spare: Vec::new(),
             waiting: Default::default(),
             forwarded: Default::default(),
@@ -308,6 +309,11 @@ impl<H: Host> Replica<H> {
         }
         let last = turn.state.tree().last_zxid();
         turn.establish(last);
+        let delivered = self.in_flight.back().map(|next| next.record.header.zxid);
+        let appended = self.undelivered.back().map(|record| record.zxid);
+        if let Role::Learning(learning) = &mut self.role {
+            learning.exact_after = delivered.max(appended).or(Some(last));
+        }
         self.serve(Service::Forwarding, turn);
         self.begin_serving_observers(turn);
         self.show(turn);

@@ -82,6 +82,9 @@ pub(crate) struct Learning {
     pub(crate) learner: Option<Learner>,
     /// Whether the tree may hold what is neither in the log nor in a snapshot yet.
     pub(crate) is_tree_replaced: bool,
+    /// Last transaction that came before UPTODATE, since which its tree is exact; `None` before UPTODATE. A tree that
+    /// came as a snapshot is ahead of its zxid until then.
+    pub(crate) exact_after: Option<Zxid>,
     /// Emptied and used again.
     pub(crate) spare: Vec<learner::Action>,
     /// Packets that came while the tree was being replaced, or the log was behind.

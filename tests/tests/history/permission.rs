@@ -118,7 +118,8 @@ async fn every_question_is_refused_without_permission_then_and_now() {
 async fn a_deletion_opens_nothing_and_origins_are_for_administrators() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.super_client().await;
-    write(&client).await;
+    let written = write(&client).await;
+    site.wait_until_recorded(written);
     let then = site.json("history/changes?path=/was&oldest_first=true", Some(SUPER));
     let then = results(&then)[0]["zxid"]
         .as_str()

@@ -22,6 +22,7 @@ const RECORD: &[&str] = &[
     "given",
     "notices",
     "refusals",
+    "auth.admin_token",
 ];
 
 /// The member list, which follows from the `server.*` lines, and from files.

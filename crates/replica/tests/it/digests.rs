@@ -55,14 +55,22 @@ struct Leader(Tree);
 
 impl Leader {
     /// The next transaction with the digest that the tree has after it.
-    fn commits(&mut self, server: &mut Server, attempt: u64, zxid: Zxid, txn: Txn) {
+    fn commit(&mut self, zxid: Zxid, txn: Txn) -> [LeaderPacket; 2] {
         let mut record = record(zxid, txn);
         self.0
             .apply(&record, &mut Default::default(), &mut Vec::new());
         record.digest = Some(TxnDigest::new(self.0.digest()));
         let txn = record.to_bytes();
-        server.leader_sends(attempt, LeaderPacket::Proposal { zxid, txn });
-        server.leader_sends(attempt, LeaderPacket::Commit { zxid });
+        [
+            LeaderPacket::Proposal { zxid, txn },
+            LeaderPacket::Commit { zxid },
+        ]
+    }
+
+    fn commits(&mut self, server: &mut Server, attempt: u64, zxid: Zxid, txn: Txn) {
+        for packet in self.commit(zxid, txn) {
+            server.leader_sends(attempt, packet);
+        }
     }
 }
 
@@ -121,6 +129,30 @@ fn a_learner_compares_from_uptodate_on_what_is_committed() {
     assert_eq!(server.book.mismatches, [zxid(1, 2)]);
 }
 
+/// A tree that came as a snapshot may be ahead of its zxid until everything is applied that came before UPTODATE, also if
+/// both came together.
+#[test]
+fn a_learner_compares_nothing_that_came_before_uptodate() {
+    let mut server = Server::member(1);
+    let attempt = server.follow_3(Zxid::ZERO, 1, 0);
+    let event = LeaderEvent::Connected;
+    server.handle(Input::Leader { attempt, event });
+    begin_without_uptodate(&mut server, attempt, LearnerInfo::PROTOCOL_VERSION);
+    let mut leader = Leader(Tree::new(server.state.tree().settings().clone()));
+    let ahead = record(Zxid::ZERO, created("/ahead"));
+    server
+        .state
+        .tree_mut()
+        .apply(&ahead, &mut Default::default(), &mut Vec::new());
+    let mut packets = leader.commit(zxid(1, 1), created("/a")).to_vec();
+    packets.push(LeaderPacket::UpToDate);
+    let event = LeaderEvent::Packets(packets);
+    server.handle(Input::Leader { attempt, event });
+    assert!(server.book.mismatches.is_empty());
+    leader.commits(&mut server, attempt, zxid(1, 2), created("/b"));
+    assert_eq!(server.book.mismatches, [zxid(1, 2)]);
+}
+
 /// A follower of this mode whose tree is damaged and that has told its leader so, and been asked for its
 /// digest at this transaction.
 fn asked(mode: &str) -> (Server, u64, u64) {
@@ -150,6 +182,11 @@ fn asked(mode: &str) -> (Server, u64, u64) {
 
 /// The leader of epoch 1 brings it up to date.
 fn begin(server: &mut Server, attempt: u64, protocol_version: i32) {
+    begin_without_uptodate(server, attempt, protocol_version);
+    server.leader_sends(attempt, LeaderPacket::UpToDate);
+}
+
+fn begin_without_uptodate(server: &mut Server, attempt: u64, protocol_version: i32) {
     let info = LeaderPacket::LeaderInfo {
         epoch: Epoch(1),
         protocol_version,
@@ -163,7 +200,6 @@ fn begin(server: &mut Server, attempt: u64, protocol_version: i32) {
     };
     server.leader_sends(attempt, new_leader);
     server.handle(Input::CurrentEpochSaved(Epoch(1)));
-    server.leader_sends(attempt, LeaderPacket::UpToDate);
 }
 
 fn sent(server: &mut Server) -> Vec<LearnerPacket> {

@@ -27,7 +27,7 @@ fn a_file_is_checked_as_a_whole() {
         "{text}"
     );
     assert!(
-        text.ends_with("go with warnings: 0 blockers, 1 warning, 0 notes\n"),
+        text.contains("\ngo with warnings: 0 blockers, 1 warning, 0 notes\n"),
         "{text}"
     );
     assert_eq!(
