@@ -17,6 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use tests::secrets::SUPER_DIGEST;
 use tests::{Missing, find_tool, or_skip, run, workspace_root, zoarium_binary};
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -207,7 +208,8 @@ fn place() -> tempfile::TempDir {
     }
     std::os::unix::fs::symlink(zoarium_binary(), path.join("bin/zoarium")).expect("a link");
     let config = format!(
-        "dataDir={}/data\nclientPort=2181\ntickTime=2000\nadmin.rateLimiterIntervalInMS=0\n",
+        "dataDir={}/data\nclientPort=2181\ntickTime=2000\nadmin.rateLimiterIntervalInMS=0\n\
+         DigestAuthenticationProvider.superDigest={SUPER_DIGEST}\n",
         path.display()
     );
     for file in ["zoo.cfg", "conf/zoo.cfg"] {

@@ -41,6 +41,8 @@ fn shows(text: &str) -> String {
 fn check(browser: &Browser, axe: &str, view: &str) {
     for scheme in ["light", "dark"] {
         browser.prefer(scheme);
+        // A message that fades has less contrast for a moment.
+        browser.wait("document.getAnimations().length === 0");
         browser.run(axe, &[]);
         let found = browser.run_to_its_end(
             "const done = arguments[0];\
