@@ -273,7 +273,7 @@ fn people_look_and_change_in_a_browser() {
     history(&browser, &base);
     check(&browser, &axe, "the history");
     browser.click("Log");
-    browser.wait("document.querySelector('.log')?.textContent.includes('console: a visitor')");
+    browser.wait("document.querySelector('.log')?.textContent.includes('admin server listens')");
     check(&browser, &axe, "the log");
     browser.click("Ensemble");
     browser.wait("document.querySelectorAll('.facts dd').length > 5");
