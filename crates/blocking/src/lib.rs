@@ -6,7 +6,7 @@
 //!
 //! - [`mark`] marks the begin of such work.
 //! - [`arm`] marks a thread as a worker. A runtime calls it when it starts a thread.
-//! - [`run`] (feature `tokio`) is the only way from a worker to blocking work. The runtime starts its blocking threads
+//! - [`run()`] (feature `tokio`) is the only way from a worker to blocking work. The runtime starts its blocking threads
 //!   with the same hook as its workers, so `run` disarms the thread for the time of the work.
 
 use std::cell::Cell;

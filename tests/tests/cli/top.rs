@@ -9,6 +9,9 @@ use tests::{Flavour, Port, RawSession, or_skip};
 use super::run;
 use proto::request::{Request, flags};
 
+/// Property with the digest of the super user.
+const SUPER_KEY: &str = "zookeeper.DigestAuthenticationProvider.superDigest";
+
 fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
@@ -18,10 +21,7 @@ fn members_are_found_by_the_list_and_clients_by_their_admin_ports() {
     let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
         .setting("admin.enableServer", "true")
         .setting("admin.serverAddress", "127.0.0.1")
-        .property(
-            "zookeeper.DigestAuthenticationProvider.superDigest",
-            SUPER_DIGEST,
-        )
+        .property(SUPER_KEY, SUPER_DIGEST)
         .dynamic();
     let Some(mut ensemble) = or_skip("top", builder.prepare()) else {
         return;
