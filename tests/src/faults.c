@@ -6,6 +6,7 @@
  *   lie-sync    the same syncs succeed, and nothing is synced
  *   slow-sync   the same syncs take their time by what was written to the file since the last one:
  *               the file sync-rate says how many bytes in a millisecond
+ *   late-sync   the same syncs take so many ms more: the file sync-ms contains the number
  *   full        writes to files whose path contains this text fail with ENOSPC
  *   undo        a directory: what a write to a file below a version-2 directory replaces is noted
  *               there, in a file named by device and inode, until a sync of the file succeeds. So
@@ -240,12 +241,24 @@ static void sync_slowly(int file, long bytes)
 	}
 }
 
+static void sync_late(void)
+{
+	char text[64];
+	long ms;
+	if (!read_order("sync-ms", text, sizeof text) || (ms = atol(text)) <= 0)
+		return;
+	struct timespec pause = {ms / 1000, ms % 1000 * 1000 * 1000};
+	syscall(SYS_nanosleep, &pause, NULL);
+}
+
 static int sync_file(long number, int file)
 {
 	int is_told = 0;
 	long bytes = unsynced_of(file) != NULL ? (long)*unsynced_of(file) : 0;
 	if (is_meant(file, "slow-sync"))
 		sync_slowly(file, bytes);
+	if (is_meant(file, "late-sync"))
+		sync_late();
 	while (is_meant(file, "hold-sync")) {
 		if (!is_told) {
 			syscall(SYS_close, open_at_faults("held", O_WRONLY | O_CREAT));

@@ -72,6 +72,12 @@ impl Faults {
         self.order(server, "slow-sync", of);
     }
 
+    /// From now on each sync of files whose paths contain this takes so many milliseconds more.
+    pub fn delay_syncs(&self, server: u64, of: &str, ms: u64) {
+        self.order(server, "sync-ms", &ms.to_string());
+        self.order(server, "late-sync", of);
+    }
+
     /// From now on syncs of files whose paths contain this succeed and do nothing.
     pub fn fake_syncs(&self, server: u64, of: &str) {
         self.order(server, "lie-sync", of);
@@ -90,7 +96,7 @@ impl Faults {
 
     /// Ends whatever was ordered about syncs.
     pub fn end_sync_faults(&self, server: u64) {
-        for order in ["fail-sync", "hold-sync", "slow-sync"] {
+        for order in ["fail-sync", "hold-sync", "slow-sync", "late-sync"] {
             // Most of them were not given.
             fs::remove_file(self.orders_of(server).join(order)).ok();
         }
