@@ -71,7 +71,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "preflight",
         &["server", "config", "storage", "recovery", "proto"],
     ),
-    ("bench", &["client", "jute", "proto"]),
+    ("bench", &["client", "jute", "proto", "tree"]),
     ("cli", &["client", "jute", "proto"]),
     ("recipes", &["client", "proto"]),
     (

@@ -1,6 +1,7 @@
 //! One load after the other, and one table of them all: a user repeats it on a machine of their own.
 
 mod args;
+mod digests;
 mod events;
 mod fleet;
 mod leader;
@@ -80,12 +81,18 @@ struct Suite<'a> {
     rows: Vec<Row>,
     events: Events,
     limits: Limits,
+    /// Time of one comparison of digests, ns; `None` if the row is not chosen.
+    digest_ns: Option<f64>,
 }
 
 /// Runs the loads and prints the report. A load that cannot be run is a row that says why, and the
 /// others go on; the exit code is 1 then.
 pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
-    let (loads, kinds) = chosen(&args.only)?;
+    let Chosen {
+        loads,
+        kinds,
+        compares_digests,
+    } = Chosen::new(&args.only)?;
     let mut fleet = Fleet::start(args)?;
     let args = &fleet.watched(args);
     let count = loads.len();
@@ -108,6 +115,7 @@ pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
         rows,
         events,
         limits,
+        digest_ns: compares_digests.then(digests::measure),
     };
     let (text, json) = (suite.markdown(), format!("{:#}\n", suite.json()));
     if let Some(dir) = &args.report {
@@ -121,23 +129,36 @@ pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
     })
 }
 
-/// Loads and events whose names have one of these words, or all.
-fn chosen(only: &[String]) -> Result<(Vec<Load>, Vec<Kind>)> {
-    let is_chosen =
-        |name: &str| only.is_empty() || only.iter().any(|word| name.contains(word.as_str()));
-    let loads = LOADS.iter().copied().filter(|load| is_chosen(load.name));
-    let kinds = Kind::ALL.into_iter().filter(|kind| is_chosen(kind.name()));
-    let (loads, kinds): (Vec<Load>, Vec<Kind>) = (loads.collect(), kinds.collect());
-    if loads.is_empty() && kinds.is_empty() {
-        let loads = LOADS.iter().map(|load| load.name);
-        let names: Vec<&str> = loads.chain(Kind::ALL.map(Kind::name)).collect();
-        let text = format!(
-            "--only: no row has such a name; there are {}",
-            names.join("; ")
-        );
-        return Err(BenchError::Argument(text));
+/// Rows whose names contain one of these words, or all.
+struct Chosen {
+    loads: Vec<Load>,
+    kinds: Vec<Kind>,
+    compares_digests: bool,
+}
+
+impl Chosen {
+    fn new(only: &[String]) -> Result<Self> {
+        let is_chosen =
+            |name: &str| only.is_empty() || only.iter().any(|word| name.contains(word.as_str()));
+        let loads = LOADS.iter().copied().filter(|load| is_chosen(load.name));
+        let kinds = Kind::ALL.into_iter().filter(|kind| is_chosen(kind.name()));
+        let chosen = Self {
+            loads: loads.collect(),
+            kinds: kinds.collect(),
+            compares_digests: is_chosen(digests::NAME),
+        };
+        if chosen.loads.is_empty() && chosen.kinds.is_empty() && !chosen.compares_digests {
+            let loads = LOADS.iter().map(|load| load.name);
+            let names = loads.chain(Kind::ALL.map(Kind::name));
+            let names: Vec<&str> = names.chain([digests::NAME]).collect();
+            let text = format!(
+                "--only: no row has such a name; there are {}",
+                names.join("; ")
+            );
+            return Err(BenchError::Argument(text));
+        }
+        Ok(chosen)
     }
-    Ok((loads, kinds))
 }
 
 /// A load at all servers, and at its limit, if there is one.

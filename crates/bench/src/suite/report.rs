@@ -8,6 +8,7 @@ use super::super::compare::{Ratios, Side};
 use super::super::report::{FsyncFigures, Report, fsync_json};
 use super::super::table::{head, interval, line, number, percentile, seconds, worst};
 use super::super::workload::Mix;
+use super::digests;
 use super::events::Event;
 use super::{Row, Suite};
 
@@ -114,6 +115,7 @@ impl Suite<'_> {
             "loads": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
             "fill": self.events.filled.as_ref().map(Row::json),
             "events": self.events.happened.iter().map(Event::json).collect::<Vec<_>>(),
+            "digest_comparison_ns": self.digest_ns,
             "left_out": left_out.collect::<Vec<_>>(),
             "limits": {
                 "members": self.limits.members,
@@ -142,6 +144,7 @@ impl Suite<'_> {
         self.memory(&mut out);
         self.events(&mut out);
         self.ceilings(&mut out);
+        self.digest_comparison(&mut out);
         let complaints = self.complaints();
         if !complaints.is_empty() {
             let _ = writeln!(out, "\nWhat went wrong:\n");
@@ -248,6 +251,27 @@ impl Suite<'_> {
         for kind in &self.events.left_out {
             let _ = writeln!(out, "- {}: {}", kind.name(), kind.needs());
         }
+    }
+
+    fn digest_comparison(&self, out: &mut String) {
+        let Some(ns) = self.digest_ns else {
+            return;
+        };
+        let set = self.rows.iter().find(|row| row.load.name == super::SET);
+        let cpu_s = set.and_then(|row| row.side(0)?.server_cpu_per_million());
+        // Seconds for a million requests are microseconds for one.
+        let percent = cpu_s.map(|us| ns / 10.0 / us);
+        let _ = writeln!(out, "\nWhat a member adds to each committed transaction:\n");
+        head(
+            out,
+            &["work", "ns", "percent of the servers' CPU time of a set"],
+        );
+        let cells = [
+            digests::NAME.to_owned(),
+            number(Some(ns), 1),
+            number(percent, 3),
+        ];
+        line(out, &cells);
     }
 
     fn ceilings(&self, out: &mut String) {

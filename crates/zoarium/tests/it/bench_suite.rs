@@ -118,7 +118,7 @@ fn servers_are_started_filled_and_restarted_and_stopped_in_the_end() {
     let home = dir.path().display();
     let output = suite(
         servers,
-        "restart,during a snapshot,get 1 x 1",
+        "restart,during a snapshot,get 1 x 1,digest comparison",
         &format!("--znodes 3000 --restarts 2 --duration 100ms --dir {home} --report {home}/report"),
     );
     let text = stdout(&output);
@@ -132,6 +132,8 @@ fn servers_are_started_filled_and_restarted_and_stopped_in_the_end() {
         let cells = row(&text, name);
         assert!(cells.len() == 4 && !cells.contains(&"-"), "{cells:?}");
     }
+    let compared = row(&text, "digest comparison");
+    assert!(compared[1].parse::<f64>().is_ok(), "{compared:?}");
     // Their processes are known without --pid.
     assert!(!row(&text, &one.addresses[0]).contains(&"-"), "{text}");
     let json = report(&dir);
