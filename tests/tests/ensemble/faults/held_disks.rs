@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proto::request::{Request, flags};
 use proto::response::GetDataResponse;
-use tests::ensemble::{Ensemble, Load, LoadSettings, check};
+use tests::ensemble::{Ensemble, Holders, Load, LoadSettings, check};
 use tests::requests::{create, get_data};
 use tests::{Faults, Flavour, Missing, Process, RawSession, ServerBuilder, or_skip, wait_for};
 use tests::{four_letter_word_at, wait_until};
@@ -140,11 +140,11 @@ fn ping_for_long(mut session: RawSession) -> JoinHandle<RawSession> {
 }
 
 /// Three voters, one of them the master of the observer, all of which take orders.
-fn with_all_roles() -> Result<(Faults, Ensemble), Missing> {
+fn with_all_roles(sync_limit: &str) -> Result<(Faults, Ensemble), Missing> {
     let faults = Faults::new()?;
     let builder = three()
         .observers(&[Flavour::Zoarium])
-        .setting("syncLimit", SYNC_LIMIT)
+        .setting("syncLimit", sync_limit)
         .setting("observerMasterPort", "2191")
         .in_network(4);
     let mut ensemble = builder.prepare()?;
@@ -176,7 +176,7 @@ fn disks_of_an_ensemble_are_held(settings: &LoadSettings) {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
-    let Some((faults, ensemble)) = or_skip(WHAT, with_all_roles()) else {
+    let Some((faults, ensemble)) = or_skip(WHAT, with_all_roles(SYNC_LIMIT)) else {
         return;
     };
     let load = Load::with(&ensemble.addresses(&ensemble.ids()), settings);
@@ -204,6 +204,43 @@ fn members_under_a_trickle_of_writes_serve_while_a_sync_is_held() {
 #[test]
 fn members_under_many_writes_serve_while_a_sync_is_held() {
     disks_of_an_ensemble_are_held(&many_writes("many"));
+}
+
+/// The hold is longer than `syncLimit`, so the leader drops the member. Its clients and its observer go elsewhere.
+#[test]
+fn an_observer_master_whose_disk_is_held_for_too_long_costs_no_session() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let Some((faults, ensemble)) = or_skip(WHAT, with_all_roles("5")) else {
+        return;
+    };
+    let roles = roles(&ensemble);
+    let with_role = |name: &str| {
+        let found = roles.iter().find(|(_, role)| *role == name);
+        found.expect("a member with this role").0
+    };
+    let (master, leader) = (with_role("observer master"), with_role("leader"));
+    let timeout = Duration::from_millis(TIMEOUT_MS.unsigned_abs().into());
+    let mut holders = Holders::open(&ensemble.addresses(&[master, leader, OBSERVER]), timeout);
+    let load = Load::with(&ensemble.addresses(&[leader]), &trickle("far"));
+    load.wait_for_progress(WRITES_BEFORE);
+    faults.hold_syncs(master, LOGS);
+    ensemble.wait_until_none_serves(&[master]);
+    wait_for("an observer behind another member", LIMIT, || {
+        let member = ensemble.member(OBSERVER);
+        let now = member.metric("observer_master_id")?.parse::<u64>().ok()?;
+        (now != master).then_some(())
+    });
+    load.wait_for_progress(WRITES_BEFORE);
+    holders.check();
+    faults.release(master);
+    assert_eq!(ensemble.wait_until_all_serve(), leader);
+    holders.check();
+    holders.close();
+    let report = load.finish();
+    assert_eq!(report.sessions_lost(), 0, "{}", report.summary());
+    check::nothing_is_lost(&ensemble, &report);
 }
 
 /// New sessions are writes there, and wait.
