@@ -1,0 +1,261 @@
+//! Writes that take longer than 5 ms, and where their time went.
+//!
+//! `cargo run --profile dist -p tests --example stalls` builds the server with the same profile; `ZOARIUM_BIN` names
+//! another executable, and `ZOARIUM_STALLS_SECONDS` another time for each load than 30 s. The machine must be idle.
+//!
+//! A server's own time is what remains of a write after the slow syncs of the logs (the servers report those above 1 ms),
+//! the longest time for which one thread of the servers or of the client had to wait for a processor, and the time that
+//! the host of a virtual machine gave to others. Each write with more than 5 ms of it is a line. The exit code is 1 if
+//! there is one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use proto::request::{Request, flags};
+use tests::ensemble::EnsembleBuilder;
+use tests::requests::{create, set_data};
+use tests::{Flavour, Missing, RawSession, ServerBuilder};
+
+/// A write of this length is a stall, µs.
+const STALL_US: i64 = 5000;
+/// Time between two looks at the threads.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+const SESSION_TIMEOUT_MS: i32 = 60_000;
+/// Reports of the servers about syncs are cut to milliseconds, µs.
+const SYNC_REPORT_STEP_US: i64 = 1000;
+/// A tick of the time that the host gave to others, µs.
+const STOLEN_TICK_US: i64 = 10_000;
+
+/// Begin and end, µs since 1970.
+type Span = (i64, i64);
+
+fn now_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(since.expect("the clock is behind 1970").as_micros()).expect("a time of this age")
+}
+
+/// One look at all threads.
+struct Look {
+    at_us: i64,
+    /// Time for which each thread has waited for a processor, µs.
+    waited_us: BTreeMap<String, i64>,
+    /// Ticks that the host has given to others.
+    stolen: i64,
+}
+
+impl Look {
+    fn take(processes: &[u32]) -> Self {
+        let mut waited_us = BTreeMap::new();
+        for process in processes {
+            let tasks = fs::read_dir(format!("/proc/{process}/task"));
+            for task in tasks.into_iter().flatten().flatten() {
+                let path = task.path();
+                let text = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+                let waited_ns = text
+                    .split_whitespace()
+                    .nth(1)
+                    .and_then(|ns| ns.parse().ok());
+                let waited_ns: i64 = waited_ns.unwrap_or_default();
+                waited_us.insert(path.display().to_string(), waited_ns / 1000);
+            }
+        }
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let all = stat.lines().next().unwrap_or_default();
+        let stolen = all
+            .split_whitespace()
+            .nth(8)
+            .and_then(|ticks| ticks.parse().ok());
+        Self {
+            at_us: now_us(),
+            waited_us,
+            stolen: stolen.unwrap_or_default(),
+        }
+    }
+
+    /// The longest wait of a thread for a processor until the other look, and the time that the host gave to others, µs.
+    fn until(&self, later: &Self) -> (i64, i64) {
+        let waits = later.waited_us.iter().map(|(thread, waited)| {
+            waited - self.waited_us.get(thread).copied().unwrap_or_default()
+        });
+        let stolen = (later.stolen - self.stolen) * STOLEN_TICK_US;
+        (waits.max().unwrap_or_default(), stolen)
+    }
+}
+
+/// Writes of one session until the end. Returns those that were stalls.
+fn write(address: &str, path: &str, depth: usize, ends: &AtomicBool) -> (u64, Vec<Span>) {
+    let mut session = RawSession::open(address, None, SESSION_TIMEOUT_MS).expect("a session");
+    let made = session.call(&Request::Write(create(path, "0", flags::PERSISTENT)));
+    assert_eq!(made.expect("an answer").err, 0, "{path}");
+    let set = Request::Write(set_data(path, "x".repeat(100), -1));
+    let mut sent_us = std::collections::VecDeque::new();
+    let (mut count, mut stalls) = (0, Vec::new());
+    while !ends.load(Ordering::Relaxed) {
+        while sent_us.len() < depth {
+            session.put(&set);
+            sent_us.push_back(now_us());
+        }
+        assert_eq!(session.take().expect("an answer").err, 0, "{path}");
+        let span = (sent_us.pop_front().expect("a request"), now_us());
+        count += 1;
+        if span.1 - span.0 > STALL_US {
+            stalls.push(span);
+        }
+    }
+    while !sent_us.is_empty() {
+        session.take().expect("an answer");
+        sent_us.pop_front();
+    }
+    (count, stalls)
+}
+
+/// The slow syncs that the servers report.
+fn syncs(logs: &[String]) -> Vec<Span> {
+    let lines = logs.iter().flat_map(|log| log.lines());
+    let slow = lines.filter(|line| line.contains("slow fsync of the log"));
+    let spans = slow.filter_map(|line| {
+        let end: Timestamp = line.split_whitespace().next()?.parse().ok()?;
+        let ms = line.split("elapsed_ms=").nth(1)?;
+        let ms: i64 = ms.split_whitespace().next()?.parse().ok()?;
+        let end_us = end.as_microsecond();
+        Some((end_us - ms * 1000 - SYNC_REPORT_STEP_US, end_us))
+    });
+    spans.collect()
+}
+
+/// The longest of the spans that overlap: requests that were under way together wait for the same cause.
+fn longest(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    let mut found: Vec<Span> = Vec::new();
+    let mut end = i64::MIN;
+    for span in spans {
+        match found.last_mut().filter(|_| span.0 < end) {
+            Some(last) if span.1 - span.0 > last.1 - last.0 => *last = span,
+            Some(_) => {}
+            None => found.push(span),
+        }
+        end = end.max(span.1);
+    }
+    found
+}
+
+/// Part of a span that others cover, µs.
+fn covered(span: Span, others: &[Span]) -> i64 {
+    let mut parts: Vec<Span> = others
+        .iter()
+        .map(|(begin, end)| ((*begin).max(span.0), (*end).min(span.1)))
+        .filter(|(begin, end)| begin < end)
+        .collect();
+    parts.sort_unstable();
+    let (mut sum, mut until) = (0, i64::MIN);
+    for (begin, end) in parts {
+        sum += (end - begin.max(until)).max(0);
+        until = until.max(end);
+    }
+    sum
+}
+
+/// Servers and what they print.
+struct Servers {
+    addresses: Vec<String>,
+    processes: Vec<u32>,
+    logs: Box<dyn Fn() -> Vec<String>>,
+}
+
+/// Runs a load and prints its stalls. Returns the number of those with too much own time.
+fn report(name: &str, servers: &Servers, sessions: usize, depth: usize, time: Duration) -> usize {
+    let ends = AtomicBool::new(false);
+    let looks = Arc::new(Mutex::new(Vec::new()));
+    let mut processes = servers.processes.clone();
+    processes.push(std::process::id());
+    let results: Vec<(u64, Vec<Span>)> = thread::scope(|scope| {
+        let ends = &ends;
+        let writers: Vec<_> = (0..sessions)
+            .map(|number| {
+                let address = &servers.addresses[number % servers.addresses.len()];
+                let path = format!("/{}-{number}", name.replace(' ', "-"));
+                scope.spawn(move || write(address, &path, depth, ends))
+            })
+            .collect();
+        let looking = looks.clone();
+        scope.spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                let look = Look::take(&processes);
+                looking.lock().expect("no look panics").push(look);
+                thread::sleep(BETWEEN_LOOKS);
+            }
+        });
+        thread::sleep(time);
+        ends.store(true, Ordering::Relaxed);
+        let joined = writers.into_iter().map(|writer| writer.join());
+        joined.map(|result| result.expect("a writer")).collect()
+    });
+    let looks = looks.lock().expect("no look panics");
+    let syncs = syncs(&(servers.logs)());
+    let count: u64 = results.iter().map(|(count, _)| count).sum();
+    let stalls = longest(results.into_iter().flat_map(|(_, stalls)| stalls).collect());
+    let mut own = Vec::new();
+    for span in &stalls {
+        let before = looks.iter().rfind(|look| look.at_us <= span.0);
+        let after = looks.iter().find(|look| look.at_us >= span.1);
+        let (waited, stolen) = before.zip(after).map_or((0, 0), |(a, b)| a.until(b));
+        let synced = covered(*span, &syncs);
+        let took = span.1 - span.0;
+        let own_us = took - synced - waited - stolen;
+        if own_us > STALL_US {
+            own.push((own_us, took, synced, waited, stolen, span.0));
+        }
+    }
+    own.sort_unstable_by(|a, b| b.cmp(a));
+    println!(
+        "{name}: {count} writes, {} stalls above 5 ms, {} of them with more than 5 ms of own time",
+        stalls.len(),
+        own.len()
+    );
+    for (own_us, took, synced, waited, stolen, begun_us) in own.iter().take(20) {
+        println!(
+            "  at {begun_us}: {took} us = sync {synced} + run queue {waited} + stolen {stolen} + own {own_us}"
+        );
+    }
+    own.len()
+}
+
+fn main() -> Result<ExitCode, Missing> {
+    let seconds = std::env::var("ZOARIUM_STALLS_SECONDS").ok();
+    let time = Duration::from_secs(seconds.and_then(|text| text.parse().ok()).unwrap_or(30));
+    let property = ("zookeeper.fsync.warningthresholdms", "1");
+    let alone = ServerBuilder::new(Flavour::Zoarium).property(property.0, property.1);
+    let alone = alone.start().expect("a server of ours needs nothing");
+    let mut own = {
+        let servers = Servers {
+            addresses: vec![alone.address()],
+            processes: alone.process_id().into_iter().collect(),
+            logs: Box::new(move || vec![alone.log()]),
+        };
+        report("set 1 x 1", &servers, 1, 1, time) + report("set 16 x 16", &servers, 16, 16, time)
+    };
+    let ensemble = EnsembleBuilder::new(&[Flavour::Zoarium; 3]).property(property.0, property.1);
+    let ensemble = ensemble.start()?;
+    ensemble.wait_until_all_serve();
+    let ids = ensemble.ids();
+    let servers = Servers {
+        addresses: ensemble.addresses(&ids),
+        processes: ids
+            .iter()
+            .filter_map(|id| ensemble.member(*id).process_id())
+            .collect(),
+        logs: Box::new(move || ids.iter().map(|id| ensemble.member(*id).log()).collect()),
+    };
+    own += report("three servers set 1 x 1", &servers, 1, 1, time);
+    own += report("three servers set 16 x 1", &servers, 16, 1, time);
+    Ok(match own {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
