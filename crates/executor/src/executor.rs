@@ -29,8 +29,6 @@ pub trait Machine: Send {
 /// Settings of an executor.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Whether visiting threads may run the machine at all. They must not where nothing else could run meanwhile.
-    pub allows_inline: bool,
     /// Turns after which a visiting thread leaves the rest to the machine's own thread.
     pub inline_turns_max: usize,
     /// Number of times that the machine's own thread lets others run before it parks.
@@ -192,8 +190,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     /// The caller must check the inbox next. A thread that has sent a message and found the lock held relies on that.
     /// Either that thread sees that the lock is free, or this one sees the message: the two fences guarantee it.
     fn release(&self, held: Held<'_, M, P>) {
-        let machine_allows = held.as_ref().is_some_and(M::allows_inline);
-        let allows_inline = machine_allows && self.settings.allows_inline;
+        let allows_inline = held.as_ref().is_some_and(M::allows_inline);
         self.allows_inline.store(allows_inline, Ordering::Relaxed);
         drop(held);
         Self::fence(Mutant::NoFenceAfterRelease);

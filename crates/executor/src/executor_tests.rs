@@ -16,9 +16,8 @@ fn now_ms() -> i64 {
     i64::try_from(ORIGIN.elapsed().as_millis()).unwrap()
 }
 
-fn executor(allows_inline: bool) -> Executor<Bench> {
+fn executor() -> Executor<Bench> {
     Executor::new(Settings {
-        allows_inline,
         inline_turns_max: INLINE_TURNS_MAX,
         yields_before_park: 8,
         now_ms,
@@ -105,7 +104,7 @@ struct Shop {
 
 impl Shop {
     fn open(allows_inline: bool) -> Self {
-        let executor = Arc::new(executor(true));
+        let executor = Arc::new(executor());
         let (sender, seen) = mpsc::channel();
         executor.begin(Bench {
             inbox: executor.inbox().clone(),
@@ -234,10 +233,6 @@ fn a_machine_that_forbids_inline_turns_has_its_turns_on_its_thread() {
         assert_eq!(shop.next().1, shop.thread.thread().id());
     }
     shop.close();
-    // The settings can forbid it, too.
-    let executor = executor(false);
-    executor.release(Held(executor.machine.lock()));
-    assert!(!executor.allows_inline.load(Ordering::SeqCst));
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub use packets::{
 };
 pub use recorder::{FillError, Recorder};
 pub use schedule::{
-    CLIENT_BYTES_WRITTEN_BY_CORE_MAX, FlushAt, Runner, Schedule, ScheduleSettings, Syncer,
+    CLIENT_BYTES_WRITTEN_BY_CORE_MAX, FlushAt, Place, Runner, Schedule, ScheduleSettings, Syncer,
     WaitingGroup, WaitingWork, Writer,
 };
 pub use snapshot::{StateSnapshot, Written};

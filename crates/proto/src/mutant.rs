@@ -227,6 +227,39 @@ mutants! {
     NextLeaderDeleted,
     /// What is asked for again after a lost answer is carried out whether it was before or not.
     RepeatedUnconditionally,
+    /// A flush that waits for the end of a turn is not carried out.
+    FlushOfTurnLost,
+    /// A flush that waits for the replies of a step is not carried out.
+    FlushOfStepLost,
+    /// A sync in place is reported before it has ended. The simulator's host contains this bug.
+    InPlaceSyncReportedEarly,
+    /// A thread runs the core while another thread runs it. The simulator's host contains this bug.
+    CoreRunTwice,
+    /// The core of a member syncs in place.
+    MemberSyncsInPlace,
+    /// A visiting thread runs a core that may sync in place.
+    VisitorMaySync,
+    /// A group goes to the log before orders that precede it.
+    GroupOvertakesOrders,
+    /// The core syncs in place while the log thread has work.
+    SyncOvertakesLog,
+    /// The core syncs in place again directly after a slow sync.
+    SlowSyncForgotten,
+    /// The group of an observer waits for more without an end.
+    GroupGathersForever,
+}
+
+impl Mutant {
+    /// Wrong rules of the schedule that the tables of its rules catch (`hosting/src/schedule/tests.rs`). They cost time, or
+    /// break a rule about threads, which the simulator does not have.
+    pub const CAUGHT_BY_TABLES: [Self; 6] = [
+        Self::MemberSyncsInPlace,
+        Self::VisitorMaySync,
+        Self::GroupOvertakesOrders,
+        Self::SyncOvertakesLog,
+        Self::SlowSyncForgotten,
+        Self::GroupGathersForever,
+    ];
 }
 
 /// Whether this build has any. `server` does not compile for release with them.

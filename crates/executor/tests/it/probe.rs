@@ -50,7 +50,6 @@ pub(crate) fn executor<P: Primitives>(
     allows_inline: fn(usize) -> bool,
 ) -> Executor<Probe<P>, P> {
     let executor = Executor::<Probe<P>, P>::new(Settings {
-        allows_inline: true,
         inline_turns_max,
         yields_before_park: 0,
         now_ms: || 0,

@@ -3,17 +3,19 @@
 //! | question | asked with | answer |
 //! |---|---|---|
 //! | Which thread runs the core? | [`Schedule::runner_of_message`], [`Schedule::runner_after_sync`] | [`Runner`] |
-//! | Which thread syncs the log? | [`Schedule::syncer`] | [`Syncer`] |
+//! | Which thread syncs the log? | [`Schedule::syncer`], [`Schedule::flush_group`], [`Schedule::sync_due`] | [`Syncer`] |
 //! | Which thread writes to a socket? | [`Schedule::writer_to_clients`], [`Schedule::writer_to_members`] | [`Writer`] |
+//! | Which member is written to first? | [`Schedule::place_of_member`] | [`Place`] |
 //! | When is a flush carried out? | [`Schedule::flush`] | [`FlushAt`] |
 //!
 //! The schedule is pure: threads, locks and clocks are the host's. A host reports facts to it, asks it, and carries out
-//! the answers. The shipped server asks it. The simulator does not ask it yet: it runs the core at each event, lets the
-//! log thread sync, and defers no flush.
+//! the answers. The shipped server and the simulator ask the same schedule.
 
 mod limits;
 
 use std::time::Duration;
+
+use proto::mutant::{self, Mutant};
 
 pub use limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
 
@@ -31,7 +33,7 @@ pub struct ScheduleSettings {
 }
 
 /// The thread that runs the core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Runner {
     /// The core's own thread.
     OwnThread,
@@ -42,7 +44,7 @@ pub enum Runner {
 }
 
 /// The thread that writes and syncs a group of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Syncer {
     /// The log thread.
     LogThread,
@@ -61,8 +63,17 @@ pub enum Writer {
     Core,
 }
 
+/// The place of a member among those that a flush writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Before the others.
+    First,
+    /// In the order of the packets.
+    Later,
+}
+
 /// The time at which a flush is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlushAt {
     /// At once.
     Now,
@@ -109,6 +120,8 @@ pub struct Schedule {
     /// Whether no thread or member waits for the log.
     may_sync_late: bool,
     waiting: WaitingWork,
+    /// Whether the thread that runs the core syncs the flushed group after this step.
+    owes_sync: bool,
     /// Number of flushes of this turn that wait for its end.
     deferred_in_turn: usize,
     /// Whether the replies of this step precede its packets.
@@ -125,6 +138,7 @@ impl Schedule {
             left_to_log_thread: 0,
             may_sync_late: false,
             waiting: WaitingWork::default(),
+            owes_sync: false,
             deferred_in_turn: 0,
             replies_first: false,
             is_flush_owed_by_step: false,
@@ -144,7 +158,7 @@ impl Schedule {
 
     /// Notes the duration of a sync, on either thread. A disk that is always slow is therefore never synced by the core.
     pub fn note_sync(&mut self, took: Duration) {
-        if took > limits::SYNC_BY_CORE_SLOW {
+        if took > limits::SYNC_BY_CORE_SLOW && !mutant::is(Mutant::SlowSyncForgotten) {
             self.left_to_log_thread = limits::GROUPS_LEFT_TO_LOG_THREAD;
         }
     }
@@ -156,7 +170,8 @@ impl Schedule {
 
     /// Whether transactions of an ensemble have come one by one lately, as the transactions of a lone writer do.
     pub fn is_writer_alone(&self) -> bool {
-        self.settings.has_members && self.singles >= limits::LONE_AFTER_GROUPS
+        let has_members = self.settings.has_members || mutant::is(Mutant::VisitorMaySync);
+        has_members && self.singles >= limits::LONE_AFTER_GROUPS
     }
 
     /// The thread that runs the core for a message. A lone writer waits for each wake-up. Many writers share the core's
@@ -185,7 +200,8 @@ impl Schedule {
 
     /// The thread that syncs the waiting group at this time.
     pub fn syncer(&self, group: &WaitingGroup, now_ms: i64) -> Syncer {
-        if group.txns == 0 || group.follows_orders {
+        let is_first = !group.follows_orders || mutant::is(Mutant::GroupOvertakesOrders);
+        if group.txns == 0 || !is_first {
             Syncer::NotYet
         } else if self.may_core_sync(group) {
             Syncer::CoreThread
@@ -196,19 +212,36 @@ impl Schedule {
         }
     }
 
+    /// The thread that syncs the group that is flushed now. If that is the core's thread, it asks
+    /// [`Schedule::sync_due`] after the step, when the replies have left.
+    pub fn flush_group(&mut self, group: &WaitingGroup, now_ms: i64) -> Syncer {
+        let syncer = self.syncer(group, now_ms);
+        self.owes_sync = syncer == Syncer::CoreThread;
+        syncer
+    }
+
+    /// Whether the thread that runs the core syncs the flushed group now. It does not if more work or a longer group
+    /// has arrived since the flush.
+    pub fn sync_due(&mut self, group: impl FnOnce() -> WaitingGroup) -> bool {
+        std::mem::take(&mut self.owes_sync) && self.may_core_sync(&group())
+    }
+
     /// Whether a hand-over to the log thread would cost a lone writer two wake-ups and gain nothing.
     ///
     /// Only on a standalone server. The core of a member must answer the other members however long its disk takes. A
     /// task that visits the core must not wait for the disk at all, because tokio's driver may be waiting for that task.
     fn may_core_sync(&self, group: &WaitingGroup) -> bool {
-        !self.settings.has_members
+        let is_log_idle = group.is_log_idle || mutant::is(Mutant::SyncOvertakesLog);
+        let has_members = self.settings.has_members && !mutant::is(Mutant::MemberSyncsInPlace);
+        !has_members
+            && !group.follows_orders
             && self.settings.syncs_at_once
             && !self.may_sync_late
             && self.left_to_log_thread == 0
             && self.has_time()
             && group.txns <= limits::LOG_GROUP_SYNCED_BY_CORE_MAX
             && group.bytes <= limits::LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX
-            && group.is_log_idle
+            && is_log_idle
     }
 
     /// Time until which the group waits for more records, ms. While the log is full there is no such
@@ -219,7 +252,11 @@ impl Schedule {
             && group.bytes < limits::OBSERVER_GROUP_BYTES
             && !group.follows_orders
             && !group.is_log_full;
-        gathers.then(|| group.since_ms + limits::OBSERVER_GROUP_MS)
+        let since_ms = match mutant::is(Mutant::GroupGathersForever) {
+            true => i64::MAX - limits::OBSERVER_GROUP_MS,
+            false => group.since_ms,
+        };
+        gathers.then(|| since_ms + limits::OBSERVER_GROUP_MS)
     }
 
     /// The thread that writes to so many clients that a turn has answered.
@@ -237,6 +274,15 @@ impl Schedule {
         match members <= limits::LINKS_WRITTEN_BY_CORE_MAX {
             true => Writer::Core,
             false => Writer::Task,
+        }
+    }
+
+    /// The place of a member in a flush. `has_asked_last`: the latest requests came from it. A lone writer at that
+    /// member waits for the commit and for nothing else.
+    pub fn place_of_member(has_asked_last: bool) -> Place {
+        match has_asked_last {
+            true => Place::First,
+            false => Place::Later,
         }
     }
 
@@ -279,13 +325,13 @@ impl Schedule {
     /// Ends a step. Returns whether a flush must be carried out now.
     pub fn end_step(&mut self) -> bool {
         self.replies_first = false;
-        std::mem::take(&mut self.is_flush_owed_by_step)
+        std::mem::take(&mut self.is_flush_owed_by_step) && !mutant::is(Mutant::FlushOfStepLost)
     }
 
     /// Ends a turn. Returns whether a flush must be carried out now; it does nothing if there was one since.
     pub fn end_turn(&mut self) -> bool {
         self.waiting.is_in_turn = false;
-        std::mem::take(&mut self.deferred_in_turn) > 0
+        std::mem::take(&mut self.deferred_in_turn) > 0 && !mutant::is(Mutant::FlushOfTurnLost)
     }
 }
 

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::limits::*;
 use super::*;
 
@@ -43,6 +45,43 @@ fn after_singles(settings: ScheduleSettings, singles: u32) -> Schedule {
 
 fn lone(settings: ScheduleSettings) -> Schedule {
     after_singles(settings, LONE_AFTER_GROUPS)
+}
+
+/// A table of rules, and the mutants of a rule that it catches.
+type Table = (fn(), &'static [Mutant]);
+
+const TABLES: [Table; 4] = [
+    (
+        the_core_runs_where_the_fewest_threads_are_woken,
+        &[Mutant::VisitorMaySync],
+    ),
+    (
+        the_core_of_a_standalone_server_syncs_what_its_only_writer_waits_for,
+        &[Mutant::MemberSyncsInPlace, Mutant::SyncOvertakesLog],
+    ),
+    (
+        a_group_waits_for_room_for_orders_and_at_an_observer_for_company,
+        &[Mutant::GroupOvertakesOrders, Mutant::GroupGathersForever],
+    ),
+    (
+        after_a_slow_sync_the_log_thread_has_the_next_groups_and_a_slow_disk_for_good,
+        &[Mutant::SlowSyncForgotten],
+    ),
+];
+
+#[test]
+fn each_mutant_of_a_rule_is_caught_by_its_table() {
+    let caught = TABLES.iter().flat_map(|(_, mutants)| *mutants);
+    let all = Mutant::CAUGHT_BY_TABLES;
+    assert_eq!(caught.collect::<BTreeSet<_>>(), all.iter().collect());
+    for (table, mutants) in TABLES {
+        for chosen in mutants {
+            assert!(mutant::choose(Some(*chosen)), "this build has mutants");
+            let is_caught = std::panic::catch_unwind(table).is_err();
+            mutant::choose(None);
+            assert!(is_caught, "{chosen:?}");
+        }
+    }
 }
 
 #[test]
@@ -230,6 +269,42 @@ fn the_core_writes_where_it_delays_nobody() {
     ];
     for (members, writer, reason) in rows {
         assert_eq!(Schedule::writer_to_members(members), writer, "{reason}");
+    }
+}
+
+#[test]
+fn the_member_whose_client_waits_is_written_to_first() {
+    #[rustfmt::skip]
+    let rows = [
+        (true, Place::First, "its client waits for the commit"),
+        (false, Place::Later, "no client of it waits"),
+    ];
+    for (has_asked_last, place, reason) in rows {
+        assert_eq!(Schedule::place_of_member(has_asked_last), place, "{reason}");
+    }
+    assert!(Place::First < Place::Later, "hosts sort by it");
+}
+
+#[test]
+fn a_sync_in_place_follows_the_step_of_its_flush_unless_more_has_arrived() {
+    let longer = WaitingGroup {
+        txns: LOG_GROUP_SYNCED_BY_CORE_MAX + 1,
+        ..SINGLE
+    };
+    #[rustfmt::skip]
+    let rows = [
+        (STANDALONE, SINGLE, WaitingWork::default(), true, "it spares two wake-ups"),
+        (STANDALONE, longer, WaitingWork::default(), false, "the step has appended more since the flush"),
+        (STANDALONE, SINGLE, IN_INBOX, false, "the core has got work since the flush"),
+        (SETTINGS, SINGLE, WaitingWork::default(), false, "other members wait for the core of a member"),
+    ];
+    for (settings, group, waiting, is_due, reason) in rows {
+        let mut schedule = Schedule::new(settings);
+        assert!(!schedule.sync_due(|| SINGLE), "nothing was flushed");
+        schedule.flush_group(&SINGLE, NOW_MS);
+        schedule.begin_input(waiting);
+        assert_eq!(schedule.sync_due(|| group), is_due, "{reason}");
+        assert!(!schedule.sync_due(|| SINGLE), "once for a flush");
     }
 }
 

@@ -467,8 +467,6 @@ impl Common {
 
 fn executor_settings() -> executor::Settings {
     executor::Settings {
-        // The schedule decides.
-        allows_inline: true,
         inline_turns_max: limits::INLINE_TURNS_MAX,
         yields_before_park: limits::YIELDS_BEFORE_PARK,
         now_ms: clock::session_ms,

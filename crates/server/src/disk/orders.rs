@@ -28,8 +28,6 @@ pub(crate) struct Disk {
     synced: Zxid,
     /// Orders that the log thread was given and has not carried out yet.
     orders_under_way: Arc<AtomicUsize>,
-    /// Whether the core syncs what has gathered, at the end of this turn.
-    is_due_here: bool,
 }
 
 impl Disk {
@@ -47,7 +45,6 @@ impl Disk {
             handed: end,
             synced: end,
             orders_under_way,
-            is_due_here: false,
         }
     }
 
@@ -84,15 +81,15 @@ impl Disk {
     /// Nothing more is appended for now.
     pub(crate) fn flush(&mut self, schedule: &mut Schedule) {
         let now_ms = clock::session_ms();
-        self.is_due_here = schedule.syncer(&self.waiting_group(), now_ms) == Syncer::CoreThread;
-        self.offer(schedule, now_ms);
+        if schedule.flush_group(&self.waiting_group(), now_ms) != Syncer::CoreThread {
+            self.offer(schedule, now_ms);
+        }
     }
 
     /// Syncs the group that is due on this thread and returns the input for the replica. Called after the step, so that
     /// replies have left.
     pub(crate) fn sync_due(&mut self, schedule: &mut Schedule) -> Option<Input> {
-        let is_due = std::mem::take(&mut self.is_due_here)
-            && schedule.syncer(&self.waiting_group(), clock::session_ms()) == Syncer::CoreThread;
+        let is_due = schedule.sync_due(|| self.waiting_group());
         is_due.then(|| self.sync_here(schedule)).flatten()
     }
 
@@ -139,10 +136,6 @@ impl Disk {
     /// Hands the log thread the orders that wait and the last group, as far as it has room and the schedule wants it.
     /// The core offers a group again at its deadline, and when the log thread reports a sync.
     pub(crate) fn offer(&mut self, schedule: &mut Schedule, now_ms: i64) {
-        if self.is_due_here {
-            // It is synced on this thread.
-            return;
-        }
         self.offer_waiting();
         if schedule.syncer(&self.waiting_group(), now_ms) == Syncer::NotYet {
             return;

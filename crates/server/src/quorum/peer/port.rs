@@ -202,8 +202,8 @@ impl LearnerPort {
         }
     }
 
-    /// Hands the connections what was sent to them. Also done before anything else that concerns
-    /// them. First to the learner that has asked last: who writes there alone waits for nothing else.
+    /// Hands the connections what was sent to them. Also done before anything else that concerns them. The schedule orders
+    /// them.
     pub(crate) fn flush(&self) {
         let asked_last = LinkId(self.0.asked_last.load(Ordering::Relaxed));
         let mut links = self.0.staged.lock().take(asked_last);

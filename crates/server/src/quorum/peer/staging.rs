@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hosting::Schedule;
 use zab::leader::LinkId;
 
 use super::link::Link;
@@ -44,12 +45,10 @@ impl Staging {
         }
     }
 
-    /// Takes all of it. What is for `first` comes first.
-    pub(super) fn take(&mut self, first: LinkId) -> Vec<(Arc<Link>, PacketBatch)> {
+    /// Takes all of it, in the order in which the schedule has it written.
+    pub(super) fn take(&mut self, asked_last: LinkId) -> Vec<(Arc<Link>, PacketBatch)> {
         let mut links = std::mem::take(&mut self.links);
-        if let Some(at) = links.iter().position(|(to, _)| to.id == first) {
-            links.swap(0, at);
-        }
+        links.sort_by_key(|(to, _)| Schedule::place_of_member(to.id == asked_last));
         links
     }
 
