@@ -85,7 +85,7 @@ pub trait MemberLinks {
     fn set_member_hosts(&mut self, _hosts: Vec<String>) {}
     /// [`Effect::AskOracle`].
     fn ask_oracle(&mut self);
-    /// Packets that wait leave.
+    /// Packets that wait leave. Called before every effect that must not overtake them.
     fn flush(&mut self) {}
 }
 
@@ -134,6 +134,16 @@ fn renewed<H: CarryingOut>(host: &H, renewal: &Renewal, is_valid: bool) {
 }
 
 fn carry_out_on_links(links: &mut impl MemberLinks, effect: Effect) {
+    let follows_packets = matches!(
+        effect,
+        Effect::StopListening { .. }
+            | Effect::SendSnapshot { .. }
+            | Effect::ReadLog { .. }
+            | Effect::CloseLink { .. }
+    );
+    if follows_packets {
+        links.flush();
+    }
     match effect {
         Effect::Send { port, to, packet } => links.send(port, to, packet),
         Effect::SendToLeader(packet) => links.send_to_leader(packet),

@@ -177,6 +177,18 @@ impl Checks {
         }
     }
 
+    /// A standalone server begins to serve, with a history up to `last`: all of that is committed now, and what it
+    /// has proposed since is gone.
+    pub(crate) fn stands_alone(&mut self, sid: Sid, last: Zxid, tree: &Tree) {
+        let end = self.history.end();
+        self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, end));
+        for record in self.primary_order.between(end, last) {
+            self.commit(&record, record.zxid.epoch());
+        }
+        self.primary_order.forget_after(last);
+        self.serves(sid, last, tree);
+    }
+
     /// A server begins to serve, with a tree whose last transaction is `last`.
     pub(crate) fn serves(&mut self, sid: Sid, last: Zxid, tree: &Tree) {
         let last = self.history.end_of_tree(last);

@@ -10,10 +10,10 @@ use config::members::HostPort;
 use config::{Config, OnDigestMismatch, RawConfig, Surroundings, SystemProperties};
 use proto::Sid;
 use proto::hello::{Endpoint, Hello, HelloAddresses};
-use recovery::{HistorySettings, SnapshotSettings};
+use recovery::{History, HistorySettings, SnapshotSettings, recover_member, recover_tree};
 use replica::connection::ConnectionRules;
 use replica::{ContainerSettings, HandshakeRules, Port, Service, SessionRules, Settings};
-use storage::{Compression, LogSettings, RecoverySettings};
+use storage::{Compression, LogPages, LogSettings, RecoverySettings};
 use testkit::SimDisk;
 use tree::TreeSettings;
 
@@ -74,7 +74,7 @@ pub(crate) fn connection_rules(plan: &Plan, service: Service) -> ConnectionRules
             is_read_only: false,
         },
         service,
-        is_member: true,
+        is_member: !plan.is_standalone(),
         enforced_schemes: None,
         eager_acl_check: false,
         is_late: false,
@@ -145,6 +145,14 @@ impl Surroundings for Files<'_> {
     }
 }
 
+/// How a server finds its tree: a member can have its leader's.
+pub(crate) fn recover_of(plan: &Plan) -> hosting::Recover<SimDisk> {
+    match plan.is_standalone() {
+        true => recover_tree,
+        false => recover_member,
+    }
+}
+
 /// The same settings as of a server, with times that suit a simulation.
 pub(crate) fn settings(config: &Config, plan: &Plan) -> Settings {
     let mut settings = Settings::new(config);
@@ -164,7 +172,7 @@ pub(crate) fn settings(config: &Config, plan: &Plan) -> Settings {
 
 pub(crate) fn tree_settings(plan: &Plan) -> Arc<TreeSettings> {
     let mut settings = TreeSettings {
-        standalone: false,
+        standalone: plan.is_standalone(),
         extended_types: true,
         enforce_quota: plan.features.enforces_quota,
         record_bytes_max: plan.features.record_bytes_max,
@@ -173,6 +181,17 @@ pub(crate) fn tree_settings(plan: &Plan) -> Arc<TreeSettings> {
     };
     settings.auth.digest.super_digest = Some(proto::Secret::new(Identity::Super.id()));
     Arc::new(settings)
+}
+
+/// How the log is read for learners.
+pub(crate) fn log_pages(history: &History<SimDisk>, page_bytes: usize) -> LogPages<'_, SimDisk> {
+    LogPages {
+        disk: history.disk(),
+        dirs: history.dirs().clone(),
+        limits: testkit::LIMITS,
+        size_factor: 0.0,
+        page_bytes,
+    }
 }
 
 /// How files are written: logs short, so that a seed sees many of them.

@@ -1,6 +1,6 @@
 //! Whole ensembles in one thread, from one number.
 //!
-//! Three to seven servers, each the real [`Replica`](replica::Replica) over the real `tree` and
+//! Three to seven servers, or a standalone one, each the real [`Replica`](replica::Replica) over the real `tree` and
 //! `storage`, live on a simulated disk, network and clock. Clients write, read, watch, lose their
 //! connections and come back elsewhere. Machines lose power in the middle of a write, processes are
 //! killed, paths are cut (also one way), connections break, syncs fail, disks fill up and bits flip.
@@ -21,6 +21,7 @@
 //! decides nothing itself: there are no threads, no sockets and no real time. One thing it has to model,
 //! since it is not part of the replica: what a server's connections with clients do.
 
+mod answers;
 mod checks;
 mod client;
 mod configured;
@@ -43,6 +44,7 @@ mod turns;
 mod wire;
 mod world;
 
+pub use answers::{Answer, Answers, Times};
 pub use checks::Violation;
 pub use mutant::{CAUGHT_BY, Mutant, RECIPES_CAUGHT_BY, mutant_by_name, mutants};
 
@@ -74,6 +76,8 @@ pub struct Report {
     pub recorded: (usize, usize),
     /// Whether it ended without a quorum that has kept what it acknowledged, and so without a leader.
     pub is_given_up: bool,
+    /// How often the schedules of the servers gave each answer.
+    pub answers: Answers,
     /// The first promise that was broken.
     pub violation: Option<Violation>,
 }
@@ -151,6 +155,7 @@ fn report(ensemble: &Ensemble) -> Report {
         undecided: checks.undecided(),
         recorded: (ensemble.recorded.recorded, ensemble.recorded.missed),
         is_given_up: ensemble.is_given_up,
+        answers: ensemble.world.answers.clone(),
         violation: checks.violation.clone(),
     }
 }

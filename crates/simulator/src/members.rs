@@ -18,9 +18,12 @@ enum Role {
     Observer,
 }
 
-/// The list that a server's own files name when it starts for the first time.
+/// The list that a server's own files name when it starts for the first time. It is empty for a standalone server.
 pub(crate) fn first_list(index: usize, plan: &Plan) -> String {
     let mut text = String::new();
+    if plan.is_standalone() {
+        return text;
+    }
     for server in 0..plan.servers() {
         let is_founder = server < plan.voters;
         // Whoever is to grow into an ensemble knows it, and is not known to it.

@@ -28,6 +28,7 @@ pub(crate) struct Observed {
     sid: Sid,
     /// Whether it has no vote, or may have none.
     is_observer: bool,
+    is_standalone: bool,
     reconfigures: bool,
     /// Whether this server leads, or is about to.
     leads: bool,
@@ -51,8 +52,9 @@ impl Observed {
         Self {
             sid: sid_of(server),
             is_observer: server >= plan.voters || reconfigures,
+            is_standalone: plan.is_standalone(),
             reconfigures,
-            leads: false,
+            leads: plan.is_standalone(),
             is_active: false,
             epoch: Epoch(0),
             acknowledged: 0,
@@ -107,6 +109,7 @@ impl Observed {
                     self.epoch = tree.last_zxid().epoch();
                 }
                 match self.leads {
+                    true if self.is_standalone => to.stands_alone(self.sid, self.end, tree),
                     // Its tree begins with its epoch, and ended with its history before.
                     true => to.leads(self.sid, tree.last_zxid().epoch(), self.end, tree),
                     false => to.serves(self.sid, tree.last_zxid(), tree),
@@ -137,15 +140,26 @@ impl Observed {
         let LearnerPacket::Ack { zxid } = *packet else {
             return;
         };
+        // What comes after NEWLEADER may be committed and applied before it is in this log.
+        let is_first =
+            zxid.counter() == 0 && !std::mem::replace(&mut self.has_acknowledged_epoch, true);
+        let end = match is_first {
+            true => to.history.end_of_tree(tree.last_zxid()),
+            false => Zxid::ZERO,
+        };
+        self.acknowledges(zxid, end, (disk, plan), to);
+    }
+
+    /// It acknowledges this to its leader, or to its clients if it stands alone.
+    fn acknowledges(
+        &mut self,
+        zxid: Zxid,
+        end: Zxid,
+        (disk, plan): (&SimDisk, &Plan),
+        to: &mut Checks,
+    ) {
         self.acknowledged += 1;
         if self.acknowledged.is_multiple_of(durable::EVERY) || zxid.counter() == 0 {
-            // What comes after NEWLEADER may be committed and applied before it is in this log.
-            let is_first =
-                zxid.counter() == 0 && !std::mem::replace(&mut self.has_acknowledged_epoch, true);
-            let end = match is_first {
-                true => to.history.end_of_tree(tree.last_zxid()),
-                false => Zxid::ZERO,
-            };
             let held = durable::acknowledges(self.sid, (zxid, end), disk, plan);
             to.hold(durable::NAME, held);
         }
@@ -156,9 +170,23 @@ impl Observed {
         world.histories.committed(self.sid, last);
     }
 
-    /// This was applied.
-    pub(crate) fn applied(&mut self, applied: &Applied<'_>, tree: &Tree, world: &mut World) {
+    /// This was applied, with this on disk.
+    pub(crate) fn applied(
+        &mut self,
+        applied: &Applied<'_>,
+        tree: &Tree,
+        disk: &SimDisk,
+        world: &mut World,
+    ) {
         let record = applied.record;
+        if self.is_standalone {
+            self.acknowledges(
+                record.header.zxid,
+                Zxid::ZERO,
+                (disk, &world.plan),
+                &mut world.checks,
+            );
+        }
         self.has_applied_early |= !applied.is_committed;
         if applied.is_committed {
             world.histories.applied(self.sid, record);
@@ -226,9 +254,14 @@ impl SimHost {
         let unsynced = self.disk.queue.groups().chain(at_work).map(Vec::len).sum();
         let held_back = HeldBack {
             unsynced,
-            inputs: match self.ended {
+            // They wait for a thread, and not for the core.
+            inputs: match self.ended.is_some() || self.core.is_away() {
+                true => 0,
+                false => self.inputs.len(),
+            },
+            unflushed: match self.ended {
                 Some(_) => 0,
-                None => self.inputs.len(),
+                None => self.unflushed(),
             },
             requests: {
                 let of = |waiting: &Waiting| waiting.client.waiting() + waiting.incoming.len();
@@ -248,7 +281,9 @@ impl Host for SimHost {
     fn effect(&mut self, effect: Effect) {
         if self.ended.is_none() {
             self.show_effect(&effect);
-            carry_out_effect(self, effect);
+            if !matches!(effect, Effect::Flush) || self.flushes_now() {
+                carry_out_effect(self, effect);
+            }
         }
     }
 
@@ -259,7 +294,8 @@ impl Host for SimHost {
     }
 
     fn applied(&mut self, tree: &Tree, applied: Applied<'_>) {
-        self.observed.applied(&applied, tree, &mut self.world);
+        let disk = self.disk.history.disk();
+        self.observed.applied(&applied, tree, disk, &mut self.world);
         let origin = applied.origin.and_then(|origin| self.clients.of(origin));
         deliver(self, &mut Vec::new(), tree, applied, origin.as_ref());
     }

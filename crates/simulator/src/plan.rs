@@ -42,7 +42,7 @@ pub(crate) struct Plan {
     pub(crate) lists_rot: bool,
     /// Whether the log has a directory of its own.
     pub(crate) has_log_dir: bool,
-    /// Whether processes stand still.
+    /// Whether processes stand still, and disks.
     pub(crate) has_stalls: bool,
     /// Whether leaders end before their epoch is established, with what they alone have logged; operators
     /// ask for snapshots as well.
@@ -151,9 +151,11 @@ impl Plan {
         let (is_of_two, lists_rot) = (random.percent(5), random.percent(40));
         plan.lists_rot = lists_rot && features.reconfigures;
         plan.ends_early = random.percent(20);
-        match is_of_two {
-            true => plan.of_two(),
-            false => plan,
+        let is_standalone = random.percent(8);
+        match (is_standalone, is_of_two) {
+            (true, _) => plan.standalone(),
+            (false, true) => plan.of_two(),
+            (false, false) => plan,
         }
     }
 
@@ -193,6 +195,26 @@ impl Plan {
         }
     }
 
+    /// A standalone server. Its disk is quick enough for syncs in place unless it stalls. After a stall the log thread
+    /// syncs for the rest of that process, so the process is often ended.
+    pub(crate) fn standalone(self) -> Self {
+        Self {
+            voters: 1,
+            observers: 0,
+            sync: MS / 10,
+            pause: self.pause.min(300 * MS),
+            lists_rot: false,
+            has_stalls: true,
+            ends_early: false,
+            features: Features {
+                enforces_quota: self.features.enforces_quota,
+                record_bytes_max: self.features.record_bytes_max,
+                ..Features::PLAIN
+            },
+            ..self
+        }
+    }
+
     /// Three quiet voters: what a script begins with.
     pub(crate) fn quiet(mutant: Option<Mutant>) -> Self {
         Self {
@@ -221,6 +243,10 @@ impl Plan {
             tick_ms: 200,
             features: Features::PLAIN,
         }
+    }
+
+    pub(crate) fn is_standalone(&self) -> bool {
+        self.servers() == 1
     }
 
     pub(crate) fn servers(&self) -> usize {

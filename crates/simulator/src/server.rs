@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hosting::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
-use recovery::recover_member;
 use replica::members::MemberLists;
 use replica::{DiskOrder, Input, Replica, Start};
 use session::SessionIds;
@@ -25,6 +24,7 @@ use crate::configured::{SNAPSHOTS, config_of, dirs_of, history_settings, setting
 use crate::network::{End, Heard, Port, Process};
 use crate::observed::Observed;
 use crate::queue::Micros;
+use crate::turns::Core;
 use crate::world::World;
 use clients::Connection;
 pub(crate) use clients::Waiting;
@@ -44,6 +44,7 @@ pub(crate) struct SimHost {
     pub(crate) state: Arc<ServerState>,
     /// What the replica is told next.
     pub(crate) inputs: VecDeque<Input>,
+    pub(crate) core: Core,
     pub(crate) disk: DiskWork,
     pub(crate) members: Members,
     pub(crate) clients: Registry<Connection>,
@@ -64,7 +65,6 @@ impl Server {
         let say = |error: StorageError| error.to_string();
         let (server, plan) = (process.server, &world.plan);
         let config = config_of(server, plan, disk)?;
-        let lists = MemberLists::new(&config).ok_or("no ensemble is configured")?;
         let [data, log] = dirs_of(plan);
         let files = StartFiles {
             dirs: DataDirs::open(disk, data, log, OpenOptions::default()).map_err(say)?,
@@ -72,13 +72,15 @@ impl Server {
             history: history_settings(may_be_empty, plan),
             snapshots: SNAPSHOTS,
         };
-        let found = files.recover(recover_member).map_err(say)?;
+        let found = files
+            .recover(crate::configured::recover_of(plan))
+            .map_err(say)?;
         let now_ms = world.now_ms();
         let start = StartSettings {
             tick_ms: plan.tick_ms,
             // Another one at each start: the simulated clock never goes back.
             session_ids: SessionIds::new(sid_of(server).0.to_be_bytes()[7], now_ms.cast_unsigned()),
-            lists: Some(lists),
+            lists: MemberLists::new(&config),
         };
         let random = &mut world.random;
         let trigger = || SnapTrigger::new(plan.snap_count, 0, random.any());
@@ -96,6 +98,7 @@ impl Server {
                 world: World::new(0, world.plan.clone(), false),
                 state: started.state,
                 inputs: VecDeque::new(),
+                core: Core::new(process, &world.plan),
                 observed: Observed::new(server, started.history.appended(), &world.plan),
                 disk: DiskWork {
                     history: started.history,
@@ -167,7 +170,7 @@ impl CarryingOut for SimHost {
     }
 
     fn flush_log(&mut self) {
-        self.start_order();
+        self.offer_group();
     }
 
     fn order(&mut self, order: DiskOrder) {

@@ -1,9 +1,280 @@
-//! When the core of a simulated server runs: after anything that happened, and at its deadlines.
+//! When the core of a simulated server runs, syncs and flushes: as the schedule that ships answers.
+//!
+//! A thread that visits the core runs it at the moment of an event. The core's own thread must be woken first, and
+//! inputs gather meanwhile. A flush after the replies of a step takes its time, so that a server can die between the
+//! two. A sync in place keeps the core from everything else.
 
-use replica::{Replica, Turn};
+use std::time::Duration;
 
-use crate::queue::Event;
+use hosting::{
+    CarryingOut as _, Done, FlushAt, MemberLinks as _, Runner, Schedule, ScheduleSettings, Syncer,
+    ToDisk, WaitingGroup, WaitingWork, sync,
+};
+use proto::learner::LearnerPacket;
+use proto::mutant::{self, Mutant};
+use proto::packet::QuorumPacket;
+use replica::{Input, LearnerEvent, Replica, Turn};
+use storage::StorageError;
+use zab::Record;
+
+use crate::answers::Answer;
+use crate::configured::sid_of;
+use crate::network::Process;
+use crate::plan::{MS, Plan};
+use crate::queue::{Event, Micros};
 use crate::server::{Server, SimHost};
+
+/// Longest wake-up of a thread.
+const WAKE_UP_MAX: Micros = 100;
+
+/// Duration of the disk's work from which the disk counts as stalled.
+const STALL: Micros = 200 * MS;
+
+/// Inputs of one turn. The others wait in the inbox.
+const TURN_INPUTS_MAX: usize = 16;
+
+/// Work that keeps the thread that runs the core from the next input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Busy {
+    /// It writes the replies of the last step. A flush follows.
+    Replying,
+    /// It syncs the log.
+    Syncing,
+}
+
+/// The state of the core without its replica.
+#[derive(Debug)]
+pub(crate) struct Core {
+    schedule: Schedule,
+    busy: Option<Busy>,
+    /// Whether a thread is ready to run the core: its own thread after a wake-up, or the log thread after a sync.
+    has_runner: bool,
+    /// Whether the core's own thread is being woken.
+    is_waking: bool,
+    /// Time at which the disk began with its work.
+    pub(crate) disk_begun_at: Micros,
+    /// Time since which the last records wait for more.
+    gathers_since_ms: Option<i64>,
+    /// Packets that wait for the next flush, with their connections.
+    staged: Vec<(u64, QuorumPacket)>,
+    /// The connection on which requests arrived last.
+    asked_last: u64,
+}
+
+impl Core {
+    /// Machines differ in their processors.
+    pub(crate) fn new(process: Process, plan: &Plan) -> Self {
+        let processors = 1 << (process.server % 4);
+        Self {
+            schedule: Schedule::new(ScheduleSettings {
+                processors,
+                visitors: processors,
+                has_members: !plan.is_standalone(),
+                syncs_at_once: true,
+            }),
+            busy: None,
+            has_runner: false,
+            is_waking: false,
+            disk_begun_at: 0,
+            gathers_since_ms: None,
+            staged: Vec::new(),
+            asked_last: 0,
+        }
+    }
+
+    /// Whether inputs wait for a thread, and not for the core.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_waking || self.busy.is_some()
+    }
+
+    /// Keeps a packet for the next flush.
+    pub(crate) fn stage(&mut self, to: u64, packet: QuorumPacket) {
+        self.staged.push((to, packet));
+    }
+
+    /// Takes the packets that wait for a flush, in the order in which they leave.
+    pub(crate) fn take_staged(&mut self) -> Vec<(u64, QuorumPacket)> {
+        let mut staged = std::mem::take(&mut self.staged);
+        staged.sort_by_key(|(to, _)| Schedule::place_of_member(*to == self.asked_last));
+        staged
+    }
+
+    /// Notes what arrived on this connection.
+    pub(crate) fn note_packets(&mut self, from: u64, input: &Input) {
+        if let Input::Learner(_, LearnerEvent::Packets { packets, .. }) = input
+            && packets
+                .iter()
+                .any(|packet| matches!(packet, LearnerPacket::Request(_)))
+        {
+            self.asked_last = from;
+        }
+    }
+}
+
+impl SimHost {
+    /// Number of packets and records that wait for a flush, although no flush is to come.
+    pub(crate) fn unflushed(&self) -> usize {
+        if self.core.busy == Some(Busy::Replying) {
+            return 0;
+        }
+        let will_be_taken = self.disk.at_work.is_some() || self.core.gathers_since_ms.is_some();
+        let records = match will_be_taken {
+            true => 0,
+            false => self.disk.queue.group.len(),
+        };
+        self.core.staged.len() + records
+    }
+
+    /// Counts an answer of the schedule.
+    fn note(&mut self, answer: Answer) {
+        let stalls_since = self
+            .disk
+            .at_work
+            .is_some()
+            .then_some(self.core.disk_begun_at);
+        let is_stalled = stalls_since.is_some_and(|at| self.world.now() - at >= STALL);
+        self.world.answers.note(answer, is_stalled);
+    }
+
+    /// Whether a flush that the replica wants is carried out now.
+    pub(crate) fn flushes_now(&mut self) -> bool {
+        let at = self.core.schedule.flush();
+        self.note(Answer::Flush(at));
+        at == FlushAt::Now
+    }
+
+    /// Carries out a flush that was deferred.
+    fn flush_deferred(&mut self) {
+        self.flush();
+        self.flush_log();
+        self.sync_due();
+    }
+
+    /// Lets time pass for the replies of a step, and flushes then.
+    fn flush_after_replies(&mut self) {
+        self.core.busy = Some(Busy::Replying);
+        let delay = self.world.random.range(1, WAKE_UP_MAX);
+        self.world.start(self.process, delay, |host| {
+            (host.core.busy, host.core.has_runner) = (None, true);
+            host.flush_deferred();
+        });
+    }
+
+    /// The facts about the records that were appended last.
+    fn waiting_group(&self) -> WaitingGroup {
+        let records = &self.disk.queue.group;
+        let now_ms = self.world.now_ms();
+        WaitingGroup {
+            txns: records.len(),
+            bytes: records.iter().map(|record| record.txn.len()).sum(),
+            since_ms: self.core.gathers_since_ms.unwrap_or(now_ms),
+            follows_orders: !self.disk.queue.is_at_group(),
+            is_log_idle: self.disk.at_work.is_none(),
+            is_log_full: false,
+        }
+    }
+
+    /// Nothing more is appended for now.
+    pub(crate) fn offer_group(&mut self) {
+        let (group, now_ms) = (self.waiting_group(), self.world.now_ms());
+        if self.core.schedule.flush_group(&group, now_ms) != Syncer::CoreThread {
+            self.start_order();
+        }
+    }
+
+    /// Syncs the last group in place, if that is due.
+    fn sync_due(&mut self) {
+        let group = self.waiting_group();
+        if self.core.schedule.sync_due(|| group) && self.ended.is_none() {
+            self.core.busy = Some(Busy::Syncing);
+            self.start_order();
+            if mutant::is(Mutant::InPlaceSyncReportedEarly) {
+                let upto = self.disk.history.appended();
+                (self.core.busy, self.core.has_runner) = (None, true);
+                self.inputs.push_front(Input::Synced(upto));
+            }
+        }
+    }
+
+    /// Takes the records that were appended last, unless they wait for more or for their flush.
+    pub(crate) fn take_group(&mut self) -> Option<ToDisk<Vec<Record>>> {
+        if self.core.busy == Some(Busy::Replying) {
+            return None;
+        }
+        if self.disk.queue.group.is_empty() {
+            self.core.gathers_since_ms = None;
+            return None;
+        }
+        let (group, now_ms) = (self.waiting_group(), self.world.now_ms());
+        let core = &mut self.core;
+        if core.schedule.syncer(&group, now_ms) != Syncer::NotYet {
+            core.gathers_since_ms = None;
+            let by = match core.busy {
+                Some(Busy::Syncing) => Syncer::CoreThread,
+                _ => Syncer::LogThread,
+            };
+            core.schedule.note_group(group.txns, by);
+            return self.disk.queue.take();
+        }
+        let is_new = core.gathers_since_ms.is_none();
+        if let Some(at_ms) = core.schedule.gathers_until_ms(&group).filter(|_| is_new) {
+            core.gathers_since_ms = Some(group.since_ms);
+            let delay = (at_ms - group.since_ms) * MS;
+            self.note(Answer::Sync(Syncer::NotYet));
+            self.world.start(self.process, delay, Self::start_order);
+        }
+        None
+    }
+
+    /// A thread has synced so many transactions. The core handles its own sync before all else.
+    pub(crate) fn sync_group(&mut self, txns: usize) -> Result<Done, StorageError> {
+        let synced = sync(&mut self.disk.history)?.1;
+        let took = self.world.now() - self.core.disk_begun_at;
+        let core = &mut self.core;
+        core.schedule
+            .note_sync(Duration::from_micros(took.unsigned_abs()));
+        let in_place = core.busy == Some(Busy::Syncing);
+        let runs_core = in_place || Schedule::runner_after_sync(txns) == Runner::LogThread;
+        core.has_runner |= runs_core;
+        let is_stalled = took >= STALL;
+        let mut note = |answer| self.world.answers.note(answer, is_stalled);
+        if in_place {
+            core.busy = None;
+            note(Answer::Sync(Syncer::CoreThread));
+            self.inputs.push_front(synced);
+            return Ok(Done::default());
+        }
+        note(Answer::Sync(Syncer::LogThread));
+        if runs_core {
+            note(Answer::Run(Runner::LogThread));
+        }
+        Ok(Done::from(synced))
+    }
+
+    /// Whether a thread runs the core now. Otherwise its own thread is woken if there is work for it.
+    fn has_runner(&mut self) -> bool {
+        let is_ready = std::mem::take(&mut self.core.has_runner);
+        let is_busy = self.core.busy.is_some() && !mutant::is(Mutant::CoreRunTwice);
+        if self.ended.is_some() || is_busy || self.inputs.is_empty() {
+            return false;
+        }
+        if is_ready {
+            return true;
+        }
+        if self.core.schedule.runner_of_message() == Runner::VisitingThread {
+            self.note(Answer::Run(Runner::VisitingThread));
+            return true;
+        }
+        if !std::mem::replace(&mut self.core.is_waking, true) {
+            self.note(Answer::Run(Runner::OwnThread));
+            let delay = self.world.random.range(1, WAKE_UP_MAX);
+            self.world.start(self.process, delay, |host| {
+                (host.core.is_waking, host.core.has_runner) = (false, true);
+            });
+        }
+        false
+    }
+}
 
 impl Server {
     pub(crate) fn turn(
@@ -11,28 +282,39 @@ impl Server {
         step: impl FnOnce(&mut Replica<SimHost>, &mut Turn<'_, SimHost>),
     ) {
         let Self { replica, host, .. } = self;
+        if host.core.busy.is_some() {
+            let text = format!("server {} runs its core twice", sid_of(host.process.server));
+            host.world.checks.fail("one thread runs a core", text);
+        }
+        let answers_own = replica.is_ordering() && replica.answers_next();
+        host.core.schedule.begin_step(answers_own);
         let (now, state) = (
             host.world.clocks_of(host.process.server),
             &*host.state.clone(),
         );
         step(replica, &mut Turn { now, state, host });
+        if host.core.schedule.end_step() {
+            host.flush_after_replies();
+        }
+        host.core.schedule.note_role(replica.may_sync_late());
+        host.sync_due();
     }
 
     /// A deadline may have come.
     pub(crate) fn handle_wake(&mut self) {
         self.wake_at = None;
         let now_ms = self.host.world.now_ms();
-        if self.replica.deadline_ms().is_some_and(|at| at <= now_ms) {
+        let is_due = self.replica.deadline_ms().is_some_and(|at| at <= now_ms);
+        if is_due && self.host.core.busy.is_none() {
             self.turn(|replica, turn| replica.handle_deadline(turn));
+            self.host.start_order();
         }
     }
 
-    /// After anything that happened: what the replica is told of it, and when to wake up.
+    /// After anything that happened: gives the core its turns, and plans the next wake-up.
     pub(crate) fn settle(&mut self) {
-        while self.host.ended.is_none()
-            && let Some(input) = self.host.inputs.pop_front()
-        {
-            self.turn(|replica, turn| replica.handle(input, turn));
+        while self.host.has_runner() {
+            self.take_turn();
         }
         if self.host.ended.is_none() {
             self.host.flush_clients();
@@ -47,5 +329,32 @@ impl Server {
             let process = self.host.process;
             self.host.world.queue.at(at, Event::Wake { process });
         }
+    }
+
+    /// One turn of the core.
+    fn take_turn(&mut self) {
+        let mut left = TURN_INPUTS_MAX;
+        while left > 0
+            && self.host.ended.is_none()
+            && (self.host.core.busy.is_none() || mutant::is(Mutant::CoreRunTwice))
+            && let Some(input) = self.host.inputs.pop_front()
+        {
+            left -= 1;
+            let waiting = self.host.inputs.len();
+            self.host.core.schedule.begin_input(WaitingWork {
+                is_in_turn: waiting > 0 && left > 0,
+                is_in_inbox: waiting > left,
+            });
+            self.turn(|replica, turn| replica.handle(input, turn));
+        }
+        if self.host.core.schedule.end_turn()
+            && self.host.ended.is_none()
+            && self.host.core.busy != Some(Busy::Replying)
+        {
+            self.host.flush_deferred();
+        }
+        self.host.start_order();
+        // The thread that releases the core looks into the inbox once more.
+        self.host.core.has_runner = !self.host.inputs.is_empty();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::answers::Answers;
 use crate::checks::Checks;
 use crate::ensemble::Oracle;
 use crate::history_check::Histories;
@@ -52,6 +53,7 @@ pub(crate) struct World {
     pub(crate) random: Random,
     pub(crate) checks: Checks,
     pub(crate) histories: Histories,
+    pub(crate) answers: Answers,
     pub(crate) prints: bool,
     /// Disks that keep back what they are asked for, in scripts.
     pub(crate) held: BTreeSet<(usize, Held)>,
@@ -77,6 +79,7 @@ impl World {
             random,
             checks,
             histories: Histories::new(seed, plan.servers()),
+            answers: Answers::default(),
             prints,
             held: BTreeSet::new(),
             clocks: vec![Clock::default(); plan.servers()],
@@ -122,6 +125,11 @@ impl World {
     pub(crate) fn ask_oracle(&mut self, process: Process) {
         let delay = self.random.range(100, 5000);
         self.queue.after(delay, Event::Oracle { process });
+    }
+
+    /// Whether a script keeps back this kind of work.
+    pub(crate) fn is_held(&self, process: Process, work: Held) -> bool {
+        self.held.contains(&(process.server, work))
     }
 
     /// Something takes a process so long.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use proto::OpCode;
-use simulator::{Report, repeat_command, run};
+use simulator::{Answer, Report, Times, repeat_command, run};
 
 const SEEDS: u64 = 300;
 /// Searches for an order of calls that may be given up, in a hundred seeds.
@@ -84,6 +84,23 @@ fn every_promise_holds() {
     let given_up = sum(|report| usize::from(report.is_given_up));
     assert!(given_up <= GIVEN_UP_MAX * seeds.div_ceil(100), "{given_up}");
     every_operation_was_carried_out(&reports);
+    every_answer_was_given(&reports);
+}
+
+/// The schedules gave each of their answers, also while the disk of that server was stalled.
+fn every_answer_was_given(reports: &[(u64, Report)]) {
+    for answer in Answer::ALL {
+        let mut sum = Times::default();
+        for (_, report) in reports {
+            let times = report.answers.times(answer);
+            sum.given += times.given;
+            sum.stalled += times.stalled;
+        }
+        println!("{answer:?}: {sum:?}");
+        assert!(sum.given > 0, "never: {answer:?}");
+        let is_stalled = sum.stalled > 0 || !answer.can_be_stalled();
+        assert!(is_stalled, "never while a disk was stalled: {answer:?}");
+    }
 }
 
 /// Every operation of the table got an answer that is not an error, but for those that no client can

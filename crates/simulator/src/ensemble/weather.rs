@@ -32,7 +32,10 @@ impl Ensemble {
         }
         let has_bad_disks = self.world.plan.has_bad_disks;
         if self.world.plan.has_stalls && self.world.random.percent(20) {
-            return self.stand_still();
+            return match self.world.random.percent(50) {
+                true => self.stand_still(),
+                false => self.hang_disk(),
+            };
         }
         if self.world.plan.has_wrong_clocks && self.world.random.percent(10) {
             return self.set_clock();

@@ -14,6 +14,8 @@ pub(crate) struct HeldBack {
     pub(crate) unsynced: usize,
     /// Inputs of its replica that wait.
     pub(crate) inputs: usize,
+    /// Packets and records that wait for a flush, although no flush is to come.
+    pub(crate) unflushed: usize,
     /// Requests of its clients without an answer.
     pub(crate) requests: usize,
 }
@@ -39,7 +41,7 @@ pub(crate) fn proposes(sid: Sid, record: &Record, bytes_max: usize) -> Held {
 /// A server holds back so much between two turns.
 pub(crate) fn holds_back(sid: Sid, held: HeldBack) -> Held {
     // Nothing waits for a replica behind a turn.
-    let is_idle = held.inputs == 0;
+    let is_idle = held.inputs == 0 && held.unflushed == 0;
     let is_bounded = held.unsynced <= UNSYNCED_MAX && held.requests <= REQUESTS_MAX;
     if is_bounded && is_idle {
         return Ok(());

@@ -53,6 +53,13 @@ impl PrimaryOrder {
             .collect()
     }
 
+    /// A standalone server has started again, and its log ends at `last`. It uses the zxids after that again.
+    pub(crate) fn forget_after(&mut self, last: Zxid) {
+        if let Some((_, proposals)) = self.0.get_mut(&last.epoch()) {
+            proposals.truncate(usize::try_from(last.counter()).unwrap_or(usize::MAX));
+        }
+    }
+
     /// This is committed behind `last`.
     pub(crate) fn commits(&self, record: &Record, last: Zxid) -> Held {
         let zxid = record.zxid;

@@ -1,6 +1,6 @@
 //! The log thread and the snapshot thread of a server, as jobs that take time.
 
-use hosting::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, sync, write_group};
+use hosting::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, write_group};
 use recovery::History;
 use replica::{MemberFile, State};
 use storage::{StorageError, purge};
@@ -21,12 +21,12 @@ pub(crate) struct DiskWork {
 }
 
 impl SimHost {
-    /// The log thread begins with what comes next, if it has nothing to do.
-    pub(super) fn start_order(&mut self) {
+    /// The log thread, or the core in its place, begins with what comes next, if it has nothing to do.
+    pub(crate) fn start_order(&mut self) {
         if self.disk.at_work.is_some() {
             return;
         }
-        self.disk.at_work = self.disk.queue.take();
+        self.disk.at_work = self.disk.queue.take_waiting().or_else(|| self.take_group());
         let Some(next) = &mut self.disk.at_work else {
             return;
         };
@@ -36,6 +36,7 @@ impl SimHost {
                 self.request_snapshot(Wanted::Due);
             }
         }
+        self.core.disk_begun_at = self.world.now();
         let delay = self.world.sync_delay();
         self.world
             .start_on_disk(self.process, delay, Self::continue_log);
@@ -51,7 +52,7 @@ impl SimHost {
 
     pub(super) fn continue_log(&mut self) {
         let held = self.disk.at_work.as_ref().and_then(Held::of);
-        if held.is_some_and(|held| self.is_held(held)) {
+        if held.is_some_and(|held| self.world.is_held(self.process, held)) {
             return self
                 .world
                 .start_on_disk(self.process, 1000, Self::continue_log);
@@ -67,7 +68,7 @@ impl SimHost {
         let members = &mut |file: &MemberFile| member_files::write(&disk, file);
         let done = match self.disk.at_work.take() {
             None => return Ok(()),
-            Some(ToDisk::Group(_)) => sync(history)?.1.into(),
+            Some(ToDisk::Group(group)) => self.sync_group(group.len())?,
             Some(ToDisk::Order(order)) => carry_out(history, order, &*self.state, members)?,
         };
         self.inputs.extend(done.told);
@@ -75,11 +76,6 @@ impl SimHost {
             self.request_snapshot(wanted);
         }
         Ok(())
-    }
-
-    /// Whether a script keeps back this kind of work.
-    fn is_held(&self, work: Held) -> bool {
-        self.world.held.contains(&(self.process.server, work))
     }
 
     /// Asks for a snapshot, or says that one is due.
@@ -115,7 +111,7 @@ impl SimHost {
             Some(Wanted::Due | Wanted::Asked) => Held::DueSnapshot,
             _ => Held::AdoptSnapshot,
         };
-        if !self.is_held(work) {
+        if !self.world.is_held(self.process, work) {
             let done = self.step_snapshot();
             self.or_exit(done);
         }

@@ -14,11 +14,10 @@ use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;
 use replica::Input;
 use replica::elections::{ElectionEffect, ElectionInput};
-use storage::LogPages;
 use zab::leader::{LinkFault, LinkId};
 
 use super::SimHost;
-use crate::configured::{hello_of, index_of, server_at, sid_of, tree_settings};
+use crate::configured::{hello_of, index_of, log_pages, server_at, sid_of, tree_settings};
 use crate::network::{Heard, Message, Patience, Port};
 use crate::pace::{self, BACKLOG_MAX, LINK_BOUNDS};
 use crate::plan::MS;
@@ -108,8 +107,9 @@ impl SimHost {
             Heard::Reached(_) => self.inputs.push_back(reader.of().connected()),
             Heard::Message(Message::Packets(bytes)) => {
                 reader.buffer.bytes().extend_from_slice(&bytes);
+                let taken = reader.take().map(|(packets, _)| packets);
                 self.inputs
-                    .extend(reader.take().map(|(packets, _)| packets));
+                    .extend(taken.inspect(|input| self.core.note_packets(number, input)));
                 link.is_waiting = reader.is_at_tree();
             }
             Heard::Message(Message::Tree(bytes, is_last)) => {
@@ -202,13 +202,8 @@ impl SimHost {
 
     /// Some records for a learner: few or many at once.
     pub(super) fn read_page(&mut self, link: LinkId, from: Zxid, upto: Zxid) {
-        let pages = LogPages {
-            disk: &**self.disk.history.disk(),
-            dirs: self.disk.history.dirs().clone(),
-            limits: testkit::LIMITS,
-            size_factor: 0.0,
-            page_bytes: pace::page_bytes(&mut self.world.random),
-        };
+        let page_bytes = pace::page_bytes(&mut self.world.random);
+        let pages = log_pages(&self.disk.history, page_bytes);
         let event = read_log(&pages, &mut None, link, (from, upto));
         let port = replica::Port::Learners;
         self.inputs.push_back(Input::Learner(port, event));
@@ -236,7 +231,7 @@ impl MemberLinks for SimHost {
     }
 
     fn send(&mut self, _: replica::Port, LinkId(to): LinkId, packet: LeaderPacket) {
-        self.send_packet(to, packet.into());
+        self.core.stage(to, packet.into());
     }
 
     fn send_snapshot(&mut self, _: replica::Port, LinkId(to): LinkId, zxid: Zxid) {
@@ -270,7 +265,7 @@ impl MemberLinks for SimHost {
     }
 
     fn send_to_leader(&mut self, packet: LearnerPacket) {
-        self.send_packet(self.members.leader, packet.into());
+        self.core.stage(self.members.leader, packet.into());
     }
 
     fn receive_snapshot(&mut self) {
@@ -310,5 +305,11 @@ impl MemberLinks for SimHost {
 
     fn ask_oracle(&mut self) {
         self.world.ask_oracle(self.process);
+    }
+
+    fn flush(&mut self) {
+        for (to, packet) in self.core.take_staged() {
+            self.send_packet(to, packet);
+        }
     }
 }

@@ -1,0 +1,62 @@
+//! Counts the answers that the schedules of a run gave, and those that were carried out while a disk was stalled.
+
+use std::collections::BTreeMap;
+
+use hosting::{FlushAt, Runner, Syncer};
+
+/// One answer of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// The thread that runs the core.
+    Run(Runner),
+    /// The thread that syncs the log.
+    Sync(Syncer),
+    /// The time of a flush.
+    Flush(FlushAt),
+}
+
+impl Answer {
+    /// All answers that the simulator carries out.
+    pub const ALL: [Self; 9] = [
+        Self::Run(Runner::OwnThread),
+        Self::Run(Runner::VisitingThread),
+        Self::Run(Runner::LogThread),
+        Self::Sync(Syncer::LogThread),
+        Self::Sync(Syncer::CoreThread),
+        Self::Sync(Syncer::NotYet),
+        Self::Flush(FlushAt::Now),
+        Self::Flush(FlushAt::StepEnd),
+        Self::Flush(FlushAt::TurnEnd),
+    ];
+
+    /// Whether the disk can be stalled meanwhile. A group gathers only while the disk is idle.
+    pub fn can_be_stalled(self) -> bool {
+        self != Self::Sync(Syncer::NotYet)
+    }
+}
+
+/// How often an answer was given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// In all.
+    pub given: usize,
+    /// While the disk of that server was stalled. For a sync and for a run after a sync: that sync was stalled.
+    pub stalled: usize,
+}
+
+/// The number of times that each answer was given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answers(BTreeMap<Answer, Times>);
+
+impl Answers {
+    pub(crate) fn note(&mut self, answer: Answer, is_stalled: bool) {
+        let times = self.0.entry(answer).or_default();
+        times.given += 1;
+        times.stalled += usize::from(is_stalled);
+    }
+
+    /// How often this answer was given.
+    pub fn times(&self, answer: Answer) -> Times {
+        self.0.get(&answer).copied().unwrap_or_default()
+    }
+}
