@@ -189,6 +189,8 @@ mutants! {
     OracleAnswerKept,
     /// A server that has taken over its leader's snapshot counts the log in front of it to the same history.
     LogWholeFromKept,
+    /// A follower does not pass on that an observer of it holds other data.
+    ObserversDigestsIgnored,
     /// A server that has set its history aside votes with what is left.
     UntrustedVotes,
     /// A log that is damaged, with records behind, ends there.

@@ -150,10 +150,11 @@ impl<H: Host> Replica<H> {
         if let (Role::Learning(learning), Some(digest)) = (&mut self.role, digest) {
             learning.digest_reported = Some((zxid, digest));
             turn.effect(Effect::SendToLeader(LearnerPacket::Digest { zxid, digest }));
+            self.ask_observers_digests(zxid, turn);
         }
     }
 
-    /// The digest that was reported is not the leader's. `agreed` is the digest of a quorum with the
+    /// The leader has judged the digest that was reported. `agreed` is the digest of a quorum with the
     /// leader.
     pub(crate) fn handle_digest_judged(
         &mut self,
@@ -166,10 +167,12 @@ impl<H: Host> Replica<H> {
         };
         let leader = learning.leader;
         let reported = learning.digest_reported.take();
-        let Some((_, own)) = reported.filter(|(at, own)| *at == zxid && agreed != Some(*own))
-        else {
+        let Some((_, own)) = reported.filter(|(at, _)| *at == zxid) else {
             return;
         };
+        if agreed == Some(own) {
+            return self.judge_observers_digests((zxid, own), turn);
+        }
         match (self.settings.on_digest_mismatch, agreed) {
             (OnDigestMismatch::Log, _) => {
                 if self.digests.may_log(turn.now.ms) {

@@ -266,7 +266,7 @@ impl<H: Host> Replica<H> {
                 let (link, touch) = (from, session);
                 self.incoming.push(Incoming::Revalidate { link, touch });
             }
-            Action::CompareDigests => {
+            Action::CompareDigests { .. } => {
                 if let Role::Leading(leading) = &mut self.role {
                     leading.compares_digests = true;
                 }

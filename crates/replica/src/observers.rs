@@ -20,7 +20,7 @@ use proto::learner::{LearnerRequest, Touch};
 use proto::mutant::{self, Mutant};
 use proto::request::{PathVersionRequest, Request};
 use proto::txn::{Txn, TxnHeader, TxnRecord};
-use proto::{ErrorCode, OpCode, SessionId, Sid};
+use proto::{ErrorCode, OpCode, SessionId, Sid, Zxid};
 use zab::Record;
 use zab::leader::{Action, LinkFault, LinkId};
 use zab::learner::Learner;
@@ -144,8 +144,10 @@ impl<H: Host> Replica<H> {
         });
         let last = turn.state.tree().last_zxid();
         let (epoch, settings) = (member.epochs.current, member.settings.zab);
+        let learner = learning.learner.as_ref();
+        let compares = learner.is_some_and(Learner::leader_compares);
         learning.observers = Some(Observers {
-            master: ObserverMaster::new(me, epoch, last, settings, turn.now.ms),
+            master: ObserverMaster::new(me, (epoch, last), compares, settings, turn.now.ms),
             revalidations: VecDeque::new(),
             holders: HashMap::new(),
             refused: VecDeque::new(),
@@ -218,6 +220,22 @@ impl<H: Host> Replica<H> {
         let (observers, _) = serving(&mut self.role)?;
         let (link, own) = observers.told_otherwise(&decoded)?;
         Some((link, Record::new(record.zxid, own.to_bytes())))
+    }
+
+    /// The leader has asked for the digest of the tree at `zxid`.
+    pub(crate) fn ask_observers_digests(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
+        self.with_observers(turn, |master, _, _, out| master.ask_digests(zxid, out));
+    }
+
+    /// This server's digest at `zxid` is the one of a quorum with the leader.
+    pub(crate) fn judge_observers_digests(
+        &mut self,
+        (zxid, agreed): (Zxid, u64),
+        turn: &mut Turn<'_, H>,
+    ) {
+        self.with_observers(turn, |master, _, _, out| {
+            master.handle_digest_judged(zxid, agreed, out);
+        });
     }
 
     /// The leader has answered an observer's `sync`.
@@ -295,6 +313,11 @@ impl<H: Host> Replica<H> {
             // The leader hears of them with the next answer to a PING.
             Action::Touch { sessions, .. } => self.touch_sessions(&sessions, turn),
             Action::Revalidate { from, session } => self.relay_question(from, session, turn),
+            Action::CompareDigests { zxid, digest } => {
+                self.with_learner(turn, |learner, _, out| {
+                    learner.report_difference(zxid, digest, out);
+                });
+            }
             // A leader's alone.
             _ => {}
         }

@@ -343,6 +343,11 @@ impl Learner {
         self.leader_compares && self.send_live(LearnerPacket::DigestDiffers { zxid, digest }, out)
     }
 
+    /// Whether the leader compares digests with its learners.
+    pub fn leader_compares(&self) -> bool {
+        self.leader_compares
+    }
+
     /// Whether packets may be handed in. While the tree is being replaced they must stay on the
     /// connection: the first bytes there may be no packets at all. So must they while so much is held
     /// back for the disk that it would be [too much](Settings::held_back_bytes_max). Every

@@ -12,6 +12,10 @@
 //! its catch-up is decided, so nothing falls between the two and no list of recent packets is
 //! needed besides the committed log.
 //!
+//! Observers of Zoarium report digests as other learners do ([`crate::leader`]): the follower passes on to the leader
+//! that one differs, asks its observers what the leader asks it, and tells them which digest a quorum with the leader
+//! has. If no quorum agrees, it tells them nothing.
+//!
 //! Differs from Apache ZooKeeper 3.9.5: an observer that misses more than the committed log holds
 //! gets a snapshot and nothing from the log files; one that has heard more of this epoch than the
 //! follower is not cut back, but turned away, and comes again; a second connection of a server
@@ -23,7 +27,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proto::leader::LeaderPacket;
-use proto::learner::LearnerPacket;
+use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::mutant::{self, Mutant};
 use proto::{Epoch, SessionId, Sid, Zxid};
 
@@ -43,10 +47,20 @@ pub struct Facts<'a> {
     pub config: &'a dyn Fn() -> Bytes,
 }
 
+/// A question of the leader that is passed on.
+#[derive(Debug)]
+struct DigestQuestion {
+    zxid: Zxid,
+    /// The digest that a quorum with the leader has, once that is known.
+    agreed: Option<u64>,
+    /// The digests of observers that have answered before.
+    answers: BTreeMap<LinkId, u64>,
+}
+
 /// The observers of a follower.
 ///
 /// Its actions are those of a leader, of which it uses `Send`, `SendSnapshot`, `Close`, `Request`,
-/// `Touch` and `Revalidate`.
+/// `Touch`, `Revalidate` and `CompareDigests`.
 #[derive(Debug)]
 pub struct ObserverMaster {
     sid: Sid,
@@ -56,12 +70,25 @@ pub struct ObserverMaster {
     last: Zxid,
     links: BTreeMap<LinkId, Link>,
     pinged_ms: i64,
+    /// Whether the leader compares digests.
+    leader_compares: bool,
+    /// The last question about digests.
+    question: Option<DigestQuestion>,
 }
 
 impl ObserverMaster {
-    /// For a follower that is up to date in `epoch`, with everything committed up to `last`.
-    pub fn new(sid: Sid, epoch: Epoch, last: Zxid, settings: Settings, now_ms: i64) -> Self {
+    /// For a follower that is up to date in `epoch`, with everything committed up to `last`. `leader_compares`: the
+    /// leader compares digests.
+    pub fn new(
+        sid: Sid,
+        (epoch, last): (Epoch, Zxid),
+        leader_compares: bool,
+        settings: Settings,
+        now_ms: i64,
+    ) -> Self {
         Self {
+            leader_compares,
+            question: None,
             sid,
             settings,
             epoch,
@@ -102,7 +129,7 @@ impl ObserverMaster {
             LinkState::SendingSnapshot | LinkState::Syncing => {
                 self.activate(link, &packet, now_ms, out)
             }
-            LinkState::Broadcasting => relay(link, packet, out),
+            LinkState::Broadcasting => self.relay(link, packet, out),
             // States of a leader's learners that wait for a quorum, or for the log files.
             LinkState::AwaitingEpoch
             | LinkState::AwaitingEpochAcks { .. }
@@ -212,6 +239,51 @@ impl ObserverMaster {
         }
     }
 
+    /// The leader asks for the digest of the tree at `zxid`: so are the observers that can answer.
+    pub fn ask_digests(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
+        self.question = Some(DigestQuestion {
+            zxid,
+            agreed: None,
+            answers: BTreeMap::new(),
+        });
+        for (to, link) in &self.links {
+            if link.reports_digests && link.state == LinkState::Broadcasting {
+                let packet = LeaderPacket::DigestAsked { zxid };
+                out.push(Action::Send { to: *to, packet });
+            }
+        }
+    }
+
+    /// A quorum with the leader has this digest at `zxid`, and so has this follower.
+    pub fn handle_digest_judged(&mut self, zxid: Zxid, agreed: u64, out: &mut Vec<Action>) {
+        let question = self.question.as_mut().filter(|asked| asked.zxid == zxid);
+        let Some(question) = question else {
+            return;
+        };
+        question.agreed = Some(agreed);
+        for (link, digest) in std::mem::take(&mut question.answers) {
+            self.handle_digest(link, zxid, digest, out);
+        }
+    }
+
+    /// An observer has answered: it is told at once, or when the digest of a quorum is known.
+    fn handle_digest(&mut self, link: LinkId, zxid: Zxid, digest: u64, out: &mut Vec<Action>) {
+        let question = self.question.as_mut().filter(|asked| asked.zxid == zxid);
+        let Some(question) = question.filter(|_| self.links.contains_key(&link)) else {
+            return;
+        };
+        match question.agreed {
+            None => {
+                question.answers.insert(link, digest);
+            }
+            Some(agreed) if agreed == digest => {}
+            agreed @ Some(_) => {
+                let packet = LeaderPacket::DigestJudged { zxid, agreed };
+                out.push(Action::Send { to: link, packet });
+            }
+        }
+    }
+
     /// How many observers are up to date.
     pub fn synced_observers(&self) -> usize {
         let links = self.links.values();
@@ -230,6 +302,8 @@ impl ObserverMaster {
         let LearnerPacket::ObserverInfo { info, .. } = packet else {
             return Err(unexpected(packet));
         };
+        let reports_digests =
+            info.is_some_and(|info| info.protocol_version() == LearnerInfo::REPORTS_DIGESTS);
         let sid = identify(*info, self.sid, facts.config_version)?;
         let same =
             |(id, other): (&LinkId, &Link)| (*id != link && other.sid == Some(sid)).then_some(*id);
@@ -238,9 +312,16 @@ impl ObserverMaster {
         }
         if let Some(from) = self.links.get_mut(&link) {
             from.sid = Some(sid);
+            from.reports_digests = reports_digests && self.leader_compares;
             from.state = LinkState::AwaitingAckEpoch;
         }
-        let packet = LeaderPacket::leader_info(self.epoch);
+        let packet = match self.leader_compares {
+            true => LeaderPacket::LeaderInfo {
+                epoch: self.epoch,
+                protocol_version: LearnerInfo::REPORTS_DIGESTS,
+            },
+            false => LeaderPacket::leader_info(self.epoch),
+        };
         out.push(Action::Send { to: link, packet });
         Ok(())
     }
@@ -350,29 +431,38 @@ impl ObserverMaster {
         let half_tick_ms = (self.settings.tick_ms / 2).max(1);
         self.pinged_ms.saturating_add(half_tick_ms)
     }
-}
 
-/// What an observer that is up to date has sent.
-fn relay(from: LinkId, packet: LearnerPacket, out: &mut Vec<Action>) -> Result<(), LinkFault> {
-    match packet {
-        // The second acknowledgement of the epoch, after UPTODATE. Observers owe no others.
-        LearnerPacket::Ack { zxid } if zxid.counter() == 0 => {}
-        LearnerPacket::Ack { .. } => return Err(unexpected(&packet)),
-        LearnerPacket::Ping { touched, .. } => {
-            if !touched.is_empty() {
-                let sessions = touched;
-                out.push(Action::Touch { from, sessions });
+    /// What an observer that is up to date has sent.
+    fn relay(
+        &mut self,
+        from: LinkId,
+        packet: LearnerPacket,
+        out: &mut Vec<Action>,
+    ) -> Result<(), LinkFault> {
+        match packet {
+            // The second acknowledgement of the epoch, after UPTODATE. Observers owe no others.
+            LearnerPacket::Ack { zxid } if zxid.counter() == 0 => {}
+            LearnerPacket::Ack { .. } => return Err(unexpected(&packet)),
+            LearnerPacket::Ping { touched, .. } => {
+                if !touched.is_empty() {
+                    let sessions = touched;
+                    out.push(Action::Touch { from, sessions });
+                }
             }
+            LearnerPacket::Revalidate(session) => out.push(Action::Revalidate { from, session }),
+            LearnerPacket::Request(request) => out.push(Action::Request { from, request }),
+            LearnerPacket::DigestDiffers { zxid, digest }
+                if self.leader_compares && !mutant::is(Mutant::ObserversDigestsIgnored) =>
+            {
+                out.push(Action::CompareDigests { zxid, digest });
+            }
+            LearnerPacket::DigestDiffers { .. } => {}
+            LearnerPacket::Digest { zxid, digest } => self.handle_digest(from, zxid, digest, out),
+            LearnerPacket::FollowerInfo { .. }
+            | LearnerPacket::ObserverInfo { .. }
+            | LearnerPacket::AckEpoch { .. }
+            | LearnerPacket::Other { .. } => {}
         }
-        LearnerPacket::Revalidate(session) => out.push(Action::Revalidate { from, session }),
-        LearnerPacket::Request(request) => out.push(Action::Request { from, request }),
-        LearnerPacket::FollowerInfo { .. }
-        | LearnerPacket::ObserverInfo { .. }
-        | LearnerPacket::AckEpoch { .. }
-        // This server does not compare digests for its observers, and has told them so.
-        | LearnerPacket::DigestDiffers { .. }
-        | LearnerPacket::Digest { .. }
-        | LearnerPacket::Other { .. } => {}
+        Ok(())
     }
-    Ok(())
 }

@@ -85,6 +85,20 @@ pub(super) fn learner_is_repaired(ensemble: &mut Ensemble) {
     }
 }
 
+/// Server 4 observes over a follower, with a damaged tree, and takes the tree of that follower.
+pub(super) fn observer_is_repaired(ensemble: &mut Ensemble) {
+    ensemble.led_by(2);
+    ensemble.served_by(&[0, 1, 2, 3]);
+    ensemble.write(2, 3);
+    ensemble.damage(3);
+    ensemble.propose(2, 1);
+    ensemble.must_be_repaired(3);
+    ensemble.must_have_kept_tree(3);
+    if ensemble.leader() != Some(2) {
+        ensemble.wrong("server 3 is to lead on".into());
+    }
+}
+
 /// Server 3 leads with a damaged tree, makes way, and takes the tree of the next leader. It would win each
 /// election, and its tree must come to nobody else.
 pub(super) fn leader_is_repaired(ensemble: &mut Ensemble) {

@@ -181,6 +181,19 @@ pub const GUARDS: &[Guard] = &[
         script: digests::leader_is_repaired,
     },
     Guard {
+        title: "an observer of a follower holds other data, and repairs itself",
+        mutant: Mutant::ObserversDigestsIgnored,
+        plan: |plan| {
+            let mut plan = Plan {
+                observers: 1,
+                ..digests::that_repair(plan)
+            };
+            plan.features.has_observer_masters = true;
+            plan
+        },
+        script: digests::observer_is_repaired,
+    },
+    Guard {
         title: "two servers hold different data, and nobody else is there",
         mutant: Mutant::LeadersDigestIsRight,
         plan: digests::that_repair,

@@ -102,8 +102,13 @@ pub enum Action {
         session: Touch,
     },
     /// A learner's tree has another digest than a transaction carries. Once the tree has everything
-    /// that was delivered, call `compare_digests`.
-    CompareDigests,
+    /// that was delivered, call `compare_digests`. A follower reports the difference of its observer to the leader.
+    CompareDigests {
+        /// The transaction.
+        zxid: Zxid,
+        /// Digest of the learner's tree.
+        digest: u64,
+    },
     /// A quorum of voters without this server has one and the same digest, and this server's tree has
     /// another one.
     OwnDigestDiffers {
@@ -151,7 +156,7 @@ impl fmt::Display for Action {
             Self::Revalidate { from, session } => {
                 write!(f, "{from}: revalidate session={}", session.session)
             }
-            Self::CompareDigests => f.write_str("compare digests"),
+            Self::CompareDigests { .. } => f.write_str("compare digests"),
             Self::OwnDigestDiffers {
                 zxid, own, theirs, ..
             } => write!(f, "own digest {own:#x} differs from {theirs:#x} at {zxid}"),

@@ -6,13 +6,15 @@
 //! answers with its tree at the same transaction. Then it counts:
 //!
 //! ```text
-//!   a quorum with the leader has one digest      each learner with another digest is told which
+//!   a quorum with the leader has one digest      each learner is told which
 //!   a quorum without the leader has one digest   the leader is wrong, and gets to know that
 //!   neither                                      each learner with another digest is told that
 //! ```
 //!
 //! A learner that was sent a snapshot in this role is no witness for the leader: it has copied the
 //! leader's tree, wrong or right.
+//!
+//! A follower with `observerMasterPort` asks its observers as well ([`crate::observer_master`]).
 //!
 //! No other server than Zoarium knows these packets. With a single learner of another kind nothing is
 //! compared.
@@ -53,9 +55,10 @@ impl Comparison {
 
 impl Leader {
     /// A learner's digest is not the one of a transaction.
-    pub(super) fn handle_digest_differs(&mut self, out: &mut Vec<Action>) {
-        if self.may_compare() && !out.contains(&Action::CompareDigests) {
-            out.push(Action::CompareDigests);
+    pub(super) fn handle_digest_differs(&mut self, zxid: Zxid, digest: u64, out: &mut Vec<Action>) {
+        let is_wanted = |action: &Action| matches!(action, Action::CompareDigests { .. });
+        if self.may_compare() && !out.iter().any(is_wanted) {
+            out.push(Action::CompareDigests { zxid, digest });
         }
     }
 
@@ -165,7 +168,11 @@ impl Leader {
             });
         }
         let agreed = is_right.then_some(own);
-        for (to, _) in answers.into_iter().filter(|(_, digest)| *digest != own) {
+        // A follower passes the digest of a quorum on to its observers.
+        for (to, _) in answers
+            .into_iter()
+            .filter(|(_, digest)| is_right || *digest != own)
+        {
             let packet = LeaderPacket::DigestJudged { zxid, agreed };
             out.push(Action::Send { to, packet });
         }

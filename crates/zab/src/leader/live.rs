@@ -163,7 +163,9 @@ impl Leader {
                 let from = link;
                 out.push(Action::Request { from, request });
             }
-            LearnerPacket::DigestDiffers { .. } => self.handle_digest_differs(out),
+            LearnerPacket::DigestDiffers { zxid, digest } => {
+                self.handle_digest_differs(zxid, digest, out);
+            }
             LearnerPacket::Digest { zxid, digest } => self.handle_digest(link, zxid, digest, out),
             LearnerPacket::FollowerInfo { .. }
             | LearnerPacket::ObserverInfo { .. }

@@ -38,7 +38,7 @@ impl Follower {
             committed.push(record(counter));
         }
         Self {
-            master: ObserverMaster::new(Sid(2), Epoch(1), last, settings, 0),
+            master: ObserverMaster::new(Sid(2), (Epoch(1), last), false, settings, 0),
             committed,
             out: Vec::new(),
             now_ms: 0,
@@ -166,7 +166,7 @@ fn an_observer_that_has_heard_more_is_not_cut_back() {
 fn what_an_observer_has_of_an_earlier_epoch_is_cut_off() {
     let mut follower = Follower::new(1..=3, settings());
     let (last, epoch) = (zxid(3), Epoch(2));
-    follower.master = ObserverMaster::new(Sid(2), epoch, last, settings(), 0);
+    follower.master = ObserverMaster::new(Sid(2), (epoch, last), false, settings(), 0);
     follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
     let served = follower.ack_epoch(zxid(4));
     assert_eq!(served[0], "link 1: send TRUNC 0x100000003");
@@ -314,7 +314,7 @@ fn is_protocol(packet: &LeaderPacket) -> bool {
 /// What an observer master says when it hears what Java's heard.
 fn replay(packets: Vec<Recorded>, config: &Bytes) -> Vec<LeaderPacket> {
     let last = packets.first().unwrap().packet.zxid;
-    let mut master = ObserverMaster::new(Sid(1), last.epoch(), last, settings(), 0);
+    let mut master = ObserverMaster::new(Sid(1), (last.epoch(), last), false, settings(), 0);
     master.handle_connected(LINK, 0);
     let mut committed = CommittedLog::default();
     let mut proposals: Vec<Record> = Vec::new();
@@ -391,4 +391,59 @@ fn an_observer_hears_what_a_java_observer_heard() {
     let said = replay(packets, &config);
     assert!(said.len() >= 12, "{} packets", said.len());
     assert_eq!(said, expected);
+}
+
+#[test]
+fn an_observer_is_told_which_digest_a_quorum_has() {
+    let ours = LearnerInfo {
+        protocol_version: Some(LearnerInfo::REPORTS_DIGESTS),
+        ..LearnerInfo::new(Sid(9), 0)
+    };
+    let serving = |leader_compares, info| {
+        let mut follower = Follower::new(1..=3, settings());
+        follower.master =
+            ObserverMaster::new(Sid(2), (Epoch(1), zxid(3)), leader_compares, settings(), 0);
+        follower.introduce(LINK, info);
+        follower.ack_epoch(zxid(3));
+        follower.hear(LearnerPacket::Ack { zxid: zxid(0) });
+        follower
+    };
+    let differs = || LearnerPacket::DigestDiffers {
+        zxid: zxid(3),
+        digest: 8,
+    };
+    let digest = |digest| LearnerPacket::Digest {
+        zxid: zxid(3),
+        digest,
+    };
+    let ask = |follower: &mut Follower| {
+        follower.master.ask_digests(zxid(3), &mut follower.out);
+        follower.lines()
+    };
+    let judge = |follower: &mut Follower, at| {
+        follower
+            .master
+            .handle_digest_judged(at, 7, &mut follower.out);
+        follower.lines()
+    };
+    let told = ["link 1: send DIGESTJUDGED 0x100000003 digest=0x7"];
+
+    let mut follower = serving(true, ours);
+    assert_eq!(follower.hear(differs()), ["compare digests"]);
+    assert_eq!(ask(&mut follower), ["link 1: send DIGESTASKED 0x100000003"]);
+    assert!(follower.hear(digest(8)).is_empty(), "nobody knows yet");
+    assert!(judge(&mut follower, zxid(2)).is_empty(), "an old answer");
+    assert_eq!(judge(&mut follower, zxid(3)), told);
+    assert_eq!(follower.hear(digest(8)), told, "it answers late");
+    assert!(follower.hear(digest(7)).is_empty(), "it is right");
+    follower.master.handle_closed(LINK);
+    assert!(follower.hear(digest(8)).is_empty(), "it is gone");
+
+    // With a leader or an observer that does not know the packets.
+    for (leader_compares, info) in [(false, ours), (true, LearnerInfo::new(Sid(9), 0))] {
+        let mut follower = serving(leader_compares, info);
+        let passed_on = follower.hear(differs());
+        assert_eq!(passed_on.is_empty(), !leader_compares);
+        assert!(ask(&mut follower).is_empty());
+    }
 }

@@ -280,7 +280,7 @@ impl Stage {
             Action::Deliver(_)
             | Action::Lead { .. }
             | Action::ActivateConfig { .. }
-            | Action::CompareDigests
+            | Action::CompareDigests { .. }
             | Action::OwnDigestDiffers { .. } => {}
         }
     }
