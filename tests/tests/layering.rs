@@ -435,11 +435,13 @@ fn words_are_found_whole_and_outside_of_comments() {
     assert_eq!(lines, ["a", "", "", "b"]);
 }
 
-/// Deliberate bugs (`proto::mutant`) are chosen by a feature that one crate has and the simulator
-/// turns on, for its tests or when asked to. Nothing that the binary is made of can.
+/// Deliberate bugs (`proto::mutant`) are chosen by a feature that one crate has. The simulator turns it on, for its tests
+/// or when asked to, and the tests of `hosting` do, whose tables catch wrong rules. Nothing that the binary is made of
+/// can.
 #[test]
-fn deliberate_bugs_are_for_the_simulator_alone() {
+fn deliberate_bugs_are_for_the_simulator_and_tables_of_rules() {
     const FEATURE: &str = "mutants";
+    const TESTED: [&str; 2] = ["simulator", "hosting"];
     let metadata = metadata();
     for (name, package) in ours(&metadata) {
         let turned_on = package.features.values().flatten();
@@ -455,7 +457,7 @@ fn deliberate_bugs_are_for_the_simulator_alone() {
         }
         for dependency in &package.dependencies {
             let is_on = dependency.features.iter().any(|on| on == FEATURE);
-            let may_be = name == "simulator" && dependency.kind == DependencyKind::Development;
+            let may_be = TESTED.contains(&name) && dependency.kind == DependencyKind::Development;
             assert!(
                 !is_on || may_be,
                 "{name} turns `{FEATURE}` on in {}",
