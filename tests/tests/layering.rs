@@ -12,6 +12,7 @@ use tests::workspace_root;
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("jute-derive", &[]),
     ("blocking", &[]),
+    ("terminal", &[]),
     ("jute", &["jute-derive"]),
     ("proto", &["jute"]),
     ("tree", &["jute", "proto"]),
@@ -71,13 +72,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "preflight",
         &["server", "config", "storage", "recovery", "proto"],
     ),
-    ("bench", &["client", "jute", "proto", "tree"]),
-    ("cli", &["client", "jute", "proto"]),
+    ("bench", &["client", "jute", "proto", "terminal", "tree"]),
+    ("cli", &["client", "jute", "proto", "terminal"]),
     ("recipes", &["client", "proto"]),
     (
         "zoarium",
         &[
             "blocking",
+            "terminal",
             "server",
             "bench",
             "cli",
