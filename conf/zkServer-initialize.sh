@@ -56,6 +56,8 @@ refuse_existing() {
 }
 refuse_existing data "$data"
 [ -z "$log" ] || refuse_existing txnlog "$log"
+# Modes of data: files 0640, directories 0750.
+umask g-w,o=
 for directory in "$data" ${log:+"$log"}; do
     rm -rf "$directory/version-2" && mkdir -p "$directory/version-2" || exit 1
 done

@@ -139,7 +139,8 @@ start() {
             exit 1
         fi
     fi
-    if ! mkdir -p "$(dirname "$ZOOPIDFILE")" "$ZOO_LOG_DIR"; then
+    # The first is usually the data directory, which only its group can read.
+    if ! (umask g-w,o= && mkdir -p "$(dirname "$ZOOPIDFILE")") || ! mkdir -p "$ZOO_LOG_DIR"; then
         echo "FAILED TO START"
         exit 1
     fi

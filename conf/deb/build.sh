@@ -38,8 +38,9 @@ install -d "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/ve
 "$executable" completions fish >"$root/usr/share/fish/vendor_completions.d/zoarium.fish"
 # Where the scripts look for a configuration if none is named.
 ln -s /etc/zookeeper/conf "$root/usr/share/zoarium/conf"
-install -D -m 0644 "$conf/deb/zoo.cfg" "$root/etc/zookeeper/conf/zoo.cfg"
-install -D -m 0644 "$conf/deb/default" "$root/etc/default/zoarium"
+# They may contain passwords.
+install -D -m 0640 "$conf/deb/zoo.cfg" "$root/etc/zookeeper/conf/zoo.cfg"
+install -D -m 0640 "$conf/deb/default" "$root/etc/default/zoarium"
 install -D -m 0644 "$conf/zoo_sample.cfg" "$root/usr/share/doc/zoarium/examples/zoo_sample.cfg"
 install -D -m 0644 "$conf/../LICENSE" "$root/usr/share/doc/zoarium/copyright"
 install -D -m 0644 "$conf/systemd/zoarium.service" "$root/lib/systemd/system/zoarium.service"

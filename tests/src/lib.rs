@@ -29,6 +29,7 @@ mod http;
 mod kdc;
 mod launcher;
 mod layout;
+mod modes;
 mod port;
 mod process;
 mod programs;
@@ -57,6 +58,7 @@ pub use http::{HttpAnswer, HttpRequest, http_get};
 pub use kdc::{Kdc, REALM};
 pub use launcher::Flavour;
 pub use layout::{foreign_dir, source_dir, workspace_root};
+pub use modes::assert_modes;
 pub use port::Port;
 pub use process::Process;
 pub use programs::{

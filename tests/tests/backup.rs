@@ -11,7 +11,8 @@ use serde_json::Value;
 use tests::ensemble::{EnsembleBuilder, Load, check};
 use tests::secrets::SUPER_DIGEST;
 use tests::{
-    Dump, Flavour, Port, Process, RawSession, Server, ServerBuilder, or_skip, zoarium_binary,
+    Dump, Flavour, Port, Process, RawSession, Server, ServerBuilder, assert_modes, or_skip,
+    zoarium_binary,
 };
 
 /// Rounds of load, kills and backups.
@@ -86,6 +87,7 @@ impl Site {
             .setting("maxSessionTimeout", "60000")
             .setting("snapCount", "400")
             .setting("preAllocSize", "64")
+            .setting("history.enabled", "true")
             .setting("admin.enableServer", "true")
             .setting("admin.serverAddress", "127.0.0.1")
             .setting("admin.serverPort", &port.number().to_string())
@@ -236,6 +238,9 @@ fn restores_are_whole_or_nothing(site: &Site, dir: &Path, rng: &mut Rng) {
     let (restored, original) = (dump(&to), dump(site.server.data_dir()));
     assert_eq!(restored.znodes, original.znodes);
     assert!(restored.znodes.len() > 10);
+    for dir in [dir, &to, site.server.data_dir()] {
+        assert_modes(dir);
+    }
 }
 
 /// The steps of docs/OPERATIONS.md, "A whole ensemble from a backup".

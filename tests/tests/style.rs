@@ -123,6 +123,85 @@ fn every_crate_takes_the_lints_that_forbid_unsafe() {
     }
 }
 
+/// Code that writes data, history and backups. `blocking::files` gives new files their modes.
+const CREATES_DATA: &[&str] = &[
+    "crates/history/src/",
+    "crates/hosting/src/",
+    "crates/recovery/src/",
+    "crates/server/src/",
+    "crates/storage/src/",
+    "crates/zoarium/src/",
+];
+
+/// Files there that create something else: log output, and manual pages.
+const CREATES_NO_DATA: &[&str] = &[
+    "crates/server/src/audit/file.rs",
+    "crates/zoarium/src/pages.rs",
+    "crates/zoarium/src/quickstart/members.rs",
+];
+
+#[test]
+fn data_is_created_with_its_mode() {
+    let Some(files) = committed() else { return };
+    let calls = [
+        "File::create",
+        "File::options",
+        "OpenOptions::new",
+        "fs::write(",
+        "fs::copy(",
+        "fs::create_dir",
+        "DirBuilder::new",
+    ];
+    let mut found = Vec::new();
+    for (file, text) in rust_files(&files) {
+        let is_data = CREATES_DATA.iter().any(|dir| file.starts_with(dir));
+        let is_test = file.ends_with("tests.rs") || file.contains("/tests/");
+        if !is_data || is_test || CREATES_NO_DATA.contains(&file) {
+            continue;
+        }
+        let code = text
+            .split("\n#[cfg(test)]\nmod ")
+            .next()
+            .unwrap_or_default();
+        for (line, number) in code.lines().zip(1..) {
+            if calls.iter().any(|call| line.contains(call)) {
+                found.push(format!("{file}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "not by `blocking::files`: {found:#?}");
+}
+
+/// Code of tools, whose output may contain data.
+const PRINTS_DATA: &[&str] = &[
+    "crates/bench/src/",
+    "crates/cli/src/",
+    "crates/zoarium/src/",
+];
+
+/// The log goes to standard error in the form that its library gives it.
+const PRINTS_LOG: &str = "crates/zoarium/src/logging.rs";
+
+#[test]
+fn tools_print_by_the_crate_terminal() {
+    let Some(files) = committed() else { return };
+    let calls = ["print!(", "println!(", "io::stdout", "io::stderr"];
+    let mut found = Vec::new();
+    for (file, text) in rust_files(&files) {
+        let is_tool = PRINTS_DATA.iter().any(|dir| file.starts_with(dir));
+        if !is_tool || file == PRINTS_LOG {
+            continue;
+        }
+        for (line, number) in text.lines().zip(1..) {
+            let is_code = !line.trim_start().starts_with("//");
+            if is_code && calls.iter().any(|call| line.contains(call)) {
+                found.push(format!("{file}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "not by the crate terminal: {found:#?}");
+}
+
 #[test]
 fn no_rust_file_is_unsafe() {
     let Some(files) = committed() else { return };

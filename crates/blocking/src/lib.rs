@@ -6,12 +6,14 @@
 //!
 //! - [`mark`] marks the begin of such work.
 //! - [`arm`] marks a thread as a worker. A runtime calls it when it starts a thread.
+//! - [`files`] creates files and directories, which is such work, with the modes that data has.
 //! - [`run()`] (feature `tokio`) is the only way from a worker to blocking work. The runtime starts its blocking threads
 //!   with the same hook as its workers, so `run` disarms the thread for the time of the work.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub mod files;
 #[cfg(feature = "tokio")]
 mod run;
 #[cfg(feature = "tokio")]

@@ -40,7 +40,7 @@ impl Baseline {
     /// If the directory cannot be made.
     pub fn new(settings: &Settings) -> Result<Self> {
         let dir: &Path = &settings.dir;
-        std::fs::create_dir_all(dir).map_err(crate::error::io_error("create", dir))?;
+        blocking::files::create_dir_all(dir).map_err(crate::error::io_error("create", dir))?;
         Ok(Self {
             sorter: Sorter::new(dir, "sort.base"),
             filter: settings.filter.clone(),

@@ -5,10 +5,10 @@
 //! to the last checkpoint, and the log has what came after it.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use blocking::files;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -460,7 +460,7 @@ impl Index {
     /// A history of which nothing but `state` is there yet; its first era is added by the caller.
     pub(crate) fn create_empty(settings: Settings) -> Result<Self> {
         let dir = &settings.dir;
-        fs::create_dir_all(dir).map_err(io_error("create", dir))?;
+        files::create_dir_all(dir).map_err(io_error("create", dir))?;
         let rows = SledRows::open(&dir.join(ROWS_DIR))?;
         if !rows.scan(keys::INDEX)?.is_empty() {
             return Err(HistoryError::damaged(dir, "there is a history already"));

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use blocking::files;
+
 use crate::disk::{DirEntry, Disk, DiskFile, DiskLock};
 
 /// The disk of this machine.
@@ -59,8 +61,7 @@ impl Disk for RealDisk {
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        blocking::mark("create a directory");
-        fs::create_dir_all(dir)
+        files::create_dir_all(dir)
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
@@ -70,12 +71,12 @@ impl Disk for RealDisk {
 
     fn open_for_change(&self, path: &Path) -> io::Result<File> {
         blocking::mark("open a file");
-        File::options().read(true).write(true).open(path)
+        files::options().read(true).write(true).open(path)
     }
 
     fn create(&self, path: &Path) -> io::Result<File> {
         blocking::mark("create a file");
-        File::options()
+        files::options()
             .read(true)
             .write(true)
             .create(true)
@@ -84,8 +85,7 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        blocking::mark("rename a file");
-        fs::rename(from, to)
+        files::replace(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -104,7 +104,7 @@ impl Disk for RealDisk {
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
         blocking::mark("lock a directory");
-        let file = File::options()
+        let file = files::options()
             .read(true)
             .write(true)
             .create(true)

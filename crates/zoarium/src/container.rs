@@ -12,6 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use blocking::files;
 use clap::Args;
 use config::{Config, RawConfig};
 
@@ -121,7 +122,7 @@ fn prepare(variables: Variables<'_>) -> Result<PathBuf, ToolError> {
         judge(&config, &text)?;
         write_whole(&config, &text)?;
     } else {
-        eprintln!(
+        terminal::complain!(
             "{}: taken as it is, ZOO_* variables do not count",
             config.display()
         );
@@ -209,7 +210,7 @@ fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
         Ok(there) => {
             if there.trim() != id {
                 let (path, there) = (path.display(), there.trim());
-                eprintln!("{path} holds {there}, which stays: ZOO_MY_ID is {id}");
+                terminal::complain!("{path} holds {there}, which stays: ZOO_MY_ID is {id}");
             }
             Ok(())
         }
@@ -238,13 +239,15 @@ fn judge(path: &Path, text: &str) -> Result<(), ToolError> {
 /// Whole or not at all.
 fn write_whole(path: &Path, text: &str) -> Result<(), ToolError> {
     let dir = path.parent().unwrap_or(path);
-    fs::create_dir_all(dir).map_err(file_error("create", dir))?;
+    files::create_dir_all(dir).map_err(file_error("create", dir))?;
     let unfinished = path.with_extension("unfinished");
     let write = || {
-        let mut file = fs::File::create(&unfinished)?;
+        // Variables may contain passwords.
+        let mut options = files::secret_options();
+        let mut file = { options.write(true).create(true).truncate(true) }.open(&unfinished)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&unfinished, path)
+        files::replace(&unfinished, path)
     };
     write().map_err(file_error("write", path))
 }

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &QuickstartArgs) -> ExitCode {
     match start_and_wait(args) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("zoarium quickstart: {error}");
+            terminal::complain!("zoarium quickstart: {error}");
             ExitCode::FAILURE
         }
     }
@@ -77,11 +77,11 @@ fn start_and_wait(args: &QuickstartArgs) -> Result<ExitCode, String> {
             }
             if !is_announced && let Some(modes) = members.modes() {
                 is_announced = true;
-                print!("{}", members.announcement(&layout, &modes));
+                terminal::say!("{}", members.announcement(&layout, &modes).trim_end());
             }
         }
         members.stop();
-        println!("All members have stopped. {}", layout.farewell());
+        terminal::say!("All members have stopped. {}", layout.farewell());
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -53,7 +53,7 @@ pub(crate) struct RestoreArgs {
 pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     match restore(args) {
         Ok(made) => {
-            println!(
+            terminal::say!(
                 "{}: the tree after {}, from {} and {} transactions",
                 args.to.display(),
                 made.zxid,
@@ -238,7 +238,7 @@ pub(crate) fn snapshot_before(
                     return Ok((file, covers));
                 }
             }
-            Err(error) => eprintln!("zoarium: {error}; an older snapshot is tried"),
+            Err(error) => terminal::complain!("zoarium: {error}; an older snapshot is tried"),
         }
     }
     Err(ToolError::Usage(format!(
@@ -259,8 +259,7 @@ fn logs_between(source: &DataDirs, from: Zxid, to: Zxid) -> Result<Vec<LogFile>,
 fn copy(file: &Path, dir: &Path) -> Result<(), ToolError> {
     if let Some(name) = file.file_name() {
         let to = dir.join(name);
-        fs::copy(file, &to)?;
-        fs::File::open(&to)?.sync_all()?;
+        blocking::files::copy(file, &to)?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use blocking::files;
 use storage::{DataDirs, Disk, DiskLock, RealDisk, StorageError};
 
 use crate::backup::{file_error, remove_tree};
@@ -44,7 +45,7 @@ impl Staging {
         }
         let mut locks = Vec::new();
         for target in &targets {
-            fs::create_dir_all(target).map_err(file_error("create", target))?;
+            files::create_dir_all(target).map_err(file_error("create", target))?;
             locks.push(lock(target)?);
             // Again: somebody may have been at it until just now.
             refuse_full(target)?;
@@ -53,7 +54,7 @@ impl Staging {
         let of_log = log_dir.unwrap_or(data_dir).join(STAGING);
         let dirs = DataDirs::unlocked(&data_dir.join(STAGING), &of_log);
         for dir in [&dirs.snap, &dirs.log] {
-            fs::create_dir_all(dir).map_err(file_error("create", dir))?;
+            files::create_dir_all(dir).map_err(file_error("create", dir))?;
         }
         Ok(Self {
             targets,
@@ -74,7 +75,7 @@ impl Staging {
     pub(crate) fn place(&self, name: &str) -> Result<PathBuf, ToolError> {
         let base = self.targets.last().map(|target| target.join(STAGING));
         let dir = base.unwrap_or_default().join(name);
-        fs::create_dir_all(&dir).map_err(file_error("create", &dir))?;
+        files::create_dir_all(&dir).map_err(file_error("create", &dir))?;
         Ok(dir)
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proto::request::Request;
 use tests::ensemble::{Ensemble, EnsembleBuilder, check};
 use tests::requests::create;
-use tests::{Flavour, RawSession, wait_for};
+use tests::{Flavour, RawSession, assert_modes, wait_for};
 
 /// Time for anything that must happen.
 const SOON: Duration = Duration::from_secs(60);
@@ -263,6 +263,11 @@ fn diverges(mode: &str) {
                 counts(&ensemble, id);
             }
             assert_eq!(ensemble.leaders(), [3]);
+        }
+    }
+    if mode == "repair" {
+        for id in ensemble.ids() {
+            assert_modes(&ensemble.member(id).data_dir());
         }
     }
 }

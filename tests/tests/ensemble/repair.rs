@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
-use tests::{Flavour, ServerBuilder, or_skip};
+use tests::{Flavour, ServerBuilder, assert_modes, or_skip};
 
 /// Writes of each writer, several logs and snapshots full.
 const WRITES: u64 = 40;
@@ -167,6 +167,9 @@ fn comes_back(damage: fn(&Path) -> PathBuf, refused_with: &str) {
     ensemble.wait_until_all_serve();
     let report = load.finish();
     check::nothing_is_lost(&ensemble, &report);
+    for id in ensemble.ids() {
+        assert_modes(&ensemble.member(id).data_dir());
+    }
 }
 
 #[test]

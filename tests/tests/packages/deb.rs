@@ -93,6 +93,13 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
     let data = root.path("var/lib/zookeeper");
     let found = fs::metadata(&data).expect("a data directory");
     assert_eq!((found.uid(), found.mode() & 0o777), (id, 0o750));
+    // They may contain passwords. reconfig writes the member list beside zoo.cfg.
+    let group = found.gid();
+    for (name, mode) in [("conf", 0o770), ("conf/zoo.cfg", 0o640)] {
+        let found = fs::metadata(root.path("etc/zookeeper").join(name)).expect("it is there");
+        let shown = (found.uid(), found.gid(), found.mode() & 0o777);
+        assert_eq!(shown, (0, group, mode), "{name}");
+    }
     let unit = fs::read_to_string(root.path("lib/systemd/system/zoarium.service")).expect("a unit");
     assert!(unit.contains("\nExecStart=/usr/bin/zoarium server /etc/zookeeper/conf/zoo.cfg\n"));
     for page in ["man/man1/zoarium.1.gz", "man/man1/zoarium-backup.1.gz"] {

@@ -35,6 +35,8 @@ pub struct Storage {
     pub fsync_warning_threshold_ms: u64,
     /// Writes are on disk before they are acknowledged.
     pub force_sync: bool,
+    /// Mode of new files with data, before the umask is applied.
+    pub file_mode: u32,
     /// Missing data directories are created.
     pub datadir_autocreate: bool,
     /// An empty data directory is taken for a new database.
@@ -104,6 +106,7 @@ impl Storage {
             close_session_txn_enabled: settings.flag(&keys::CLOSE_SESSION_TXN_ENABLED)?,
             fsync_warning_threshold_ms: settings.int(&keys::FSYNC_WARNING_THRESHOLD)?,
             force_sync: !settings.is_special(&keys::FORCE_SYNC),
+            file_mode: file_mode(settings)?,
             datadir_autocreate: settings.flag(&keys::DATADIR_AUTOCREATE)?,
             db_autocreate: settings.flag(&keys::DB_AUTOCREATE)?,
             flush_delay_ms,
@@ -111,6 +114,12 @@ impl Storage {
             max_batch_size: settings.int(&keys::MAX_BATCH_SIZE)?,
         })
     }
+}
+
+fn file_mode(settings: &mut Settings) -> Result<u32, ConfigError> {
+    let chosen = settings.choice(&keys::FILE_MODE)?;
+    let mode = chosen.and_then(|digits| u32::from_str_radix(digits, 8).ok());
+    Ok(mode.unwrap_or(DEFAULT_FILE_MODE))
 }
 
 fn on_digest_mismatch(
@@ -154,3 +163,4 @@ impl Purge {
 }
 
 const DEFAULT_SIZE_FACTOR: f64 = 0.33;
+const DEFAULT_FILE_MODE: u32 = 0o640;

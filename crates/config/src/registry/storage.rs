@@ -21,6 +21,7 @@ keys! {
     CLOSE_SESSION_TXN_ENABLED = Key::prefixed("closeSessionTxn.enabled", Flag, "Whether the end of a session is logged with the ephemerals it deletes.").default("true").should();
     FSYNC_WARNING_THRESHOLD = Key::prefixed("fsync.warningthresholdms", Long, "Duration of an fsync that is reported.").also(&["fsync.warningthresholdms"]).default("1000").unit("ms");
     FORCE_SYNC = Key::prefixed("forceSync", Word { special: "no", other: "yes" }, "`no` acknowledges writes before they are on disk. They are lost with the machine.").default("yes");
+    FILE_MODE = Key::file_or_property("zoarium.fileMode", "zoarium.fileMode", Choice(&["0640", "0600", "0644", "0660", "0664"]), "Mode of new files with data: snapshots, logs, the change history, epochs and member lists. A new directory can also be searched by those who can read the files. The umask is applied to both. Existing files, log output and files with secrets (0600) keep their modes. Ours, not ZooKeeper's.").default("0640").strict().should();
     DATADIR_AUTOCREATE = Key::prefixed("datadir.autocreate", Flag, "Whether missing data directories are created.").default("true").should();
     DB_AUTOCREATE = Key::prefixed("db.autocreate", Flag, "Whether an empty data directory is taken for a new database; if not, a file `initialize` must say so.").default("true").should();
     FLUSH_DELAY = Key::prefixed("flushDelay", Long, "Time that writes are gathered before they are synced together.").default("0").unit("ms").at_least(0, Outside::Default).should();

@@ -2,13 +2,14 @@
 //!
 //! [`Rows`] is all that the history knows of the store below it. What ships is [`SledRows`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use blocking::files;
 use parking_lot::Mutex;
 
 use crate::error::{HistoryError, Result, io_error};
@@ -55,6 +56,8 @@ pub(crate) struct SledRows {
     db: Option<sled::Db<LEAF_ROWS>>,
     path: PathBuf,
     has_failed: AtomicBool,
+    /// Files and directories whose modes need no more care: they existed before, or have the mode of data.
+    seen: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl SledRows {
@@ -67,16 +70,25 @@ impl SledRows {
             return Err(io_error("use the index", path)(error));
         }
         take_back(path)?;
+        files::create_dir_all(path).map_err(io_error("create", path))?;
+        // A process may have been killed before it set the mode of a file in a directory that it had made.
+        let before = match files::is_restricted(path) {
+            true => BTreeSet::new(),
+            false => files_below(path),
+        };
         let mut config = sled::Config::new()
             .path(path)
             .cache_capacity_bytes(CACHE_BYTES);
         // Only when what the rows point to is on disk.
         config.flush_every_ms = None;
-        Ok(Self {
+        let rows = Self {
             db: Some(config.open().map_err(opening(path))?),
             path: path.to_path_buf(),
             has_failed: AtomicBool::new(false),
-        })
+            seen: Mutex::new(before),
+        };
+        rows.restrict_new_files();
+        Ok(rows)
     }
 
     fn ask<T>(&self, ask: impl FnOnce(&sled::Db<LEAF_ROWS>) -> io::Result<T>) -> Result<T> {
@@ -92,6 +104,39 @@ impl SledRows {
         }
         changed
     }
+}
+
+impl SledRows {
+    /// sled creates files without a mode. The mode of their directory protects them until now.
+    fn restrict_new_files(&self) {
+        let mut seen = self.seen.lock();
+        for path in files_below(&self.path) {
+            if seen.contains(&path) {
+                continue;
+            }
+            match files::restrict(&path) {
+                Ok(()) => {
+                    seen.insert(path);
+                }
+                // sled removes files that it has merged into others.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    tracing::debug!(err = %error, path = %path.display(), "cannot set the mode of a file");
+                }
+            }
+        }
+    }
+}
+
+/// All files and directories below this one. sled has two levels.
+fn files_below(path: &Path) -> BTreeSet<PathBuf> {
+    let list = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    let mut found = BTreeSet::new();
+    for entry in list(path) {
+        found.extend(list(&entry.path()).map(|inner| inner.path()));
+        found.insert(entry.path());
+    }
+    found
 }
 
 impl Drop for SledRows {
@@ -142,15 +187,14 @@ fn take_back(path: &Path) -> Result<()> {
 
 /// Copies a directory, and syncs all of it.
 fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir(to)?;
+    files::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy_below(&entry.path(), &target)?;
         } else {
-            fs::copy(entry.path(), &target)?;
-            fs::File::open(&target)?.sync_all()?;
+            files::copy(&entry.path(), &target)?;
         }
     }
     fs::File::open(to)?.sync_all()
@@ -209,7 +253,9 @@ impl Rows for SledRows {
     }
 
     fn sync(&self) -> Result<()> {
-        self.change(|db| db.flush().map(drop))
+        self.change(|db| db.flush().map(drop))?;
+        self.restrict_new_files();
+        Ok(())
     }
 
     fn bytes_on_disk(&self) -> u64 {

@@ -1,9 +1,11 @@
 //! Files of changes: frames one behind the other, each a block or a content, written once.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use blocking::files;
 
 use crate::error::{HistoryError, Result, io_error};
 use crate::files::frame;
@@ -66,7 +68,7 @@ impl SegmentWriter {
     /// Goes on at `end`; what lies behind it was never valid, and is cut off.
     pub(crate) fn open(dir: &Path, number: u64, end: u64) -> Result<Self> {
         let path = path(dir, number);
-        let opened = OpenOptions::new()
+        let opened = files::options()
             .write(true)
             .create(true)
             .truncate(false)

@@ -36,7 +36,7 @@ pub(crate) struct SortedWriter {
 
 impl SortedWriter {
     pub(crate) fn create(path: PathBuf) -> Result<Self> {
-        let file = File::create(&path).map_err(io_error("create", &path))?;
+        let file = blocking::files::create(&path).map_err(io_error("create", &path))?;
         Ok(Self {
             out: BufWriter::with_capacity(128 << 10, file),
             path,

@@ -9,14 +9,15 @@
     reason = "runs in the tool, at the start, and on `Workers`"
 )]
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use blocking::files;
 use config::Config;
 use parking_lot::Mutex;
 use proto::Secret;
@@ -93,12 +94,8 @@ pub fn ensure(data_dir: &Path, anew: bool) -> io::Result<Secret> {
     // Nobody sees a half of it, and no mode but this one.
     let unfinished = data_dir.join(format!("unfinished.{FILE}"));
     let _ = std::fs::remove_file(&unfinished);
-    let mut options = OpenOptions::new();
-    let mut written = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&unfinished)?;
+    let mut options = files::secret_options();
+    let mut written = options.write(true).create_new(true).open(&unfinished)?;
     writeln!(written, "{}", secret.expose())?;
     if written.metadata()?.uid() != owner.uid() {
         // Written by root for the user that the server runs as.

@@ -127,6 +127,7 @@ async fn start_audited(
         .check_supported()
         .map_err(|refusal| StartError::Unsupported(Box::new(refusal)))?;
     kerberos::check_keys(&config).await?;
+    blocking::files::set_mode(config.storage.file_mode);
     let readers = Readers::default();
     let metrics = Arc::new(Metrics::default());
     let opened = open(&config, faults, &metrics, &readers).await?;

@@ -4,10 +4,11 @@
 //! beside it, which the next one removes if this one is killed.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use blocking::files;
 use storage::DiskLock;
 use tar::{Archive, Builder, EntryType, Header};
 
@@ -42,11 +43,11 @@ impl Workplace {
     /// If somebody else is at the archive, or nothing can be written there.
     pub(super) fn beside(archive: &Path) -> Result<Self, ToolError> {
         let outer = with_ending(archive, ".unfinished");
-        fs::create_dir_all(&outer).map_err(file_error("create", &outer))?;
+        files::create_dir_all(&outer).map_err(file_error("create", &outer))?;
         let lock = lock(&outer)?;
         let dir = outer.join("backup");
         remove_tree(&dir)?;
-        fs::create_dir(&dir).map_err(file_error("create", &dir))?;
+        files::create_dir(&dir).map_err(file_error("create", &dir))?;
         Ok(Self {
             outer,
             dir,
@@ -75,7 +76,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<(), ToolError> {
     let unfinished = with_ending(archive, ".new");
     let write = || {
-        let mut out = Builder::new(io::BufWriter::new(File::create(&unfinished)?));
+        let mut out = Builder::new(io::BufWriter::new(files::create(&unfinished)?));
         let files = manifest.files().map(|kept| kept.file.as_str());
         for name in [MANIFEST].into_iter().chain(files) {
             let file = File::open(dir.join(name))?;
@@ -87,7 +88,7 @@ pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<()
         }
         let file = out.into_inner()?.into_inner().map_err(io::Error::from)?;
         file.sync_all()?;
-        fs::rename(&unfinished, archive)?;
+        files::replace(&unfinished, archive)?;
         let parent = archive
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
@@ -129,7 +130,7 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), ToolError> {
             return Err(damaged(&"its backup.json is too long"));
         }
         let to = dir.join(&name);
-        let created = OpenOptions::new().write(true).create_new(true).open(&to);
+        let created = files::options().write(true).create_new(true).open(&to);
         let mut out = created.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => damaged(&format!("{name} is in it twice")),
             _ => file_error("create", &to)(error),

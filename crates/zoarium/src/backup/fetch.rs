@@ -1,10 +1,10 @@
 //! From a server that runs into a data directory of our own: its snapshot, and its log.
 
-use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use blocking::files;
 use client::admin::{AdminClient, AdminError, FILE, SILENCE_LIMIT, unreachable};
 use http_body_util::BodyExt;
 use proto::Zxid;
@@ -24,7 +24,7 @@ pub(super) async fn snapshot(client: &AdminClient, to: &DataDirs) -> Result<(), 
     let unfinished = to.snap.join("unfinished.snapshot");
     let (zxid, _) = download(client, "snapshot", &[], &unfinished).await?;
     let path = to.snap.join(format!("snapshot.{:x}", zxid.0));
-    fs::rename(&unfinished, &path).map_err(file_error("rename", &path))
+    files::replace(&unfinished, &path).map_err(file_error("rename", &path))
 }
 
 /// The log behind a transaction, up to `least` at the least.
@@ -83,7 +83,7 @@ async fn download(
         .and_then(|value| value.to_str().ok())
         .and_then(|text| parse_zxid(text).ok())
         .ok_or_else(|| failed(&"does not say which its last transaction is"))?;
-    let mut file = File::create(path).map_err(file_error("create", path))?;
+    let mut file = files::create(path).map_err(file_error("create", path))?;
     let mut body = response.into_body();
     loop {
         let frame = tokio::time::timeout(SILENCE_LIMIT, body.frame()).await;

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use blocking::files;
 use proto::Zxid;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -80,10 +81,10 @@ impl Manifest {
         let mut fields = self.fields();
         fields["sha256"] = json!(hash_of(&fields));
         let write = || {
-            let mut file = fs::File::create(&unfinished)?;
+            let mut file = files::create(&unfinished)?;
             file.write_all(format!("{fields:#}\n").as_bytes())?;
             file.sync_all()?;
-            fs::rename(&unfinished, dir.join(MANIFEST))?;
+            files::replace(&unfinished, &dir.join(MANIFEST))?;
             fs::File::open(dir)?.sync_all()
         };
         write().map_err(file_error("write", &dir.join(MANIFEST)))

@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use blocking::files;
 use clap::Args;
 use config::{Config, Nowhere, RawConfig, SystemProperties};
 use jute::Limits;
@@ -87,7 +88,7 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
     };
     match done {
         Ok(text) => {
-            println!("{}: {text}", args.dir.display());
+            terminal::say!("{}: {text}", args.dir.display());
             ExitCode::SUCCESS
         }
         Err(error) => error.report("backup"),
@@ -141,7 +142,7 @@ fn verify(args: &BackupArgs) -> Result<String, ToolError> {
 }
 
 fn take(args: &BackupArgs) -> Result<String, ToolError> {
-    fs::create_dir_all(&args.dir).map_err(file_error("create", &args.dir))?;
+    files::create_dir_all(&args.dir).map_err(file_error("create", &args.dir))?;
     let _lock = lock(&args.dir)?;
     let before = Manifest::load(&args.dir)?;
     refuse_others(&args.dir, before.is_some())?;
@@ -432,7 +433,7 @@ impl Unfinished {
 
     fn dirs(&self) -> Result<DataDirs, ToolError> {
         let dirs = DataDirs::unlocked(&self.0, &self.0);
-        fs::create_dir_all(&dirs.snap).map_err(file_error("create", &dirs.snap))?;
+        files::create_dir_all(&dirs.snap).map_err(file_error("create", &dirs.snap))?;
         Ok(dirs)
     }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+use blocking::files;
 use flate2::Compression as Level;
 use flate2::write::GzEncoder;
 use jute::Limits;
@@ -175,7 +176,7 @@ struct Hashing {
 
 impl Writer {
     fn create(path: PathBuf, compresses: bool) -> Result<Self, ToolError> {
-        let file = File::create(&path).map_err(file_error("create", &path))?;
+        let file = files::create(&path).map_err(file_error("create", &path))?;
         let hashing = Hashing {
             file,
             hash: Sha256::new(),

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use blocking::files;
 use flate2::read::GzDecoder;
 use proto::Zxid;
 use sha2::{Digest, Sha256};
@@ -54,7 +55,7 @@ fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<Stri
         bytes: 0,
         bytes_max: kept.bytes,
     };
-    let mut out = File::create(to).map_err(file_error("create", to))?;
+    let mut out = files::create(to).map_err(file_error("create", to))?;
     // A snapshot stays compressed: a server reads it so.
     let read = if is_log {
         pour(&mut GzDecoder::new(&mut source), &mut out)

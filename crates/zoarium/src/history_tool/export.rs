@@ -1,7 +1,7 @@
 //! `zoarium history export`: changes as protobuf, for other languages.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use clap::Args;
@@ -48,11 +48,12 @@ pub(super) fn export(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolE
         Some(path) => {
             let mut unfinished = path.clone().into_os_string();
             unfinished.push(".unfinished");
-            let mut file = std::io::BufWriter::new(std::fs::File::create(&unfinished)?);
+            let mut file =
+                std::io::BufWriter::new(blocking::files::create(Path::new(&unfinished))?);
             write(args, &mut file)?;
             let file = file.into_inner().map_err(std::io::Error::from)?;
             file.sync_all()?;
-            Ok(std::fs::rename(&unfinished, path)?)
+            Ok(blocking::files::replace(Path::new(&unfinished), path)?)
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Files and ports of the members.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use blocking::files;
 use tempfile::TempDir;
 
 use crate::testing::free_ports;
@@ -132,15 +134,15 @@ fn server_line(id: usize, quorum: SocketAddr, election: SocketAddr) -> String {
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
     let path = folder.join(name);
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&path, text))
+    files::create_dir_all(folder)
+        .and_then(|()| files::create(&path)?.write_all(text.as_bytes()))
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// The absolute path of a directory that contains nothing.
 fn empty_directory(directory: &Path) -> Result<PathBuf, String> {
     let shown = directory.display();
-    fs::create_dir_all(directory).map_err(|error| format!("cannot create {shown}: {error}"))?;
+    files::create_dir_all(directory).map_err(|error| format!("cannot create {shown}: {error}"))?;
     let mut entries =
         fs::read_dir(directory).map_err(|error| format!("cannot read {shown}: {error}"))?;
     if entries.next().is_some() {

@@ -68,7 +68,7 @@ impl Members {
             {
                 member.process = None;
                 let (id, log) = (member.id, member.log.display());
-                println!("Member {id} has ended ({status}); its log is {log}");
+                terminal::say!("Member {id} has ended ({status}); its log is {log}");
             }
         }
     }

@@ -1,9 +1,11 @@
 //! An ensemble for a test.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use blocking::files;
 use server::Faults;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -116,8 +118,9 @@ impl TestEnsembleBuilder {
         for (id, ports) in (1..).zip(ports.chunks_exact(3)) {
             if let [quorum, election, client] = ports {
                 let data_dir = directory.path().join(id.to_string());
-                let written = std::fs::create_dir(&data_dir)
-                    .and_then(|()| std::fs::write(data_dir.join("myid"), id.to_string()));
+                let written = files::create_dir(&data_dir)
+                    .and_then(|()| files::create(&data_dir.join("myid")))
+                    .and_then(|mut file| file.write_all(id.to_string().as_bytes()));
                 written.map_err(|error| ServerError::Test {
                     what: "cannot write myid",
                     why: error.to_string(),

@@ -21,19 +21,14 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
+use blocking::files;
 use config::RawConfig;
 use config::properties::MAX_BYTES;
 use replica::MemberFile;
 use replica::members::MemberFiles;
-
-/// Mode of a file that is written while it has no name yet.
-const PRIVATE_MODE: u32 = 0o600;
-/// Mode of a dynamic file, less what the umask takes: others may read it, as the member list is no
-/// secret.
-const PUBLIC_MODE: u32 = 0o666;
 
 /// The files of one server.
 #[derive(Debug)]
@@ -150,16 +145,12 @@ fn replace(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()>
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mode = if like.is_some() {
-            PRIVATE_MODE
-        } else {
-            PUBLIC_MODE
+        let mut options = match like {
+            // Nobody reads a secret before the file has the mode of the other one.
+            Some(_) => files::secret_options(),
+            None => files::options(),
         };
-        let mut file = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&temporary)?;
+        let mut file = options.write(true).create_new(true).open(&temporary)?;
         file.write_all(bytes)?;
         if let Some(like) = like {
             // Only root may give files away; whoever cannot keeps it.
@@ -167,7 +158,7 @@ fn replace(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()>
             file.set_permissions(fs::Permissions::from_mode(like.mode()))?;
         }
         file.sync_all()?;
-        fs::rename(&temporary, path)?;
+        files::replace(&temporary, path)?;
         sync_directory_of(path)
     };
     write().map_err(|error| {

@@ -133,6 +133,7 @@ fn passwords_in_zoo_cfg_stay_private() {
     keeper.install(three("100000000")).unwrap();
     assert_eq!(mode(&zoo_cfg), 0o600);
     assert_eq!(mode(&server.path("zoo.cfg.bak")), 0o600);
+    assert_eq!(mode(&server.path("zoo.cfg.dynamic.100000000")), 0o640);
     assert!(server.read("zoo.cfg").contains("secret"));
 }
 

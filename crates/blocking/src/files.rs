@@ -1,0 +1,170 @@
+//! New files and directories with data: the one place that decides their modes.
+//!
+//! The mode is one per process, as the umask is: libraries create files on behalf of a server, and many do not know it.
+//! Existing files and directories keep their modes, also when a new file takes the place of an old one ([`replace`]).
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::mark;
+
+/// Mode of new files, unless [`set_mode`] has set another one: the owner's and, to read, the group's.
+pub const DEFAULT_MODE: u32 = 0o640;
+
+/// Mode of files with secrets.
+const SECRET_MODE: u32 = 0o600;
+
+static MODE: AtomicU32 = AtomicU32::new(DEFAULT_MODE);
+
+/// Sets the mode of the files that this process creates from now on. The umask is applied to it.
+pub fn set_mode(mode: u32) {
+    MODE.store(mode & 0o666, Ordering::Relaxed);
+}
+
+/// Mode of new files, before the umask is applied.
+pub fn mode() -> u32 {
+    MODE.load(Ordering::Relaxed)
+}
+
+/// Mode of new directories, before the umask is applied: a user who may read the files may search the directory.
+pub fn dir_mode() -> u32 {
+    let mode = mode();
+    mode | (mode & 0o444) >> 2
+}
+
+/// Options that create a file with the mode. They still need `create` or `create_new`.
+pub fn options() -> OpenOptions {
+    let mut options = File::options();
+    options.mode(mode());
+    options
+}
+
+/// The same for a file with secrets, which only its owner can read.
+pub fn secret_options() -> OpenOptions {
+    let mut options = File::options();
+    options.mode(SECRET_MODE);
+    options
+}
+
+/// Creates a file for writing; an existing one is emptied.
+///
+/// # Errors
+/// As [`File::create`].
+pub fn create(path: &Path) -> io::Result<File> {
+    mark("create a file");
+    options().write(true).create(true).truncate(true).open(path)
+}
+
+/// Creates a directory.
+///
+/// # Errors
+/// As [`fs::create_dir`].
+pub fn create_dir(path: &Path) -> io::Result<()> {
+    mark("create a directory");
+    DirBuilder::new().mode(dir_mode()).create(path)
+}
+
+/// Creates a directory and its missing parents.
+///
+/// # Errors
+/// As [`fs::create_dir_all`].
+pub fn create_dir_all(path: &Path) -> io::Result<()> {
+    mark("create a directory");
+    let mut builder = DirBuilder::new();
+    builder.mode(dir_mode()).recursive(true).create(path)
+}
+
+/// Copies the content of a file to a new one, which is synced.
+///
+/// # Errors
+/// If one of them cannot be opened, read or written.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let mut target = create(to)?;
+    io::copy(&mut source, &mut target)?;
+    target.sync_all()
+}
+
+/// Renames a file. A file that it replaces passes its mode on to it.
+///
+/// # Errors
+/// As [`fs::rename`].
+pub fn replace(from: &Path, to: &Path) -> io::Result<()> {
+    mark("rename a file");
+    if let Ok(replaced) = fs::metadata(to)
+        && let Ok(new) = fs::metadata(from)
+        && replaced.is_file()
+        && replaced.permissions().mode() != new.permissions().mode()
+    {
+        fs::set_permissions(from, replaced.permissions())?;
+    }
+    fs::rename(from, to)
+}
+
+/// Whether others have no more permissions for a directory than they would have for a new one.
+pub fn is_restricted(dir: &Path) -> bool {
+    let mode = |metadata: fs::Metadata| metadata.permissions().mode() & 0o777;
+    fs::metadata(dir).is_ok_and(|metadata| mode(metadata) & !dir_mode() == 0)
+}
+
+/// Takes from a file or directory the permissions that a new one would not have. For those that other libraries create.
+///
+/// # Errors
+/// If the mode cannot be read or set.
+pub fn restrict(path: &Path) -> io::Result<()> {
+    mark("set the mode of a file");
+    let found = fs::symlink_metadata(path)?;
+    let allowed = match found.is_dir() {
+        true => dir_mode(),
+        false => mode(),
+    };
+    let has = found.permissions().mode() & 0o777;
+    match has & !allowed {
+        0 => Ok(()),
+        _ => fs::set_permissions(path, Permissions::from_mode(has & allowed)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// One test, because the mode is the process's.
+    #[test]
+    fn new_files_have_the_mode_and_existing_ones_keep_theirs() {
+        let dir = std::env::temp_dir().join(format!("zoarium-files-{}", std::process::id()));
+        let (inner, old) = (dir.join("a/b"), dir.join("old"));
+        create_dir_all(&inner).unwrap();
+        assert_eq!((mode_of(&dir), mode_of(&inner)), (0o750, 0o750));
+        let new = dir.join("new");
+        drop(create(&new).unwrap());
+        assert_eq!(mode_of(&new), 0o640);
+        for mode in [0o644, 0o600] {
+            fs::write(&old, "old").unwrap();
+            fs::set_permissions(&old, Permissions::from_mode(mode)).unwrap();
+            drop(create(&old).unwrap());
+            assert_eq!(mode_of(&old), mode);
+            copy(&old, &new).unwrap();
+            replace(&new, &old).unwrap();
+            assert_eq!(mode_of(&old), mode);
+        }
+        set_mode(0o600);
+        create_dir(&inner.join("c")).unwrap();
+        let file = inner.join("c/file");
+        drop(options().write(true).create_new(true).open(&file).unwrap());
+        assert_eq!((mode_of(&inner.join("c")), mode_of(&file)), (0o700, 0o600));
+        assert!(!is_restricted(&inner));
+        restrict(&inner).unwrap();
+        assert_eq!(mode_of(&inner), 0o700);
+        assert!(is_restricted(&inner));
+        set_mode(DEFAULT_MODE);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
