@@ -64,7 +64,7 @@ pub fn run(args: &BenchArgs, profile: &'static str) -> ExitCode {
     match dispatch(&args.command, profile) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("zoarium bench: {error}");
+            terminal::complain!("zoarium bench: {error}");
             ExitCode::FAILURE
         }
     }

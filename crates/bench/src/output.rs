@@ -8,12 +8,12 @@ use super::error::{BenchError, Result};
 
 /// Prints a short text. A reader that has gone away, like `head`, is no reason to complain.
 pub(crate) fn print(text: &str) {
-    let mut out = io::stdout().lock();
+    let mut out = terminal::stdout();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     if let Err(error) = printed
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        eprintln!("zoarium: cannot print: {error}");
+        terminal::complain!("zoarium: cannot print: {error}");
     }
 }
 

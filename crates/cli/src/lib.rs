@@ -15,9 +15,9 @@ mod failure;
 mod json;
 mod options;
 mod path;
+mod person;
 mod shell;
 mod start;
-mod terminal;
 mod text;
 mod words;
 
@@ -42,7 +42,7 @@ pub fn run(words: Vec<String>, version: &str) -> ExitCode {
     let start = match Start::parse(words) {
         Ok(start) => start,
         Err(failure) => {
-            eprintln!("{}", failure.text);
+            terminal::complain!("{}", failure.text);
             return ExitCode::from(failure.code);
         }
     };
@@ -59,7 +59,7 @@ pub fn run(words: Vec<String>, version: &str) -> ExitCode {
             ExitCode::from(code)
         }
         Err(error) => {
-            eprintln!("zoarium: no threads to work with: {error}");
+            terminal::complain!("zoarium: no threads to work with: {error}");
             ExitCode::FAILURE
         }
     }
@@ -96,9 +96,9 @@ async fn serve(start: Start) -> u8 {
         return shell.exit_code();
     }
     shell.print("Welcome to ZooKeeper!");
-    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+    if io::stdin().is_terminal() && terminal::stdout().is_terminal() {
         shell.print("JLine support is enabled");
-        if let Err(failure) = terminal::run(&mut shell).await {
+        if let Err(failure) = person::run(&mut shell).await {
             shell.complain(&failure.text);
             return failure.code;
         }

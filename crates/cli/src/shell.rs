@@ -2,9 +2,8 @@
 //!
 //! Source: ZooKeeperMain.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 
 use client::Client;
 use serde_json::Value;
@@ -106,7 +105,7 @@ impl Shell {
     pub(crate) fn complain(&mut self, text: &str) {
         self.print_news();
         // Whoever closed it does not want to know.
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        terminal::complain!("{text}");
     }
 
     /// Prints what watches and the connection have seen; whether there was anything to print.
@@ -128,23 +127,18 @@ impl Shell {
     /// Shows the prompt again, below what was printed.
     pub(crate) fn print_prompt(&mut self) {
         let prompt = self.prompt();
-        let mut out = io::stdout().lock();
+        let mut out = terminal::stdout();
         let written = write!(out, "{prompt}").and_then(|()| out.flush());
         self.is_unheard |= written.is_err();
     }
 
     /// Clears the terminal, and moves the cursor to its first place.
     pub(crate) fn clear_screen(&mut self) {
-        let mut out = io::stdout().lock();
-        self.is_unheard |= write!(out, "\u{1b}[H\u{1b}[2J").is_err();
+        self.is_unheard |= terminal::stdout().clear().is_err();
     }
 
     fn write(&mut self, text: &str) {
-        let mut out = io::stdout().lock();
-        let text = match out.is_terminal() {
-            true => without_controls(text),
-            false => Cow::Borrowed(text),
-        };
+        let mut out = terminal::stdout();
         let written = writeln!(out, "{text}").and_then(|()| out.flush());
         self.is_unheard |= written.is_err();
     }
@@ -335,35 +329,5 @@ impl Shell {
             Link::Open(connection) => Some((connection.client.clone(), connection.chroot.clone())),
             _ => None,
         }
-    }
-}
-
-/// Replaces control characters, which could command the terminal, by their escapes. Ends of lines and tabs remain.
-fn without_controls(text: &str) -> Cow<'_, str> {
-    let is_command = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(is_command) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_command(c) {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
-        }
-    }
-    Cow::Owned(shown)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_controls;
-
-    #[test]
-    fn text_on_a_terminal_commands_nothing() {
-        assert_eq!(without_controls("plain\n\ttext é"), "plain\n\ttext é");
-        assert_eq!(
-            without_controls("a\u{1b}[2J\r\u{9b}b\u{7f}"),
-            "a\\u{1b}[2J\\u{d}\\u{9b}b\\u{7f}"
-        );
     }
 }

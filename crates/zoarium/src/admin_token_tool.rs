@@ -1,7 +1,7 @@
 //! `zoarium admin-token`: the credential of administrators, and where the console is.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -97,15 +97,14 @@ fn console_address(config: &Config) -> Option<String> {
 
 /// The first start on a terminal: prints the credential, if there is none yet and no other way to administer.
 pub(crate) fn greet(config: &Config) {
-    use std::io::IsTerminal;
     let has_other = config.auth.super_digest.is_some() || !config.auth.super_users.is_empty();
     let is_first = !admin_token::path(&config.data_dir).exists();
-    if !io::stderr().is_terminal() || has_other || !is_first || !config.admin.is_enabled {
+    if !terminal::stderr().is_terminal() || has_other || !is_first || !config.admin.is_enabled {
         return;
     }
     match text(config, false) {
         Ok(text) => {
-            let _ = write!(io::stderr(), "\n{text}\n");
+            terminal::complain!("\n{text}");
         }
         Err(error) => tracing::warn!(err = %error, "cannot write the credential of administrators"),
     }

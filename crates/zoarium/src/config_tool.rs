@@ -172,7 +172,9 @@ fn effective(file: &FileArgs) -> Result<ExitCode, ToolError> {
     let rows = match config::effective(path, flags.properties.clone(), &mut ThisMachine) {
         Ok(rows) => rows,
         Err(error) => {
-            eprintln!("zoarium config: nothing is in force, since a server refuses this: {error}");
+            terminal::complain!(
+                "zoarium config: nothing is in force, since a server refuses this: {error}"
+            );
             return Ok(ExitCode::from(NO_GO));
         }
     };

@@ -21,7 +21,7 @@ pub(crate) enum Output {
 pub(crate) fn write_stdout<T, E: From<io::Error>>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
 ) -> Result<T, E> {
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, terminal::stdout());
     let value = write(&mut out)?;
     out.flush()?;
     Ok(value)

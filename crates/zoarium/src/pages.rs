@@ -31,7 +31,7 @@ pub(crate) struct ManArgs {
 pub(crate) fn run_completions(args: &CompletionsArgs, mut command: Command) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "zoarium", &mut script);
-    match io::stdout().write_all(&script) {
+    match terminal::stdout().write_all(&script) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => ToolError::Output(error).report("completions"),
     }
@@ -42,7 +42,7 @@ pub(crate) fn run_man(args: &ManArgs, mut command: Command) -> ExitCode {
     command.build();
     match write_pages(&args.dir, &command) {
         Ok(count) => {
-            println!("{}: {count} pages", args.dir.display());
+            terminal::say!("{}: {count} pages", args.dir.display());
             ExitCode::SUCCESS
         }
         Err(error) => ToolError::Refused(format!("{}: {error}", args.dir.display())).report("man"),

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &PurgeArgs) -> ExitCode {
     match remove(args) {
         Ok(removed) => {
             for file in removed {
-                println!("Removing file: {}", file.display());
+                terminal::say!("Removing file: {}", file.display());
             }
             ExitCode::SUCCESS
         }

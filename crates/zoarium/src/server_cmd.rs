@@ -38,7 +38,7 @@ pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
     let logging = match logging::start(log, DEFAULT_LEVELS) {
         Ok(logging) => logging,
         Err(error) => {
-            eprintln!("zoarium: {error}");
+            terminal::complain!("zoarium: {error}");
             return ExitCode::from(2);
         }
     };
@@ -80,7 +80,7 @@ fn enter_environment(config: &Config) -> io::Result<()> {
 /// The sentence on stderr is what scripts look for.
 fn refuse(error: &ConfigError) -> ExitCode {
     tracing::error!("invalid configuration: {error}");
-    eprintln!("{}", error.sentence());
+    terminal::complain!("{}", error.sentence());
     ExitCode::from(error.exit_code)
 }
 
@@ -224,12 +224,12 @@ async fn serve_until_told(
         Ok(Err(StartError::Unsupported(error))) => return refuse(&error),
         Ok(Err(error)) => {
             tracing::error!("{error}");
-            eprintln!("zoarium: {error}");
+            terminal::complain!("zoarium: {error}");
             return ExitCode::from(error.exit_code());
         }
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     };
-    println!("{}", ready_line(server.started(), &config));
+    terminal::say!("{}", ready_line(server.started(), &config));
     admin_token_tool::greet(&config);
     let watchdog = notify::ready().map(tokio::spawn);
     let code = tokio::select! {

@@ -35,7 +35,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 /// Runs the servers until standard input is closed.
 pub(crate) fn run(args: TestServerArgs) -> ExitCode {
     if let Err(error) = logging::start(LogArgs::default(), "warn") {
-        eprintln!("zoarium: {error}");
+        terminal::complain!("zoarium: {error}");
         return ExitCode::from(2);
     }
     let runtime = match tokio::runtime::Builder::new_current_thread()
@@ -57,7 +57,7 @@ pub(crate) fn run(args: TestServerArgs) -> ExitCode {
     let connect_string = ensemble.connect_string();
     let members: Vec<_> = connect_string.split(',').collect();
     let line = json!({ "connectString": connect_string, "members": members });
-    let mut stdout = io::stdout();
+    let mut stdout = terminal::stdout();
     // Whoever does not read it any more has gone.
     if writeln!(stdout, "{line}")
         .and_then(|()| stdout.flush())
@@ -85,7 +85,7 @@ fn wait_for_the_end(stdin: &mut impl Read) {
 }
 
 fn refuse(error: &ServerError) -> ExitCode {
-    eprintln!("zoarium: {error}");
+    terminal::complain!("zoarium: {error}");
     ExitCode::from(match error {
         ServerError::Start { exit_code, .. } | ServerError::Failed { exit_code } => *exit_code,
         ServerError::Settings(_) => 2,

@@ -51,11 +51,11 @@ impl ToolError {
                 ExitCode::SUCCESS
             }
             Self::Usage(_) => {
-                eprintln!("zoarium {tool}: {self}");
+                terminal::complain!("zoarium {tool}: {self}");
                 ExitCode::from(2)
             }
             _ => {
-                eprintln!("zoarium {tool}: {self}");
+                terminal::complain!("zoarium {tool}: {self}");
                 ExitCode::FAILURE
             }
         }

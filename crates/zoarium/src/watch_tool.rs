@@ -59,7 +59,7 @@ fn follow(args: &WatchArgs) -> Result<(), ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(write_changes(args, io::BufWriter::new(io::stdout())))
+    runtime.block_on(write_changes(args, io::BufWriter::new(terminal::stdout())))
 }
 
 fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
@@ -101,7 +101,7 @@ async fn write_changes(args: &WatchArgs, mut out: impl Write) -> Result<(), Tool
             ChangesEvent::Progress(progress) if args.progress && args.output == Output::Json => {
                 out.write_all(progress.line())?;
             }
-            ChangesEvent::Lost(error) => eprintln!("zoarium watch: {error}"),
+            ChangesEvent::Lost(error) => terminal::complain!("zoarium watch: {error}"),
             _ => {}
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct WordArgs {
 /// Prints the answer as it comes; exit code 1 if there is none.
 pub(crate) fn run(args: &WordArgs) -> ExitCode {
     let limit = Duration::from_secs(args.timeout);
-    match ask(&args.server, &args.word, limit, &mut io::stdout().lock()) {
+    match ask(&args.server, &args.word, limit, &mut terminal::stdout()) {
         Ok(0) => fail(
             args,
             "closed the connection without an answer: is the word known?",
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &WordArgs) -> ExitCode {
 }
 
 fn fail(args: &WordArgs, reason: &str) -> ExitCode {
-    eprintln!("zoarium: {}: {reason}", args.server);
+    terminal::complain!("zoarium: {}: {reason}", args.server);
     ExitCode::FAILURE
 }
 

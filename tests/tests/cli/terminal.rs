@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::process::{Child, Command, Stdio};
@@ -9,9 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::{Client, Create, Options};
+use proto::request::{Request, flags};
 use rustix::process::{Pid, Signal};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use tests::{Flavour, Server, or_skip, wait_for, zoarium_binary};
+use tests::requests::create;
+use tests::{Flavour, RawSession, Server, or_skip, wait_for, zoarium_binary};
 
 /// The shell at a terminal of its own.
 struct Terminal {
@@ -149,6 +152,68 @@ async fn tab_completes_and_events_are_shown_while_a_person_types() {
     wait_for("end of the shell", Duration::from_secs(30), || {
         terminal.child.try_wait().ok().flatten()
     });
+}
+
+/// What a server, a znode or a file contains.
+const COMMANDS: &[u8] = b"a\x1b]0;title\x07\xc2\x9b2Jb\x9bc";
+
+/// All that a tool prints, on a terminal or into a pipe.
+fn printed(words: &[&str], is_terminal: bool) -> Vec<u8> {
+    let mut command = Command::new(zoarium_binary());
+    command.args(words).stdin(Stdio::null());
+    if !is_terminal {
+        return command.output().expect("run zoarium").stdout;
+    }
+    let (mut screen, slave) = terminal_pair();
+    let child = command.stdout(slave()).stderr(slave()).spawn();
+    drop(command);
+    let mut child = child.expect("run zoarium");
+    let mut seen = Vec::new();
+    // The terminal ends with the tool, by an error.
+    let _ = screen.read_to_end(&mut seen);
+    assert!(child.wait().expect("an end").success(), "{words:?}");
+    seen
+}
+
+/// Before, `zoarium word` and every tool but `cli` wrote them unchanged.
+#[test]
+fn data_on_a_terminal_commands_nothing_and_a_pipe_gets_every_byte() {
+    let Some(server) = or_skip("cli", Server::start(Flavour::Zoarium)) else {
+        return;
+    };
+    let mut session = RawSession::open(&server.address(), None, 10_000).expect("a session");
+    let write = Request::Write(create("/evil", COMMANDS, flags::PERSISTENT));
+    assert_eq!(session.call(&write).expect("an answer").err, 0);
+    let hostile = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let hostile_address = hostile.local_addr().expect("its address").to_string();
+    std::thread::spawn(move || {
+        for mut stream in hostile.incoming().flatten() {
+            let mut word = [0; 4];
+            let _ = stream.read_exact(&mut word);
+            let _ = stream.write_all(COMMANDS);
+        }
+    });
+    let address = server.address();
+    for words in [
+        &["word", &hostile_address, "srvr"][..],
+        &["cli", "-server", &address, "get", "/evil"],
+        &["cli", "-server", &address, "tree", "/"],
+    ] {
+        let shown = printed(words, true);
+        let controls = |byte: &u8| matches!(byte, 0x00..0x20 | 0x7f..0xa0);
+        let mut commands = shown.iter().filter(|byte| controls(byte));
+        assert!(
+            commands.all(|byte| b"\r\n\t".contains(byte)),
+            "{words:?}: {shown:?}"
+        );
+    }
+    let through = printed(&["word", &hostile_address, "srvr"], false);
+    assert_eq!(through, COMMANDS);
+    let through = printed(&["cli", "-server", &address, "get", "/evil"], false);
+    // As zkCli.sh, which replaces what is not UTF-8.
+    let wanted = String::from_utf8_lossy(COMMANDS).into_owned();
+    let through = String::from_utf8(through).expect("UTF-8");
+    assert!(through.contains(&wanted), "{through:?}");
 }
 
 #[test]

@@ -6,7 +6,6 @@
 mod sample;
 mod table;
 
-use std::io::IsTerminal;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -42,7 +41,7 @@ pub(super) async fn top(
     }
     let interval = interval.map_or(INTERVAL, Duration::from_secs_f64);
     let asking = asking(shell, given).await?;
-    let is_live = rounds.is_none() && !shell.start.is_json && std::io::stdout().is_terminal();
+    let is_live = rounds.is_none() && !shell.start.is_json && terminal::stdout().is_terminal();
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
     // One for all rounds: it must not be lost between two.
     let mut interrupted = pin!(tokio::signal::ctrl_c());

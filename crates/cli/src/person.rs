@@ -71,7 +71,10 @@ impl Completion {
             tokio::time::timeout(COMPLETION_MAX, client.get_children(&outside)).await
         });
         let names = answer.ok().and_then(Result::ok).unwrap_or_default();
-        let fitting = names.iter().filter(|name| name.starts_with(begin));
+        // The terminal shows them as they are.
+        let fitting = names
+            .iter()
+            .filter(|name| name.starts_with(begin) && !name.contains(char::is_control));
         let mut paths: Vec<String> = fitting
             .take(NAMES_MAX)
             .map(|name| format!("{parent}/{name}"))
