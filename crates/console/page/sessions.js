@@ -23,14 +23,14 @@ function pathsOf({ total, paths }, what) {
 export function sessions(place, like) {
   const found = h("div");
   const about = h("p", { class: "quiet" });
-  let pages = [""];
+  let pages = [0];
   let drawn = "";
   const filter = h("input", {
     type: "search",
     value: like,
     placeholder: "0x… or an address",
     oninput: () => {
-      pages = [""];
+      pages = [0];
       refresh();
     },
   });
@@ -45,7 +45,7 @@ export function sessions(place, like) {
     const back = pages.length > 1 && h("button", { type: "button", onclick: () => { pages.pop(); refresh(); } }, "Back");
     const next =
       answer.has_more &&
-      h("button", { type: "button", onclick: () => { pages.push(answer.sessions.at(-1).id); refresh(); } }, "More");
+      h("button", { type: "button", onclick: () => { pages.push(pages.at(-1) + answer.sessions.length); refresh(); } }, "More");
     return h("div", { class: "actions" }, back, next);
   }
 
@@ -81,7 +81,8 @@ export function sessions(place, like) {
     );
     found.querySelectorAll("tbody tr").forEach((row, index) => {
       row.querySelectorAll("details").forEach((one, column) => {
-        one.dataset.key = `${answer.sessions[index]?.id}/${column}`;
+        const { id, connection } = answer.sessions[index] ?? {};
+        one.dataset.key = `${id} ${connection?.address}:${connection?.port}/${column}`;
         if (opened.has(one.dataset.key)) one.open = true;
         if (closed.has(one.dataset.key)) one.open = false;
       });
@@ -89,7 +90,7 @@ export function sessions(place, like) {
   }
 
   async function refresh() {
-    const answer = await json("sessions", { after: pages.at(-1), like: filter.value.trim() });
+    const answer = await json("sessions", { skip: pages.at(-1), like: filter.value.trim() });
     about.textContent = `Known: ${count(answer.total)}, connected here: ${count(answer.connected)}.`;
     draw(answer);
   }

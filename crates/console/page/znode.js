@@ -99,8 +99,7 @@ function statOf(stat) {
     ["Children", `${count(stat.num_children)}, version ${stat.cversion} · ${stat.pzxid}`],
     ["ACL", `version ${stat.aversion}`],
   ];
-  const owner = BigInt(stat.ephemeral_owner);
-  if (owner > 0n) rows.push(["Owner", h("a", { href: `#/sessions/${stat.ephemeral_owner}` }, stat.ephemeral_owner)]);
+  if (stat.is_ephemeral) rows.push(["Owner", h("a", { href: `#/sessions/${stat.ephemeral_owner.replace("…", "")}` }, stat.ephemeral_owner)]);
   return h(
     "dl",
     { class: "stat" },
@@ -236,7 +235,7 @@ export function znode(pane, path, { changed }) {
     visit.has_history && h("a", { class: "aside", href: linkTo(path).replace("#/tree", "#/history") }, "History");
 
   function draw() {
-    const isEphemeral = BigInt(known.stat.ephemeral_owner) > 0n;
+    const isEphemeral = known.stat.is_ephemeral;
     show(
       pane,
       h("div", { class: "head" }, crumbs(path), isEphemeral && h("span", { class: "chip" }, "ephemeral"), historyLink()),

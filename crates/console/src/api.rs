@@ -19,6 +19,7 @@ use tokio::time::timeout;
 
 use crate::edit::wrong;
 use crate::guard::secured;
+use crate::ids::SessionIds;
 use crate::limits::{BODY_PATIENCE, FORM_BYTES_MAX, QUESTIONS_MAX};
 use crate::said::{Refusal, found};
 use crate::session::{Fault, ZnodeSession};
@@ -64,6 +65,9 @@ pub trait Member: Send + Sync {
 
     /// What a visitor has to know of the server, for people; `None` if there is nothing.
     fn notice(&self) -> Option<String>;
+
+    /// Whether a visitor with this login is an administrator, who sees whole ids of sessions.
+    fn is_administrator(&self, login: &Login, caller: &Caller) -> bool;
 
     /// A token that nobody can guess; `None` if the system gives no random bytes.
     fn token(&self) -> Option<String>;
@@ -114,8 +118,9 @@ pub struct Settings {
 pub enum Outcome {
     /// The answer.
     Answer(Answer),
-    /// A page of the sessions, which the host looks at with [`sessions_answer`](crate::sessions_answer).
-    Sessions(SessionsPage),
+    /// A page of the sessions, which the host looks at with [`sessions_answer`](crate::sessions_answer), and who asks if
+    /// they have said so.
+    Sessions(SessionsPage, Option<Login>),
     /// A command of the admin server, its parameters, and who asks if they have said so.
     Command(&'static str, Vec<(String, String)>, Option<Login>),
     /// The log of the last minutes, for whoever may do everything with `/`.
@@ -226,7 +231,7 @@ impl Console {
             parameters: parse(head.uri.query().unwrap_or_default().as_bytes()).collect(),
         };
         match (&head.method, what) {
-            (&Method::GET, "sessions") => asked.sessions().map(Outcome::Sessions),
+            (&Method::GET, "sessions") => asked.sessions().await,
             (&Method::GET, what) if COMMANDS.contains(&what) => asked.command(what).await,
             (&Method::GET, "log") => asked.login().await.map(Outcome::Log),
             (&Method::POST, "login") => {
@@ -350,18 +355,15 @@ impl Asked<'_> {
         version.ok_or_else(|| wrong("version is missing or no number"))
     }
 
-    fn sessions(&self) -> Result<SessionsPage, Refusal> {
-        let after = self.parameter("after").filter(|text| !text.is_empty());
-        let after = after.map(|text| {
-            let digits = text.strip_prefix("0x").unwrap_or(text);
-            let id = u64::from_str_radix(digits, 16).map(u64::cast_signed);
-            id.map_err(|_| wrong("after is a session id: 0x and hex digits"))
-        });
-        let like = self.parameter("like").unwrap_or_default().to_owned();
-        Ok(SessionsPage {
-            after: after.transpose()?,
-            like,
-        })
+    async fn sessions(&self) -> Result<Outcome, Refusal> {
+        let skip = self.parameter("skip").filter(|text| !text.is_empty());
+        let skip = skip.unwrap_or("0").parse();
+        let page = SessionsPage {
+            skip: skip.map_err(|_| wrong("skip is no number"))?,
+            like: self.parameter("like").unwrap_or_default().to_owned(),
+        };
+        let login = self.visit.seat.lock().await.login.clone();
+        Ok(Outcome::Sessions(page, login))
     }
 
     async fn command(&self, what: &str) -> Result<Outcome, Refusal> {
@@ -406,15 +408,18 @@ impl Asked<'_> {
         ))
     }
 
-    /// The session of this visit, and whether it has an identity.
-    async fn session<M: Member>(&self, member: &M) -> Result<(Arc<ZnodeSession>, bool), Refusal> {
+    /// The session of this visit, and its identity.
+    async fn session<M: Member>(
+        &self,
+        member: &M,
+    ) -> Result<(Arc<ZnodeSession>, Option<Login>), Refusal> {
         let mut seat = self.visit.seat.lock().await;
         let session = match seat.session.as_ref().filter(|session| session.is_open()) {
             Some(session) => session.clone(),
             None => open(member, self.caller, seat.login.as_ref()).await?,
         };
         seat.session = Some(session.clone());
-        Ok((session, seat.login.is_some()))
+        Ok((session, seat.login.clone()))
     }
 
     async fn znodes<M: Member>(
@@ -437,21 +442,25 @@ impl Asked<'_> {
             return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "Method", text));
         }
         let path = self.path()?;
-        let (session, has_identity) = self.session(member).await?;
+        let (session, login) = self.session(member).await?;
+        let administers = |login: &Login| member.is_administrator(login, self.caller);
+        let ids = SessionIds::new(login.as_ref().is_some_and(administers));
         if is_read {
-            return self.read(&session, what, path).await;
+            return self.read(&session, what, path, ids).await;
         }
-        if !has_identity {
+        if login.is_none() {
             return Err(needs_identity());
         }
         match (method, what) {
-            (&Method::PUT, "data") => edit::set_data(&session, path, self.version()?, body).await,
-            (&Method::PUT, _) => edit::set_acl(&session, path, self.version()?, &body).await,
+            (&Method::PUT, "data") => {
+                edit::set_data(&session, path, self.version()?, body, ids).await
+            }
+            (&Method::PUT, _) => edit::set_acl(&session, path, self.version()?, &body, ids).await,
             (&Method::DELETE, _) => edit::delete(&session, path, self.version()?).await,
             _ => {
                 let kind = self.parameter("kind").unwrap_or("persistent");
                 let acl = self.parameter("acl").unwrap_or("open");
-                edit::create(&session, path, (kind, acl), body).await
+                edit::create(&session, path, (kind, acl), body, ids).await
             }
         }
     }
@@ -461,13 +470,14 @@ impl Asked<'_> {
         session: &ZnodeSession,
         what: &str,
         path: &str,
+        ids: SessionIds,
     ) -> Result<Answer, Refusal> {
         match what {
-            "node" => shown::znode(session, path).await,
-            "stat" => shown::stat(session, path).await,
+            "node" => shown::znode(session, path, ids).await,
+            "stat" => shown::stat(session, path, ids).await,
             "children" => {
                 let after = self.parameter("after").unwrap_or_default();
-                shown::children(session, path, after).await
+                shown::children(session, path, after, ids).await
             }
             _ => {
                 let offset = self.parameter("offset").unwrap_or("0").parse();

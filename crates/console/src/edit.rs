@@ -9,6 +9,7 @@ use proto::response::{Create2Response, StatResponse};
 use proto::{Acl, OpCode, multi};
 use serde_json::{Value, json};
 
+use crate::ids::SessionIds;
 use crate::said::{Refusal, found};
 use crate::session::ZnodeSession;
 use crate::shown::{perms_of, stat_json};
@@ -19,6 +20,7 @@ pub(crate) async fn set_data(
     path: &str,
     version: i32,
     data: Bytes,
+    ids: SessionIds,
 ) -> Result<Answer, Refusal> {
     let record = SetDataRequest {
         path: Some(path.into()),
@@ -26,7 +28,9 @@ pub(crate) async fn set_data(
         version,
     };
     let StatResponse { stat } = session.ask(OpCode::SetData, &record).await?;
-    Ok(found(&json!({ "path": path, "stat": stat_json(&stat) })))
+    Ok(found(
+        &json!({ "path": path, "stat": stat_json(&stat, ids) }),
+    ))
 }
 
 /// A new znode. Its session goes soon, so it can be no ephemeral one.
@@ -35,6 +39,7 @@ pub(crate) async fn create(
     path: &str,
     (kind, acl): (&str, &str),
     data: Bytes,
+    ids: SessionIds,
 ) -> Result<Answer, Refusal> {
     let (op, flags) = match kind {
         "persistent" => (OpCode::Create2, flags::PERSISTENT),
@@ -59,7 +64,7 @@ pub(crate) async fn create(
     };
     let made: Create2Response = session.ask(op, &record).await?;
     Ok(found(
-        &json!({ "path": &*made.path, "stat": stat_json(&made.stat) }),
+        &json!({ "path": &*made.path, "stat": stat_json(&made.stat, ids) }),
     ))
 }
 
@@ -83,6 +88,7 @@ pub(crate) async fn set_acl(
     path: &str,
     version: i32,
     body: &[u8],
+    ids: SessionIds,
 ) -> Result<Answer, Refusal> {
     let record = SetAclRequest {
         path: Some(path.into()),
@@ -90,7 +96,9 @@ pub(crate) async fn set_acl(
         version,
     };
     let StatResponse { stat } = session.ask(OpCode::SetAcl, &record).await?;
-    Ok(found(&json!({ "path": path, "stat": stat_json(&stat) })))
+    Ok(found(
+        &json!({ "path": path, "stat": stat_json(&stat, ids) }),
+    ))
 }
 
 fn read_acl(body: &[u8]) -> Result<Vec<Acl>, Refusal> {

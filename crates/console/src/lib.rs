@@ -20,6 +20,7 @@ mod api;
 mod assets;
 mod edit;
 mod guard;
+mod ids;
 mod limits;
 mod said;
 mod session;

@@ -7,6 +7,7 @@ use monitoring::view::{ConnectionInfo, GlobalSessions};
 use proto::SessionId;
 use serde_json::{Value, json};
 
+use crate::ids::SessionIds;
 use crate::limits::{SESSION_PATHS_SHOWN, SESSIONS_PAGE};
 use crate::said::found;
 use crate::shown::hex;
@@ -14,15 +15,19 @@ use crate::shown::hex;
 /// Which sessions are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionsPage {
-    /// Those behind this one.
-    pub after: Option<i64>,
-    /// Those whose id or address holds this.
+    /// Number of sessions to leave out at the begin.
+    pub skip: usize,
+    /// Those whose id, as it is shown, or address contains this.
     pub like: String,
 }
 
-/// A page of sessions. They say no more than the commands `connections`, `dump` and `watches` do; but
-/// session ids have 64 bits there, and a script's numbers 53.
-pub fn sessions_answer(view: &dyn AdminView, page: &SessionsPage) -> Answer {
+/// A page of sessions, which only an administrator sees with their whole ids.
+pub fn sessions_answer(
+    view: &dyn AdminView,
+    page: &SessionsPage,
+    is_administrator: bool,
+) -> Answer {
+    let ids = SessionIds::new(is_administrator);
     let connections: BTreeMap<SessionId, ConnectionInfo> = view
         .connections()
         .into_iter()
@@ -35,14 +40,13 @@ pub fn sessions_answer(view: &dyn AdminView, page: &SessionsPage) -> Answer {
         let peer = connections
             .get(id)
             .map(|connection| connection.peer.to_string());
-        hex(id.0).contains(&page.like) || peer.is_some_and(|peer| peer.contains(&page.like))
+        ids.text(id.0).contains(&page.like) || peer.is_some_and(|peer| peer.contains(&page.like))
     };
     let total = all.len();
-    let behind = page.after.map_or(i64::MIN, |after| after.saturating_add(1));
     let mut shown: Vec<SessionId> = all
-        .range(SessionId(behind)..)
-        .copied()
+        .into_iter()
         .filter(is_like)
+        .skip(page.skip)
         .take(SESSIONS_PAGE + 1)
         .collect();
     let has_more = shown.len() > SESSIONS_PAGE;
@@ -57,7 +61,7 @@ pub fn sessions_answer(view: &dyn AdminView, page: &SessionsPage) -> Answer {
     let sessions = shown.iter().map(|id| {
         let paths = |of: &BTreeMap<SessionId, Vec<String>>| some(of.get(id));
         json!({
-            "id": hex(id.0),
+            "id": ids.text(id.0),
             "connection": connections.get(id).map(connection_json),
             "ephemerals": paths(&owned),
             "watches": paths(&watched),

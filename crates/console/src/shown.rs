@@ -11,6 +11,7 @@ use proto::response::{GetAclResponse, GetChildren2Response, GetDataResponse, Sta
 use proto::{Acl, ErrorCode, OpCode, Stat};
 use serde_json::{Value, json};
 
+use crate::ids::{SessionIds, is_session};
 use crate::limits::{CHILDREN_PAGE, DATA_BYTES_PIECE, DATA_BYTES_SHOWN};
 use crate::said::{Refusal, found};
 use crate::session::{Fault, ZnodeSession};
@@ -47,7 +48,11 @@ fn allowed<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
 }
 
 /// A znode: its Stat, and what this visitor may see of its data and ACL.
-pub(crate) async fn znode(session: &ZnodeSession, path: &str) -> Result<Answer, Refusal> {
+pub(crate) async fn znode(
+    session: &ZnodeSession,
+    path: &str,
+    ids: SessionIds,
+) -> Result<Answer, Refusal> {
     let StatResponse { stat } = session.ask(OpCode::Exists, &unwatched(path)).await?;
     let data = allowed(
         session
@@ -67,7 +72,7 @@ pub(crate) async fn znode(session: &ZnodeSession, path: &str) -> Result<Answer, 
         .map(|data| data.get(..DATA_BYTES_SHOWN).unwrap_or(data));
     Ok(found(&json!({
         "path": path,
-        "stat": stat_json(&stat),
+        "stat": stat_json(&stat, ids),
         "may_read": may_read,
         "data": shown.map(|bytes| STANDARD.encode(bytes)),
         "data_is_cut": data.as_ref().is_some_and(|data| data.len() > DATA_BYTES_SHOWN),
@@ -76,9 +81,15 @@ pub(crate) async fn znode(session: &ZnodeSession, path: &str) -> Result<Answer, 
 }
 
 /// The Stat alone: whether it has changed.
-pub(crate) async fn stat(session: &ZnodeSession, path: &str) -> Result<Answer, Refusal> {
+pub(crate) async fn stat(
+    session: &ZnodeSession,
+    path: &str,
+    ids: SessionIds,
+) -> Result<Answer, Refusal> {
     let StatResponse { stat } = session.ask(OpCode::Exists, &unwatched(path)).await?;
-    Ok(found(&json!({ "path": path, "stat": stat_json(&stat) })))
+    Ok(found(
+        &json!({ "path": path, "stat": stat_json(&stat, ids) }),
+    ))
 }
 
 /// Children behind the name `after`, in the order of their names.
@@ -86,6 +97,7 @@ pub(crate) async fn children(
     session: &ZnodeSession,
     path: &str,
     after: &str,
+    ids: SessionIds,
 ) -> Result<Answer, Refusal> {
     let read: GetChildren2Response = session.ask(OpCode::GetChildren2, &unwatched(path)).await?;
     let mut names: Vec<&Str> = read.children.iter().collect();
@@ -115,12 +127,12 @@ pub(crate) async fn children(
         children.push(json!({
             "name": &**name,
             "children": stat.map_or(0, |stat| stat.num_children),
-            "is_ephemeral": stat.is_some_and(|stat| stat.ephemeral_owner > 0),
+            "is_ephemeral": stat.is_some_and(|stat| is_session(stat.ephemeral_owner)),
         }));
     }
     Ok(found(&json!({
         "path": path,
-        "stat": stat_json(&read.stat),
+        "stat": stat_json(&read.stat, ids),
         "total": total,
         "children": children,
         "has_more": has_more,
@@ -155,7 +167,7 @@ pub(crate) fn hex(number: i64) -> String {
 }
 
 /// Zxids and sessions as text: a script's numbers have 53 bits.
-pub(crate) fn stat_json(stat: &Stat) -> Value {
+pub(crate) fn stat_json(stat: &Stat, ids: SessionIds) -> Value {
     json!({
         "czxid": hex(stat.czxid),
         "mzxid": hex(stat.mzxid),
@@ -165,7 +177,8 @@ pub(crate) fn stat_json(stat: &Stat) -> Value {
         "version": stat.version,
         "cversion": stat.cversion,
         "aversion": stat.aversion,
-        "ephemeral_owner": hex(stat.ephemeral_owner),
+        "ephemeral_owner": ids.owner(stat.ephemeral_owner),
+        "is_ephemeral": is_session(stat.ephemeral_owner),
         "data_length": stat.data_length,
         "num_children": stat.num_children,
     })

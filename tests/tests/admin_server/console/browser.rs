@@ -141,9 +141,11 @@ fn markup_is_text(browser: &Browser, base: &str) {
 
 fn sessions(browser: &Browser, session: &RawSession, base: &str) {
     browser.go(&format!("{base}#/sessions"));
+    // The visitor is no administrator.
     let id = format!("0x{:x}", session.session().id.0);
+    let id = format!("{}…", &id[..10]);
     let row = format!(
-        "[...document.querySelectorAll('main tbody tr')].find((row) => row.textContent.includes('{id}'))"
+        "[...document.querySelectorAll('main tbody tr')].find((row) => row.textContent.includes('{id}') && row.textContent.includes('/mine'))"
     );
     let cells = browser.wait(&format!(
         "{row} && [...{row}.cells].slice(6).map((one) => one.textContent)"

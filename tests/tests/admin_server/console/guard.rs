@@ -272,7 +272,7 @@ fn bodies_and_paths_have_bounds() {
         "BadArguments",
     );
     is(
-        &visit.ask("GET", "/console/sessions?after=x", None),
+        &visit.ask("GET", "/console/sessions?skip=x", None),
         400,
         "BadArguments",
     );

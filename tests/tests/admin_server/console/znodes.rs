@@ -81,6 +81,49 @@ fn the_console_may_what_its_visitor_may() {
     );
 }
 
+/// Who knows the id of a session may know its password.
+#[test]
+fn only_administrators_see_whole_ids_of_sessions() {
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
+    let mut session = RawSession::open(&site.server.address(), None, 30_000).expect("a session");
+    let write = create("/e", "", flags::EPHEMERAL);
+    assert_eq!(
+        session.call(&Request::Write(write)).expect("an answer").err,
+        0
+    );
+    let whole = format!("0x{:x}", session.session().id.0);
+    let begin = format!("{}…", &whole[..10]);
+    let sees = |visit: &Visit, like: &str, id: &str| {
+        let node = found(&visit.ask("GET", "/console/node?path=/e", None));
+        assert_eq!(node["stat"]["ephemeral_owner"], id);
+        assert_eq!(node["stat"]["is_ephemeral"], true);
+        let target = format!("/console/sessions?like={like}");
+        let answer = found(&visit.ask("GET", &target, None));
+        let sessions = answer["sessions"].as_array().expect("sessions");
+        let of_owner = sessions.iter().find(|one| one["ephemerals"]["total"] == 1);
+        assert_eq!(of_owner.expect("the owner")["id"], id);
+        sessions.clone()
+    };
+    let nobody = Visit::begin(site.port);
+    let shown = sees(&nobody, &whole[..10], &begin);
+    let is_cut = |one: &Value| one["id"].as_str().is_some_and(|id| id.ends_with('…'));
+    assert!(shown.iter().all(is_cut), "{shown:?}");
+    // The filter does not tell the rest, digit by digit.
+    let target = format!("/console/sessions?like={}", &whole[..11]);
+    let guessed = found(&nobody.ask("GET", &target, None));
+    assert_eq!(guessed["sessions"], json!([]));
+    let ann = Visit::begin(site.port);
+    found(&ann.log_in("ann", "pw"));
+    sees(&ann, "", &begin);
+    let operator = Visit::begin(site.port);
+    found(&operator.log_in("super", "secret"));
+    sees(&operator, &whole, &whole);
+    let skipped = found(&operator.ask("GET", "/console/sessions?skip=99", None));
+    assert_eq!(skipped["sessions"], json!([]));
+}
+
 /// The line of a file that holds this, once it is there.
 fn line_of(file: &Path, what: &str) -> String {
     let found = tests::wait_until(Duration::from_secs(30), || {

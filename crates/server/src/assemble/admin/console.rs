@@ -85,7 +85,12 @@ impl Admin {
         };
         let answer = match console.answer(&server, request, &visitor).await {
             Outcome::Answer(answer) => return respond(answer),
-            Outcome::Sessions(page) => self.look_at_sessions(page, activity.begin()).await,
+            Outcome::Sessions(page, login) => {
+                let administers = |login: &Login| server.is_administrator(login, &visitor);
+                let whole_ids = login.as_ref().is_some_and(administers);
+                self.look_at_sessions((page, whole_ids), activity.begin())
+                    .await
+            }
             Outcome::Command(command, parameters, login) => {
                 let asked = (command, parameters, activity.begin());
                 let told = self.ask_command(asked, login, &visitor);
@@ -107,12 +112,16 @@ impl Admin {
     }
 
     /// They may be many: not on a thread that serves clients.
-    async fn look_at_sessions(self: &Arc<Self>, page: SessionsPage, at_work: AtWork) -> Answer {
+    async fn look_at_sessions(
+        self: &Arc<Self>,
+        (page, is_administrator): (SessionsPage, bool),
+        at_work: AtWork,
+    ) -> Answer {
         let admin = self.clone();
         let looking = self.workers.run(move |_| {
             let _at_work = at_work;
             let view = admin.served.get()?.view();
-            Some(sessions_answer(&view, &page))
+            Some(sessions_answer(&view, &page, is_administrator))
         });
         let looked = looking.await.ok().flatten();
         looked.unwrap_or_else(|| Answer::status(StatusCode::SERVICE_UNAVAILABLE))
@@ -191,6 +200,13 @@ impl Member for Server<'_> {
         let view = self.served?.view();
         view.is_open_to_world()
             .then(|| admin::OPEN_TO_WORLD.to_owned())
+    }
+
+    fn is_administrator(&self, login: &Login, caller: &Caller) -> bool {
+        let Some(view) = self.served.map(Served::view) else {
+            return false;
+        };
+        view.is_administrator(&of(&view, login, caller))
     }
 
     fn token(&self) -> Option<String> {

@@ -1,0 +1,67 @@
+//! Ids of sessions as a visitor sees them.
+//!
+//! Without `zoarium.sessionSecretFile` the password of a session follows from its id. Therefore a page shows whole ids to
+//! administrators only.
+
+use crate::shown::hex;
+
+/// Hex digits of an id that every visitor sees.
+const DIGITS: usize = 8;
+/// `0x` before the digits.
+const PREFIX: usize = 2;
+
+/// How ids are shown to one visitor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionIds {
+    are_whole: bool,
+}
+
+impl SessionIds {
+    pub(crate) fn new(is_administrator: bool) -> Self {
+        Self {
+            are_whole: is_administrator,
+        }
+    }
+
+    /// The id, or its first digits and an ellipsis.
+    pub(crate) fn text(self, id: i64) -> String {
+        let whole = hex(id);
+        match whole.get(..PREFIX + DIGITS) {
+            Some(begin) if !self.are_whole && begin.len() < whole.len() => format!("{begin}…"),
+            _ => whole,
+        }
+    }
+
+    /// The owner in a Stat, which is not always a session.
+    pub(crate) fn owner(self, owner: i64) -> String {
+        match is_session(owner) {
+            true => self.text(owner),
+            false => hex(owner),
+        }
+    }
+}
+
+/// Whether the owner in a Stat is a session, and neither nothing nor the mark of a container or a TTL.
+pub(crate) fn is_session(owner: i64) -> bool {
+    !matches!(owner, 0 | i64::MIN) && owner >> 56 != -1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_administrators_see_whole_ids() {
+        let (all, others) = (SessionIds::new(true), SessionIds::new(false));
+        let id = 0x0100_2f3e_91ab_0007;
+        assert_eq!(all.text(id), "0x1002f3e91ab0007");
+        assert_eq!(others.text(id), "0x1002f3e9…");
+        assert_eq!(others.text(0x1234_5678), "0x12345678");
+        let of_200 = (200 << 56) | 0x1234;
+        assert_eq!(others.owner(of_200), "0xc8000000…");
+        // A container, and znodes with a TTL.
+        for owner in [0, i64::MIN, (0xff << 56) | 60_000] {
+            assert_eq!(others.owner(owner), hex(owner));
+        }
+    }
+}
