@@ -1,12 +1,13 @@
 //! The recorded steps where they were recorded: at a server on its own, and in an ensemble.
 
-use proto::request::flags;
+use proto::request::{WriteRequest, flags};
+use proto::{Acl, OpCode};
 use tests::ensemble::{Duty, EnsembleBuilder, Role};
-use tests::requests::create;
+use tests::requests::{create, create_with};
 use tests::secrets::SUPER_DIGEST;
-use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip};
+use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip, wait_until};
 
-use crate::log::{Ask, AuditLog};
+use crate::log::{Ask, AuditLog, LIMIT};
 use crate::play::{Player, changes_of_members, operations};
 use crate::roles::{session_at, start_line};
 
@@ -54,6 +55,48 @@ fn a_request_that_enforced_authentication_turns_away_has_no_line() {
     let log = AuditLog::of(home.parent().expect("a directory"));
     let shown: Vec<String> = log.all();
     assert_eq!(shown.len(), 2, "start and stop: {shown:#?}");
+}
+
+/// Apache ZooKeeper writes the lines of a delete, too, but deletes whatever has no children.
+#[test]
+fn delete_container_from_a_client_has_a_line() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let builder = ServerBuilder::new(Flavour::Zoarium).setting("audit.enable", "true");
+    let Some(server) = or_skip("audit", builder.start()) else {
+        return;
+    };
+    let mut session = open(&server, 30_000);
+    let container = create_with(
+        OpCode::CreateContainer,
+        "/c",
+        None,
+        flags::CONTAINER,
+        &[Acl::open()],
+        -1,
+    );
+    for write in [container, create("/n", "", 0)] {
+        let answer = session.call(&write.request()).expect("an answer");
+        assert_eq!(answer.err, 0);
+    }
+    let home = server.config_file();
+    let mut log = AuditLog::of(home.parent().expect("a directory"));
+    let before = wait_until(LIMIT, || Some(log.all()).filter(|lines| lines.len() == 3));
+    log.skip(before.expect("the lines of the creates").len());
+    for (path, error, level, result) in [
+        ("/n", -103, "ERROR", "failure"),
+        ("/c", 0, "INFO", "success"),
+    ] {
+        let write = WriteRequest::DeleteContainer { path: path.into() };
+        let answer = session.call(&write.request()).expect("an answer");
+        assert_eq!(answer.err, error, "{path}");
+        let line = format!(
+            "<TIME> {level} o.a.z.a.Slf4jAuditLogger: session=<SESSION>\tuser=127.0.0.1\t\
+             ip=127.0.0.1\toperation=delete\tznode={path}\tresult={result}"
+        );
+        log.expect(path, &[line]);
+    }
 }
 
 /// Every member tells the end of a session; everything else only the one that the client is

@@ -128,12 +128,16 @@ async fn half_a_hello_is_closed_in_time() {
 /// Those who say nothing do not keep others out.
 #[tokio::test]
 async fn a_crowd_that_says_nothing_gives_way() {
+    let (log, _guard) = Log::capture();
     let (town, _peer) = alone();
     let mut crowd = Vec::new();
     for _ in 0..GREETINGS_MAX + 20 {
         crowd.push(Script::connect(town.port(1)).await);
     }
     crowd[0].closed().await;
+    let oldest = crowd[0].stream.local_addr().expect("its address");
+    let told = log.lines("too many election connections");
+    assert!(told[0].contains(&format!("peer={oldest}")), "{told:?}");
     assert_sane(town.port(1)).await;
 }
 
