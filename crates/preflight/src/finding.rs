@@ -100,6 +100,8 @@ findings! {
     PLAIN_CLIENTS = "plain-clients";
     /// Members take plain connections from each other, and need not log in.
     PLAIN_MEMBERS = "plain-members";
+    /// Every certificate that the trust store of the members trusts may join.
+    ANY_CERTIFICATE = "any-certificate";
     /// Logins may fail as often as a peer likes.
     GUESSING = "guessing";
     /// There is no audit log.

@@ -1,7 +1,7 @@
 //! The checklist of docs/SECURITY.md: what is open, point by point.
 
 use config::finding::{Finding, Severity};
-use config::{AdminScheme, Config};
+use config::{AdminScheme, Config, MemberCheckMode, QuorumTls};
 use server::admin_token;
 
 use crate::finding;
@@ -14,6 +14,7 @@ pub fn checklist(config: &Config) -> Vec<(&'static str, Option<Finding>)> {
         token_readable(config),
         plain_clients(config),
         plain_members(config),
+        any_certificate(config),
         guessing(config),
         no_audit(config),
         any_host(config),
@@ -97,6 +98,17 @@ fn plain_members(config: &Config) -> Point {
     )
 }
 
+fn any_certificate(config: &Config) -> Point {
+    let quorum_tls = config.quorum_tls.as_ref();
+    let accepts = |tls: &QuorumTls| tls.is_enabled && tls.member_check != MemberCheckMode::Refuse;
+    point(
+        finding::ANY_CERTIFICATE,
+        config.ensemble.is_some() && quorum_tls.is_some_and(accepts),
+        "every certificate that the trust store of the members trusts may join",
+        "set zoarium.ssl.quorum.memberCheck=refuse, once the log has no line about a certificate that belongs to no member",
+    )
+}
+
 fn guessing(config: &Config) -> Point {
     point(
         finding::GUESSING,
@@ -123,4 +135,65 @@ fn any_host(config: &Config) -> Point {
         "commands that change nothing are answered under any name in Host",
         "set admin.strictHost=true, and name the server's names in admin.console.hosts",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::IpAddr;
+    use std::path::Path;
+
+    use config::{RawConfig, Surroundings, SystemProperties};
+
+    use super::*;
+
+    /// A machine whose only file is `myid`.
+    struct Machine;
+
+    impl Surroundings for Machine {
+        fn read(&mut self, _: &Path, _: usize) -> io::Result<Vec<u8>> {
+            Ok(b"1\n".to_vec())
+        }
+
+        fn resolve(&mut self, _: &str) -> io::Result<IpAddr> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    /// The points that are open with these lines besides a data directory.
+    fn open_points(lines: &str) -> Vec<&'static str> {
+        let text = format!("dataDir=/data\nclientPort=2181\n{lines}");
+        let raw = RawConfig::parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
+        let config = Config::parse(raw, SystemProperties::default(), &mut Machine).unwrap();
+        let points = checklist(&config).into_iter();
+        points.filter_map(|(id, open)| open.map(|_| id)).collect()
+    }
+
+    #[test]
+    fn members_that_accept_each_trusted_certificate_are_an_open_point() {
+        let member = "initLimit=10\nsyncLimit=5\nserver.1=127.0.0.1:2888:3888\n\
+                      server.2=127.0.0.2:2888:3888\nserver.3=127.0.0.3:2888:3888\n\
+                      ssl.quorum.keyStore.location=/a.pem\nssl.quorum.trustStore.location=/b.pem\n";
+        for (lines, is_open) in [
+            ("sslQuorum=true\n", true),
+            ("sslQuorum=true\nzoarium.ssl.quorum.memberCheck=off\n", true),
+            (
+                "sslQuorum=true\nzoarium.ssl.quorum.memberCheck=refuse\n",
+                false,
+            ),
+            ("", false),
+        ] {
+            let open = open_points(&format!("{member}{lines}"));
+            assert_eq!(
+                open.contains(&finding::ANY_CERTIFICATE),
+                is_open,
+                "{lines}: {open:?}"
+            );
+            assert_eq!(
+                open.contains(&finding::PLAIN_MEMBERS),
+                lines.is_empty(),
+                "{open:?}"
+            );
+        }
+    }
 }
