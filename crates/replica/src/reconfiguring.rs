@@ -148,9 +148,7 @@ impl<H: Host> Replica<H> {
         let list = member.lists.committed();
         let (data, version) = (list.node_data(), Zxid(list.version.0));
         let mut tree = turn.state.tree_mut();
-        if let Err(error) = tree.set_config(data.as_bytes(), version, turn.now.wall_ms) {
-            tracing::warn!(err = %error, "the history has no config znode");
-        }
+        tree.set_config(data.as_bytes(), version, turn.now.wall_ms);
     }
 
     /// Ends the role if the configuration makes this server something else, or its leader no

@@ -168,7 +168,7 @@ impl TreeLoader {
         entered.map_err(|duplicate| there_twice(tree, &duplicate))
     }
 
-    /// The tree at `zxid`, with the system znodes and the usage of all quotas counted anew.
+    /// The tree at `zxid`, with `/zookeeper` and `/zookeeper/quota`, and the usage of all quotas counted anew.
     ///
     /// # Errors
     /// If there was no znode, or one twice.

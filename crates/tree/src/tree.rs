@@ -55,6 +55,7 @@ impl Tree {
         let mut tree =
             Self::with_root(settings, Some(&[]), AclSlot::OPEN, StatPersisted::default());
         tree.add_system_nodes();
+        tree.find_or_add_config();
         tree
     }
 
@@ -98,21 +99,29 @@ impl Tree {
         tree
     }
 
-    /// Makes those of the system znodes that are not there, as Java does when it starts.
+    /// Makes `/zookeeper` and `/zookeeper/quota` if they are missing.
     pub(crate) fn add_system_nodes(&mut self) {
         let stat = StatPersisted::default();
         let zookeeper = self.find_or_link(Self::ROOT, "zookeeper", AclSlot::OPEN, stat);
         self.zookeeper = zookeeper;
         self.find_or_link(zookeeper, "quota", AclSlot::OPEN, stat);
-        if self.index.find(&self.arena, zookeeper, b"config").is_none() {
+    }
+
+    /// Returns the config znode. The data of releases before 3.5 has none: a new database and the members of an
+    /// ensemble add it, and a standalone server leaves the data as it is.
+    ///
+    /// Source: DataTree.addConfigNode, ZKDatabase.initConfigInZKDatabase.
+    pub(crate) fn find_or_add_config(&mut self) -> NodeId {
+        let known = self.index.find(&self.arena, self.zookeeper, b"config");
+        known.unwrap_or_else(|| {
             let read_only = Acl::new(proto::data::perms::READ, auth::WORLD, auth::ANYONE);
             let acl = self.acls.acquire(&[read_only]);
             let stat = StatPersisted {
                 aversion: -1,
-                ..stat
+                ..StatPersisted::default()
             };
-            self.find_or_link(zookeeper, "config", acl, stat);
-        }
+            self.find_or_link(self.zookeeper, "config", acl, stat)
+        })
     }
 
     fn find_or_link(

@@ -1,6 +1,6 @@
 //! What a member of an ensemble changes in the tree without a transaction.
 
-use proto::{ConfigVersion, ErrorCode, Zxid};
+use proto::{ConfigVersion, Zxid};
 
 use crate::{Tree, path};
 
@@ -19,20 +19,12 @@ impl Tree {
         ConfigVersion(id.map_or(0, |id| self.arena[id].mzxid))
     }
 
-    /// Puts the member list in force into the config znode, as each server does by itself.
-    /// `version` is the list's, and the znode's mzxid. Fires nothing.
-    ///
-    /// # Errors
-    /// `NoNode` if the history has lost the config znode.
+    /// Puts the member list in force into the config znode, as each member does by itself. Adds the znode if the data
+    /// has none. `version` is the list's, and the znode's mzxid. Fires nothing.
     ///
     /// Source: ZKDatabase.initConfigInZKDatabase.
-    pub fn set_config(
-        &mut self,
-        data: &[u8],
-        version: Zxid,
-        time_ms: i64,
-    ) -> Result<(), ErrorCode> {
-        let id = self.lookup(path::CONFIG).ok_or(ErrorCode::NoNode)?;
+    pub fn set_config(&mut self, data: &[u8], version: Zxid, time_ms: i64) {
+        let id = self.find_or_add_config();
         let bytes = self.replace_data(id, Some(data));
         self.data_size += bytes;
         let node = &mut self.arena[id];
@@ -40,7 +32,6 @@ impl Tree {
         node.mzxid = version.0;
         node.mtime = time_ms;
         self.rehash(id, path::CONFIG, Some(data));
-        Ok(())
     }
 }
 
@@ -49,13 +40,32 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use proto::{Acl, StatPersisted};
+
     use crate::TreeSettings;
+
+    #[test]
+    fn data_without_a_config_znode_gets_one_from_a_member_alone() {
+        let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
+        let mut load = crate::TreeLoader::new(settings);
+        load.acl(1, &[Acl::new(31, "world", "anyone")]);
+        load.znode("", Some(&[]), 1, StatPersisted::default())
+            .unwrap();
+        let mut tree = load.finish(Zxid(7)).unwrap();
+        assert!(tree.lookup(path::CONFIG).is_none());
+        assert_eq!(tree.node_count(), 3);
+        let digest = tree.digest();
+        tree.set_config(b"version=0", Zxid(0), 7);
+        let id = tree.lookup(path::CONFIG).unwrap();
+        assert_eq!(tree.arena[id].aversion, -1);
+        assert_eq!(tree.digest(), digest);
+    }
 
     #[test]
     fn neither_changes_the_digest() {
         let mut tree = Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
         let before = tree.digest();
-        tree.set_config(b"version=0", Zxid(0), 7).unwrap();
+        tree.set_config(b"version=0", Zxid(0), 7);
         assert_eq!(tree.config_version(), ConfigVersion(0));
         tree.begin_epoch(Zxid(3 << 32));
         assert_eq!((tree.digest(), tree.last_zxid()), (before, Zxid(3 << 32)));
