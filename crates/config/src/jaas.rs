@@ -102,6 +102,17 @@ impl JaasFile {
     }
 }
 
+/// Returns the path that the flag `java.security.auth.login.config` names. Removes Java's second `=`, which excludes all
+/// other files, and the scheme of a `file:` URL.
+pub fn path_of(written: &str) -> PathBuf {
+    let path = written.strip_prefix('=').unwrap_or(written);
+    let path = path
+        .strip_prefix("file://")
+        .or(path.strip_prefix("file:"))
+        .unwrap_or(path);
+    Path::new(path).to_owned()
+}
+
 struct Parser<'a> {
     scanner: Scanner<'a>,
     properties: &'a SystemProperties,

@@ -172,8 +172,13 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
 /// `None` for a property that has nothing to do with ZooKeeper.
 fn unknown_flag(name: &str) -> Option<String> {
     let Some(rest) = name.strip_prefix(PREFIX) else {
-        let is_setting = registry::find(name).is_some_and(|key| key.scope == Scope::Prefixed);
-        return is_setting.then(|| format!("no effect; this property is called {PREFIX}{name}"));
+        return match registry::find(name)?.scope {
+            Scope::Prefixed => Some(format!("no effect; this property is called {PREFIX}{name}")),
+            Scope::File => Some(format!(
+                "no effect; {name} is taken from the configuration file only"
+            )),
+            _ => None,
+        };
     };
     if registry::find(rest).is_some_and(|key| matches!(key.scope, Scope::File | Scope::Members)) {
         return Some(format!(

@@ -1,11 +1,10 @@
 //! The JAAS file: reading it, and finding the sections that settings name.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 
 use crate::config::auth::AuthProvider;
 use crate::error::ConfigError;
-use crate::jaas::{JaasFile, Section};
+use crate::jaas::{JaasFile, Section, path_of};
 use crate::origin::Notice;
 use crate::properties::MAX_BYTES;
 use crate::registry::security as keys;
@@ -108,16 +107,6 @@ pub(super) fn asks_for_sasl(settings: &Settings) -> bool {
     settings
         .text(&keys::REQUIRE_CLIENT_AUTH_SCHEME)
         .is_some_and(|scheme| scheme == AuthProvider::Sasl.scheme())
-}
-
-/// Removes Java's second `=`, which excludes all other files, and the scheme of a `file:` URL.
-fn path_of(written: &str) -> PathBuf {
-    let path = written.strip_prefix('=').unwrap_or(written);
-    let path = path
-        .strip_prefix("file://")
-        .or(path.strip_prefix("file:"))
-        .unwrap_or(path);
-    Path::new(path).to_owned()
 }
 
 /// Returns a section that must exist because of a setting.

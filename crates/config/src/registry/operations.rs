@@ -15,6 +15,8 @@ const NO_CACHE: &str = "replies are encoded straight from the tree, without a ca
 const ONE_WATCH_TABLE: &str = "there is one kind of watch table";
 const NO_JMX: &str = "there is no JMX; the four-letter word mntr tells the metrics";
 const NO_JVM: &str = "this server is not a JVM";
+const OF_CLIENTS: &str = "clients have this setting; a server has TLS if `secureClientPort` is set";
+const NO_TRACE_FILES: &str = "no release of ZooKeeper since 3.5 reads it; `zoarium.traces.endpoint` exports traces of writes";
 const NO_LOGBACK: &str = "logback is not read; see RUST_LOG";
 
 /// Java's classes of metrics providers.
@@ -97,6 +99,11 @@ keys! {
     LOG = Key::prefixed("log.*", Text, "Names and sizes of Java's log files.").no_effect(Asks::Any, NO_LOGBACK);
     AUDIT_LOG = Key::prefixed("auditlog.*", Text, "Other properties of Java's audit log.").no_effect(Asks::Any, NO_LOGBACK);
     ROOT_LOGGER = Key::prefixed("root.logger", Text, "Java's root logger.").no_effect(Asks::Any, NO_LOGBACK);
+    TRACE_LOG = Key::prefixed("tracelog.*", Text, "Directory and file of the trace log of old releases.").no_effect(Asks::Any, NO_TRACE_FILES);
+    REQUEST_TRACE_FILE = Key::property("requestTraceFile", Path, "Trace log of old releases.").no_effect(Asks::Any, NO_TRACE_FILES);
+    TRACE_FILE = Key::property("traceFile", Path, "Trace log of old releases.").no_effect(Asks::Any, NO_TRACE_FILES);
+    CLIENT_CNXN_SOCKET = Key::prefixed("clientCnxnSocket", Text, "Class of the connections of Java's client.").no_effect(Asks::Any, OF_CLIENTS);
+    SSL_CLIENT_ENABLE = Key::prefixed("ssl.client.enable", Flag, "A setting from old guides.").no_effect(Asks::True, "no release of ZooKeeper reads it; a server has TLS if `secureClientPort` is set");
     LOGBACK = Key::property("logback.*", Text, "Java's logging.").internal(NO_LOGBACK);
     LOG4J = Key::property("log4j.*", Text, "Java's logging.").internal(NO_LOGBACK);
     JAVA_SECURITY = Key::property("java.security.*", Text, "Security settings of the JVM.").internal(NO_JVM);
