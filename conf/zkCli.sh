@@ -1,20 +1,16 @@
 #!/usr/bin/env bash
 #
-# The shell of the name that comes with Apache ZooKeeper: `zoarium cli` with the same arguments.
+# Runs `zoarium cli` with the arguments of the script of this name of Apache ZooKeeper.
 #
-#   zkCli.sh [-server HOST:PORT[,...][/CHROOT]] [COMMAND [ARGUMENT]...]
+#   zkCli.sh [--config DIR] [-server HOST:PORT[,...][/CHROOT]] [COMMAND [ARGUMENT]...]
 #
-# Environment: ZOARIUM (the executable).
+# Environment: ZOARIUM (the executable), ZOOCFGDIR, CLIENT_JVMFLAGS and JVMFLAGS (their -D flags set TLS and the login;
+# the rest is for a virtual machine). DIR/zookeeper-env.sh and DIR/java.env may set any of them.
 
 set -u
-
 here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=zkEnv.sh
+. "$here/zkEnv.sh"
 
-for candidate in "${ZOARIUM:-}" "$here/zoarium" "$here/../bin/zoarium" \
-    "$here/../target/release/zoarium" "$(command -v zoarium)"; do
-    if [ -n "$candidate" ] && [ -x "$candidate" ] && [ ! -d "$candidate" ]; then
-        exec "$candidate" cli "$@"
-    fi
-done
-echo "$0: no zoarium executable beside this script or on PATH; set ZOARIUM to it" >&2
-exit 1
+require_zoarium
+exec "$ZOARIUM" cli "$@"

@@ -1,26 +1,42 @@
 #!/usr/bin/env bash
 #
-# What the scripts by the names of Apache ZooKeeper's have in common, and what scripts of operators
-# count on that source the file of this name: ZOOBINDIR, ZOOCFGDIR, ZOOCFG (a path), ZOO_LOG_DIR, the
-# settings of zookeeper-env.sh and java.env. ZOARIUM is the executable afterwards, if there is one.
+# Common part of the scripts that have the names of Apache ZooKeeper's scripts. Scripts of operators may source it too.
+# It sets ZOOBINDIR, ZOOCFGDIR, ZOOCFG (a path), ZOO_LOG_DIR and the variables of zookeeper-env.sh and java.env, and it
+# sets ZOARIUM to the executable, if there is one. `--config DIR` as the caller's first arguments sets ZOOCFGDIR.
 
 ZOOBINDIR=${ZOOBINDIR:-$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")}
 
+if [ $# -gt 1 ] && [ "$1" = --config ]; then
+    ZOOCFGDIR=$2
+    shift 2
+fi
 if [ -z "${ZOOCFGDIR:-}" ]; then
     ZOOCFGDIR=$ZOOBINDIR/../conf
     [ -d "$ZOOCFGDIR" ] || ZOOCFGDIR=$ZOOBINDIR/../etc/zookeeper
 fi
-for zoo_file in "$ZOOCFGDIR/zookeeper-env.sh" "$ZOOCFGDIR/java.env"; do
+# Operators write both files for a shell without `set -eu`: they use variables that are not set, and commands that fail.
+# They are sourced outside of a function, because `declare` in a function makes a local variable.
+zoo_shell_options=$-
+set +eu
+if [ -f "$ZOOCFGDIR/zookeeper-env.sh" ]; then
     # shellcheck source=/dev/null
-    [ ! -e "$zoo_file" ] || . "$zoo_file"
-done
+    . "$ZOOCFGDIR/zookeeper-env.sh"
+fi
 ZOOCFG=${ZOOCFG:-zoo.cfg}
 case $ZOOCFG in
 */*) ;;
 *) ZOOCFG=$ZOOCFGDIR/$ZOOCFG ;;
 esac
+if [ -f "$ZOOCFGDIR/java.env" ]; then
+    # shellcheck source=/dev/null
+    . "$ZOOCFGDIR/java.env"
+fi
+case $zoo_shell_options in *e*) set -e ;; *) set +e ;; esac
+case $zoo_shell_options in *u*) set -u ;; *) set +u ;; esac
+unset zoo_shell_options
 ZOO_LOG_DIR=${ZOO_LOG_DIR:-$ZOOBINDIR/../logs}
-export SERVER_JVMFLAGS=${SERVER_JVMFLAGS:-} JVMFLAGS=${JVMFLAGS:-}
+# The executable reads the flags from the environment. The files above may have set them without `export`.
+export SERVER_JVMFLAGS=${SERVER_JVMFLAGS:-} CLIENT_JVMFLAGS=${CLIENT_JVMFLAGS:-} JVMFLAGS=${JVMFLAGS:-}
 
 for zoo_file in "${ZOARIUM:-}" "$ZOOBINDIR/zoarium" "$ZOOBINDIR/../bin/zoarium" \
     "$ZOOBINDIR/../target/release/zoarium" "$(command -v zoarium)"; do
@@ -31,18 +47,23 @@ for zoo_file in "${ZOARIUM:-}" "$ZOOBINDIR/zoarium" "$ZOOBINDIR/../bin/zoarium" 
 done
 unset zoo_file
 
-# Runs the executable, or says that there is none.
-zoarium_or_fail() {
-    if [ ! -x "${ZOARIUM:-}" ]; then
+# Ends the script if there is no executable.
+require_zoarium() {
+    if [ ! -x "${ZOARIUM:-}" ] || [ -d "$ZOARIUM" ]; then
         echo "$0: no zoarium executable beside this script or on PATH; set ZOARIUM to it" >&2
         exit 1
     fi
+}
+
+# Runs the executable, or ends the script if there is none.
+zoarium_or_fail() {
+    require_zoarium
     "$ZOARIUM" "$@"
 }
 
-# The last value of a key in zoo.cfg, without the blanks around it.
+# Prints the last value of a key in zoo.cfg or in another properties file, without the blanks around it.
 zoo_setting() {
-    [ -r "$ZOOCFG" ] || return 0
-    sed -n "s/^[[:space:]]*$1[[:space:]]*[=:][[:space:]]*//p" "$ZOOCFG" |
+    [ -r "${2:-$ZOOCFG}" ] || return 0
+    sed -n "s/^[[:space:]]*$1[[:space:]]*[=:][[:space:]]*//p" "${2:-$ZOOCFG}" |
         tail -n 1 | sed 's/[[:space:]]*$//'
 }

@@ -22,54 +22,18 @@ START_WATCH=1
 # The release whose behaviour is served, as its own version command words it.
 COMPATIBLE_VERSION='Apache ZooKeeper, version 3.9.5 2026-02-11 20:15 UTC'
 
-here=$(dirname "$(readlink -f "$0")")
-
 usage() {
     echo "Usage: $0 [--config <conf-dir>]" \
         "{start|start-foreground|stop|version|restart|status|print-cmd}" >&2
     exit 1
 }
 
-find_zoarium() {
-    local candidate
-    for candidate in "${ZOARIUM:-}" "$here/zoarium" "$here/../bin/zoarium" \
-        "$here/../target/release/zoarium"; do
-        if [ -n "$candidate" ] && [ -x "$candidate" ] && [ ! -d "$candidate" ]; then
-            echo "$candidate"
-            return
-        fi
-    done
-    if ! command -v zoarium; then
-        echo "zoarium was not found; name the executable in ZOARIUM" >&2
-        exit 1
-    fi
-}
-
-# The last value of a key in a properties file, without the blanks around it.
-setting() {
-    [ -r "$2" ] || return 0
-    sed -n "s/^[[:space:]]*$1[[:space:]]*[=:][[:space:]]*//p" "$2" |
-        tail -n 1 | sed 's/[[:space:]]*$//'
-}
-
-use_configuration() {
-    if [ -z "${ZOOCFGDIR:-}" ]; then
-        ZOOCFGDIR=$here/../conf
-        [ -d "$ZOOCFGDIR" ] || ZOOCFGDIR=$here/../etc/zookeeper
-    fi
-    local file
-    for file in "$ZOOCFGDIR/zookeeper-env.sh" "$ZOOCFGDIR/java.env"; do
-        # shellcheck source=/dev/null
-        [ ! -e "$file" ] || . "$file"
-    done
-    local name=${1:-${ZOOCFG:-zoo.cfg}}
-    case $name in
-    */*) ZOOCFG=$name ;;
-    *) ZOOCFG=$ZOOCFGDIR/$name ;;
-    esac
-    # The server reads these itself; the files above may have set them without export.
-    export SERVER_JVMFLAGS=${SERVER_JVMFLAGS:-} JVMFLAGS=${JVMFLAGS:-}
-}
+if [ "${1:-}" = --config ] && [ $# -lt 2 ]; then
+    usage
+fi
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=zkEnv.sh
+. "$here/zkEnv.sh"
 
 announce() {
     case ${JMXDISABLE:-false} in
@@ -85,8 +49,8 @@ announce() {
 # Sets what start and stop need: the process id file and the file for the server's output.
 use_directories() {
     local data log
-    data=$(setting dataDir "$ZOOCFG")
-    log=$(setting dataLogDir "$ZOOCFG")
+    data=$(zoo_setting dataDir)
+    log=$(zoo_setting dataLogDir)
     if [ -n "${ZOO_DATADIR_AUTOCREATE_DISABLE:-}" ]; then
         if [ ! -d "$data/version-2" ]; then
             echo "ZooKeeper data directory is missing at $data fix the path or run initialize"
@@ -103,14 +67,16 @@ use_directories() {
         fi
         ZOOPIDFILE=$data/zookeeper_server.pid
     fi
-    ZOO_LOG_DIR=${ZOO_LOG_DIR:-$here/../logs}
     output=$ZOO_LOG_DIR/zookeeper-${USER:-$(id -un)}-server-${HOSTNAME:-$(uname -n)}.out
 }
 
 use_command_line() {
-    local zoarium
-    zoarium=$(find_zoarium) || exit 1
-    command_line=("$zoarium" server)
+    require_zoarium
+    command_line=("$ZOARIUM" server)
+    # The audit log is in this directory. A flag of the operator has priority, as with Apache ZooKeeper.
+    if [[ " $SERVER_JVMFLAGS $JVMFLAGS" != *[[:space:]]-Dzookeeper.log.dir=* ]]; then
+        command_line+=("-Dzookeeper.log.dir=$ZOO_LOG_DIR")
+    fi
     if [ -n "${ZOO_DATADIR_AUTOCREATE_DISABLE:-}" ]; then
         command_line+=(-Dzookeeper.datadir.autocreate=false)
     fi
@@ -192,15 +158,15 @@ stop() {
 # behind the semicolon.
 use_member_line() {
     local id line
-    id=$(cat "$(setting dataDir "$ZOOCFG")/myid" 2>/dev/null)
+    id=$(cat "$(zoo_setting dataDir)/myid" 2>/dev/null)
     if ! [[ $id =~ ^[0-9]+$ ]]; then
         echo "myid could not be determined, will not able to locate clientPort in the server configs."
         return
     fi
-    line=$(setting "server\.$id" "$ZOOCFG")
+    line=$(zoo_setting "server\.$id")
     if [[ $line != *\;* ]]; then
         echo "Client port not found in static config file. Looking in dynamic config file."
-        line=$(setting "server\.$id" "$(setting dynamicConfigFile "$ZOOCFG")")
+        line=$(zoo_setting "server\.$id" "$(zoo_setting dynamicConfigFile)")
     fi
     if [[ $line != *\;* ]]; then
         echo "Client port not found in the server configs"
@@ -211,28 +177,27 @@ use_member_line() {
     [ "$line" = "$client_port" ] || client_address=${line%:*}
 }
 
-# The answer of the server to srvr, or nothing.
+# Prints the server's answer to srvr. With TLS, this uses the stores of the flags for clients, or those of zoo.cfg.
 ask_server() {
-    local host=${client_address#[}
-    host=${host%]}
-    if [ "$secure" = true ]; then
-        command -v openssl >/dev/null || return 0
-        echo -n srvr | timeout 10 openssl s_client -quiet -connect "$client_address:$client_port"
-    else
-        timeout 10 bash -c 'exec 3<>"/dev/tcp/$0/$1" && echo -n srvr >&3 && cat <&3' \
-            "$host" "$client_port"
-    fi 2>/dev/null
+    local host=$client_address
+    [[ $host != *:* || $host == \[* ]] || host=[$host]
+    local options=()
+    [ "$secure" = false ] || options=(--tls --zoo-cfg "$ZOOCFG")
+    "$ZOARIUM" word "${options[@]+"${options[@]}"}" --timeout 10 "$host:$client_port" srvr
 }
 
 status() {
+    require_zoarium
     secure=false
-    client_address=$(setting clientPortAddress "$ZOOCFG")
+    client_address=$(zoo_setting clientPortAddress)
     client_address=${client_address:-localhost}
-    client_port=$(setting clientPort "$ZOOCFG")
+    client_port=$(zoo_setting clientPort)
     [[ $client_port =~ ^[0-9]+$ ]] || use_member_line
     if [ -z "$client_port" ]; then
         echo "Client port not found. Looking for secureClientPort in the static config."
-        client_port=$(setting secureClientPort "$ZOOCFG")
+        client_port=$(zoo_setting secureClientPort)
+        client_address=$(zoo_setting secureClientPortAddress)
+        client_address=${client_address:-localhost}
         secure=true
     fi
     if [ -z "$client_port" ]; then
@@ -249,17 +214,16 @@ status() {
     echo "$mode"
 }
 
-if [ "${1:-}" = --config ]; then
-    [ $# -ge 2 ] || usage
-    ZOOCFGDIR=$2
-    shift 2
-fi
 command=${1:-}
 case $command in
 start | start-foreground | stop | restart | status | version | print-cmd) ;;
 *) usage ;;
 esac
-use_configuration "${2:-}"
+case ${2:-} in
+'') ;;
+*/*) ZOOCFG=$2 ;;
+*) ZOOCFG=$ZOOCFGDIR/$2 ;;
+esac
 announce
 
 case $command in
@@ -278,7 +242,7 @@ restart) (stop) && (start) ;;
 status) status ;;
 version)
     echo "$COMPATIBLE_VERSION"
-    zoarium=$(find_zoarium 2>/dev/null) && "$zoarium" --version 2>/dev/null | grep -i '^zoarium '
+    [ ! -x "${ZOARIUM:-}" ] || "$ZOARIUM" --version 2>/dev/null | grep -i '^zoarium '
     exit 0
     ;;
 print-cmd)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
+use tests::certificates::Certificates;
 use tests::{
     Flavour, Port, Process, ServerBuilder, find_tool, four_letter_word, wait_for, workspace_root,
     zoarium_binary,
@@ -307,10 +308,10 @@ fn the_rest_of_its_commands_only_tell() {
     let command = site.run(&["print-cmd"]);
     assert_eq!(command.code, Some(0));
     let wanted = format!(
-        "\"{}\" \"server\" \"{}\" > \"{}/logs/zookeeper-",
+        "\"{}\" \"server\" \"-Dzookeeper.log.dir={home}/logs\" \"{}\" > \"{home}/logs/zookeeper-",
         zoarium_binary().display(),
         site.config().display(),
-        site.home.path().display(),
+        home = site.home.path().display(),
     );
     assert!(command.said.starts_with(&wanted), "{}", command.said);
 
@@ -338,4 +339,67 @@ fn an_old_process_id_does_not_keep_a_server_from_starting() {
     site.wait_until_it_serves();
     site.run(&["stop"])
         .expect(0, "Stopping zookeeper ... STOPPED\n");
+}
+
+/// A probe that believes "not running" restarts a healthy server.
+#[test]
+fn a_server_with_a_tls_port_alone_has_a_status() {
+    let site = Site::new();
+    let certificates = Certificates::new();
+    certificates.sign("server");
+    let plain = fs::read_to_string(site.config()).expect("zoo.cfg");
+    let kept = plain.lines().filter(|line| !line.starts_with("clientPort"));
+    let mut text: String = kept.map(|line| format!("{line}\n")).collect();
+    let port = site.port.number();
+    text += &format!(
+        "secureClientPort={port}\nsecureClientPortAddress=127.0.0.1\nssl.clientAuth=need\n"
+    );
+    let stores = certificates.settings("ssl.", "server", "pem");
+    let in_file: String = stores
+        .iter()
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect();
+    let as_flags = |name: &str| {
+        let flags = certificates.settings("zookeeper.ssl.", name, "pem");
+        let flags: String = flags
+            .iter()
+            .map(|(key, value)| format!(" -D{key}={value}"))
+            .collect();
+        flags
+    };
+    let env = site.conf().join("java.env");
+    let found =
+        format!("Client port found: {port}. Client address: 127.0.0.1. Client SSL: true.\n");
+    let looking = "myid could not be determined, will not able to locate clientPort in the server configs.\n\
+                   Client port not found. Looking for secureClientPort in the static config.\n";
+    let up = format!("{looking}{found}Mode: standalone\n");
+    // The stores are in zoo.cfg, and in the flags of the server.
+    for (config, flags) in [
+        (format!("{text}{in_file}"), String::new()),
+        (
+            text.clone(),
+            format!("SERVER_JVMFLAGS='{}'\n", as_flags("server")),
+        ),
+    ] {
+        fs::write(site.config(), config).expect("write zoo.cfg");
+        fs::write(&env, &flags).expect("write java.env");
+        site.run(&["start"])
+            .expect(0, "Starting zookeeper ... STARTED\n");
+        wait_for("a status", LIMIT, || {
+            (site.run(&["status"]).code == Some(0)).then_some(())
+        });
+        site.run(&["status"]).expect(0, &up);
+        // Flags of clients have priority.
+        certificates.sign("client");
+        for (client, code) in [("client", 0), ("nobody", 1)] {
+            let text = format!("{flags}CLIENT_JVMFLAGS='{}'\n", as_flags(client));
+            fs::write(&env, text).expect("write java.env");
+            let status = site.run(&["status"]);
+            assert_eq!(status.code, Some(code), "{client}: {status:?}");
+        }
+        fs::write(&env, &flags).expect("write java.env");
+        site.run(&["stop"])
+            .expect(0, "Stopping zookeeper ... STOPPED\n");
+        assert_eq!(site.run(&["status"]).code, Some(1));
+    }
 }

@@ -27,6 +27,7 @@ use std::sync::OnceLock;
 
 use shell::Shell;
 use start::Start;
+pub use start::{ClientSettings, SaslClient};
 
 static VERSION: OnceLock<String> = OnceLock::new();
 
@@ -36,11 +37,14 @@ fn version() -> &'static str {
 }
 
 /// Carries out the command that `words` end with, or a shell's worth of them from standard input.
-/// `version` is the server's.
-pub fn run(words: Vec<String>, version: &str) -> ExitCode {
+/// `version` is the server's. `settings` are for TLS and the login.
+pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitCode {
     VERSION.get_or_init(|| version.to_owned());
     let start = match Start::parse(words) {
-        Ok(start) => start,
+        Ok(mut start) => {
+            start.settings = settings;
+            start
+        }
         Err(failure) => {
             terminal::complain!("{}", failure.text);
             return ExitCode::from(failure.code);

@@ -6,11 +6,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::Options;
 use client::tls::{ClientStores, Connector, Secret, Store};
+use client::{Login, Options};
 
 use crate::failure::Failure;
 use crate::path::Chroot;
+
+/// Settings of the client from its caller: those that flags of a virtual machine have with Apache ZooKeeper.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientSettings {
+    /// Names and values of properties, such as `zookeeper.client.secure`. The file of `-client-configuration` has
+    /// priority.
+    pub properties: Vec<(String, String)>,
+    /// The login on each connection.
+    pub login: Option<SaslClient>,
+}
+
+/// A login by SASL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SaslClient {
+    /// By name and password.
+    Password(Login),
+    /// By a Kerberos ticket, with the service of this user on the server's host.
+    Kerberos(String),
+}
 
 /// What `zoarium cli` was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +40,7 @@ pub(crate) struct Start {
     pub(crate) read_only: bool,
     pub(crate) waits_for_connection: bool,
     configuration: Option<PathBuf>,
+    pub(crate) settings: ClientSettings,
     /// Whether what is read is printed as JSON, an object a line.
     pub(crate) is_json: bool,
     /// The command and its words; empty for a shell.
@@ -39,6 +59,7 @@ impl Start {
             read_only: false,
             waits_for_connection: false,
             configuration: None,
+            settings: ClientSettings::default(),
             is_json: false,
             command: Vec::new(),
         };
@@ -79,12 +100,18 @@ impl Start {
         let mut options =
             Options::new(servers).with_session_timeout(Duration::from_millis(timeout_ms));
         options.read_only = self.read_only;
-        if let Some(file) = &self.configuration {
-            let configuration = Configuration::read(file)?;
-            if configuration.is_secure() {
-                options.connector = configuration.connector()?;
-            }
+        let configuration = self.configuration()?;
+        if configuration.is_secure() {
+            options.connector = configuration.connector()?;
         }
+        options.login = self.settings.login.as_ref().map(|login| match login {
+            SaslClient::Password(login) => login.clone(),
+            SaslClient::Kerberos(user) => {
+                let first = servers.split(',').next().unwrap_or_default();
+                let host = first.rsplit_once(':').map_or(first, |(host, _)| host);
+                Login::kerberos(format!("{user}/{host}"))
+            }
+        });
         Ok((options, chroot))
     }
 
@@ -94,11 +121,18 @@ impl Start {
     /// # Errors
     /// What is wrong with the configuration.
     pub(crate) fn admin_connector(&self) -> Result<Connector, Failure> {
-        let configuration = match &self.configuration {
+        self.configuration()?.connector()
+    }
+
+    fn configuration(&self) -> Result<Configuration, Failure> {
+        let mut configuration = match &self.configuration {
             Some(file) => Configuration::read(file)?,
             None => Configuration::default(),
         };
-        configuration.connector()
+        configuration
+            .properties
+            .clone_from(&self.settings.properties);
+        Ok(configuration)
     }
 }
 
@@ -112,18 +146,19 @@ fn is_json(format: &str) -> Result<bool, Failure> {
     }
 }
 
-/// A client's properties file. Source: ZKClientConfig, ClientX509Util.
+/// A client's properties: its file, which has priority, and those of its caller. Source: ZKClientConfig, ClientX509Util.
 #[derive(Debug, Default)]
 struct Configuration {
     file: PathBuf,
     text: String,
+    properties: Vec<(String, String)>,
 }
 
 impl Configuration {
     fn read(file: &Path) -> Result<Self, Failure> {
         let mut configuration = Self {
             file: file.to_owned(),
-            text: String::new(),
+            ..Self::default()
         };
         configuration.text =
             fs::read_to_string(file).map_err(|error| configuration.wrong(error.to_string()))?;
@@ -131,8 +166,11 @@ impl Configuration {
     }
 
     fn wrong(&self, reason: String) -> Failure {
-        let file = self.file.display();
-        Failure::new(format!("Error while processing {file}: {reason}")).with_code(2)
+        let place = match self.file.as_os_str().is_empty() {
+            true => "CLIENT_JVMFLAGS and JVMFLAGS".to_owned(),
+            false => self.file.display().to_string(),
+        };
+        Failure::new(format!("Error while processing {place}: {reason}")).with_code(2)
     }
 
     fn find(&self, key: &str) -> Option<String> {
@@ -145,7 +183,11 @@ impl Configuration {
             .filter_map(|line| line.split_once(['=', ':']))
             .filter(|(name, _)| name.trim() == key)
             .map(|(_, value)| value.trim().to_owned());
-        values.next_back()
+        values.next_back().or_else(|| {
+            let mut properties = self.properties.iter();
+            let (_, value) = properties.rfind(|(name, _)| name == key)?;
+            Some(value.clone())
+        })
     }
 
     /// Whether sessions are to have TLS.
@@ -198,13 +240,25 @@ mod tests {
     #[test]
     fn a_configuration_without_secure_is_for_admin_ports_alone() {
         let of = |text: &str| Configuration {
-            file: PathBuf::new(),
             text: text.to_owned(),
+            ..Configuration::default()
         };
         let stores = "zookeeper.ssl.trustStore.location=a.pem\n";
         assert!(!of(stores).is_secure());
         let secure = format!("#x=y\n{stores}zookeeper.client.secure = True\n");
         assert!(of(&secure).is_secure());
+        let mut flags = of("zookeeper.client.secure=false\n");
+        flags.properties = vec![
+            ("zookeeper.client.secure".to_owned(), "true".to_owned()),
+            (
+                "zookeeper.ssl.trustStore.location".to_owned(),
+                "b.pem".to_owned(),
+            ),
+        ];
+        assert!(!flags.is_secure(), "the file has priority");
+        assert!(flags.store("trustStore").is_some());
+        flags.text.clear();
+        assert!(flags.is_secure());
         let store = of(stores).store("trustStore").unwrap();
         assert_eq!(store.location, Some(PathBuf::from("a.pem")));
     }

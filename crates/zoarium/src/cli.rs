@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::admin_token_tool::{self, AdminTokenArgs};
 use crate::backup::{self, BackupArgs};
+use crate::client_flags;
 use crate::config_tool::{self, ConfigArgs};
 use crate::container::{self, ContainerArgs};
 use crate::history_tool::{self, CatArgs, DiffArgs, HistoryArgs, TreeArgs};
@@ -128,7 +129,9 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Some(Command::Completions(args)) => pages::run_completions(&args, Cli::command()),
         Some(Command::Man(args)) => pages::run_man(&args, Cli::command()),
         Some(Command::Container(args)) => container::run(&args),
-        Some(Command::Cli(args)) => ::cli::run(args.args, monitoring::version::FULL),
+        Some(Command::Cli(args)) => {
+            ::cli::run(args.args, monitoring::version::FULL, client_flags::of_cli())
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 
 use blocking::files;
 use clap::Args;
-use config::{Config, RawConfig};
+use config::{Config, RawConfig, SystemProperties};
 
 use crate::backup::file_error;
 use crate::logging::LogArgs;
@@ -83,13 +83,12 @@ pub(crate) fn run(args: &ContainerArgs) -> ExitCode {
     match words.as_slice() {
         [] | ["zkServer.sh"] | ["zkServer.sh", "start-foreground", ..] => {
             match prepare(&|name| std::env::var(name).ok()) {
-                Ok(config) => crate::server_cmd::run(
-                    vec![match rest(2).next() {
-                        Some(named) => named,
-                        None => config.into_os_string(),
-                    }],
-                    LogArgs::default(),
-                ),
+                Ok(config) => {
+                    let named = rest(2).next().unwrap_or(config.into_os_string());
+                    let mut arguments: Vec<_> = log_dir(&flags()).into_iter().collect();
+                    arguments.push(named);
+                    crate::server_cmd::run(arguments, LogArgs::default())
+                }
                 Err(error) => error.report("container"),
             }
         }
@@ -105,6 +104,15 @@ pub(crate) fn run(args: &ContainerArgs) -> ExitCode {
             ToolError::Refused(format!("cannot run {program}: {error}")).report("container")
         }
     }
+}
+
+/// The flag for the directory of the audit log, as `zkServer.sh` sets it, unless the operator sets it.
+fn log_dir(flags: &SystemProperties) -> Option<OsString> {
+    let dir = std::env::var_os("ZOO_LOG_DIR").filter(|dir| !dir.is_empty())?;
+    let is_set = flags.get("zookeeper.log.dir").is_some();
+    let mut flag = OsString::from("-Dzookeeper.log.dir=");
+    flag.push(dir);
+    (!is_set).then_some(flag)
 }
 
 /// The environment, as text.

@@ -18,6 +18,7 @@
 mod admin_token_tool;
 mod backup;
 mod cli;
+mod client_flags;
 mod config_tool;
 mod container;
 mod embedded;

@@ -1,14 +1,21 @@
-//! `zoarium word`: asks a server a four-letter word, where `nc` would be wanted.
+//! `zoarium word`: sends a four-letter word to a server, where `nc` would be wanted.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use client::tls::{ClientStores, Connector};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Bytes of an answer; `wchp` of a large server is long, and what never ends is cut.
+use crate::{client_flags, server_cmd};
+
+/// Largest answer, in bytes; `wchp` of a large server is long, and an endless answer is cut.
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
+/// Largest piece of an answer that is read at once over TLS, in bytes.
+const PIECE_BYTES: usize = 1 << 14;
 
 #[derive(Debug, Args)]
 pub(crate) struct WordArgs {
@@ -20,12 +27,23 @@ pub(crate) struct WordArgs {
     /// Seconds to wait for the connection and for each piece of the answer
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
+    /// Connects by TLS, for a secureClientPort, with the stores that CLIENT_JVMFLAGS and JVMFLAGS name
+    #[arg(long)]
+    tls: bool,
+    /// With --tls: takes the stores of this zoo.cfg if the flags name none
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    zoo_cfg: Option<PathBuf>,
 }
 
 /// Prints the answer as it comes; exit code 1 if there is none.
 pub(crate) fn run(args: &WordArgs) -> ExitCode {
     let limit = Duration::from_secs(args.timeout);
-    match ask(&args.server, &args.word, limit, &mut terminal::stdout()) {
+    let mut out = terminal::stdout();
+    let printed = match args.tls {
+        false => ask(&args.server, &args.word, limit, &mut out),
+        true => ask_by_tls(args, limit, &mut out),
+    };
+    match printed {
         Ok(0) => fail(
             args,
             "closed the connection without an answer: is the word known?",
@@ -59,6 +77,58 @@ pub(crate) fn ask(
     let printed = io::copy(&mut stream.take(ANSWER_BYTES_MAX), out)?;
     out.flush()?;
     Ok(printed)
+}
+
+/// As [`ask`], by TLS.
+fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Result<u64> {
+    let connector = Connector::of_client(&stores(args)?).map_err(io::Error::other)?;
+    let stream = connect(&args.server, limit)?;
+    stream.set_nonblocking(true)?;
+    let host = args.server.rsplit_once(':').map_or("", |(host, _)| host);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::from_std(stream)?;
+        let mut stream = connector.establish(stream, &[host]).await?;
+        stream.write_all(args.word.as_bytes()).await?;
+        stream.flush().await?;
+        let (mut printed, mut piece) = (0, vec![0; PIECE_BYTES]);
+        loop {
+            let length = match tokio::time::timeout(limit, stream.read(&mut piece)).await? {
+                Ok(length) => length,
+                // Some servers end the connection without the end of TLS.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+                Err(error) => return Err(error),
+            };
+            if length == 0 || printed > ANSWER_BYTES_MAX {
+                out.flush()?;
+                return Ok(printed);
+            }
+            out.write_all(&piece[..length])?;
+            printed += length as u64;
+        }
+    })
+}
+
+/// Returns the stores of the flags, or those of zoo.cfg: a server that accepts certificates of its own authority accepts
+/// its own, too. Host names are not checked, because the server is on this machine, whatever its name.
+fn stores(args: &WordArgs) -> io::Result<ClientStores> {
+    let flags = client_flags::properties();
+    let mut stores = ClientStores {
+        key: client_flags::store(&flags, "keyStore"),
+        trust: client_flags::store(&flags, "trustStore"),
+        checks_hosts: args.zoo_cfg.is_none(),
+        resumes_sessions: false,
+    };
+    if let Some(file) = &args.zoo_cfg {
+        let config = server_cmd::configure(vec![file.into()]).map_err(io::Error::other)?;
+        let named = |store: config::Store| store.location.is_some().then_some(store);
+        let tls = config.client_tls.tls;
+        stores.key = stores.key.or_else(|| named(tls.key_store));
+        stores.trust = stores.trust.or_else(|| named(tls.trust_store));
+    }
+    Ok(stores)
 }
 
 /// Connects to the first address of the name that answers.

@@ -1,6 +1,9 @@
 //! The scripts of `conf/` by the names of Apache ZooKeeper's, for those who call them: what they do,
 //! print and return.
 
+mod env_files;
+mod logins;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

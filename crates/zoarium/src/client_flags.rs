@@ -1,0 +1,120 @@
+//! The `-D` flags of `CLIENT_JVMFLAGS` and `JVMFLAGS`: TLS and the login of a client.
+//!
+//! Source: zkCli.sh, ZKClientConfig, ClientX509Util, ZooKeeperSaslClient.
+
+use std::path::Path;
+
+use ::cli::{ClientSettings, SaslClient};
+use client::Login;
+use client::tls::{Secret, Store};
+use config::jaas::{JaasFile, Module};
+use config::{Surroundings, SystemProperties};
+
+use crate::server_cmd::ThisMachine;
+
+/// Environment variables with the flags of a client. The later one has priority.
+const FLAG_VARIABLES: [&str; 2] = ["CLIENT_JVMFLAGS", "JVMFLAGS"];
+
+/// Largest JAAS file that is read, in bytes.
+const JAAS_BYTES_MAX: usize = 1 << 20;
+
+/// Returns the flags of the environment.
+pub(crate) fn properties() -> SystemProperties {
+    let mut flags = SystemProperties::new();
+    for name in FLAG_VARIABLES {
+        if let Ok(text) = std::env::var(name) {
+            flags.add_flags(name, &text);
+        }
+    }
+    flags
+}
+
+/// Returns the settings of `zoarium cli`. A login that cannot be used is reported on stderr, and the client continues
+/// without it, as with Apache ZooKeeper.
+pub(crate) fn of_cli() -> ClientSettings {
+    let properties = properties();
+    let login = login(&properties).unwrap_or_else(|reason| {
+        eprintln!("zoarium cli: {reason}; the session has no login");
+        None
+    });
+    ClientSettings {
+        properties: properties
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        login,
+    }
+}
+
+/// Returns the store of a client that the flags name: `keyStore` or `trustStore`.
+pub(crate) fn store(properties: &SystemProperties, which: &str) -> Option<Store> {
+    let find = |what: &str| properties.get(&format!("zookeeper.ssl.{which}.{what}"));
+    find("location").map(|location| Store {
+        location: Some(location.into()),
+        password: find("password").map(Secret::new),
+        password_path: find("passwordPath").map(Into::into),
+        format: None,
+    })
+}
+
+/// Returns the login of the JAAS file, if a flag names a file that has the client's section.
+fn login(properties: &SystemProperties) -> Result<Option<SaslClient>, String> {
+    let is_off = |name: &str| {
+        let value = properties.get(name);
+        value.is_some_and(|value| value.eq_ignore_ascii_case("false"))
+    };
+    let named = properties.get("java.security.auth.login.config");
+    let Some(named) = named.filter(|named| !named.is_empty()) else {
+        return Ok(None);
+    };
+    if is_off("zookeeper.sasl.client") {
+        return Ok(None);
+    }
+    let path = config::jaas::path_of(named);
+    let unreadable = |error| format!("the JAAS file {} cannot be read: {error}", path.display());
+    let text = ThisMachine
+        .read(&path, JAAS_BYTES_MAX)
+        .map_err(unreadable)?;
+    let file = JaasFile::parse(&path, &text, properties).map_err(|error| error.to_string())?;
+    let section = properties.get("zookeeper.sasl.clientconfig");
+    let Some(found) = file.section(section.unwrap_or("Client")) else {
+        return match section {
+            // A server's JAAS file has no section for clients.
+            None => Ok(None),
+            Some(name) => Err(format!("{} has no section {name}", path.display())),
+        };
+    };
+    let modules = found.modules.iter();
+    let mut logins = modules.filter_map(|module| login_of(module, properties));
+    match logins.next() {
+        Some(login) => login.map(Some),
+        None => Err(format!(
+            "{}: section {} has neither DigestLoginModule nor Krb5LoginModule",
+            path.display(),
+            found.name
+        )),
+    }
+}
+
+fn login_of(module: &Module, properties: &SystemProperties) -> Option<Result<SaslClient, String>> {
+    let class = Path::new(&module.class).extension()?.to_str()?;
+    let option = |name: &str| module.options.get(name);
+    match class {
+        "DigestLoginModule" => Some(match (option("username"), option("password")) {
+            (Some(user), Some(password)) => {
+                let login = Login::digest_md5(user.expose(), password.clone());
+                Ok(SaslClient::Password(login))
+            }
+            _ => Err("DigestLoginModule needs username and password".to_owned()),
+        }),
+        "Krb5LoginModule" if !server::HAS_GSSAPI => Some(Err(
+            "this executable has no Kerberos: build it with the feature gssapi".to_owned(),
+        )),
+        "Krb5LoginModule" => {
+            let user = properties.get("zookeeper.sasl.client.username");
+            let user = user.unwrap_or("zookeeper").to_owned();
+            Some(Ok(SaslClient::Kerberos(user)))
+        }
+        _ => None,
+    }
+}
