@@ -7,7 +7,8 @@ use config::finding::{DATA_DIRECTORY, Finding, Severity};
 use config::{Config, Origin};
 use proto::Zxid;
 use recovery::Survey;
-use storage::{DataDirs, ReadOnly, RealDisk, StorageError, list_logs, list_snapshots};
+use server::StartError;
+use storage::{DataDirs, Empty, ReadOnly, RealDisk, StorageError, list_logs, list_snapshots};
 
 use crate::processes::Processes;
 use crate::{directory, finding, limits};
@@ -81,19 +82,20 @@ pub(crate) fn examine(
     ports_are_own: bool,
 ) -> (Vec<Finding>, Option<DataSummary>) {
     let mut findings = holders(config, processes, ports_are_own);
+    if let Err(error) = server::ahead::check_directories(config) {
+        findings.push(of_storage(&error, config));
+        return (findings, None);
+    }
     let dirs = directories(config);
-    let looks: Vec<_> = dirs
-        .iter()
-        .map(|dir| directory::look(dir, config))
-        .collect();
+    let looks: Vec<_> = dirs.iter().map(|dir| directory::look(dir)).collect();
     let is_usable = looks.iter().all(|look| look.is_usable);
     let has_files = looks.iter().any(|look| look.has_history);
     findings.extend(looks.into_iter().flat_map(|look| look.findings));
     if !is_usable {
         return (findings, None);
     }
-    if !has_files {
-        findings.push(new_database(config));
+    if !has_files || !matches!(server::ahead::is_untrusted(config), Ok(false)) {
+        findings.push(without_history(config));
         return (findings, None);
     }
     let unlocked = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
@@ -160,24 +162,39 @@ fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<F
     findings
 }
 
-fn new_database(config: &Config) -> Finding {
-    let marker = config.data_log_dir.join("initialize");
+/// Describes a start without logs and snapshots: of a new database, or of a member whose files were set aside.
+fn without_history(config: &Config) -> Finding {
     let place = Some(Origin::file(&config.data_dir));
-    if config.storage.db_autocreate || marker.exists() {
-        let problem = "holds no data: the server would begin with an empty tree";
-        let found = Finding::new(finding::NEW, Severity::Warning, problem).at(place);
-        return found.way_out("look at dataDir and dataLogDir if there should be data");
-    }
-    let severity = match server::ahead::sets_damage_aside(config) {
-        true => Severity::Warning,
-        false => Severity::Blocker,
+    let empty = match server::ahead::check_empty(config) {
+        Ok(empty) => empty,
+        Err(StartError::Storage(error)) => return of_storage(&error, config),
+        Err(error) => {
+            let found = Finding::new(finding::NEW, Severity::Blocker, error.to_string());
+            return found.at(place);
+        }
     };
-    let problem = "holds no data, and db.autocreate=false says that this is not a new database";
-    let found = Finding::new(finding::NEW, severity, problem).at(place);
-    found.way_out(format!(
-        "put the data back, or create the empty file {}",
-        marker.display()
-    ))
+    let (id, problem, way_out) = match empty {
+        Empty::Untrusted if matches!(server::ahead::is_untrusted(config), Ok(true)) => (
+            finding::UNTRUSTED,
+            "the files here were set aside at an earlier start: this member starts without a vote, and takes its \
+             leader's data",
+            "start it while the other members serve",
+        ),
+        Empty::Untrusted => (
+            finding::NEW,
+            "holds no data, and db.autocreate=false says that this is not a new database: this member starts \
+             without a vote, and takes its leader's data",
+            "put the data back, or create the empty file `initialize` in dataLogDir for a new database",
+        ),
+        Empty::Trusted => (
+            finding::NEW,
+            "holds no data: the server would begin with an empty tree",
+            "look at dataDir and dataLogDir if there should be data",
+        ),
+    };
+    Finding::new(id, Severity::Warning, problem)
+        .at(place)
+        .way_out(way_out)
 }
 
 fn counted(dirs: &DataDirs) -> Result<DataSummary, StorageError> {
@@ -246,9 +263,24 @@ fn judged(
         Ok(_) => {}
         // A server that stands alone looks at neither file.
         Err(_) if config.ensemble.is_none() => {}
-        Err(error) => findings.push(of_storage(error, config)),
+        Err(error) => match &survey.lost_current {
+            Some(error) => findings.push(of_damage(error, config, true)),
+            None => findings.push(of_storage(error, config)),
+        },
     }
-    findings.extend(unrecognised_ttls(config, survey.unrecognised_ttls));
+    if let Some(error) = survey
+        .repaired_current
+        .as_ref()
+        .filter(|_| config.ensemble.is_some())
+    {
+        let problem = format!(
+            "{error}. The last transaction and acceptedEpoch determine the epoch, and the start writes it"
+        );
+        findings.push(Finding::new(finding::EPOCH_FILES, Severity::Warning, problem).at(place()));
+    }
+    if let Err(error) = server::ahead::check_data(config, survey) {
+        findings.push(unrecognised_ttls(config, &error));
+    }
     if let Some((file, torn)) = &survey.recovered.torn_tail {
         let cause = if is_running {
             ", or one that is being written"
@@ -295,20 +327,12 @@ fn judged(
     findings
 }
 
-fn unrecognised_ttls(config: &Config, count: u64) -> Option<Finding> {
-    if count == 0 {
-        return None;
-    }
-    let key = "extendedTypesEnabled";
-    let problem = format!(
-        "the data holds {}; with this setting off they would be taken for ephemerals of dead sessions",
-        number(count, "TTL znode")
-    );
-    let found = Finding::new(finding::TTL, Severity::Blocker, problem);
-    let found = found.at(Some(Origin::file(&config.data_dir))).key(key);
-    Some(found.way_out(
+fn unrecognised_ttls(config: &Config, error: &StartError) -> Finding {
+    let found = Finding::new(finding::TTL, Severity::Blocker, error.to_string());
+    let found = found.at(Some(Origin::file(&config.data_dir)));
+    found.key("extendedTypesEnabled").way_out(
         "set extendedTypesEnabled=true; to be without it, delete them first while it is set",
-    ))
+    )
 }
 
 fn described(config: &Config, summary: &DataSummary) -> Finding {
@@ -352,6 +376,11 @@ pub(crate) fn size(bytes: u64) -> String {
 
 /// What keeps a server from starting, with the way out that its text has.
 fn of_storage(error: &StorageError, config: &Config) -> Finding {
+    of_damage(error, config, error.is_damage())
+}
+
+/// As [`of_storage`]. A member starts without its history if this is damage.
+fn of_damage(error: &StorageError, config: &Config, is_damage: bool) -> Finding {
     let (id, path) = match error {
         StorageError::LogDamaged { path, .. } => (finding::LOG_DAMAGED, path),
         StorageError::LogHeader { path, .. } => (finding::LOG_FOREIGN, path),
@@ -365,11 +394,18 @@ fn of_storage(error: &StorageError, config: &Config) -> Finding {
         StorageError::EpochFile { path, .. } | StorageError::EpochOrder { path, .. } => {
             (finding::EPOCH_FILES, path)
         }
-        StorageError::Directory { dir: path, .. } => (DATA_DIRECTORY, path),
+        StorageError::Directory { dir, .. } => {
+            let is_below = |data: &&PathBuf| dir.starts_with(data);
+            let data = [&config.data_dir, &config.data_log_dir];
+            (
+                DATA_DIRECTORY,
+                data.into_iter().find(is_below).unwrap_or(dir),
+            )
+        }
         StorageError::Io { path, .. } => (finding::UNREADABLE, path),
         _ => (finding::UNREADABLE, &config.data_dir),
     };
-    let (severity, way_out) = match error.is_damage() && server::ahead::sets_damage_aside(config) {
+    let (severity, way_out) = match is_damage && server::ahead::sets_damage_aside(config) {
         true => (
             Severity::Warning,
             "this member would set its files aside, start without a vote and take its leader's data: keep it for \

@@ -61,13 +61,13 @@ pub(crate) struct Look {
 }
 
 /// Looks at one of `dataDir` and `dataLogDir`.
-pub(crate) fn look(dir: &Path, config: &Config) -> Look {
+pub(crate) fn look(dir: &Path) -> Look {
     let mut look = Look {
         findings: Vec::new(),
         is_usable: true,
         has_history: false,
     };
-    if let Some(found) = fault_of(dir, config) {
+    if let Some(found) = fault_of(dir) {
         look.is_usable = false;
         look.findings.push(found);
         return look;
@@ -125,7 +125,7 @@ impl Look {
         let found = match is_all {
             true => Finding::new(
                 finding::FOREIGN,
-                Severity::Blocker,
+                Severity::Warning,
                 format!("holds no data of ZooKeeper, but files of something else: {shown}"),
             )
             .way_out("name the directory of ZooKeeper, or an empty one"),
@@ -135,7 +135,6 @@ impl Look {
                 format!("holds files that no server reads: {shown}"),
             ),
         };
-        self.is_usable &= !is_all;
         self.findings.push(found.at(Some(Origin::file(dir))));
     }
 
@@ -204,7 +203,7 @@ impl Look {
 }
 
 /// What is wrong with the directory as such; a missing one may be made at the start.
-fn fault_of(dir: &Path, config: &Config) -> Option<Finding> {
+fn fault_of(dir: &Path) -> Option<Finding> {
     let found = |id, problem: String, way_out: &str| {
         let found = Finding::new(id, Severity::Blocker, problem);
         Some(found.at(Some(Origin::file(dir))).way_out(way_out))
@@ -220,14 +219,6 @@ fn fault_of(dir: &Path, config: &Config) -> Option<Finding> {
             "move the file away, or name another directory",
         ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if !config.storage.datadir_autocreate {
-                return found(
-                    DATA_DIRECTORY,
-                    "is missing, and datadir.autocreate=false says that it should be there"
-                        .to_owned(),
-                    "correct the path, or make the directory",
-                );
-            }
             let parent = dir.ancestors().skip(1).find(|parent| parent.exists());
             if parent.is_none_or(may_write) {
                 return None;

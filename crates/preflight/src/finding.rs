@@ -40,6 +40,8 @@ findings! {
     UNTRUSTED = "data-untrusted";
     /// A server that is not the one of this zoo.cfg has the data directory open.
     IN_USE = "data-in-use";
+    /// The audit log cannot be written.
+    AUDIT_LOG = "audit-log";
     /// A log is damaged as no crash explains it.
     LOG_DAMAGED = "log-damaged";
     /// A file by the name of a log is none.

@@ -36,6 +36,7 @@ use config::finding::{Finding, Severity};
 
 pub use data::DataSummary;
 pub use flags::{Flags, gather};
+pub use processes::port_holder;
 pub use report::{Report, Verdict, judge};
 pub use security::checklist;
 
@@ -82,6 +83,12 @@ pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> 
     }
     findings.extend(limits::examine(&config, summary.as_ref(), question.now));
     findings.extend(stores::examine(&config, question.now));
+    if let Err(error) = server::ahead::check_audit(&config) {
+        let found = Finding::new(finding::AUDIT_LOG, Severity::Blocker, error.to_string());
+        findings.push(found.key("log.dir").way_out(
+            "set log.dir to a directory that the server may write; zkServer.sh and the unit set it to ZOO_LOG_DIR",
+        ));
+    }
     if question.security {
         findings.extend(checklist(&config).into_iter().filter_map(|(_, open)| open));
     }

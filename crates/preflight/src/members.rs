@@ -36,7 +36,7 @@ pub(crate) fn examine(config: &Config, addresses: &Addresses) -> Vec<Finding> {
     }
     for (sid, other) in twice(ensemble) {
         let problem = format!("has the address of server.{other}");
-        let found = at(sid, finding::MEMBER_TWICE, Severity::Blocker, problem);
+        let found = at(sid, finding::MEMBER_TWICE, Severity::Warning, problem);
         findings.push(found.way_out("every member needs a host or ports of its own"));
     }
     findings.extend(own_address(ensemble, addresses, at));

@@ -81,6 +81,10 @@ fn wanted(config: &Config, addresses: &Addresses) -> Vec<Wanted> {
         let ip = ip_of(&config.admin.address);
         add("admin.serverPort", ip, config.admin.port, true);
     }
+    if let Some(port) = config.admin.health_port {
+        let ip = ip_of(&config.admin.address);
+        add("zoarium.health.port", ip, port, true);
+    }
     if let MetricsExporter::Prometheus { host, port, .. } = &config.metrics.exporter {
         add("metricsProvider.httpPort", ip_of(host), *port, true);
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::Read;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// A process.
@@ -52,6 +52,14 @@ pub(crate) struct Processes {
     sockets: BTreeMap<u64, Process>,
     /// Sockets that listen, and where.
     listening: Vec<(IpAddr, u16, u64)>,
+}
+
+/// Describes the process that listens at this address or at the same port of all addresses; `None` if no such process
+/// is known.
+pub fn port_holder(at: SocketAddr) -> Option<String> {
+    let found = Processes::scan(Path::new(""), &[]);
+    let holder = found.listener(at.ip(), at.port()).ok()?;
+    Some(holder.to_string())
 }
 
 impl Processes {

@@ -96,7 +96,7 @@ pub fn recover_member<D: Disk>(
         let lost = match recover_tree(disk, dirs, recovery, tree.clone()) {
             Err(error) if error.is_damage() => error,
             Err(error) => return Err(error),
-            Ok(found) => match Epochs::lost_current(disk, dirs)? {
+            Ok(found) => match Epochs::lost_current(disk, dirs, Some(found.recovered.last_zxid))? {
                 Some(error) => error,
                 None => return Ok(found),
             },

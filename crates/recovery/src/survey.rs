@@ -19,6 +19,11 @@ pub struct Survey {
     pub recovered: Recovered,
     /// The epochs that a member would start with, or what is wrong with their files.
     pub epochs: Result<(Epoch, Epoch), StorageError>,
+    /// What is wrong with a `currentEpoch` without a number. A member that has a leader to learn from starts without
+    /// its history then.
+    pub lost_current: Option<StorageError>,
+    /// What is wrong with a `currentEpoch` that a member's start writes again, because the epoch is certain.
+    pub repaired_current: Option<StorageError>,
     /// Znodes after the last transaction, or in the snapshot if no tree was made.
     pub znodes: u64,
     /// Sessions, likewise.
@@ -57,11 +62,17 @@ pub fn survey<D: Disk>(
         unrecognised_ttls: 0,
     };
     let recovered = recover(disk, dirs, recovery, &mut surveyor)?;
-    let epochs = Epochs::look(disk, dirs, recovered.last_zxid);
-    Ok(surveyor.into_survey(
+    let last_zxid = recovered.last_zxid;
+    let epochs = Epochs::look(disk, dirs, last_zxid);
+    let mut survey = surveyor.into_survey(
         recovered,
         epochs.map(|epochs| (epochs.current, epochs.accepted)),
-    ))
+    );
+    survey.lost_current = Epochs::lost_current(disk, dirs, Some(last_zxid))?;
+    if survey.lost_current.is_none() {
+        survey.repaired_current = Epochs::lost_current(disk, dirs, None)?;
+    }
+    Ok(survey)
 }
 
 /// Counts what goes by, and hands it on where a tree is made.
@@ -84,6 +95,8 @@ impl Surveyor {
         let mut survey = Survey {
             recovered,
             epochs,
+            lost_current: None,
+            repaired_current: None,
             znodes: self.znodes,
             sessions: self.sessions,
             newest_ms: self.newest_ms,

@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use config::ConfigError;
 use storage::StorageError;
 
+/// Exit code of a member that cannot listen at its election port. Source: ExitCode.UNABLE_TO_BIND_QUORUM_PORT.
+pub const EXIT_ELECTION_PORT: u8 = 14;
+
 /// Why a server does not start, with the exit code that operators' scripts know.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -16,9 +19,11 @@ pub enum StartError {
     Storage(#[from] StorageError),
     /// An address cannot be listened on.
     #[error(
-        "cannot listen for clients on {address}: {source} (another server may be running there; see clientPort, secureClientPort and their addresses)"
+        "cannot listen for clients on {address}: {source} (stop the other server, or set another {key})"
     )]
     Bind {
+        /// The setting of the port.
+        key: &'static str,
         /// The address.
         address: SocketAddr,
         /// The system's answer.
@@ -128,6 +133,17 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// The address that cannot be listened on.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Bind { address, .. } => Some(*address),
+            Self::BindAdmin { address, .. }
+            | Self::BindExporter { address, .. }
+            | Self::BindHealth { address, .. } => address.parse().ok(),
+            _ => None,
+        }
+    }
+
     /// The process's exit code. Source: ExitCode.
     pub fn exit_code(&self) -> u8 {
         match self {

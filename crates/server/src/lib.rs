@@ -34,7 +34,7 @@ pub use assemble::admin_token;
 pub use assemble::ahead;
 pub use assemble::server::{Server, Started};
 pub use disk::recovery::{RecoveredTree, recover_tree};
-pub use error::StartError;
+pub use error::{EXIT_ELECTION_PORT, StartError};
 pub use faults::Faults;
 pub use kerberos::kerberos_environment;
 pub use replica::Service;

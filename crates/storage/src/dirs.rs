@@ -51,10 +51,11 @@ impl DataDirs {
         data_log_dir: &Path,
         options: OpenOptions,
     ) -> Result<Self, StorageError> {
+        Self::check(disk, data_dir, data_log_dir, options)?;
         let snap = data_dir.join(VERSION_DIR);
         let log = data_log_dir.join(VERSION_DIR);
-        ensure_dir(disk, &snap, options)?;
-        ensure_dir(disk, &log, options)?;
+        create_dir(disk, &snap)?;
+        create_dir(disk, &log)?;
         let mut locks = vec![lock(disk, data_dir)?];
         if data_log_dir != data_dir && !is_same_dir(data_dir, data_log_dir) {
             locks.push(lock(disk, data_log_dir)?);
@@ -69,6 +70,31 @@ impl DataDirs {
         };
         dirs.remove_unfinished(disk)?;
         Ok(dirs)
+    }
+
+    /// Refuses the directories that [`Self::open`] refuses before it changes anything.
+    ///
+    /// # Errors
+    /// If a directory is missing and may not be created, or if a link or a file prevents its creation.
+    pub fn check<D: Disk>(
+        disk: &D,
+        data_dir: &Path,
+        data_log_dir: &Path,
+        options: OpenOptions,
+    ) -> Result<(), StorageError> {
+        for dir in [data_dir.join(VERSION_DIR), data_log_dir.join(VERSION_DIR)] {
+            if disk.is_dir(&dir) {
+                continue;
+            }
+            let reason = match options.autocreate {
+                true => obstacle(&dir),
+                false => Some("it is missing and zookeeper.datadir.autocreate is false".to_owned()),
+            };
+            if let Some(reason) = reason {
+                return Err(StorageError::Directory { dir, reason });
+            }
+        }
+        Ok(())
     }
 
     /// The directories as they are, without lock or checks: for tools that only read.
@@ -105,7 +131,7 @@ impl DataDirs {
             });
         }
         let dir = parent.join(name).join(VERSION_DIR);
-        ensure_dir(disk, &dir, OpenOptions { autocreate: true })?;
+        create_dir(disk, &dir)?;
         Ok(Self {
             snap: dir.clone(),
             log: dir,
@@ -136,15 +162,9 @@ impl DataDirs {
     }
 }
 
-fn ensure_dir<D: Disk>(disk: &D, dir: &Path, options: OpenOptions) -> Result<(), StorageError> {
+fn create_dir<D: Disk>(disk: &D, dir: &Path) -> Result<(), StorageError> {
     if disk.is_dir(dir) {
         return Ok(());
-    }
-    if !options.autocreate {
-        return Err(StorageError::Directory {
-            dir: dir.to_path_buf(),
-            reason: "it is missing and zookeeper.datadir.autocreate is false".into(),
-        });
     }
     let unusable = |error: std::io::Error| StorageError::Directory {
         dir: dir.to_path_buf(),
@@ -163,6 +183,25 @@ fn ensure_dir<D: Disk>(disk: &D, dir: &Path, options: OpenOptions) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// Describes the link or file that prevents the creation of a directory, for which the system reports only that a file
+/// exists.
+fn obstacle(dir: &Path) -> Option<String> {
+    let found = dir
+        .ancestors()
+        .find(|path| path.symlink_metadata().is_ok())?;
+    if found.is_dir() {
+        return None;
+    }
+    Some(match found.read_link() {
+        Ok(target) => format!(
+            "{} is a link to {}, which does not exist or is not a directory: create that directory, or change the link",
+            found.display(),
+            target.display()
+        ),
+        Err(_) => format!("{} is not a directory", found.display()),
+    })
 }
 
 /// Finds out at the start, not at the first snapshot, that nothing can be written.

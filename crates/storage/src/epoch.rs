@@ -38,28 +38,26 @@ impl Epochs {
     /// looking. Without it a `currentEpoch` too low stands if the epoch of the data was promised:
     /// a crash while a learner was brought up to date. Java refuses to start then.
     ///
+    /// A `currentEpoch` without a number is written again if the epoch is certain: the last transaction is of the
+    /// accepted epoch. The member has then the beginning of that epoch's history, and promised no later one. Java
+    /// refuses to start then.
+    ///
     /// # Errors
     /// If a file holds no number, or a number that the data or the other file contradicts. Nothing is
     /// written then.
     pub fn load<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
-        let written = Self::written(disk, dirs)?;
+        let written = Written::read(disk, dirs, epoch_of(last_zxid))?;
         let epochs = Self::look(disk, dirs, last_zxid)?;
-        if written.0 != Some(epochs.current) {
+        if let Some(error) = &written.repaired {
+            tracing::warn!(epoch = %epochs.current, "{error}: the last transaction and acceptedEpoch determine the epoch, which is written again");
+        }
+        if written.current != Some(epochs.current) {
             Self::store_current(disk, dirs, epochs.current)?;
         }
-        if written.1 != Some(epochs.accepted) {
+        if written.accepted != Some(epochs.accepted) {
             Self::store_accepted(disk, dirs, epochs.accepted)?;
         }
         Ok(epochs)
-    }
-
-    /// What the files say: the current and the accepted epoch.
-    fn written<D: Disk>(
-        disk: &D,
-        dirs: &DataDirs,
-    ) -> Result<(Option<Epoch>, Option<Epoch>), StorageError> {
-        let accepted = read(disk, &dirs.snap.join(ACCEPTED))?;
-        Ok((read(disk, &dirs.snap.join(CURRENT))?, accepted))
     }
 
     /// What [`load`](Self::load) would give; nothing is written.
@@ -67,9 +65,10 @@ impl Epochs {
     /// # Errors
     /// As `load`.
     pub fn look<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
-        let of_data = Epoch(last_zxid.epoch().0.max(0));
+        let of_data = epoch_of(last_zxid);
         let accepted_path = dirs.snap.join(ACCEPTED);
-        let (current, promised) = Self::written(disk, dirs)?;
+        let written = Written::read(disk, dirs, of_data)?;
+        let (current, promised) = (written.current, written.accepted);
         let current = match current {
             Some(current) if current < of_data => {
                 Self::repair(disk, dirs, (current, promised), of_data, last_zxid)?
@@ -93,20 +92,25 @@ impl Epochs {
 
     /// What is wrong with a `currentEpoch` that holds no number, if nothing else is lost with it: it
     /// says whose history the files are, so without them it says nothing. A damaged `acceptedEpoch`
-    /// is a promise that nobody knows any more, and no leader can tell.
+    /// is a promise that nobody knows any more, and no leader can tell. Nothing is lost if [`load`](Self::load) can
+    /// write the number again; `last_zxid` is the last transaction, if the history is whole.
     ///
     /// # Errors
     /// If the files cannot be read.
     pub fn lost_current<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
+        last_zxid: Option<Zxid>,
     ) -> Result<Option<StorageError>, StorageError> {
-        let is_promised = || matches!(read(disk, &dirs.snap.join(ACCEPTED)), Ok(Some(_)));
-        match read(disk, &dirs.snap.join(CURRENT)) {
-            Err(error @ StorageError::EpochFile { .. }) if is_promised() => Ok(Some(error)),
-            Err(StorageError::EpochFile { .. }) => Ok(None),
-            other => other.map(|_| None),
-        }
+        let Err(error @ StorageError::EpochFile { .. }) = read(disk, &dirs.snap.join(CURRENT))
+        else {
+            return read(disk, &dirs.snap.join(CURRENT)).map(|_| None);
+        };
+        let Ok(Some(promised)) = read(disk, &dirs.snap.join(ACCEPTED)) else {
+            return Ok(None);
+        };
+        let is_certain = last_zxid.is_some_and(|last| is_certain(Some(promised), epoch_of(last)));
+        Ok((!is_certain).then_some(error))
     }
 
     /// The files that tell `of_data` are about to go: without an `acceptedEpoch` they are what tells
@@ -181,6 +185,42 @@ impl Epochs {
     ) -> Result<(), StorageError> {
         store(disk, &dirs.snap, ACCEPTED, epoch)
     }
+}
+
+/// Contents of the two files.
+struct Written {
+    /// `None` if the file is missing, or if the epoch is certain without it.
+    current: Option<Epoch>,
+    accepted: Option<Epoch>,
+    /// What is wrong with a `currentEpoch` whose epoch is certain.
+    repaired: Option<StorageError>,
+}
+
+impl Written {
+    fn read<D: Disk>(disk: &D, dirs: &DataDirs, of_data: Epoch) -> Result<Self, StorageError> {
+        let accepted = read(disk, &dirs.snap.join(ACCEPTED))?;
+        let (current, repaired) = match read(disk, &dirs.snap.join(CURRENT)) {
+            Err(error @ StorageError::EpochFile { .. }) if is_certain(accepted, of_data) => {
+                (None, Some(error))
+            }
+            other => (other?, None),
+        };
+        Ok(Self {
+            current,
+            accepted,
+            repaired,
+        })
+    }
+}
+
+fn epoch_of(last_zxid: Zxid) -> Epoch {
+    Epoch(last_zxid.epoch().0.max(0))
+}
+
+/// Whether the current epoch is known without its file. A member logs transactions of an epoch only behind the whole
+/// history before it, and it follows no epoch beyond the accepted one.
+fn is_certain(accepted: Option<Epoch>, of_data: Epoch) -> bool {
+    of_data > Epoch(0) && accepted == Some(of_data)
 }
 
 fn temporary(path: &Path) -> PathBuf {

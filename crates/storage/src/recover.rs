@@ -69,6 +69,37 @@ pub enum Empty {
     Untrusted,
 }
 
+impl Empty {
+    /// What directories without snapshots and logs are; they may not exist yet.
+    ///
+    /// # Errors
+    /// If the marker cannot be read.
+    pub fn look<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+        db_autocreate: bool,
+    ) -> Result<Self, StorageError> {
+        match is_untrusted(disk, dirs)? {
+            true => Ok(Self::Untrusted),
+            false => Ok(Self::of(has_marker(disk, dirs)?, db_autocreate)),
+        }
+    }
+
+    fn of(has_marker: bool, db_autocreate: bool) -> Self {
+        match has_marker || db_autocreate {
+            true => Self::Trusted,
+            false => Self::Untrusted,
+        }
+    }
+}
+
+/// Whether the file `initialize` is there.
+fn has_marker<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageError> {
+    let marker = marker_path(dirs);
+    let found = disk.read_small(&marker, usize::MAX);
+    Ok(found.map_err(io_error("read", &marker))?.is_some())
+}
+
 /// What recovery found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
@@ -124,11 +155,7 @@ pub fn recover<D: Disk, S: State>(
         state.begin();
         return Ok(Recovered::untrusted());
     }
-    let marker = marker_path(dirs);
-    let has_marker = disk
-        .read_small(&marker, usize::MAX)
-        .map_err(io_error("read", &marker))?
-        .is_some();
+    let has_marker = has_marker(disk, dirs)?;
     let begun = Instant::now();
     let (loaded, mut rejected) = load_snapshot(disk, dirs, settings, state)?;
     let snapshot_time = begun.elapsed();
@@ -152,11 +179,7 @@ pub fn recover<D: Disk, S: State>(
     remove_empty(disk, dirs, txns.into_empty_files())?;
 
     let is_empty = loaded.is_none() && list_logs(disk, &dirs.log)?.is_empty();
-    let empty = is_empty.then_some(if has_marker || settings.db_autocreate {
-        Empty::Trusted
-    } else {
-        Empty::Untrusted
-    });
+    let empty = is_empty.then_some(Empty::of(has_marker, settings.db_autocreate));
     if has_marker && empty.is_none() {
         remove_initialize_marker(disk, dirs)?;
     }

@@ -72,7 +72,7 @@ pub fn set_history_aside<D: Disk>(
     if !is_untrusted(disk, dirs)? {
         write_marker(disk, dirs, reason)?;
     }
-    let is_current_lost = Epochs::lost_current(disk, dirs)?.is_some();
+    let is_current_lost = Epochs::lost_current(disk, dirs, None)?.is_some();
     let mut found = Vec::new();
     // One directory, mostly.
     for dir in BTreeSet::from([&dirs.snap, &dirs.log]) {

@@ -34,7 +34,7 @@ pub(crate) fn properties() -> SystemProperties {
 pub(crate) fn of_cli() -> ClientSettings {
     let properties = properties();
     let login = login(&properties).unwrap_or_else(|reason| {
-        eprintln!("zoarium cli: {reason}; the session has no login");
+        terminal::complain!("zoarium cli: {reason}; the session has no login");
         None
     });
     ClientSettings {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::pin::pin;
@@ -225,6 +225,14 @@ async fn serve_until_told(
         Ok(Err(error)) => {
             tracing::error!("{error}");
             terminal::complain!("zoarium: {error}");
+            if let Some(address) = error.address() {
+                report_port_holder(address);
+                if config.source.is_none() {
+                    terminal::complain!(
+                        "zoarium: `zoarium quickstart` starts servers at free ports"
+                    );
+                }
+            }
             return ExitCode::from(error.exit_code());
         }
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
@@ -237,7 +245,14 @@ async fn serve_until_told(
             tracing::info!(signal = name, "stopping");
             0
         }
-        code = server.failed() => code,
+        code = server.failed() => {
+            if code == server::EXIT_ELECTION_PORT {
+                for port in election_ports(&config) {
+                    report_port_holder((Ipv4Addr::UNSPECIFIED, port).into());
+                }
+            }
+            code
+        }
         () = log_state_when_asked(&server, quit) => 0,
     };
     notify::stopping();
@@ -251,6 +266,20 @@ async fn serve_until_told(
         server.end_audit();
     }
     ExitCode::from(code)
+}
+
+/// Reports which process has a port that this server needs.
+fn report_port_holder(address: SocketAddr) {
+    if let Some(process) = preflight::port_holder(address) {
+        terminal::complain!("zoarium: {process} has port {}", address.port());
+    }
+}
+
+/// The ports at which this member listens for elections.
+fn election_ports(config: &Config) -> impl Iterator<Item = u16> {
+    let ensemble = config.ensemble.iter();
+    let own = ensemble.filter_map(|ensemble| ensemble.membership.members.get(&ensemble.my_id));
+    own.flat_map(|member| member.addresses.iter().map(|address| address.election_port))
 }
 
 fn ready_line(started: &Started, config: &Config) -> String {

@@ -17,12 +17,12 @@ use recovery::{History, HistorySettings, LogEnd};
 use replica::MemberStart;
 use replica::members::MemberLists;
 use session::SessionIds;
-use storage::{DataDirs, Empty, LogSettings, OpenOptions, Recovered, SnapTrigger, SwitchedDisk};
+use storage::{DataDirs, Epochs, LogSettings, SnapTrigger, SwitchedDisk};
 use tokio::net::TcpListener;
-use tree::Tree;
 
 use super::admin::{self, AdminTask, Served};
 use super::admin_token::AdminToken;
+use super::ahead;
 use super::core::{CoreHandle, CoreStart, CoreThread};
 use super::exporter::{self, ExporterTask};
 use super::health::{self, HealthTask};
@@ -206,9 +206,7 @@ async fn open(
     readers: &Readers,
 ) -> Result<Opened, StartError> {
     let disk = Arc::new(faults.disk);
-    let options = OpenOptions {
-        autocreate: config.storage.datadir_autocreate,
-    };
+    let options = ahead::open_options(config);
     let tls = PortTls::load(config, faults.cuts)?;
     let dirs = DataDirs::open(&*disk, &config.data_dir, &config.data_log_dir, options)?;
     let workers = Workers::start().map_err(|source| StartError::Thread {
@@ -227,16 +225,21 @@ async fn open(
         health,
         workers,
         tls,
-        plain: client_listener(config, plain.as_ref())?,
-        secure: client_listener(config, secure.as_ref())?,
+        plain: client_listener(config, "clientPort", plain.as_ref())?,
+        secure: client_listener(config, "secureClientPort", secure.as_ref())?,
     })
 }
 
 fn recover(config: &Config, opened: &Opened) -> Result<RecoveredTree, StartError> {
     let found = recover_at_start(config, &start_files(config, opened))?;
-    refuse_unrecognised(&found.tree)?;
-    if config.ensemble.is_none() {
-        refuse_untrusted(config, &found.recovered)?;
+    ahead::refuse(
+        config,
+        found.tree.unrecognised_ttls(),
+        found.recovered.empty,
+    )?;
+    if config.ensemble.is_some() {
+        // Before anything is written.
+        Epochs::look(&*opened.disk, &opened.dirs, found.recovered.last_zxid)?;
     }
     Ok(found)
 }
@@ -505,26 +508,6 @@ fn synced_sink(core: &CoreHandle) -> SyncedSink {
     })
 }
 
-/// Java takes such znodes for ephemerals of sessions that are gone: it deletes them at once and
-/// leaves their children without a parent.
-fn refuse_unrecognised(tree: &Tree) -> Result<(), StartError> {
-    match tree.unrecognised_ttls() {
-        0 => Ok(()),
-        count => Err(StartError::UnrecognisedTtls { count }),
-    }
-}
-
-/// Java's standalone server goes on, with a snapshot of zxid -1 that no server can load.
-fn refuse_untrusted(config: &Config, recovered: &Recovered) -> Result<(), StartError> {
-    match recovered.empty {
-        Some(Empty::Untrusted) => Err(StartError::EmptyUntrusted {
-            data_dir: config.data_dir.clone(),
-            marker: config.data_log_dir.join("initialize"),
-        }),
-        Some(Empty::Trusted) | None => Ok(()),
-    }
-}
-
 fn log_settings(config: &Config) -> LogSettings {
     let storage = &config.storage;
     LogSettings {
@@ -558,6 +541,7 @@ fn purge_interval(config: &Config) -> Option<Duration> {
 
 fn client_listener(
     config: &Config,
+    key: &'static str,
     at: Option<&ClientAddress>,
 ) -> Result<Option<TcpListener>, StartError> {
     let Some(at) = at else {
@@ -571,7 +555,11 @@ fn client_listener(
     let address = SocketAddr::new(at.ip, at.port);
     transport::bind_ip(at.ip, at.port, backlog)
         .map(Some)
-        .map_err(|source| StartError::Bind { address, source })
+        .map_err(|source| StartError::Bind {
+            key,
+            address,
+            source,
+        })
 }
 
 fn spawn(

@@ -12,6 +12,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
 /// A file that is appended to, and set aside as `<name>.1` when it is large enough; then `<name>.1`
 /// becomes `<name>.2`, and so on, and the oldest goes.
 pub(super) struct RollingFile {
@@ -87,6 +89,26 @@ impl RollingFile {
     }
 }
 
+/// Checks whether [`RollingFile::open`] can open the file, and changes nothing.
+///
+/// # Errors
+/// If the file, or the directory in which it would be created, cannot be written.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
+    if path.symlink_metadata().is_ok() {
+        return OpenOptions::new().append(true).open(path).map(drop);
+    }
+    // A relative path is below the working directory.
+    let whole = std::path::absolute(path)?;
+    let mut dirs = whole.ancestors().skip(1);
+    let dir = dirs.find(|dir| dir.symlink_metadata().is_ok());
+    let dir = dir.unwrap_or(Path::new("/"));
+    if !dir.is_dir() {
+        let reason = format!("{} is not a directory", dir.display());
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, reason));
+    }
+    Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
 fn open(path: &Path) -> io::Result<(File, u64)> {
     blocking::mark("open the audit log");
     if let Some(parent) = path
@@ -121,6 +143,18 @@ mod tests {
 
     fn read(dir: &Path, name: &str) -> Option<String> {
         fs::read_to_string(dir.join(name)).ok()
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_found_without_a_change() {
+        let dir = tempfile::tempdir().unwrap();
+        check(&dir.path().join("logs/audit.log")).unwrap();
+        assert!(!dir.path().join("logs").exists());
+        let file = dir.path().join("file");
+        fs::write(&file, "x").unwrap();
+        check(&file).unwrap();
+        assert!(check(&file.join("audit.log")).is_err());
+        assert!(check(dir.path()).is_err());
     }
 
     #[test]

@@ -13,5 +13,6 @@ mod file;
 mod queue;
 mod trail;
 
+pub(crate) use file::check as check_file;
 pub(crate) use queue::AuditLog;
 pub(crate) use trail::Trail;

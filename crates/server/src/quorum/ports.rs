@@ -20,12 +20,10 @@ use super::peer::{
     Dialer, LeaderConnection, LearnerLinks, LearnerPort, ListenSettings, PeerError, PeerEvent,
     ReadAheadPermit,
 };
+use crate::error::EXIT_ELECTION_PORT;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::limits;
-
-/// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
-const EXIT_UNEXPECTED: u8 = 1;
 
 /// The ways of a member to the others.
 pub(crate) struct MemberPorts {
@@ -85,7 +83,7 @@ impl MemberPorts {
             }
             MeshEvent::Failed { error } => {
                 tracing::error!(err = %error, "elections cannot go on, stopping");
-                self.failure.report(EXIT_UNEXPECTED);
+                self.failure.report(EXIT_ELECTION_PORT);
                 None
             }
         }

@@ -295,7 +295,7 @@ fn an_epoch_that_no_file_names_any_more_is_not_promised_again() {
 fn a_current_epoch_that_is_no_number_goes_with_the_history_and_an_accepted_one_stays() {
     let (disk, dirs) = damaged();
     disk.set_content(&dirs.snap.join("currentEpoch"), &[0]);
-    let lost = Epochs::lost_current(&disk, &dirs).unwrap().unwrap();
+    let lost = Epochs::lost_current(&disk, &dirs, None).unwrap().unwrap();
     assert!(lost.to_string().contains("currentEpoch"), "{lost}");
     let moved = set_history_aside(&disk, &dirs, &lost.to_string()).unwrap();
     assert_eq!(moved.len(), 5);
@@ -308,7 +308,7 @@ fn a_current_epoch_that_is_no_number_goes_with_the_history_and_an_accepted_one_s
     for name in ["currentEpoch", "acceptedEpoch"] {
         disk.set_content(&dirs.snap.join(name), &[0]);
     }
-    assert!(Epochs::lost_current(&disk, &dirs).unwrap().is_none());
+    assert!(Epochs::lost_current(&disk, &dirs, None).unwrap().is_none());
     let error = Epochs::load(&disk, &dirs, Zxid(-1)).unwrap_err();
     assert!(matches!(error, StorageError::EpochFile { .. }), "{error}");
 }
