@@ -22,6 +22,8 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 # Whatever the umask of who builds it.
 umask 022
+# The mode of the package's own entry for /.
+chmod 0755 "$root"
 
 install -D -m 0755 "$executable" "$root/usr/bin/zoarium"
 strip --strip-unneeded "$root/usr/bin/zoarium"
@@ -38,9 +40,11 @@ install -d "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/ve
 "$executable" completions fish >"$root/usr/share/fish/vendor_completions.d/zoarium.fish"
 # Where the scripts look for a configuration if none is named.
 ln -s /etc/zookeeper/conf "$root/usr/share/zoarium/conf"
-# They may contain passwords.
-install -D -m 0640 "$conf/deb/zoo.cfg" "$root/etc/zookeeper/conf/zoo.cfg"
-install -D -m 0640 "$conf/deb/default" "$root/etc/default/zoarium"
+# Where they write the output of a server that they start.
+ln -s /var/log/zookeeper "$root/usr/share/zoarium/logs"
+# The package copies both on installation, where the files do not exist.
+install -D -m 0644 "$conf/deb/zoo.cfg" "$root/usr/share/zoarium/zoo.cfg"
+install -D -m 0644 "$conf/deb/default" "$root/usr/share/zoarium/default"
 install -D -m 0644 "$conf/zoo_sample.cfg" "$root/usr/share/doc/zoarium/examples/zoo_sample.cfg"
 install -D -m 0644 "$conf/../LICENSE" "$root/usr/share/doc/zoarium/copyright"
 install -D -m 0644 "$conf/systemd/zoarium.service" "$root/lib/systemd/system/zoarium.service"
@@ -51,10 +55,7 @@ install -d "$root/DEBIAN"
 for script in postinst prerm postrm; do
     install -m 0755 "$conf/deb/$script" "$root/DEBIAN/$script"
 done
-cat >"$root/DEBIAN/conffiles" <<'FILES'
-/etc/default/zoarium
-/etc/zookeeper/conf/zoo.cfg
-FILES
+install -m 0644 "$conf/deb/triggers" "$root/DEBIAN/triggers"
 cat >"$root/DEBIAN/control" <<CONTROL
 Package: zoarium
 Version: $version
@@ -64,7 +65,6 @@ Section: net
 Priority: optional
 Installed-Size: $(du -sk "$root" | cut -f 1)
 Depends: libc6, libgcc-s1, systemd | systemd-standalone-sysusers
-Conflicts: zookeeperd
 Description: coordination server that speaks ZooKeeper
  The protocol, the zoo.cfg and the data directory of Apache ZooKeeper, in one
  executable without a virtual machine.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -23,10 +24,25 @@ impl Root {
         let dir = tempfile::tempdir().expect("a directory");
         // Others walk through it.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("rights");
-        for made in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "etc"] {
+        for made in ["info", "updates", "triggers"].map(|name| format!("var/lib/dpkg/{name}")) {
             fs::create_dir_all(dir.path().join(made)).expect("a directory");
         }
-        fs::write(dir.path().join("var/lib/dpkg/status"), "").expect("a file");
+        fs::create_dir(dir.path().join("etc")).expect("a directory");
+        // What a package of this root depends on is on the machine that the scripts run on. dpkg processes no trigger of
+        // a package that lacks something.
+        let architecture = run(Command::new("dpkg").arg("--print-architecture"), LIMIT);
+        let architecture = architecture.unwrap_or_else(|failure| panic!("{failure}"));
+        let mut status = String::new();
+        for name in ["libc6", "libgcc-s1", "systemd"] {
+            status += &format!(
+                "Package: {name}\nStatus: install ok installed\nVersion: 1\nMaintainer: x <x@localhost>\n\
+                 Architecture: {}\nDescription: x\n\n",
+                architecture.trim()
+            );
+            let list = format!("var/lib/dpkg/info/{name}.list");
+            fs::write(dir.path().join(list), "").expect("a file");
+        }
+        fs::write(dir.path().join("var/lib/dpkg/status"), status).expect("a file");
         Self { dir }
     }
 
@@ -34,17 +50,14 @@ impl Root {
         self.dir.path().join(name)
     }
 
-    /// What a package of this root depends on is on the machine that the scripts run on.
     fn dpkg(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("dpkg");
         command
             .arg(format!("--root={}", self.dir.path().display()))
-            .args([
-                "--force-script-chrootless",
-                "--force-depends",
-                "--force-confold",
-            ])
-            .args(arguments);
+            .arg("--force-script-chrootless")
+            .args(arguments)
+            // A question would fail: no package may need a terminal.
+            .stdin(Stdio::null());
         run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("{arguments:?}: {failure}"))
     }
 }
@@ -90,6 +103,11 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
     let id: u32 = user
         .and_then(|line| line.split(':').nth(2)?.parse().ok())
         .expect("a user");
+    let listed = run(Command::new("dpkg-deb").arg("-c").arg(&first), LIMIT).expect("a list");
+    let top = listed.lines().next().unwrap_or_default();
+    assert!(top.starts_with("drwxr-xr-x root/root "), "{top}");
+    let logs = fs::read_link(root.path("usr/share/zoarium/logs")).expect("a link");
+    assert_eq!(logs, Path::new("/var/log/zookeeper"));
     let data = root.path("var/lib/zookeeper");
     let found = fs::metadata(&data).expect("a data directory");
     assert_eq!((found.uid(), found.mode() & 0o777), (id, 0o750));
@@ -101,7 +119,9 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
         assert_eq!(shown, (0, group, mode), "{name}");
     }
     let unit = fs::read_to_string(root.path("lib/systemd/system/zoarium.service")).expect("a unit");
-    assert!(unit.contains("\nExecStart=/usr/bin/zoarium server /etc/zookeeper/conf/zoo.cfg\n"));
+    let start = "zoarium server -Dzookeeper.log.dir=${ZOO_LOG_DIR} /etc/zookeeper/conf/zoo.cfg";
+    assert!(unit.contains(&format!("\nExecStart=/usr/bin/{start}\n")));
+    assert!(unit.contains("\nEnvironment=ZOO_LOG_DIR=/var/log/zookeeper\n"));
     for page in ["man/man1/zoarium.1.gz", "man/man1/zoarium-backup.1.gz"] {
         assert!(root.path("usr/share").join(page).is_file(), "no {page}");
     }
@@ -131,6 +151,7 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
     assert_ne!(mine, text);
     fs::write(&config, &mine).expect("write zoo.cfg");
     serves(&root, port.number());
+    audits_as_its_user(&root, (id, group), port.number());
 
     root.dpkg(&["--install", second.to_str().expect("text")]);
     assert_eq!(fs::read_to_string(&config).expect("zoo.cfg"), mine);
@@ -193,6 +214,137 @@ fn serves(root: &Root, port: u16) {
         (word != "WATCHDOG=1").then_some(word)
     });
     assert_eq!(last, "STOPPING=1");
+}
+
+/// As the unit starts it: by the user of the package, in the directory /.
+fn audits_as_its_user(root: &Root, (user, group): (u32, u32), port: u16) {
+    let logs = root.path("var/log/zookeeper");
+    let run_chown = |path: &Path| {
+        let mut command = Command::new("chown");
+        command.arg("-R").arg(format!("{user}:{group}")).arg(path);
+        run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("{failure}"));
+    };
+    // The start before was by root.
+    run_chown(&root.path("var/lib/zookeeper"));
+    let start = |options: &[String]| {
+        let mut command = Command::new(root.path("usr/bin/zoarium"));
+        command
+            .args(["server", "-Dzookeeper.audit.enable=true"])
+            .args(options)
+            .arg(root.path("etc/zookeeper/conf/zoo.cfg"))
+            .current_dir("/")
+            .uid(user)
+            .gid(group)
+            .stdin(Stdio::null());
+        Process::spawn(&mut command, &root.path("log")).expect("start it")
+    };
+    let mut process = start(&[format!("-Dzookeeper.log.dir={}", logs.display())]);
+    wait_for("service", LIMIT, || four_letter_word(port, "srvr").ok());
+    assert!(logs.join("zookeeper_audit.log").exists());
+    process.signal(rustix::process::Signal::TERM);
+    process.wait(LIMIT).expect("an end");
+    // Nobody but root may write there.
+    let status = start(&[]).wait(LIMIT).expect("an end");
+    assert_eq!(status.code(), Some(1));
+}
+
+/// A package with the files and scripts of Debian's zookeeper that matter to ours.
+fn build_debians(dir: &Path) -> PathBuf {
+    let tree = dir.join("zookeeper");
+    let write = |name: &str, mode: u32, text: &str| {
+        let path = tree.join(name);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        fs::write(&path, text).expect("write a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("rights");
+    };
+    write("etc/zookeeper/conf_example/zoo.cfg", 0o644, DEBIANS);
+    write("usr/share/zookeeper/bin/zkServer.sh", 0o755, "#!/bin/sh\n");
+    let control = "Package: zookeeper\nVersion: 3.8.0\nArchitecture: all\nMaintainer: x <x@localhost>\n\
+                   Description: x\n";
+    write("DEBIAN/control", 0o644, control);
+    write(
+        "DEBIAN/conffiles",
+        0o644,
+        "/etc/zookeeper/conf_example/zoo.cfg\n",
+    );
+    let conf = "conf=$DPKG_ROOT/etc/zookeeper/conf";
+    let script = |line: &str| format!("#!/bin/sh\nset -e\n{conf}\n{line}\n");
+    // update-alternatives replaces no directory, and removes no directory.
+    let link = script("[ -e $conf ] || ln -s conf_example $conf");
+    write("DEBIAN/postinst", 0o755, &link);
+    let unlink = script("if [ \"$1\" = remove ] && [ -L $conf ]; then rm $conf; fi");
+    write("DEBIAN/prerm", 0o755, &unlink);
+    let purge = script("if [ \"$1\" = purge ]; then rm -rf $DPKG_ROOT/var/lib/zookeeper; fi");
+    write("DEBIAN/postrm", 0o755, &purge);
+    let output = dir.join("zookeeper.deb");
+    let mut command = Command::new("dpkg-deb");
+    command
+        .args(["--root-owner-group", "--build"])
+        .args([&tree, &output]);
+    run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("no package: {failure}"));
+    output
+}
+
+/// The settings of Debian's package, as its operator has changed them.
+const DEBIANS: &str = "dataDir=/var/lib/zookeeper\nclientPort=2181\n# an operator's\n";
+
+#[test]
+fn a_package_beside_debians_and_over_it_loses_nothing() {
+    if or_skip("the Debian package", tools()).is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (ours, debians) = (build(dir.path(), "0.1.0"), build_debians(dir.path()));
+    let (ours, debians) = (path_text(&ours), path_text(&debians));
+    let read = |root: &Root, name: &str| fs::read_to_string(root.path(name)).ok();
+    let conf = "etc/zookeeper/conf/zoo.cfg";
+    let log = "var/lib/zookeeper/version-2/log.1";
+
+    // Over it: its settings and its data are used, and stay when either goes.
+    let root = Root::new();
+    root.dpkg(&["--install", debians]);
+    fs::create_dir_all(root.path("var/lib/zookeeper/version-2")).expect("a directory");
+    fs::write(root.path(log), "data").expect("write a file");
+    root.dpkg(&["--install", ours]);
+    assert_eq!(read(&root, conf).as_deref(), Some(DEBIANS));
+    root.dpkg(&["--remove", "zoarium"]);
+    root.dpkg(&["--purge", "zoarium"]);
+    assert_eq!(read(&root, conf).as_deref(), Some(DEBIANS));
+    assert!(root.path(log).exists());
+    root.dpkg(&["--install", ours]);
+    // Debian's takes its link away, and ours keeps the settings.
+    root.dpkg(&["--remove", "zookeeper"]);
+    assert_eq!(read(&root, conf).as_deref(), Some(DEBIANS));
+    assert!(root.path(log).exists());
+    // Its purge deletes the data, as docs/MIGRATION.md warns. The directory is there again.
+    root.dpkg(&["--purge", "zookeeper"]);
+    assert!(root.path("var/lib/zookeeper").is_dir());
+    root.dpkg(&["--purge", "zoarium"]);
+    assert_eq!(read(&root, conf).as_deref(), Some(DEBIANS));
+
+    // Before it: what ours created goes with ours, and nothing else.
+    let root = Root::new();
+    root.dpkg(&["--install", ours]);
+    assert_ne!(read(&root, conf).as_deref(), Some(DEBIANS));
+    fs::write(root.path("etc/zookeeper/conf/java.env"), "x=1\n").expect("write a file");
+    root.dpkg(&["--install", debians]);
+    root.dpkg(&["--purge", "zoarium"]);
+    assert_eq!(read(&root, conf), None);
+    assert!(read(&root, "etc/zookeeper/conf/java.env").is_some());
+    let example = "etc/zookeeper/conf_example/zoo.cfg";
+    assert_eq!(read(&root, example).as_deref(), Some(DEBIANS));
+
+    // Without either: an operator's own files are used as they are.
+    let root = Root::new();
+    fs::create_dir_all(root.path("etc/zookeeper/conf")).expect("a directory");
+    fs::write(root.path(conf), DEBIANS).expect("write a file");
+    root.dpkg(&["--install", ours]);
+    root.dpkg(&["--purge", "zoarium"]);
+    assert_eq!(read(&root, conf).as_deref(), Some(DEBIANS));
+}
+
+fn path_text(path: &Path) -> &str {
+    path.to_str().expect("text")
 }
 
 /// systemd's own judgement of the unit.
