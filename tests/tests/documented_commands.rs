@@ -292,6 +292,29 @@ fn follow(document: &str, script: &str) {
     run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("{document}: {failure}"));
 }
 
+/// A reader whose port 2181 is taken sees by whom, and what works instead.
+#[test]
+fn a_reader_whose_port_is_taken_is_helped() {
+    if or_skip("the commands of documents", tools()).is_none() {
+        return;
+    }
+    let steps = r#"
+member other 'zoarium server 2181 other'
+wait_for_server other
+zoarium >refused 2>&1 </dev/null && failed 'zoarium' 'starts' 0
+for text in ':2181' 'set another clientPort' '(zoarium) has port 2181' 'zoarium quickstart'; do
+    grep -qF "$text" refused || { cat refused >&2; failed 'zoarium' "no '$text'" 1; }
+done
+quickstart other 'zoarium quickstart --members 3'
+"#;
+    // The other server has no admin server: the port of clients is the first that is taken.
+    let steps = steps.replace(
+        "zoarium server 2181",
+        "zoarium server -Dzookeeper.admin.enableServer=false 2181",
+    );
+    follow("README.md", &format!("{PRELUDE}{steps}"));
+}
+
 /// Tests that are named are there, and a block that is not run says why.
 #[test]
 fn marks_name_what_is_there() {
