@@ -48,6 +48,7 @@ fn check(server: &Server) {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn a_server_that_has_not_written_since_its_start_is_known() {
     let Some(mut server) = apache() else { return };
     check(&server);
@@ -59,6 +60,7 @@ fn a_server_that_has_not_written_since_its_start_is_known() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn what_is_being_written_and_purged_is_no_fault() {
     let Some(server) = apache() else { return };
     let mut session = RawSession::open(&server.address(), None, 10_000).expect("a session");

@@ -423,3 +423,52 @@ fn every_document_is_a_chapter_of_the_book() {
     documents.remove("docs/SUMMARY.md");
     assert_eq!(chapters, documents);
 }
+
+/// The commands that run all tests together: the second runs the tests that the first ignores.
+const TEST_COMMANDS: [&str; 2] = [
+    "cargo test --workspace",
+    "cargo test --workspace -- --ignored",
+];
+
+/// Lines of the file that are a `cargo test` of the workspace, without comments.
+fn test_commands(file: &str) -> Vec<String> {
+    let text = text_of(file).expect("a text");
+    let lines = text
+        .lines()
+        .map(|line| line.split("  #").next().unwrap_or(line).trim());
+    lines
+        .filter(|line| line.starts_with("cargo test --workspace"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_gate_runs_the_test_commands_of_the_documents() {
+    for file in ["README.md", "docs/TESTING.md", ".ci/run"] {
+        assert_eq!(test_commands(file), TEST_COMMANDS, "{file}");
+    }
+}
+
+/// A test that is ignored for another reason, such as a helper or a measurement, would run in the gate.
+#[test]
+fn ignored_tests_have_a_reason_of_the_table() {
+    let Some(files) = committed() else { return };
+    let table = text_of("docs/TESTING.md").expect("a text");
+    let attribute = concat!("#[ign", "ore");
+    let mut count = 0;
+    for (file, text) in rust_files(&files) {
+        for line in text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with(attribute))
+        {
+            let reason = line.split('"').nth(1).unwrap_or_default();
+            assert!(
+                table.contains(&format!("\n| `{reason}` |")),
+                "{file}: {line}"
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 50, "only {count} tests are ignored");
+}

@@ -9,6 +9,7 @@ const SEEDS: u64 = 40;
 const LIVENESS: [&str; 2] = ["liveness", "well soon after everything is mended"];
 
 #[test]
+#[ignore = "simulates for minutes"]
 fn nothing_breaks_but_liveness_where_elections_choose_anybody() {
     let (mut committed, mut epochs) = (0, 0);
     for seed in 5000..5000 + SEEDS {

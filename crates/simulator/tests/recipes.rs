@@ -37,6 +37,7 @@ fn everywhere<T: Send>(work: impl Fn() -> Vec<T> + Sync) -> Vec<T> {
 }
 
 #[test]
+#[ignore = "simulates for minutes"]
 fn recipes_keep_every_promise() {
     let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
     let count = number("ZOARIUM_SIMULATOR_RECIPES").unwrap_or(SEEDS);
@@ -95,6 +96,7 @@ fn caught(mutant: Mutant, recipe: Recipe, from: u64) -> Option<u64> {
 }
 
 #[test]
+#[ignore = "simulates for minutes"]
 fn every_mutant_of_the_recipes_is_caught() {
     let next = AtomicUsize::new(0);
     let missed: Vec<Mutant> = everywhere(|| {

@@ -184,6 +184,7 @@ fn so_is_one_whose_snapshots_are_rotten() {
 
 /// A leader of Apache ZooKeeper takes a member that names no transaction for one that has nothing.
 #[test]
+#[ignore = "runs other people's programs"]
 fn a_leader_of_apache_zookeeper_brings_one_up_to_date_as_well() {
     let flavours = [Flavour::Zoarium, Flavour::Apache, Flavour::Apache];
     let builder = EnsembleBuilder::new(&flavours);

@@ -4,6 +4,7 @@ use tests::scenario::Scenario;
 use tests::{Flavour, Server, c_program, or_skip};
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn c_client_notices_no_difference() {
     let Some(program) = or_skip("the C client", c_program()) else {
         return;

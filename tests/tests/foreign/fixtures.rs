@@ -34,6 +34,7 @@ print("done")
 "#;
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn python_has_a_server() {
     let Some(python) = or_skip("kazoo", python_with_kazoo()) else {
         return;
@@ -58,6 +59,7 @@ zookeeper().then((server) => {
 "#;
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn node_has_a_server() {
     let Some((node, dir)) = or_skip("the Node.js client", node()) else {
         return;
@@ -89,6 +91,7 @@ func TestMade(t *testing.T) {
 "#;
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn go_has_a_server() {
     // It brings the modules.
     let Some(program) = or_skip("the Go client", go_program()) else {
@@ -141,6 +144,7 @@ public class MadeTest {
 "#;
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn junit_has_a_server() {
     let jars = apache_class_path().and_then(|apache| Ok((apache, junit_class_path()?)));
     let tools = jars.and_then(|jars| Ok((jars, java_tool("javac")?, java_tool("java")?)));

@@ -4,6 +4,7 @@ use tests::scenario::Scenario;
 use tests::{Flavour, Server, go_program, or_skip};
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn go_client_notices_no_difference() {
     let Some(program) = or_skip("the Go client", go_program()) else {
         return;

@@ -12,6 +12,7 @@ fn scenario(main: &str, further_steps: &'static [&'static str]) -> Result<Scenar
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn java_client_notices_no_difference() {
     let further_steps = &["persistent-watches", "node-kinds", "newer-requests"];
     let scenario = scenario("JavaScenario", further_steps);
@@ -29,6 +30,7 @@ fn java_client_notices_no_difference() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn curator_notices_no_difference() {
     let scenario = scenario("CuratorScenario", &["locks-and-leaders", "cache"]);
     let Some(scenario) = or_skip("Curator", scenario) else {

@@ -9,6 +9,7 @@ use tests::{Flavour, Server, kazoo_program, or_skip, python_with_kazoo, run};
 use crate::documented;
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn kazoo_notices_no_difference() {
     let Some(program) = or_skip("kazoo", kazoo_program()) else {
         return;
@@ -26,6 +27,7 @@ fn kazoo_notices_no_difference() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn the_quick_start_works_in_python() {
     let Some(python) = or_skip("kazoo", python_with_kazoo()) else {
         return;

@@ -39,6 +39,7 @@ fn scenario() -> Result<Scenario, Missing> {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn the_quick_start_works_in_node() {
     let Some((node, dir)) = or_skip("the Node.js client", node()) else {
         return;
@@ -54,6 +55,7 @@ fn the_quick_start_works_in_node() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn node_client_notices_no_difference() {
     let Some(scenario) = or_skip("the Node.js client", scenario()) else {
         return;

@@ -4,6 +4,7 @@ use tests::scenario::Scenario;
 use tests::{Flavour, Server, or_skip, rust_program};
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn rust_client_notices_no_difference() {
     let Some(program) = or_skip("the Rust client", rust_program()) else {
         return;

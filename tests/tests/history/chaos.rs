@@ -238,6 +238,7 @@ fn folded(seen: &[Value]) -> BTreeMap<String, String> {
 }
 
 #[test]
+#[ignore = "needs minutes of faults"]
 fn feeds_resumed_across_members_see_every_change_once_and_in_order() {
     let Some((mut ensemble, ports)) = ensemble() else {
         return;

@@ -109,6 +109,7 @@ fn by_tool(site: &Site, wanted: &[u8]) {
 }
 
 #[tokio::test]
+#[ignore = "runs other people's programs"]
 async fn python_reads_the_same_changes() {
     let Some(python) = or_skip("protobuf of Python", python_with_protobuf()) else {
         return;

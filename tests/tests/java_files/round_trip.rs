@@ -153,6 +153,7 @@ fn write_snapshots(dir: &Path, author: &Author, method: &str) -> Author {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn data_goes_from_java_to_zoarium_and_back() {
     let dir = tempfile::tempdir().expect("a directory");
     let Some((author, by_java)) = or_skip("data written by Java", write_by_java(dir.path())) else {

@@ -47,6 +47,7 @@ fn builder_with(
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn members_log_in_with_each_other_whoever_leads() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
@@ -74,6 +75,7 @@ fn members_log_in_with_each_other_whoever_leads() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn members_log_in_with_apache_in_each_role() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
@@ -92,6 +94,7 @@ fn members_log_in_with_apache_in_each_role() {
 
 /// Whoever has a ticket, but of no host of a member, stays out; the others go on.
 #[test]
+#[ignore = "runs other people's programs"]
 fn who_is_no_service_of_a_members_host_stays_out() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
@@ -129,6 +132,7 @@ fn who_is_no_service_of_a_members_host_stays_out() {
 
 /// A member that waits for a KDC serves its operators, and ends when it is told to.
 #[test]
+#[ignore = "runs other people's programs"]
 fn a_kdc_that_does_not_answer_holds_up_nothing_else() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;

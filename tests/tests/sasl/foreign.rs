@@ -62,6 +62,7 @@ fn kazoo(server: &Server, user: &str, password: &str, path: &str) -> Result<Vec<
 
 /// Java's client, with every user, and with a wrong password.
 #[test]
+#[ignore = "runs other people's programs"]
 fn java_logs_in_with_us_as_with_apache() {
     for flavour in [Flavour::under_test(), Flavour::Apache] {
         let files = Files::new();
@@ -92,6 +93,7 @@ fn java_logs_in_with_us_as_with_apache() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn kazoo_logs_in_with_us_as_with_apache() {
     for flavour in [Flavour::under_test(), Flavour::Apache] {
         let files = Files::new();
@@ -114,6 +116,7 @@ fn kazoo_logs_in_with_us_as_with_apache() {
 
 /// Our half of a client, with both servers: what is answered is the same.
 #[test]
+#[ignore = "runs other people's programs"]
 fn our_client_logs_in_with_apache_as_with_us() {
     for flavour in [Flavour::under_test(), Flavour::Apache] {
         let files = Files::new();

@@ -27,6 +27,7 @@ fn both(test: impl Fn(&tests::Server, Flavour), settings: &[(&str, &str)]) {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn bad_tokens_are_refused_and_end_the_connection() {
     both(
         |server, flavour| {
@@ -51,6 +52,7 @@ fn bad_tokens_are_refused_and_end_the_connection() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn a_token_is_worth_nothing_twice() {
     both(
         |server, flavour| {
@@ -84,6 +86,7 @@ fn a_token_is_worth_nothing_twice() {
 
 /// Source: ZooKeeperServer.shouldAllowSaslFailedClientsConnect.
 #[test]
+#[ignore = "runs other people's programs"]
 fn who_fails_may_stay_if_that_is_allowed() {
     both(
         |server, flavour| {
@@ -103,6 +106,7 @@ fn who_fails_may_stay_if_that_is_allowed() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn nobody_does_anything_before_he_is_in_where_sasl_is_required() {
     for setting in [
         &[("sessionRequireClientSASLAuth", "true")][..],
@@ -153,6 +157,7 @@ fn err(session: &mut RawSession, request: &Request) -> i32 {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn acls_of_the_scheme_sasl_let_in_whom_they_name() {
     both(
         |server, flavour| {

@@ -84,11 +84,13 @@ fn java(secured: &Secured) -> Result<Vec<PathBuf>, Missing> {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn java_goes_every_way() {
     go("Java", &WAYS, &[], java);
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn kazoo_goes_every_way() {
     go("kazoo", &WAYS, &[], |secured| {
         told(kazoo_program()?, &variables(secured))
@@ -97,12 +99,14 @@ fn kazoo_goes_every_way() {
 
 /// Debian builds it without OpenSSL and Cyrus SASL.
 #[test]
+#[ignore = "runs other people's programs"]
 fn the_c_client_goes_the_way_that_it_has() {
     go("the C client", &[Way::Plain], &[], |_| c_program());
 }
 
 /// It has no SASL.
 #[test]
+#[ignore = "runs other people's programs"]
 fn the_go_client_goes_every_way_without_a_login() {
     let ways: Vec<Way> = WAYS.into_iter().filter(|way| !way.has_login()).collect();
     go("the Go client", &ways, &[], |secured| {
@@ -111,6 +115,7 @@ fn the_go_client_goes_every_way_without_a_login() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn the_rust_client_goes_every_way() {
     go("the Rust client", &WAYS, &[], |secured| {
         told(rust_program()?, &variables(secured))

@@ -48,6 +48,7 @@ fn both_sides() -> Certificates {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn java_client_over_tls_with_jks_stores_notices_no_difference() {
     let certificates = both_sides();
     let Some(scenario) = or_skip("the Java client", java(&certificates)) else {
@@ -66,6 +67,7 @@ fn java_client_over_tls_with_jks_stores_notices_no_difference() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn kazoo_over_mutual_tls_with_pem_files_notices_no_difference() {
     let certificates = both_sides();
     let Some(scenario) = or_skip("kazoo", kazoo(&certificates)) else {

@@ -77,6 +77,7 @@ fn servers_with_flawed_certificates_are_left_each_with_its_reason() {
 
 /// As Java reads them, wherever they stand.
 #[test]
+#[ignore = "runs other people's programs"]
 fn names_of_any_letters_are_identities_as_for_java() {
     let certificates = Certificates::new();
     certificates.sign("server");

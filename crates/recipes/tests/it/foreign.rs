@@ -91,6 +91,7 @@ async fn contend(layout: Layout, program: Vec<PathBuf>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "runs other people's programs"]
 async fn curator_and_we_exclude_each_other() {
     let program =
         tokio::task::block_in_place(|| java_program("CuratorContender", &["PatientCurator"], &[]));
@@ -107,6 +108,7 @@ fn kazoo(script: &str) -> Result<Vec<PathBuf>, Missing> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "runs other people's programs"]
 async fn kazoo_and_we_exclude_each_other() {
     let program = tokio::task::block_in_place(|| kazoo("contend.py"));
     if let Some(program) = or_skip("kazoo", program) {
@@ -163,6 +165,7 @@ async fn meet(programs: Vec<Vec<PathBuf>>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "runs other people's programs"]
 async fn members_of_three_libraries_enter_and_leave_together() {
     let programs = tokio::task::block_in_place(|| -> Result<_, Missing> {
         Ok(vec![

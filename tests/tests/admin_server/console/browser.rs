@@ -223,6 +223,7 @@ fn history(browser: &Browser, base: &str) {
 }
 
 #[test]
+#[ignore = "drives a browser"]
 fn people_look_and_change_in_a_browser() {
     let Some(axe) = or_skip("the console in a browser", axe()) else {
         return;

@@ -70,6 +70,7 @@ fn nothing_is_lost(ensemble: &Ensemble, acknowledged: i32) {
 
 /// It commits by its followers' disks, and so nothing else would end it.
 #[test]
+#[ignore = "needs minutes of faults"]
 fn a_leader_whose_disk_stands_still_makes_way_before_its_memory_is_full() {
     if Flavour::under_test() != Flavour::Zoarium {
         // Java's leader goes on until the heap is full.
@@ -95,6 +96,7 @@ fn a_leader_whose_disk_stands_still_makes_way_before_its_memory_is_full() {
 
 /// It acknowledges nothing, so no leader would miss that.
 #[test]
+#[ignore = "needs minutes of faults"]
 fn an_observer_whose_disk_stands_still_is_dropped_and_comes_back() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;

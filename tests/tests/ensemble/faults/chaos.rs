@@ -209,6 +209,7 @@ impl Chaos {
 }
 
 #[test]
+#[ignore = "needs minutes of faults"]
 fn what_was_acknowledged_is_on_all_members_whatever_happens() {
     let seconds = setting("ZOARIUM_CHAOS_SECONDS").unwrap_or(60);
     let seed = setting("ZOARIUM_CHAOS_SEED").unwrap_or_else(|| fastrand::u64(..));

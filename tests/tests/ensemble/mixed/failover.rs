@@ -9,6 +9,7 @@ use crate::mixed::{PROGRESS, led, ours};
 const KILLS_MAX: usize = 12;
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn the_lead_goes_from_java_to_ours_and_back() {
     let followers = [ours(), ours()];
     let Some(mut ensemble) = led("fail-over", Flavour::Apache, &followers, |builder| builder)

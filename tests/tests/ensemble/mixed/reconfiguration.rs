@@ -5,6 +5,7 @@ use tests::ensemble::{Change, Duty, EnsembleBuilder, Load, check};
 use crate::mixed::{PROGRESS, both_ways, led};
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn members_of_either_kind_join_and_leave_whoever_leads() {
     both_ways(|leader, other| {
         let what = "reconfiguration of mixed ensembles";

@@ -33,6 +33,7 @@ fn owner_of(session: &mut RawSession, path: &str) -> Option<i64> {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn a_session_moves_through_all_members_with_its_ephemeral() {
     both_ways(|leader, learner| {
         let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);
@@ -61,6 +62,7 @@ fn a_session_moves_through_all_members_with_its_ephemeral() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn a_session_without_a_client_expires_everywhere_and_no_other_does() {
     both_ways(|leader, learner| {
         let Some(ensemble) = led("expiry", leader, &[learner, leader], |builder| builder) else {
@@ -91,6 +93,7 @@ fn a_session_without_a_client_expires_everywhere_and_no_other_does() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn watches_and_ephemerals_go_on_at_the_other_kind() {
     let followers = [ours(), Flavour::Apache];
     let Some(mut ensemble) = led("moving watches", ours(), &followers, |builder| builder) else {

@@ -85,6 +85,7 @@ fn away(leader: Flavour, learner: Flavour, count: usize, factor: &str, expected:
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn a_few_transactions_are_a_diff_from_memory() {
     both_ways(|leader, learner| {
         away(leader, learner, 100, "-1", Way::Diff);
@@ -92,6 +93,7 @@ fn a_few_transactions_are_a_diff_from_memory() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn many_transactions_are_a_diff_from_the_log() {
     both_ways(|leader, learner| {
         away(leader, learner, 3 * IN_MEMORY, "1000", Way::Diff);
@@ -99,6 +101,7 @@ fn many_transactions_are_a_diff_from_the_log() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn more_than_the_log_is_to_give_is_a_snapshot() {
     both_ways(|leader, learner| {
         away(leader, learner, 3 * IN_MEMORY, "-1", Way::Snapshot);
@@ -107,6 +110,7 @@ fn more_than_the_log_is_to_give_is_a_snapshot() {
 
 /// Under load, which makes the snapshot a fuzzy one.
 #[test]
+#[ignore = "runs other people's programs"]
 fn a_snapshot_is_sent_while_others_write() {
     both_ways(|leader, learner| {
         let build = |builder: EnsembleBuilder| {
@@ -186,6 +190,7 @@ fn leader_with_more(old: Flavour, successors: Flavour, writes_after: usize, expe
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn what_only_a_cut_off_leader_has_is_truncated() {
     both_ways(|old, successors| {
         leader_with_more(old, successors, 0, Way::Truncated);
@@ -193,6 +198,7 @@ fn what_only_a_cut_off_leader_has_is_truncated() {
 }
 
 #[test]
+#[ignore = "runs other people's programs"]
 fn what_only_a_cut_off_leader_has_gives_way_to_a_later_epoch() {
     both_ways(|old, successors| {
         leader_with_more(old, successors, 50, Way::Snapshot);

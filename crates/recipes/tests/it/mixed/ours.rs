@@ -14,18 +14,12 @@ pub(super) fn command(servers: &str) -> std::process::Command {
     let executable = std::env::current_exe().expect("the running test has a path");
     let mut command = std::process::Command::new(executable);
     command
-        .args([
-            "--exact",
-            "mixed::ours::contend",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", "mixed::ours::contend", "--nocapture"])
         .env(SERVERS, servers);
     command
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the mixed queues run it, as a process of its own"]
 async fn contend() {
     let Ok(servers) = std::env::var(SERVERS) else {
         return;
