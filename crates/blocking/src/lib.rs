@@ -7,8 +7,8 @@
 //! - [`mark`] marks the begin of such work.
 //! - [`arm`] marks a thread as a worker. A runtime calls it when it starts a thread.
 //! - [`files`] creates files and directories, which is such work, with the modes that data has.
-//! - [`run()`] (feature `tokio`) is the only way from a worker to blocking work. The runtime starts its blocking threads
-//!   with the same hook as its workers, so `run` disarms the thread for the time of the work.
+//! - [`run()`] and [`in_place`] (feature `tokio`) are the only ways from a worker to blocking work. The runtime starts its
+//!   blocking threads with the same hook as its workers, so both disarm the thread for the time of the work.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ pub mod files;
 #[cfg(feature = "tokio")]
 mod run;
 #[cfg(feature = "tokio")]
-pub use run::{discard, run};
+pub use run::{discard, in_place, run};
 
 thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };

@@ -14,6 +14,19 @@ pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Join
     tokio::task::spawn_blocking(move || permit(work))
 }
 
+/// Does blocking work on this worker, after another thread of the runtime has become the worker in its place. That
+/// thread continues all tasks but the calling one. Only for work that somebody waits for: it spares one wake-up.
+///
+/// # Panics
+/// On a runtime with one thread.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the wrapper that the lint asks for"
+)]
+pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(|| permit(work))
+}
+
 /// Blocking work at the end of a value that may be dropped on any thread. It runs on this thread unless that is a
 /// worker.
 pub fn discard(work: impl FnOnce() + Send + 'static) {
@@ -30,6 +43,23 @@ mod tests {
 
     use super::*;
     use crate::{arm, mark};
+
+    #[test]
+    fn the_other_tasks_of_a_worker_run_while_it_works_in_place() {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).on_thread_start(arm).build();
+        let runtime = runtime.expect("a runtime");
+        let task = runtime.spawn(async {
+            let (sender, other) = mpsc::channel();
+            tokio::spawn(async move { sender.send(()) });
+            in_place(|| {
+                mark("a file");
+                other.recv_timeout(Duration::from_secs(30))
+            })
+        });
+        let received = runtime.block_on(task).expect("the worker may do this");
+        received.expect("the other task runs");
+    }
 
     #[test]
     fn work_of_a_worker_runs_on_a_thread_that_may_block() {

@@ -13,8 +13,11 @@ pub trait Machine: Send {
     /// A message for it.
     type Message: Send;
 
-    /// Handles some of the messages, and everything that is due.
-    fn turn(&mut self);
+    /// A thread that visits the machine, as far as the machine must know it.
+    type Visitor: Copy;
+
+    /// Handles some of the messages, and everything that is due. No visitor: the machine's own thread runs it.
+    fn turn(&mut self, visitor: Option<Self::Visitor>);
 
     /// Whether it has ended. It has no more turns then.
     fn has_ended(&self) -> bool;
@@ -96,16 +99,16 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
 
     /// Runs the machine on this thread for the waiting messages, or wakes its own thread if the machine does not allow
     /// that. The caller must hold no lock that the machine takes.
-    pub fn run_inline(&self) {
+    pub fn run_inline(&self, visitor: M::Visitor) {
         match self.allows_inline.load(Ordering::Relaxed) {
-            true => self.run_inline_always(),
+            true => self.run_inline_always(visitor),
             false => self.wake(),
         }
     }
 
     /// As [`Executor::run_inline`], whatever the machine allows: for a thread that would otherwise wait for the next
     /// action of the machine.
-    pub fn run_inline_always(&self) {
+    pub fn run_inline_always(&self, visitor: M::Visitor) {
         for turn in 0..self.settings.inline_turns_max {
             if self.inbox.is_empty() || (turn > 0 && P::has_mutant(Mutant::NoCheckAfterInlineTurn))
             {
@@ -119,7 +122,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
                 return;
             };
             if !machine.has_ended() || P::has_mutant(Mutant::TurnAfterEnd) {
-                machine.turn();
+                machine.turn(Some(visitor));
             }
             let deadline_ms = machine.deadline_ms().unwrap_or(i64::MAX);
             let is_due_earlier = deadline_ms < self.parked_until_ms.load(Ordering::Relaxed);
@@ -170,7 +173,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     /// Turns until nothing has arrived for a short time. Meanwhile senders need not wake this thread.
     fn run_turns(&self, machine: &mut M) {
         while !machine.has_ended() {
-            machine.turn();
+            machine.turn(None);
             let mut yields = 0;
             while self.inbox.is_empty() {
                 if yields == self.settings.yields_before_park {

@@ -60,8 +60,9 @@ impl Bench {
 
 impl Machine for Bench {
     type Message = Message;
+    type Visitor = ();
 
-    fn turn(&mut self) {
+    fn turn(&mut self, _visitor: Option<()>) {
         assert!(!self.has_ended, "no more turns");
         match self.inbox.pop() {
             Some(Message::Next { of, number }) => self.tell(Seen::Next { of, number }),
@@ -153,7 +154,7 @@ impl Shop {
         let executor = self.executor.clone();
         let thread = thread::spawn(move || {
             executor.put(Message::Wait(begun, ends));
-            executor.run_inline();
+            executor.run_inline(());
         });
         has_begun.recv_timeout(PATIENCE).unwrap();
         (thread, end)
@@ -189,8 +190,8 @@ fn each_message_is_handled_once_and_those_of_a_thread_in_their_order() {
                     executor.put(Message::Next { of, number });
                     match (number + of) % THREADS {
                         0 => executor.wake(),
-                        1 => executor.run_inline_always(),
-                        _ => executor.run_inline(),
+                        1 => executor.run_inline_always(()),
+                        _ => executor.run_inline(()),
                     }
                 }
             }
@@ -215,7 +216,7 @@ fn each_message_is_handled_once_and_those_of_a_thread_in_their_order() {
 fn a_visiting_thread_runs_the_machine_for_its_message() {
     let shop = Shop::open_and_asleep(true);
     shop.executor.put(number(0));
-    shop.executor.run_inline();
+    shop.executor.run_inline(());
     // It is there when this returns.
     let (_, on) = shop.seen.try_recv().expect("it is handled");
     assert_eq!(on, thread::current().id());
@@ -229,7 +230,7 @@ fn a_machine_that_forbids_inline_turns_has_its_turns_on_its_thread() {
     let shop = Shop::open(false);
     for count in 0..100 {
         shop.executor.put(number(count));
-        shop.executor.run_inline();
+        shop.executor.run_inline(());
         assert_eq!(shop.next().1, shop.thread.thread().id());
     }
     shop.close();
@@ -239,7 +240,7 @@ fn a_machine_that_forbids_inline_turns_has_its_turns_on_its_thread() {
 fn a_thread_that_waits_for_the_machine_runs_it_although_it_forbids_that() {
     let shop = Shop::open_and_asleep(false);
     shop.executor.put(number(0));
-    shop.executor.run_inline_always();
+    shop.executor.run_inline_always(());
     let (_, on) = shop.seen.try_recv().expect("it is handled");
     assert_eq!(on, thread::current().id());
     shop.close();
@@ -250,7 +251,7 @@ fn a_message_is_handled_by_the_thread_that_holds_the_machine() {
     let shop = Shop::open_and_asleep(true);
     let (holder, end) = shop.hold();
     shop.executor.put(number(0));
-    shop.executor.run_inline();
+    shop.executor.run_inline(());
     shop.executor.send(number(1));
     assert!(shop.seen.try_recv().is_err());
     let on = holder.thread().id();
@@ -269,7 +270,7 @@ fn a_visiting_thread_leaves_after_its_limit_of_turns() {
     for of in 0..count {
         shop.executor.put(number(of));
     }
-    shop.executor.run_inline();
+    shop.executor.run_inline(());
     let threads: Vec<_> = (0..count).map(|_| shop.next().1).collect();
     let mine = threads.iter().filter(|on| **on == thread::current().id());
     assert_eq!(mine.count(), INLINE_TURNS_MAX);
@@ -281,7 +282,7 @@ fn a_visiting_thread_leaves_after_its_limit_of_turns() {
 fn the_deadline_that_an_inline_turn_sets_is_kept() {
     let shop = Shop::open_and_asleep(true);
     shop.executor.put(Message::Remind(200));
-    shop.executor.run_inline();
+    shop.executor.run_inline(());
     let (seen, on) = shop.next();
     assert!(matches!(seen, Seen::Reminded));
     assert_eq!(on, shop.thread.thread().id());
@@ -293,8 +294,8 @@ fn the_thread_ends_with_the_machine_and_later_messages_are_dropped() {
     let shop = Shop::open_and_asleep(true);
     shop.executor.put(Message::End);
     shop.executor.put(number(0));
-    shop.executor.run_inline();
-    shop.executor.run_inline();
+    shop.executor.run_inline(());
+    shop.executor.run_inline(());
     shop.thread.join().unwrap();
     assert!(shop.seen.try_recv().is_err());
     let (kept, dropped) = mpsc::channel();
@@ -310,7 +311,7 @@ fn after_a_panic_in_an_inline_turn_there_are_no_more_turns() {
     let executor = shop.executor.clone();
     let panicked = thread::spawn(move || {
         executor.put(Message::Panic);
-        executor.run_inline();
+        executor.run_inline(());
     });
     assert!(panicked.join().is_err());
     shop.executor.send(number(0));

@@ -241,6 +241,10 @@ mutants! {
     MemberSyncsInPlace,
     /// A visiting thread runs a core that may sync in place.
     VisitorMaySync,
+    /// A visiting thread syncs although no other thread continues its work.
+    EachVisitorSyncs,
+    /// The log thread writes the next group while a visitor has the one before.
+    LogThreadOvertakesVisitor,
     /// A group goes to the log before orders that precede it.
     GroupOvertakesOrders,
     /// The core syncs in place while the log thread has work.
@@ -254,9 +258,11 @@ mutants! {
 impl Mutant {
     /// Wrong rules of the schedule that the tables of its rules catch (`hosting/src/schedule/tests.rs`). They cost time, or
     /// break a rule about threads, which the simulator does not have.
-    pub const CAUGHT_BY_TABLES: [Self; 6] = [
+    pub const CAUGHT_BY_TABLES: [Self; 8] = [
         Self::MemberSyncsInPlace,
         Self::VisitorMaySync,
+        Self::EachVisitorSyncs,
+        Self::LogThreadOvertakesVisitor,
         Self::GroupOvertakesOrders,
         Self::SyncOvertakesLog,
         Self::SlowSyncForgotten,

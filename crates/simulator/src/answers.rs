@@ -17,12 +17,13 @@ pub enum Answer {
 
 impl Answer {
     /// All answers that the simulator carries out.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Run(Runner::OwnThread),
         Self::Run(Runner::VisitingThread),
         Self::Run(Runner::LogThread),
         Self::Sync(Syncer::LogThread),
         Self::Sync(Syncer::CoreThread),
+        Self::Sync(Syncer::Visitor),
         Self::Sync(Syncer::NotYet),
         Self::Flush(FlushAt::Now),
         Self::Flush(FlushAt::StepEnd),

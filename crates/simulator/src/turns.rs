@@ -13,7 +13,7 @@ use hosting::{
 use proto::learner::LearnerPacket;
 use proto::mutant::{self, Mutant};
 use proto::packet::QuorumPacket;
-use replica::{Input, LearnerEvent, Replica, Turn};
+use replica::{Input, LeaderEvent, LearnerEvent, Replica, Turn};
 use storage::StorageError;
 use zab::Record;
 
@@ -47,6 +47,8 @@ enum Busy {
 pub(crate) struct Core {
     schedule: Schedule,
     busy: Option<Busy>,
+    /// The thread that syncs the group at which the disk works.
+    syncer: Syncer,
     /// Whether a thread is ready to run the core: its own thread after a wake-up, or the log thread after a sync.
     has_runner: bool,
     /// Whether the core's own thread is being woken.
@@ -73,6 +75,7 @@ impl Core {
                 syncs_at_once: true,
             }),
             busy: None,
+            syncer: Syncer::NotYet,
             has_runner: false,
             is_waking: false,
             disk_begun_at: 0,
@@ -169,6 +172,7 @@ impl SimHost {
             bytes: records.iter().map(|record| record.txn.len()).sum(),
             since_ms: self.core.gathers_since_ms.unwrap_or(now_ms),
             follows_orders: !self.disk.queue.is_at_group(),
+            is_visitor_syncing: self.disk.at_work.is_some() && self.core.syncer == Syncer::Visitor,
             is_log_idle: self.disk.at_work.is_none(),
             is_log_full: false,
         }
@@ -207,13 +211,15 @@ impl SimHost {
         }
         let (group, now_ms) = (self.waiting_group(), self.world.now_ms());
         let core = &mut self.core;
-        if core.schedule.syncer(&group, now_ms) != Syncer::NotYet {
+        let syncer = core.schedule.syncer(&group, now_ms);
+        if syncer != Syncer::NotYet {
             core.gathers_since_ms = None;
-            let by = match core.busy {
+            core.syncer = match core.busy {
                 Some(Busy::Syncing) => Syncer::CoreThread,
+                _ if syncer == Syncer::Visitor => syncer,
                 _ => Syncer::LogThread,
             };
-            core.schedule.note_group(group.txns, by);
+            core.schedule.note_group(group.txns, core.syncer);
             return self.disk.queue.take();
         }
         let is_new = core.gathers_since_ms.is_none();
@@ -244,7 +250,7 @@ impl SimHost {
             self.inputs.push_front(synced);
             return Ok(Done::default());
         }
-        note(Answer::Sync(Syncer::LogThread));
+        note(Answer::Sync(core.syncer));
         if runs_core {
             note(Answer::Run(Runner::LogThread));
         }
@@ -263,6 +269,15 @@ impl SimHost {
         }
         if self.core.schedule.runner_of_message() == Runner::VisitingThread {
             self.note(Answer::Run(Runner::VisitingThread));
+            // The task that brings packets of the leader hands its reading on before it syncs.
+            let brings_packets = matches!(
+                self.inputs.front(),
+                Some(Input::Leader {
+                    event: LeaderEvent::Packets(_),
+                    ..
+                })
+            );
+            self.core.schedule.begin_turn(brings_packets);
             return true;
         }
         if !std::mem::replace(&mut self.core.is_waking, true) {

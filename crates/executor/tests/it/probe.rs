@@ -21,8 +21,9 @@ pub(crate) struct Probe<P: Primitives> {
 
 impl<P: Primitives> Machine for Probe<P> {
     type Message = usize;
+    type Visitor = ();
 
-    fn turn(&mut self) {
+    fn turn(&mut self, _visitor: Option<()>) {
         assert!(!self.has_ended(), "a turn after the end");
         if let Some(message) = self.inbox.pop() {
             assert!(self.handled.insert(message), "{message} is handled twice");
@@ -68,11 +69,11 @@ pub(crate) fn send<P: Primitives>(executor: &Executor<Probe<P>, P>, message: usi
         Path::Send => executor.send(message),
         Path::Inline => {
             executor.put(message);
-            executor.run_inline();
+            executor.run_inline(());
         }
         Path::InlineAlways => {
             executor.put(message);
-            executor.run_inline_always();
+            executor.run_inline_always(());
         }
     }
 }

@@ -50,6 +50,8 @@ pub enum Syncer {
     LogThread,
     /// The thread that runs the core, after the step.
     CoreThread,
+    /// The thread that visits the core, after its visit: others run the core meanwhile.
+    Visitor,
     /// No thread: the group waits.
     NotYet,
 }
@@ -103,6 +105,8 @@ pub struct WaitingGroup {
     pub since_ms: i64,
     /// Whether orders for the disk precede the group in the queue.
     pub follows_orders: bool,
+    /// Whether a visitor has an earlier group and has not synced it yet.
+    pub is_visitor_syncing: bool,
     /// Whether the log thread has finished all earlier groups and orders.
     pub is_log_idle: bool,
     /// Whether the queue of the log thread is full.
@@ -122,6 +126,8 @@ pub struct Schedule {
     waiting: WaitingWork,
     /// Whether the thread that runs the core syncs the flushed group after this step.
     owes_sync: bool,
+    /// Whether a visitor runs this turn that can sync a group after it.
+    can_visitor_sync: bool,
     /// Number of flushes of this turn that wait for its end.
     deferred_in_turn: usize,
     /// Whether the replies of this step precede its packets.
@@ -139,6 +145,7 @@ impl Schedule {
             may_sync_late: false,
             waiting: WaitingWork::default(),
             owes_sync: false,
+            can_visitor_sync: false,
             deferred_in_turn: 0,
             replies_first: false,
             is_flush_owed_by_step: false,
@@ -201,10 +208,14 @@ impl Schedule {
     /// The thread that syncs the waiting group at this time.
     pub fn syncer(&self, group: &WaitingGroup, now_ms: i64) -> Syncer {
         let is_first = !group.follows_orders || mutant::is(Mutant::GroupOvertakesOrders);
-        if group.txns == 0 || !is_first {
+        let waits_for_visitor =
+            group.is_visitor_syncing && !mutant::is(Mutant::LogThreadOvertakesVisitor);
+        if group.txns == 0 || !is_first || waits_for_visitor {
             Syncer::NotYet
         } else if self.may_core_sync(group) {
             Syncer::CoreThread
+        } else if self.may_visitor_sync(group) {
+            Syncer::Visitor
         } else if group.is_log_full || self.gathers_until_ms(group).is_some_and(|at| now_ms < at) {
             Syncer::NotYet
         } else {
@@ -226,15 +237,23 @@ impl Schedule {
         std::mem::take(&mut self.owes_sync) && self.may_core_sync(&group())
     }
 
-    /// Whether a hand-over to the log thread would cost a lone writer two wake-ups and gain nothing.
-    ///
-    /// Only on a standalone server. The core of a member must answer the other members however long its disk takes. A
-    /// task that visits the core must not wait for the disk at all, because tokio's driver may be waiting for that task.
+    /// Only on a standalone server: the core of a member must answer the other members however long its disk takes.
     fn may_core_sync(&self, group: &WaitingGroup) -> bool {
-        let is_log_idle = group.is_log_idle || mutant::is(Mutant::SyncOvertakesLog);
         let has_members = self.settings.has_members && !mutant::is(Mutant::MemberSyncsInPlace);
-        !has_members
-            && !group.follows_orders
+        !has_members && self.is_hand_over_useless(group)
+    }
+
+    /// A visitor syncs outside the core, and only if another thread continues the visitor's other work: tokio's driver,
+    /// or packets of the leader, may be waiting for that.
+    fn may_visitor_sync(&self, group: &WaitingGroup) -> bool {
+        let can_sync = self.can_visitor_sync || mutant::is(Mutant::EachVisitorSyncs);
+        can_sync && self.settings.has_members && self.is_hand_over_useless(group)
+    }
+
+    /// Whether a hand-over to the log thread would cost a lone writer wake-ups and gain nothing.
+    fn is_hand_over_useless(&self, group: &WaitingGroup) -> bool {
+        let is_log_idle = group.is_log_idle || mutant::is(Mutant::SyncOvertakesLog);
+        !group.follows_orders
             && self.settings.syncs_at_once
             && !self.may_sync_late
             && self.left_to_log_thread == 0
@@ -291,6 +310,12 @@ impl Schedule {
         !self.waiting.is_in_turn && !self.waiting.is_in_inbox
     }
 
+    /// Begins a turn. `can_visitor_sync`: a visitor runs it that can sync a group after it, while another thread continues
+    /// the visitor's other work.
+    pub fn begin_turn(&mut self, can_visitor_sync: bool) {
+        self.can_visitor_sync = can_visitor_sync;
+    }
+
     /// Begins the next input of a turn; this work follows it.
     pub fn begin_input(&mut self, waiting: WaitingWork) {
         self.waiting = waiting;
@@ -330,6 +355,7 @@ impl Schedule {
 
     /// Ends a turn. Returns whether a flush must be carried out now; it does nothing if there was one since.
     pub fn end_turn(&mut self) -> bool {
+        self.can_visitor_sync = false;
         self.waiting.is_in_turn = false;
         std::mem::take(&mut self.deferred_in_turn) > 0 && !mutant::is(Mutant::FlushOfTurnLost)
     }

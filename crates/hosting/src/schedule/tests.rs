@@ -23,6 +23,7 @@ const SINGLE: WaitingGroup = WaitingGroup {
     bytes: 100,
     since_ms: NOW_MS,
     follows_orders: false,
+    is_visitor_syncing: false,
     is_log_idle: true,
     is_log_full: false,
 };
@@ -50,7 +51,7 @@ fn lone(settings: ScheduleSettings) -> Schedule {
 /// A table of rules, and the mutants of a rule that it catches.
 type Table = (fn(), &'static [Mutant]);
 
-const TABLES: [Table; 4] = [
+const TABLES: [Table; 5] = [
     (
         the_core_runs_where_the_fewest_threads_are_woken,
         &[Mutant::VisitorMaySync],
@@ -58,6 +59,10 @@ const TABLES: [Table; 4] = [
     (
         the_core_of_a_standalone_server_syncs_what_its_only_writer_waits_for,
         &[Mutant::MemberSyncsInPlace, Mutant::SyncOvertakesLog],
+    ),
+    (
+        a_visitor_of_a_member_syncs_after_its_visit_if_it_can,
+        &[Mutant::EachVisitorSyncs, Mutant::LogThreadOvertakesVisitor],
     ),
     (
         a_group_waits_for_room_for_orders_and_at_an_observer_for_company,
@@ -163,6 +168,48 @@ fn the_core_of_a_standalone_server_syncs_what_its_only_writer_waits_for() {
         (Schedule::new(delayed), SINGLE, Syncer::LogThread, "it waits for others to sync with"),
         (Schedule::new(SETTINGS), SINGLE, Syncer::LogThread, "other members wait for the core of a member"),
         (lone(SETTINGS), SINGLE, Syncer::LogThread, "also for a lone writer: a task may be running the core"),
+    ];
+    for (schedule, group, syncer, reason) in rows {
+        assert_eq!(schedule.syncer(&group, NOW_MS), syncer, "{reason}");
+    }
+}
+
+#[test]
+fn a_visitor_of_a_member_syncs_after_its_visit_if_it_can() {
+    let visited = |settings| {
+        let mut schedule = lone(settings);
+        schedule.begin_turn(true);
+        schedule
+    };
+    let mut left = visited(SETTINGS);
+    left.begin_turn(false);
+    let mut slow = visited(SETTINGS);
+    slow.note_sync(SYNC_BY_CORE_SLOW * 2);
+    let mut observer = visited(SETTINGS);
+    observer.note_role(true);
+    let behind_visitor = WaitingGroup {
+        is_visitor_syncing: true,
+        is_log_idle: false,
+        ..SINGLE
+    };
+    let busy = WaitingGroup {
+        is_log_idle: false,
+        ..SINGLE
+    };
+    let many = WaitingGroup {
+        txns: LOG_GROUP_SYNCED_BY_CORE_MAX + 1,
+        ..SINGLE
+    };
+    #[rustfmt::skip]
+    let rows = [
+        (visited(SETTINGS), SINGLE, Syncer::Visitor, "it spares a wake-up"),
+        (left, SINGLE, Syncer::LogThread, "another thread runs the core, and has other work"),
+        (visited(SETTINGS), busy, Syncer::LogThread, "earlier records must be on disk first"),
+        (visited(SETTINGS), behind_visitor, Syncer::NotYet, "the log thread could overtake the visitor"),
+        (visited(SETTINGS), many, Syncer::LogThread, "pipelined: the visitor brings the next packets meanwhile"),
+        (slow, SINGLE, Syncer::LogThread, "each slow sync would hold a thread of the runtime"),
+        (observer, SINGLE, Syncer::NotYet, "nobody waits for it"),
+        (visited(STANDALONE), SINGLE, Syncer::CoreThread, "nothing but clients waits for the core"),
     ];
     for (schedule, group, syncer, reason) in rows {
         assert_eq!(schedule.syncer(&group, NOW_MS), syncer, "{reason}");

@@ -11,7 +11,7 @@ use hosting::{Runner, WaitingWork, carry_out_effect};
 use replica::{ClientRequest, Effect, ElectorateError, Input, Now, Replica, Start, Turn};
 
 use super::host::ServerHost;
-use super::inbox::ToCore;
+use super::inbox::{ToCore, Visitor};
 use crate::client::clients::Clients;
 use crate::client::inbox::ClientMessage;
 use crate::{clock, limits};
@@ -42,8 +42,11 @@ pub(crate) struct CoreStart {
 
 impl Machine for CoreThread {
     type Message = ToCore;
+    type Visitor = Visitor;
 
-    fn turn(&mut self) {
+    fn turn(&mut self, visitor: Option<Visitor>) {
+        let can_visitor_sync = visitor == Some(Visitor::CanSync);
+        self.host.schedule.begin_turn(can_visitor_sync);
         if let Some(first) = self.inbox.pop() {
             self.take_turn(first);
         }

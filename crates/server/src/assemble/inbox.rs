@@ -26,6 +26,15 @@ pub(crate) enum ToCore {
     Input(Input),
 }
 
+/// A thread that visits the core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visitor {
+    /// It has other work to do after the visit.
+    Passing,
+    /// It takes the group that the core leaves for it. Another thread continues its other work meanwhile.
+    CanSync,
+}
+
 impl CoreInbox for Executor<CoreThread> {
     fn send(&self, message: ClientMessage) {
         self.send(ToCore::Client(message));
@@ -36,6 +45,6 @@ impl CoreInbox for Executor<CoreThread> {
     }
 
     fn run_inline(&self) {
-        self.run_inline();
+        self.run_inline(Visitor::Passing);
     }
 }

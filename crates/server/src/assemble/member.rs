@@ -11,16 +11,19 @@ use tokio::sync::Mutex;
 use transport::Patience;
 
 use super::core::CoreHandle;
-use super::inbox::ToCore;
+use super::inbox::{ToCore, Visitor};
 use super::tls::PortTls;
 use crate::client::clients::Clients;
+use crate::disk::Errands;
 use crate::disk::members::MembershipFiles;
 use crate::error::StartError;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::quorum::auth::QuorumAuth;
 use crate::quorum::mesh::{Mesh, MeshSettings, OracleFile};
-use crate::quorum::peer::{Dialer, EventSink, LearnerPort, LearnerSettings, PortSettings};
+use crate::quorum::peer::{
+    Dialer, EventSink, LearnerPort, LearnerSettings, LeftWork, PortSettings,
+};
 use crate::quorum::ports::{MemberPorts, OracleWatch};
 use crate::settings::field_limits;
 
@@ -37,6 +40,7 @@ pub(crate) struct MemberContext<'a> {
     pub(crate) clients: &'a Arc<Clients>,
     pub(crate) dirs: &'a DataDirs,
     pub(crate) core: &'a CoreHandle,
+    pub(crate) errands: &'a Arc<Errands>,
     pub(crate) inputs: &'a InputSink,
     pub(crate) failure: &'a Failure,
     pub(crate) tls: &'a PortTls,
@@ -74,7 +78,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
     let tick = Duration::from_millis(config.tick_time_ms.into());
     let ticks = |ticks: u32| tick.saturating_mul(ticks);
     let runtime = Handle::current();
-    let sink = sink(context.core);
+    let sink = |visitor| sink(context.core, visitor);
     let stall = ticks(ensemble.init_limit_ticks);
     let auth = Arc::new(QuorumAuth::new(ensemble, &config.auth.sasl));
     let port_settings = PortSettings {
@@ -89,7 +93,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
     };
     let port = |settings| {
         let (runtime, state) = (runtime.clone(), clients.state.clone());
-        LearnerPort::new(runtime, state, settings, sink.clone())
+        LearnerPort::new(runtime, state, settings, sink(Visitor::Passing))
     };
     let retry_delay = ensemble.learner.connect_retry_delay_ms;
     let auth_of_mesh = auth.clone();
@@ -103,6 +107,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         stall,
         tree: clients.state.tree.read().settings().clone(),
         connector: context.tls.to_members(),
+        left_work: left_work(context.errands),
     };
     let oracle = ensemble.oracle_path.clone().map(|path| OracleWatch {
         runtime: runtime.clone(),
@@ -120,7 +125,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         mesh: mesh(context, ensemble, tick, auth_of_mesh),
         learners: port(port_settings),
         observers,
-        dialer: Dialer::new(runtime.clone(), learner_settings, sink.clone()),
+        dialer: Dialer::new(runtime.clone(), learner_settings, sink(Visitor::CanSync)),
         leader: None,
         read_ahead: Vec::new(),
         observers_ahead: Vec::new(),
@@ -147,15 +152,21 @@ fn mesh(
     Mesh::start(settings, sink)
 }
 
-/// Tells the core.
-fn sink(core: &CoreHandle) -> EventSink {
+/// The group that the core leaves for the task that brings packets of the leader.
+fn left_work(errands: &Arc<Errands>) -> LeftWork {
+    let errands = errands.clone();
+    Arc::new(move || Some(Box::new(errands.take()?)))
+}
+
+/// Tells the core. The task that brings packets visits it.
+fn sink(core: &CoreHandle, visitor: Visitor) -> EventSink {
     let told = core.clone();
     Arc::new(move |event| {
         let is_packets = event.is_packets();
         told.put(ToCore::Peer(event));
         // The task that reads packets holds no lock.
         match is_packets {
-            true => told.run_inline(),
+            true => told.run_inline(visitor),
             false => told.wake(),
         }
     })

@@ -28,7 +28,7 @@ use super::exporter::{self, ExporterTask};
 use super::health::{self, HealthTask};
 use super::host::ServerHost;
 use super::http::Workers;
-use super::inbox::ToCore;
+use super::inbox::{ToCore, Visitor};
 use super::member::{self, MemberContext, MemberParts};
 use super::pauses;
 use super::server::{Server, Started};
@@ -41,7 +41,7 @@ use crate::client::settings::Settings;
 use crate::disk::members::MembershipFiles;
 use crate::disk::recovery::{RecoveredTree, database_load, recover_at_start};
 use crate::disk::{
-    Disk, GroupCommit, LogFile, LogThread, SnapshotEnd, SnapshotParts, SnapshotRequests,
+    Disk, Errands, GroupCommit, LogFile, LogThread, SnapshotEnd, SnapshotParts, SnapshotRequests,
     Snapshotter, Synced, SyncedSink, purge, snapshot_settings,
 };
 use crate::error::StartError;
@@ -80,6 +80,8 @@ struct Common {
     metrics: Arc<Metrics>,
     clients: Arc<Clients>,
     failure: Failure,
+    /// Groups that the core leaves for its visitors.
+    errands: Arc<Errands>,
     core: CoreHandle,
     inputs: InputSink,
     readers: Readers,
@@ -157,6 +159,7 @@ async fn start_audited(
         clients: Arc::new(clients),
         failure: Failure::default(),
         inputs: input_sink(&core),
+        errands: Errands::new(synced_sink(&core)),
         core,
         readers,
     };
@@ -170,9 +173,8 @@ async fn start_audited(
         Some(member) => (Some(member.start), Some(member.ports), Some(member.files)),
         None => (None, None, None),
     };
-    let for_admin = snapshots.clone();
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
-    let for_core = snapshots.clone();
+    let (for_admin, for_core) = (snapshots.clone(), snapshots.clone());
     let (log, on_disk) = common.log(snapshots, member_files, files.history);
     let log_end = log.file.lock().history.end().clone();
     // A server that stands alone serves when this returns; a member looks for a leader.
@@ -335,6 +337,7 @@ impl Common {
             clients: &self.clients,
             dirs: &self.opened.dirs,
             core: &self.core,
+            errands: &self.errands,
             inputs: &self.inputs,
             failure: &self.failure,
             tls: &self.opened.tls,
@@ -364,7 +367,13 @@ impl Common {
         let (give_back, spent) = crossbeam_channel::bounded(limits::LOG_GROUPS_KEPT);
         let commit = GroupCommit::new(&config.storage);
         let orders_under_way = Arc::new(AtomicUsize::new(0));
-        let on_disk = Disk::new((sender, spent), file.clone(), orders_under_way.clone(), end);
+        let on_disk = Disk::new(
+            (sender, spent),
+            file.clone(),
+            orders_under_way.clone(),
+            self.errands.clone(),
+            end,
+        );
         let thread = LogThread {
             orders,
             spent: give_back,
@@ -502,7 +511,7 @@ fn synced_sink(core: &CoreHandle) -> SyncedSink {
         let runner = Schedule::runner_after_sync(synced.txns);
         core.put(ToCore::Synced(synced));
         match runner {
-            Runner::LogThread => core.run_inline_always(),
+            Runner::LogThread => core.run_inline_always(Visitor::Passing),
             Runner::OwnThread | Runner::VisitingThread => core.wake(),
         }
     })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use hosting::{
-    Beside, DiskFailure, Group, ServerState, ToDisk, Wanted, carry_out, sync, write_group,
+    Beside, DiskFailure, Group, ServerState, Syncer, ToDisk, Wanted, carry_out, sync, write_group,
 };
 use monitoring::traces::Traces;
 use parking_lot::Mutex;
@@ -117,8 +117,10 @@ impl Group for LogGroup {
     }
 }
 
-/// What the log thread reports of a sync.
+/// Report of a sync.
 pub(crate) struct Synced {
+    /// The thread that has synced.
+    pub(crate) syncer: Syncer,
     /// The last transaction that is on disk.
     pub(crate) upto: Zxid,
     /// Number of transactions that were synced together.
@@ -243,7 +245,7 @@ impl LogThread {
                 None => break,
             }
         }
-        Ok((after, file.sync(times)?))
+        Ok((after, file.sync(times, Syncer::LogThread)?))
     }
 
     fn give_back(&self, mut group: LogGroup) {
@@ -266,13 +268,17 @@ impl LogThread {
 
 impl LogFile {
     /// Makes a group durable at once.
-    pub(super) fn write(&mut self, group: &LogGroup) -> Result<Synced, DiskFailure> {
+    pub(super) fn write(
+        &mut self,
+        group: &LogGroup,
+        syncer: Syncer,
+    ) -> Result<Synced, DiskFailure> {
         let mut times = LogTimes::default();
         self.append(group, &mut times)?;
-        Ok(self.sync(times)?)
+        Ok(self.sync(times, syncer)?)
     }
 
-    fn tell(&self, input: Input) {
+    pub(super) fn tell(&self, input: Input) {
         (self.core)(input);
     }
 
@@ -319,7 +325,7 @@ impl LogFile {
         Ok(appended)
     }
 
-    fn sync(&mut self, times: LogTimes) -> Result<Synced, StorageError> {
+    fn sync(&mut self, times: LogTimes, syncer: Syncer) -> Result<Synced, StorageError> {
         let begun_ms = clock::monotonic_ms();
         let traces = self.traces.as_ref().filter(|traces| traces.awaits_sync());
         let begun_ns = traces.map(|_| clock::wall_ns());
@@ -337,6 +343,7 @@ impl LogFile {
             self.stats.slow_fsync();
         }
         Ok(Synced {
+            syncer,
             upto: self.history.appended(),
             txns: committed.txns as usize,
             took: committed.sync_time,

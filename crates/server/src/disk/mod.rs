@@ -1,5 +1,6 @@
 //! The threads of the disk: log, epoch files and member lists on one, snapshots on another.
 
+mod errand;
 mod log;
 pub(crate) mod members;
 mod orders;
@@ -8,6 +9,7 @@ pub(crate) mod purge;
 pub(crate) mod recovery;
 mod snapshot;
 
+pub(crate) use errand::Errands;
 pub(crate) use log::{GroupCommit, LogFile, LogThread, Synced, SyncedSink};
 pub(crate) use orders::Disk;
 pub(crate) use snapshot::{

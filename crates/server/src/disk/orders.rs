@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use proto::Zxid;
 use replica::{DiskOrder, Input};
 
+use super::errand::{Errand, Errands};
 use super::log::{LogFile, LogGroup, Synced, ToLog};
 use crate::clock;
 
@@ -28,6 +29,9 @@ pub(crate) struct Disk {
     synced: Zxid,
     /// Orders that the log thread was given and has not carried out yet.
     orders_under_way: Arc<AtomicUsize>,
+    errands: Arc<Errands>,
+    /// Whether a visitor has taken a group and has not reported its sync. The log thread gets nothing meanwhile.
+    is_visitor_syncing: bool,
 }
 
 impl Disk {
@@ -35,6 +39,7 @@ impl Disk {
         (log, spent): (Sender<ToLog>, Receiver<LogGroup>),
         file: Arc<Mutex<LogFile>>,
         orders_under_way: Arc<AtomicUsize>,
+        errands: Arc<Errands>,
         end: Zxid,
     ) -> Self {
         Self {
@@ -45,12 +50,15 @@ impl Disk {
             handed: end,
             synced: end,
             orders_under_way,
+            errands,
+            is_visitor_syncing: false,
         }
     }
 
-    /// Notes a report of the log thread.
+    /// Notes the report of a sync on another thread.
     pub(crate) fn note_synced(&mut self, synced: &Synced) {
         self.synced = self.synced.max(synced.upto);
+        self.is_visitor_syncing &= synced.syncer != Syncer::Visitor;
     }
 
     /// Another history has taken the place of this one, and ends here.
@@ -101,6 +109,7 @@ impl Disk {
             bytes: group.bytes(),
             since_ms: group.since_ms(),
             follows_orders: !self.queue.is_at_group(),
+            is_visitor_syncing: self.is_visitor_syncing,
             is_log_idle: self.handed == self.synced
                 && self.orders_under_way.load(Ordering::Acquire) == 0,
             is_log_full: self.log.is_full(),
@@ -113,7 +122,7 @@ impl Disk {
         let begun = Instant::now();
         blocking::mark("wait for the log file");
         let mut file = self.file.lock();
-        let written = file.write(&self.queue.group);
+        let written = file.write(&self.queue.group, Syncer::CoreThread);
         self.queue.group.clear();
         schedule.note_sync(begun.elapsed());
         Some(match written {
@@ -137,15 +146,19 @@ impl Disk {
     /// The core offers a group again at its deadline, and when the log thread reports a sync.
     pub(crate) fn offer(&mut self, schedule: &mut Schedule, now_ms: i64) {
         self.offer_waiting();
-        if schedule.syncer(&self.waiting_group(), now_ms) == Syncer::NotYet {
-            return;
-        }
-        let Some(last) = self.queue.group.last() else {
+        let syncer = schedule.syncer(&self.waiting_group(), now_ms);
+        let last = self.queue.group.last();
+        let (Some(last), Syncer::LogThread | Syncer::Visitor) = (last, syncer) else {
             return;
         };
         let next = self.spent.try_recv().unwrap_or_default();
         let group = std::mem::replace(&mut self.queue.group, next);
-        schedule.note_group(group.len(), Syncer::LogThread);
+        schedule.note_group(group.len(), syncer);
+        if syncer == Syncer::Visitor {
+            (self.handed, self.is_visitor_syncing) = (last, true);
+            let file = self.file.clone();
+            return self.errands.leave(Errand { file, group });
+        }
         match self.send(ToLog::Group(group)) {
             Ok(()) => self.handed = last,
             Err(TrySendError::Full(ToLog::Group(group))) => self.queue.group = group,
@@ -155,6 +168,10 @@ impl Disk {
     }
 
     fn offer_waiting(&mut self) {
+        if self.is_visitor_syncing {
+            // Behind the group of the visitor.
+            return;
+        }
         while let Some(next) = self.queue.take_waiting() {
             if let Err(TrySendError::Full(next)) = self.send(next) {
                 return self.queue.put_back(next);

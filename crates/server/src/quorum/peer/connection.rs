@@ -23,7 +23,7 @@ use super::{EventSink, PeerError, PeerEvent};
 use crate::quorum::auth::{Dialled, QuorumAuth};
 
 /// What a learner's side is told of the configuration.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct LearnerSettings {
     /// How the leader is reached.
     pub(crate) dial: Patience,
@@ -37,6 +37,17 @@ pub(crate) struct LearnerSettings {
     pub(crate) tree: Arc<TreeSettings>,
     /// What is made of a connection to the leader.
     pub(crate) connector: Connector,
+    /// Asked after each visit of the core.
+    pub(crate) left_work: LeftWork,
+}
+
+/// Takes the work that the core has left for the task that brings packets of the leader. It waits for the disk.
+pub(crate) type LeftWork = Arc<dyn Fn() -> Option<Box<dyn FnOnce() + Send>> + Send + Sync>;
+
+/// The reading side of a connection to the leader.
+struct Reading {
+    reader: PacketReader<ReadHalf>,
+    read_ahead: ReadAhead,
 }
 
 /// A connection to a leader, or an attempt at one. Dropping it closes it; then nothing more is
@@ -181,7 +192,7 @@ impl Line {
         let attempt = self.attempt;
         tracing::info!(attempt, peer = ?stream.peer_addr().ok(), "connected to the leader");
         (self.sink)(self.name().connected().into());
-        self.serve(stream).await;
+        self.serve(stream);
     }
 
     async fn log_in(&self, mut stream: Stream, at: &[HostPort]) -> Result<Stream, PeerError> {
@@ -200,7 +211,8 @@ impl Line {
         }
     }
 
-    async fn serve(self: Arc<Self>, stream: Stream) {
+    /// Writes and reads in tasks of their own.
+    fn serve(self: Arc<Self>, stream: Stream) {
         let (input, mut output) = stream.into_split();
         let writing = self.clone();
         tokio::spawn(async move {
@@ -217,34 +229,58 @@ impl Line {
                 }
             }
         });
-        let event = self.read(input).await;
-        self.end_by(event);
+        let reader = PacketReader::of_leader(self.attempt, input, self.settings.limits);
+        let read_ahead = ReadAhead::new();
+        self.spawn_reading(Reading { reader, read_ahead });
     }
 
-    /// Delivers packets and the snapshot until the connection ends: the event that tells so.
-    async fn read(&self, input: ReadHalf) -> PeerEvent {
+    /// Reads in a new task until the connection ends.
+    fn spawn_reading(self: Arc<Self>, reading: Reading) {
+        tokio::spawn(async move {
+            let mut closing = self.closing.subscribe();
+            tokio::select! {
+                biased;
+                _ = closing.wait_for(|is_closing| *is_closing) => {}
+                ended = self.clone().read(reading) => {
+                    if let Some(event) = ended {
+                        self.end_by(event);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Delivers packets and the snapshot. Returns the event of the end of the connection, or `None` if another task
+    /// continues to read because this one had to wait for the disk.
+    async fn read(self: Arc<Self>, reading: Reading) -> Option<PeerEvent> {
         let name = self.name();
-        let mut reader = PacketReader::of_leader(self.attempt, input, self.settings.limits);
-        let read_ahead = ReadAhead::new();
+        let Reading {
+            mut reader,
+            read_ahead,
+        } = reading;
         loop {
+            if reader.is_at_tree() {
+                self.is_awaited.notified().await;
+                let tree = match receive(reader, self.receiving()).await {
+                    Ok((the_reader, tree)) => {
+                        reader = the_reader;
+                        tree
+                    }
+                    Err(reason) => return Some(PeerEvent::end(name.tree_received(None), reason)),
+                };
+                (self.sink)(name.tree_received(Some(tree)).into());
+            }
             let (input, bytes) = match reader.read().await {
                 Ok(packets) => packets,
-                Err(reason) => return PeerEvent::end(name.closed(), reason),
+                Err(reason) => return Some(PeerEvent::end(name.closed(), reason)),
             };
             let permit = read_ahead.take(bytes).await;
             (self.sink)(PeerEvent::packets(input, permit));
-            if !reader.is_at_tree() {
-                continue;
+            if let Some(work) = (self.settings.left_work)() {
+                self.clone().spawn_reading(Reading { reader, read_ahead });
+                blocking::in_place(work);
+                return None;
             }
-            self.is_awaited.notified().await;
-            let tree = match receive(reader, self.receiving()).await {
-                Ok((the_reader, tree)) => {
-                    reader = the_reader;
-                    tree
-                }
-                Err(reason) => return PeerEvent::end(name.tree_received(None), reason),
-            };
-            (self.sink)(name.tree_received(Some(tree)).into());
         }
     }
 

@@ -44,7 +44,7 @@ mod staging;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use connection::{Dialer, LeaderConnection, LearnerSettings};
+pub(crate) use connection::{Dialer, LeaderConnection, LearnerSettings, LeftWork};
 pub(crate) use error::PeerError;
 pub(crate) use event::{EventSink, PeerEvent, ReadAheadPermit};
 pub(crate) use listen::ListenSettings;

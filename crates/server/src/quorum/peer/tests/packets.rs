@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -54,6 +55,40 @@ fn packets_go_both_ways_in_order() {
     }
     connection.flush();
     assert_eq!(site.learner_packets(answers.len()), answers);
+}
+
+#[test]
+fn packets_arrive_while_their_task_waits_for_the_disk() {
+    let mut site = Site::new();
+    let (end_work, work_ends) = crossbeam_channel::bounded::<()>(0);
+    let (worked, has_worked) = crossbeam_channel::unbounded();
+    site.left_work = Arc::new(move || {
+        let (work_ends, worked) = (work_ends.clone(), worked.clone());
+        Some(Box::new(move || {
+            // Ends when the test drops the other end.
+            let _ = work_ends.recv();
+            worked.send(()).unwrap();
+        }))
+    });
+    let (port, address) = site.open_port();
+    let mut connection = site.dial(7, &[address]);
+    connection.send(introduction(2));
+    connection.flush();
+    site.leader_connected();
+    let link = site.learner_connected();
+    for number in 1..=8 {
+        port.send(link, proposal(number, 100));
+        port.flush();
+        assert_eq!(site.leader_packets(1), [proposal(number, 100)]);
+    }
+    assert!(has_worked.is_empty(), "the work has not ended");
+    drop(end_work);
+    for _ in 1..=8 {
+        has_worked.recv_timeout(Duration::from_secs(30)).unwrap();
+    }
+    drop(port);
+    let (_, closed) = site.of_leader();
+    assert!(matches!(closed, LeaderEvent::Closed), "{closed:?}");
 }
 
 #[test]

@@ -24,8 +24,8 @@ use zab::leader::LinkId;
 use crate::assemble::server::{Server, test_server};
 use crate::client::clients::Clients;
 use crate::quorum::peer::{
-    Dialer, EventSink, LeaderConnection, LearnerPort, LearnerSettings, ListenSettings, PeerEvent,
-    PortSettings,
+    Dialer, EventSink, LeaderConnection, LearnerPort, LearnerSettings, LeftWork, ListenSettings,
+    PeerEvent, PortSettings,
 };
 
 /// No test waits so long for something that comes.
@@ -43,6 +43,8 @@ pub(super) struct Site {
     tellers: Arc<()>,
     pub(super) stall: Duration,
     pub(super) dial: Patience,
+    /// Work for the task that brings packets of a leader.
+    pub(super) left_work: LeftWork,
 }
 
 impl Site {
@@ -66,6 +68,7 @@ impl Site {
                 retry_delay: Duration::from_millis(20),
                 time_limit: PATIENCE,
             },
+            left_work: Arc::new(|| None),
         }
     }
 
@@ -114,6 +117,7 @@ impl Site {
             limits: testkit::LIMITS,
             stall: self.stall,
             tree: Arc::new(tree_settings()),
+            left_work: self.left_work.clone(),
             connector: Connector::plain(),
         };
         let runtime = self.runtime.handle().clone();

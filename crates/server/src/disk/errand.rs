@@ -1,0 +1,62 @@
+//! A group that a visitor of the core syncs after its visit.
+//!
+//! The log thread gets nothing until the visitor has reported the sync, so the records stay in order.
+
+use std::sync::Arc;
+
+use hosting::Syncer;
+use parking_lot::Mutex;
+
+use super::log::{LogFile, LogGroup, SyncedSink};
+
+/// A group that is not on disk, and the file that it belongs into.
+pub(crate) struct Errand {
+    pub(super) file: Arc<Mutex<LogFile>>,
+    pub(super) group: LogGroup,
+}
+
+/// The place where the core leaves a group for its visitor.
+pub(crate) struct Errands {
+    left: Mutex<Option<Errand>>,
+    /// Receives the report of the sync.
+    synced: SyncedSink,
+}
+
+impl Errands {
+    pub(crate) fn new(synced: SyncedSink) -> Arc<Self> {
+        Arc::new(Self {
+            left: Mutex::new(None),
+            synced,
+        })
+    }
+
+    /// Leaves a group for the visitor that runs the core. There is none from an earlier visit: its sync would be
+    /// unreported.
+    pub(super) fn leave(&self, errand: Errand) {
+        *self.left.lock() = Some(errand);
+    }
+
+    /// Takes the group that the core has left. The returned work makes the group durable and reports that to the core,
+    /// which may run on the same thread then. The visitor must do the work, however long that takes.
+    pub(crate) fn take(self: &Arc<Self>) -> Option<impl FnOnce() + Send + use<>> {
+        let errand = self.left.lock().take()?;
+        let errands = self.clone();
+        Some(move || errands.sync(errand))
+    }
+
+    fn sync(&self, errand: Errand) {
+        let Errand { file, group } = errand;
+        blocking::mark("wait for the log file");
+        let mut file = file.lock();
+        match file.write(&group, Syncer::Visitor) {
+            Ok(synced) => {
+                drop(file);
+                (self.synced)(synced);
+            }
+            Err(error) => {
+                file.tell(replica::Input::DiskFailed);
+                file.fail(&error);
+            }
+        }
+    }
+}
