@@ -25,7 +25,7 @@ const ALONE: u64 = 9;
 /// Time for a member to do what is asked.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Time of the reads before a hold, and of those while it lasts.
-const HOLD: Duration = Duration::from_secs(5);
+const HOLD: Duration = Duration::from_secs(3);
 /// Holds of each disk. The table has the median of their longest reads.
 const HOLDS: usize = 5;
 const PAUSE_GOAL_MS: f64 = 100.0;
