@@ -30,9 +30,13 @@ impl<H: Host> Replica<H> {
         let now_ms = turn.now.ms;
         let due = member.read_only_at_ms.take_if(|at_ms| *at_ms <= now_ms);
         if due.is_some() && matches!(self.role, Role::Looking) {
-            tracing::info!(zxid = %self.last_zxid, "no leader yet, serving reads to read-only clients");
             self.serve(Service::ReadOnly, turn);
             self.show(turn);
+            // Test suites of clients wait for the first four words. Source: ReadOnlyZooKeeperServer.
+            tracing::info!(
+                zxid = %self.last_zxid,
+                "Read-only server started: there is no leader yet, and read-only clients are served"
+            );
         }
     }
 

@@ -109,6 +109,11 @@ fn serves_reads_without_a_leader(with_local_sessions: bool) {
         Some("read-only")
     );
     assert_eq!(ensemble.member(1).metric("peer_state"), None);
+    // The suite of zookeeper-client waits for this line.
+    wait_for("its line", LIMIT, || {
+        let log = ensemble.member(1).log();
+        log.contains("Read-only server started").then_some(())
+    });
     for unfit in [Some(false), None] {
         assert!(is_cut(&connect(&ensemble, unfit, None, 0)), "{unfit:?}");
     }
