@@ -1,7 +1,10 @@
 //! No server shows a secret: the search that every test does, with servers that are made to say much, and with one that
 //! is made to show something.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proto::request::{Request, flags};
@@ -173,6 +176,41 @@ fn an_answer_that_shows_a_secret_fails_the_test() {
     );
     let at_the_end = said(|| drop(server));
     assert!(at_the_end.contains("zookeeper_audit.log"), "{at_the_end}");
+}
+
+/// Files that exist keep their modes, and a file that takes the place of another one receives its mode.
+#[test]
+fn the_mode_of_new_files_can_be_set() {
+    let builder = ServerBuilder::new(Flavour::Zoarium).setting("zoarium.fileMode", "0600");
+    let Some(mut server) = or_skip("a server of ours", builder.start()) else {
+        return;
+    };
+    let dir = server.data_dir().join("version-2");
+    let mode = |path: &Path| {
+        let metadata = std::fs::metadata(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        metadata.permissions().mode() & 0o777
+    };
+    server.terminate();
+    let entries = std::fs::read_dir(&dir).expect("a data directory");
+    let files: Vec<PathBuf> = entries.map(|entry| entry.expect("a file").path()).collect();
+    assert_eq!(mode(&dir), 0o700);
+    for file in &files {
+        assert_eq!(mode(file), 0o600, "{}", file.display());
+        std::fs::set_permissions(file, Permissions::from_mode(0o644)).expect("set a mode");
+    }
+    server.launch().expect("a second start");
+    let mut session = open(&server);
+    session
+        .call(&Request::Write(create("/new", "", 0)))
+        .expect("an answer");
+    drop(session);
+    server.terminate();
+    for file in files.iter().filter(|file| file.exists()) {
+        assert_eq!(mode(file), 0o644, "{}", file.display());
+    }
+    let entries = std::fs::read_dir(&dir).expect("a data directory");
+    let mut new = entries.map(|entry| entry.expect("a file").path());
+    assert!(new.any(|file| !files.contains(&file) && mode(&file) == 0o600));
 }
 
 /// The limit of core dumps of a server with this value of `zoarium.coreDumps`, by the system's account.

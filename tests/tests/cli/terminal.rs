@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use proto::request::{Request, flags};
 use rustix::process::{Pid, Signal};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tests::requests::create;
+use tests::secrets::CAROL;
 use tests::{Flavour, RawSession, Server, or_skip, wait_for, zoarium_binary};
 
 /// The shell at a terminal of its own.
@@ -21,7 +23,7 @@ struct Terminal {
     keys: File,
     screen: Arc<Mutex<String>>,
     child: Child,
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
 }
 
 /// A terminal: the end of whoever looks at it, and what opens the other.
@@ -77,7 +79,7 @@ impl Terminal {
             keys,
             screen,
             child,
-            _home: home,
+            home,
         }
     }
 
@@ -148,10 +150,18 @@ async fn tab_completes_and_events_are_shown_while_a_person_types() {
     let pid = Pid::from_child(&terminal.child);
     rustix::process::kill_process(pid, Signal::INT).expect("interrupt it");
     terminal.wait_to_see("(CONNECTED)");
+    terminal.press(&format!("addauth digest {CAROL}\r"));
+    terminal.wait_to_see("(CONNECTED)");
     terminal.press("quit\r");
     wait_for("end of the shell", Duration::from_secs(30), || {
         terminal.child.try_wait().ok().flatten()
     });
+    let file = terminal.home.path().join(".zoarium_cli_history");
+    let history = std::fs::read_to_string(&file).expect("a history");
+    assert!(history.contains("watch /application"), "{history}");
+    assert!(!history.contains("addauth"), "{history}");
+    let mode = file.metadata().expect("its mode").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 /// What a server, a znode or a file contains.

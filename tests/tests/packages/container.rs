@@ -1,6 +1,7 @@
 //! `zoarium container`: what the entry point of the image makes of `ZOO_*` variables.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -110,6 +111,9 @@ fn a_container_serves_by_its_variables_and_keeps_what_is_there() {
     assert_eq!(container.file("data/myid"), "7\n");
     let config = container.file("conf/zoo.cfg");
     assert!(config.contains("tickTime=500\n"), "{config}");
+    // A variable may have been a password.
+    let written = fs::metadata(container.path("conf/zoo.cfg")).expect("zoo.cfg");
+    assert_eq!(written.permissions().mode() & 0o777, 0o600);
     // As the official image has it: what is there stays.
     let config = format!("{config}# mine\n");
     fs::write(container.path("conf/zoo.cfg"), &config).expect("write zoo.cfg");

@@ -5,6 +5,7 @@ mod env_files;
 mod logins;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -220,6 +221,17 @@ fn directories_are_made_and_made_anew_by_force_alone() {
     ended(&initialize(&["--myid=3"]), 0, "Using myid of 3");
     assert_eq!(fs::read_to_string(data.join("myid")).expect("myid"), "3\n");
     assert!(data.join("initialize").exists() && log.join("version-2").is_dir());
+    let mode = |path: &Path| {
+        fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    assert_eq!(
+        (mode(&log.join("version-2")), mode(&data.join("myid"))),
+        (0o750, 0o640)
+    );
     fs::write(log.join("version-2/log.1"), "mine").expect("write a file");
     let refused = "ZooKeeper data directory already exists at";
     ended(&initialize(&[]), 1, refused);
