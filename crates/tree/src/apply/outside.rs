@@ -53,7 +53,7 @@ mod tests {
             .unwrap();
         let mut tree = load.finish(Zxid(7)).unwrap();
         assert!(tree.lookup(path::CONFIG).is_none());
-        assert_eq!(tree.node_count(), 3);
+        assert_eq!(tree.node_count(), 4);
         let digest = tree.digest();
         tree.set_config(b"version=0", Zxid(0), 7);
         let id = tree.lookup(path::CONFIG).unwrap();
