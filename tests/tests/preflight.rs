@@ -2,10 +2,12 @@
 
 use std::process::{Command, Stdio};
 
+use client::{Client, Options};
+use proto::Acl;
 use proto::request::{Request, flags};
 use serde_json::Value;
 use tests::requests::{create, set_data};
-use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip, zoarium_binary};
+use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip, workspace_root, zoarium_binary};
 
 /// Asks while that many writes go on.
 const WRITES: usize = 2000;
@@ -80,4 +82,50 @@ fn what_is_being_written_and_purged_is_no_fault() {
     }
     writer.join().expect("all is written");
     assert!(asked >= 1);
+}
+
+/// Every point of the checklist of docs/SECURITY.md is printed, and the data is read for the ACL of `/`.
+#[tokio::test]
+async fn the_security_checklist_is_printed_point_by_point() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let builder = ServerBuilder::new(Flavour::Zoarium);
+    let Some(server) = or_skip("a server", builder.start()) else {
+        return;
+    };
+    let print = || {
+        let mut command = Command::new(zoarium_binary());
+        command
+            .arg("preflight")
+            .arg(server.config_file())
+            .arg("--security");
+        let output = command.stdin(Stdio::null()).output().expect("zoarium runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let page = workspace_root().join("docs/SECURITY.md");
+    let page = std::fs::read_to_string(page).expect("docs/SECURITY.md");
+    let (_, table) = page.split_once("### The checklist").expect("the checklist");
+    let points = table.lines().skip_while(|line| !line.starts_with("| `"));
+    let points = points.map_while(|line| line.strip_prefix("| `")?.split('`').next());
+    let shown = print();
+    let mut count = 0;
+    for point in points {
+        let of_point = ["ok", "open"].map(|state| format!("security {state:4} {point}\n"));
+        let found = of_point.iter().filter(|line| shown.contains(*line)).count();
+        assert_eq!(found, 1, "{point}: {shown}");
+        count += 1;
+    }
+    assert!(count >= 11, "{count} points");
+    assert!(shown.contains("security open root-open\n"), "{shown}");
+    assert!(shown.contains("setAcl / digest:USER:HASH:cdrwa"), "{shown}");
+    let client = Client::connect(Options::new(&server.address()));
+    let client = client.await.expect("a session");
+    let closed = vec![Acl::new(1, "world", "anyone")];
+    client
+        .set_acl("/", closed, -1)
+        .await
+        .expect("set the ACL of /");
+    let shown = print();
+    assert!(shown.contains("security ok   root-open\n"), "{shown}");
 }

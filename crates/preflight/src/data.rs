@@ -47,6 +47,8 @@ pub struct DataSummary {
     pub newest_ms: Option<i64>,
     /// Whether the tree was put together in memory, as a start does.
     pub is_loaded: bool,
+    /// Whether the ACL of `/` permits everybody everything.
+    pub is_root_open: Option<bool>,
 }
 
 /// `dataDir`, and `dataLogDir` if it is another one.
@@ -255,6 +257,7 @@ fn judged(
     summary.znodes = Some(survey.znodes);
     summary.sessions = Some(survey.sessions);
     summary.newest_ms = survey.newest_ms;
+    summary.is_root_open = survey.is_root_open;
     match &survey.epochs {
         Ok((current, accepted)) if config.ensemble.is_some() => {
             summary.current_epoch = Some(current.0);

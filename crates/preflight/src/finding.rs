@@ -92,6 +92,8 @@ findings! {
     TLS_STORES = "tls-stores";
     /// An own certificate has ended, or ends within a month.
     TLS_CERTIFICATE = "tls-certificate";
+    /// The ACL of `/` permits everybody everything.
+    ROOT_OPEN = "root-open";
     /// The admin port listens on every address without TLS.
     ADMIN_EVERYWHERE = "admin-everywhere";
     /// There is no credential of an administrator.
@@ -104,6 +106,8 @@ findings! {
     PLAIN_MEMBERS = "plain-members";
     /// Every certificate that the trust store of the members trusts may join.
     ANY_CERTIFICATE = "any-certificate";
+    /// Members have no common secret for session passwords.
+    SESSION_SECRETS = "session-secrets";
     /// Logins may fail as often as a peer likes.
     GUESSING = "guessing";
     /// There is no audit log.

@@ -9,6 +9,7 @@
 //! members    addresses of the member list
 //! limits     open files, memory, the clock
 //! stores     keys and certificates
+//! security   the checklist of docs/SECURITY.md, if it is asked for
 //! ```
 //!
 //! Nothing is changed on disk, no port is listened at, and no line of a shell file is run, so all of this can be asked
@@ -38,7 +39,7 @@ pub use data::DataSummary;
 pub use flags::{Flags, gather};
 pub use processes::port_holder;
 pub use report::{Report, Verdict, judge};
-pub use security::checklist;
+pub use security::{Point, checklist};
 
 use processes::Processes;
 
@@ -89,10 +90,18 @@ pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> 
             "set log.dir to a directory that the server may write; zkServer.sh and the unit set it to ZOO_LOG_DIR",
         ));
     }
-    if question.security {
-        findings.extend(checklist(&config).into_iter().filter_map(|(_, open)| open));
+    let security = question.security.then(|| {
+        let is_new = findings.iter().any(|found| found.id == finding::NEW);
+        let of_data = summary.as_ref().and_then(|data| data.is_root_open);
+        // A new database has an open root.
+        checklist(&config, of_data.or(is_new.then_some(true)))
+    });
+    let points = security.iter().flatten();
+    findings.extend(points.filter_map(|point| point.open.clone()));
+    Report {
+        security: security.unwrap_or_default(),
+        ..judge(path, findings, summary)
     }
-    judge(path, findings, summary)
 }
 
 /// A directory or a pipe in the place of zoo.cfg: opening a pipe would wait for ever.

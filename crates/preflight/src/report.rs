@@ -6,6 +6,7 @@ use config::Origin;
 use config::finding::{Finding, Severity};
 
 use crate::data::DataSummary;
+use crate::security::Point;
 
 /// Whether a server can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Report {
     pub verdict: Verdict,
     /// The worst first; those of zoo.cfg in the order of its lines.
     pub findings: Vec<Finding>,
+    /// The points of the security checklist; none unless it was asked for.
+    pub security: Vec<Point>,
     /// The data, as far as it could be read.
     pub data: Option<DataSummary>,
 }
@@ -60,6 +63,7 @@ pub fn judge(config: &Path, mut findings: Vec<Finding>, data: Option<DataSummary
         config: config.to_owned(),
         verdict: Verdict::of(&findings),
         findings,
+        security: Vec::new(),
         data,
     }
 }

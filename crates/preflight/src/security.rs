@@ -6,26 +6,51 @@ use server::admin_token;
 
 use crate::finding;
 
-/// Whether each point is closed. A point that is open comes with the way to close it.
-pub fn checklist(config: &Config) -> Vec<(&'static str, Option<Finding>)> {
+/// A point of the checklist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// Its name.
+    pub id: &'static str,
+    /// What is open, and how to close it; `None` if the point is in order.
+    pub open: Option<Finding>,
+}
+
+/// Checks every point. `is_root_open` is `None` if the ACL of `/` could not be read.
+pub fn checklist(config: &Config, is_root_open: Option<bool>) -> Vec<Point> {
     vec![
+        root_open(is_root_open),
         admin_everywhere(config),
         admin_no_credential(config),
         token_readable(config),
         plain_clients(config),
         plain_members(config),
         any_certificate(config),
+        session_secrets(config),
         guessing(config),
         no_audit(config),
         any_host(config),
     ]
 }
 
-type Point = (&'static str, Option<Finding>);
-
 fn point(id: &'static str, is_open: bool, problem: impl Into<String>, way_out: &str) -> Point {
     let open = || Finding::new(id, Severity::Warning, problem.into()).way_out(way_out);
-    (id, is_open.then(open))
+    Point {
+        id,
+        open: is_open.then(open),
+    }
+}
+
+fn root_open(is_open: Option<bool>) -> Point {
+    let problem = match is_open {
+        Some(_) => "the ACL of / permits everybody everything",
+        None => "the ACL of / could not be read, so it may permit everybody everything",
+    };
+    point(
+        finding::ROOT_OPEN,
+        is_open.unwrap_or(true),
+        problem,
+        "as a super user: setAcl / digest:USER:HASH:cdrwa,world:anyone:r",
+    )
 }
 
 fn is_everywhere(host: &str) -> bool {
@@ -109,6 +134,15 @@ fn any_certificate(config: &Config) -> Point {
     )
 }
 
+fn session_secrets(config: &Config) -> Point {
+    point(
+        finding::SESSION_SECRETS,
+        config.ensemble.is_some() && config.sessions.secrets.is_empty(),
+        "members have no common secret for session passwords, so whoever sees a session id can compute its password",
+        "set zoarium.sessionSecretFile at every member, once none of them is Apache ZooKeeper",
+    )
+}
+
 fn guessing(config: &Config) -> Point {
     point(
         finding::GUESSING,
@@ -160,40 +194,93 @@ mod tests {
         }
     }
 
-    /// The points that are open with these lines besides a data directory.
-    fn open_points(lines: &str) -> Vec<&'static str> {
-        let text = format!("dataDir=/data\nclientPort=2181\n{lines}");
-        let raw = RawConfig::parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
-        let config = Config::parse(raw, SystemProperties::default(), &mut Machine).unwrap();
-        let points = checklist(&config).into_iter();
-        points.filter_map(|(id, open)| open.map(|_| id)).collect()
+    fn open(text: &str, is_root_open: Option<bool>) -> Vec<&'static str> {
+        let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).expect("zoo.cfg");
+        let config =
+            Config::parse(raw, SystemProperties::new(), &mut Machine).expect("a configuration");
+        let points = checklist(&config, is_root_open).into_iter();
+        points
+            .filter_map(|point| {
+                let found = point.open?;
+                assert_eq!(found.id, point.id);
+                assert!(found.way_out.is_some(), "{}", point.id);
+                Some(point.id)
+            })
+            .collect()
+    }
+
+    /// Every point is open in one configuration and closed in another.
+    #[test]
+    fn points_are_open_until_they_are_closed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let data = dir.path().display();
+        let of_defaults = open(&format!("dataDir={data}\nclientPort=2181\n"), Some(true));
+        let expected = [
+            finding::ROOT_OPEN,
+            finding::ADMIN_EVERYWHERE,
+            finding::ADMIN_NO_CREDENTIAL,
+            finding::PLAIN_CLIENTS,
+            finding::GUESSING,
+            finding::NO_AUDIT,
+            finding::ANY_HOST,
+        ];
+        assert_eq!(of_defaults, expected);
+        let closed = format!(
+            "dataDir={data}\nclientPort=2181\nclientPortAddress=127.0.0.1\nadmin.serverAddress=127.0.0.1\n\
+             admin.strictHost=true\naudit.enable=true\nauth.maxFailuresPerMinute=30\n"
+        );
+        assert_eq!(
+            open(&closed, None),
+            [finding::ROOT_OPEN, finding::ADMIN_NO_CREDENTIAL]
+        );
+        let token = admin_token::path(dir.path());
+        admin_token::ensure(dir.path(), false).expect("a credential");
+        assert_eq!(open(&closed, Some(false)), Vec::<&str>::new());
+        let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        std::fs::set_permissions(token, everybody).expect("set its mode");
+        let readable = open(&closed, Some(false));
+        assert_eq!(
+            readable,
+            [finding::ADMIN_NO_CREDENTIAL, finding::TOKEN_READABLE]
+        );
+
+        let member = format!(
+            "{closed}initLimit=10\nsyncLimit=5\nserver.1=127.0.0.1:1:2\nserver.2=127.0.0.1:3:4\nserver.3=127.0.0.1:5:6\n"
+        );
+        let of_member = open(&member, Some(false));
+        assert!(of_member.contains(&finding::PLAIN_MEMBERS), "{of_member:?}");
+        assert!(
+            of_member.contains(&finding::SESSION_SECRETS),
+            "{of_member:?}"
+        );
+        let by_tls = format!(
+            "{member}sslQuorum=true\nssl.quorum.keyStore.location=k.pem\nssl.quorum.trustStore.location=t.pem\n"
+        );
+        let of_member = open(&by_tls, Some(false));
+        assert!(
+            !of_member.contains(&finding::PLAIN_MEMBERS),
+            "{of_member:?}"
+        );
+        assert!(
+            of_member.contains(&finding::ANY_CERTIFICATE),
+            "{of_member:?}"
+        );
+        let refuse = format!("{by_tls}zoarium.ssl.quorum.memberCheck=refuse\n");
+        assert!(!open(&refuse, Some(false)).contains(&finding::ANY_CERTIFICATE));
     }
 
     #[test]
-    fn members_that_accept_each_trusted_certificate_are_an_open_point() {
-        let member = "initLimit=10\nsyncLimit=5\nserver.1=127.0.0.1:2888:3888\n\
-                      server.2=127.0.0.2:2888:3888\nserver.3=127.0.0.3:2888:3888\n\
-                      ssl.quorum.keyStore.location=/a.pem\nssl.quorum.trustStore.location=/b.pem\n";
-        for (lines, is_open) in [
-            ("sslQuorum=true\n", true),
-            ("sslQuorum=true\nzoarium.ssl.quorum.memberCheck=off\n", true),
-            (
-                "sslQuorum=true\nzoarium.ssl.quorum.memberCheck=refuse\n",
-                false,
-            ),
-            ("", false),
-        ] {
-            let open = open_points(&format!("{member}{lines}"));
-            assert_eq!(
-                open.contains(&finding::ANY_CERTIFICATE),
-                is_open,
-                "{lines}: {open:?}"
-            );
-            assert_eq!(
-                open.contains(&finding::PLAIN_MEMBERS),
-                lines.is_empty(),
-                "{open:?}"
-            );
-        }
+    fn the_security_page_names_every_point() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SECURITY.md");
+        let page = std::fs::read_to_string(page).expect("docs/SECURITY.md");
+        let (_, table) = page.split_once("### The checklist").expect("the checklist");
+        let lines = table.lines().filter_map(|line| line.strip_prefix("| `"));
+        let named = lines.filter_map(|line| line.split('`').next());
+        let raw = RawConfig::parse("zoo.cfg".as_ref(), b"dataDir=/nowhere\nclientPort=1\n");
+        let flags = SystemProperties::new();
+        let config = Config::parse(raw.expect("zoo.cfg"), flags, &mut Machine);
+        let points = checklist(&config.expect("a configuration"), None);
+        let points: Vec<&str> = points.iter().map(|point| point.id).collect();
+        assert_eq!(named.take(points.len()).collect::<Vec<_>>(), points);
     }
 }

@@ -37,6 +37,8 @@ pub struct Survey {
     pub orphan_owners: Option<u64>,
     /// Transactions and snapshots whose recorded digest was not the tree's; `None` if no tree was made.
     pub digest_mismatches: Option<u64>,
+    /// Whether the ACL of `/` permits everybody everything; `None` if no tree was made.
+    pub is_root_open: Option<bool>,
 }
 
 /// Reads what a start would read, checksums and all. With `makes_tree` it puts the tree together in memory as a start
@@ -103,6 +105,7 @@ impl Surveyor {
             unrecognised_ttls: self.unrecognised_ttls,
             orphan_owners: None,
             digest_mismatches,
+            is_root_open: None,
         };
         if let Some(restore) = self.restore {
             let tree = restore.into_tree();
@@ -110,6 +113,7 @@ impl Surveyor {
             survey.sessions = tree.sessions().len() as u64;
             survey.unrecognised_ttls = tree.unrecognised_ttls() as u64;
             survey.orphan_owners = Some(tree.orphan_owners().len() as u64);
+            survey.is_root_open = Some(tree.may_do_anything(&[]));
         }
         survey
     }

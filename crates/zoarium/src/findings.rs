@@ -50,6 +50,10 @@ pub(crate) fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()>
             write_wrapped(INDENT, &format!("-> {way_out}"), out)?;
         }
     }
+    for point in &report.security {
+        let state = if point.open.is_some() { "open" } else { "ok" };
+        writeln!(out, "security {state:4} {}", point.id)?;
+    }
     let count = |severity: Severity| {
         let of_it = |finding: &&Finding| finding.severity == severity;
         let count = report.findings.iter().filter(of_it).count();
@@ -100,7 +104,7 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
-/// One object: `verdict`, `config`, `findings`, and what there is of `data`.
+/// One object: `verdict`, `config`, `findings`, the points of `security`, and what there is of `data`.
 pub(crate) fn as_json(report: &Report) -> Value {
     let mut object = Map::new();
     object.insert("verdict".to_owned(), report.verdict.name().into());
@@ -108,6 +112,13 @@ pub(crate) fn as_json(report: &Report) -> Value {
     object.insert("config".to_owned(), config.into());
     let findings: Vec<Value> = report.findings.iter().map(finding_json).collect();
     object.insert("findings".to_owned(), findings.into());
+    if !report.security.is_empty() {
+        let points = report.security.iter();
+        let points: Vec<Value> = points
+            .map(|point| json!({ "id": point.id, "is_open": point.open.is_some() }))
+            .collect();
+        object.insert("security".to_owned(), points.into());
+    }
     if let Some(data) = &report.data {
         let data = json!({
             "snapshots": data.snapshots,

@@ -26,7 +26,7 @@ pub(crate) struct PreflightArgs {
     /// How the answer looks
     #[arg(long, value_enum, default_value = "text")]
     output: Output,
-    /// Checks the points of the checklist in docs/SECURITY.md as well; each one that is open is a warning
+    /// Checks and prints the points of the checklist in docs/SECURITY.md as well; each open point is a warning
     #[arg(long)]
     security: bool,
     /// Warnings count: exit code 1
