@@ -34,7 +34,7 @@ pub struct HttpRequest<'a> {
     pub method: &'a str,
     /// Path and query, as they go over the wire.
     pub target: &'a str,
-    /// Besides `Host`, `Connection` and `Content-Length`.
+    /// Besides `Connection` and `Content-Length`, and `Host` unless it is among them.
     pub headers: &'a [(&'a str, &'a str)],
     /// The body, of a request that has one.
     pub body: Option<&'a [u8]>,
@@ -58,13 +58,31 @@ impl HttpAnswer {
         let mut lines = head.split("\r\n");
         let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
         let headers = lines.filter_map(|line| line.split_once(':'));
-        Some(Self {
+        let mut answer = Self {
             status,
             headers: headers
                 .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
                 .collect(),
             body: bytes[end + 4..].to_vec(),
-        })
+        };
+        if answer.header("transfer-encoding") == Some("chunked") {
+            answer.body = unchunked(&answer.body)?;
+        }
+        Some(answer)
+    }
+}
+
+/// The body that these chunks hold; `None` if it is not whole.
+fn unchunked(mut chunks: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = chunks.windows(2).position(|window| window == b"\r\n")?;
+        let len = usize::from_str_radix(std::str::from_utf8(&chunks[..end]).ok()?, 16).ok()?;
+        if len == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(chunks.get(end + 2..end + 2 + len)?);
+        chunks = chunks.get(end + 2 + len + 2..)?;
     }
 }
 
@@ -114,10 +132,11 @@ impl HttpRequest<'_> {
     }
 
     fn head(&self, port: u16) -> String {
-        let mut head = format!(
-            "{} {} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n",
-            self.method, self.target
-        );
+        let (method, target) = (self.method, self.target);
+        let mut head = format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n");
+        if !self.headers.iter().any(|(name, _)| *name == "Host") {
+            head.push_str(&format!("Host: 127.0.0.1:{port}\r\n"));
+        }
         for (name, value) in self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

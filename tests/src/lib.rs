@@ -39,6 +39,7 @@ pub mod scenario;
 pub mod secrets;
 mod server;
 mod skip;
+mod terminal;
 mod wait;
 mod words;
 mod zoarium;
@@ -67,6 +68,7 @@ pub use programs::{
 pub use raw_session::{Answer, Lost, RawSession};
 pub use server::{Server, ServerBuilder, StartFailure};
 pub use skip::{Missing, or_skip};
+pub use terminal::terminal_pair;
 pub use wait::{wait_for, wait_until};
 pub use words::{four_letter_word, four_letter_word_at};
 pub use zoarium::{kerberos_client, path_with_zoarium, zoarium_binary, zoarium_with_switches};

@@ -7,6 +7,7 @@ mod documented;
 mod floods;
 mod greedy;
 mod hostile;
+mod hosts;
 mod log_levels;
 mod matrix;
 mod requests;

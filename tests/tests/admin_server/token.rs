@@ -1,9 +1,15 @@
 //! `zoarium admin-token`: the first minute of somebody who administers a new server.
 
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 
-use tests::{Flavour, HttpRequest, Port, ServerBuilder, or_skip, wait_for, zoarium_binary};
+use rustix::process::{Pid, Signal, kill_process};
+use tests::{
+    Flavour, HttpRequest, Port, ServerBuilder, or_skip, terminal_pair, wait_for, zoarium_binary,
+};
 
 use crate::console::{Visit, found};
 use crate::site::LIMIT;
@@ -89,4 +95,107 @@ fn the_first_administrator_needs_one_command() {
     wait_for("the end of the credential", LIMIT, || {
         (status(port.number(), target, &header).0 == 403).then_some(())
     });
+}
+
+/// A server at a terminal.
+struct AtTerminal {
+    child: Child,
+    shown: String,
+    pieces: mpsc::Receiver<String>,
+}
+
+/// Starts a server at a terminal, and waits until the terminal shows `until`.
+fn start_at_terminal(config: &Path, until: &str) -> AtTerminal {
+    let (mut screen, open) = terminal_pair();
+    let child = Command::new(zoarium_binary())
+        .arg("server")
+        .arg(config)
+        .stdin(open())
+        .stdout(open())
+        .stderr(open())
+        .spawn()
+        .expect("start a server");
+    let (sender, pieces) = mpsc::channel();
+    // Ends with the terminal. Somebody has to read it, or the server could not write.
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = screen.read(&mut bytes) {
+            let _ = sender.send(String::from_utf8_lossy(&bytes[..count]).into_owned());
+        }
+    });
+    let mut server = AtTerminal {
+        child,
+        shown: String::new(),
+        pieces,
+    };
+    while !server.shown.contains(until) {
+        match server.pieces.recv_timeout(LIMIT) {
+            Ok(piece) => server.shown.push_str(&piece),
+            Err(error) => panic!("no {until:?} at the terminal, {error}: {}", server.shown),
+        }
+    }
+    server
+}
+
+impl AtTerminal {
+    /// Stops the server. Returns all that the terminal has shown.
+    fn stop(mut self) -> String {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process"), Signal::TERM).expect("it runs");
+        assert!(self.child.wait().expect("its end").success());
+        while let Ok(piece) = self.pieces.recv() {
+            self.shown.push_str(&piece);
+        }
+        std::mem::take(&mut self.shown)
+    }
+}
+
+impl Drop for AtTerminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The first start at a terminal shows the console's address and a credential for it. Later ones do not.
+#[test]
+fn the_first_start_at_a_terminal_shows_the_way_into_the_console() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (client, admin) = (Port::take(), Port::take());
+    let config = dir.path().join("zoo.cfg");
+    let text = format!(
+        "dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\nadmin.serverAddress=127.0.0.1\nadmin.serverPort={}\n",
+        dir.path().join("data").display(),
+        client.number(),
+        admin.number(),
+    );
+    std::fs::write(&config, text).expect("write zoo.cfg");
+    let server = start_at_terminal(&config, "header:   Authorization: digest admin-token:");
+    let file = dir.path().join("data/admin-token");
+    let token = std::fs::read_to_string(&file).expect("the credential");
+    let mode = std::fs::metadata(&file).expect("it").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let password = token.trim().split_once(':').map(|(_, password)| password);
+    let password = password.expect("user and password").to_owned();
+    let header = format!("digest admin-token:{password}");
+    let (answered, text) = status(
+        admin.number(),
+        "/commands/snapshot?streaming=false",
+        &header,
+    );
+    assert_eq!(answered, 200, "{text}");
+    let shown = server.stop();
+    let console = format!("console:  http://127.0.0.1:{}/", admin.number());
+    let password_line = format!("password: {password}");
+    assert!(
+        shown.contains(&console) && shown.contains(&password_line),
+        "{shown}"
+    );
+    assert!(shown.contains(&header), "{shown}");
+
+    let shown = start_at_terminal(&config, "transactions replayed").stop();
+    assert!(!shown.contains(&password), "{shown}");
 }

@@ -1,10 +1,8 @@
 //! A person at a terminal: completion, live events, the prompt.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -13,10 +11,9 @@ use std::time::Duration;
 use client::{Client, Create, Options};
 use proto::request::{Request, flags};
 use rustix::process::{Pid, Signal};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tests::requests::create;
 use tests::secrets::CAROL;
-use tests::{Flavour, RawSession, Server, or_skip, wait_for, zoarium_binary};
+use tests::{Flavour, RawSession, Server, or_skip, terminal_pair, wait_for, zoarium_binary};
 
 /// The shell at a terminal of its own.
 struct Terminal {
@@ -24,25 +21,6 @@ struct Terminal {
     screen: Arc<Mutex<String>>,
     child: Child,
     home: tempfile::TempDir,
-}
-
-/// A terminal: the end of whoever looks at it, and what opens the other.
-fn terminal_pair() -> (File, impl Fn() -> File) {
-    let pty: OwnedFd =
-        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-    grantpt(&pty)
-        .and_then(|()| unlockpt(&pty))
-        .expect("a terminal");
-    let name = ptsname(&pty, Vec::new()).expect("a terminal has a name");
-    let name = std::ffi::OsString::from_vec(name.into_bytes());
-    let open = move || {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&name)
-            .expect("open it")
-    };
-    (File::from(pty), open)
 }
 
 impl Terminal {
