@@ -5,6 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+#[path = "style/log_lines.rs"]
+mod log_lines;
+
 use tests::{Missing, or_skip, workspace_root};
 
 /// Lines after which a Rust file owes a reason.

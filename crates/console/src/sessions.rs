@@ -52,12 +52,8 @@ pub fn sessions_answer(
     let has_more = shown.len() > SESSIONS_PAGE;
     shown.truncate(SESSIONS_PAGE);
     let wanted: BTreeSet<SessionId> = shown.iter().copied().collect();
-    let of_wanted = |all: Vec<(SessionId, Vec<String>)>| {
-        let all = all.into_iter().filter(|(id, _)| wanted.contains(id));
-        all.collect::<BTreeMap<SessionId, Vec<String>>>()
-    };
-    let owned = of_wanted(view.ephemerals());
-    let watched = of_wanted(view.watches_by_session());
+    let owned = of_wanted(&wanted, |at| view.ephemerals(at));
+    let watched = of_wanted(&wanted, |at| view.watches_by_session(at));
     let sessions = shown.iter().map(|id| {
         let paths = |of: &BTreeMap<SessionId, Vec<String>>| some(of.get(id));
         json!({
@@ -73,6 +69,23 @@ pub fn sessions_answer(
         "sessions": sessions.collect::<Vec<_>>(),
         "has_more": has_more,
     }))
+}
+
+/// The paths of some sessions out of a listing.
+fn of_wanted<At: Default>(
+    wanted: &BTreeSet<SessionId>,
+    mut part: impl FnMut(&mut Option<At>) -> Vec<(SessionId, Vec<String>)>,
+) -> BTreeMap<SessionId, Vec<String>> {
+    let mut found = BTreeMap::<SessionId, Vec<String>>::new();
+    let mut at = Some(At::default());
+    while at.is_some() {
+        for (id, paths) in part(&mut at) {
+            if wanted.contains(&id) {
+                found.entry(id).or_default().extend(paths);
+            }
+        }
+    }
+    found
 }
 
 /// Sessions that this member knows of, with a connection to it or not.

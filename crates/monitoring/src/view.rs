@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::{ClientAddress, Config};
 use proto::{SessionId, Zxid};
-use tree::WatchSummary;
+use tree::{EphemeralOwners, WatchSummary, WatchedPaths, Watchers};
 
 use crate::environment::Environment;
 use crate::metrics::{ConnectionFigures, Metrics, NamespaceQuota, ServerStats, State};
@@ -59,8 +59,9 @@ pub trait View {
     /// Sessions by the time they expire.
     fn sessions(&self) -> Sessions;
 
-    /// Ephemeral znodes by the session that owns them.
-    fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)>;
+    /// The next ephemeral znodes by the session that owns them. The position is `None` after the last
+    /// part. A session with many ephemerals is in several parts.
+    fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)>;
 
     /// Connections by the time they expire; `None` if they are not kept by it.
     fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>>;
@@ -69,11 +70,11 @@ pub trait View {
     /// are left out, as they are in [`Self::watches_by_session`] and [`Self::watches_by_path`].
     fn watch_summary(&self) -> WatchSummary;
 
-    /// Paths by the session that watches them.
-    fn watches_by_session(&self) -> Vec<(SessionId, Vec<String>)>;
+    /// The next paths by the session that watches them, in parts like [`Self::ephemerals`].
+    fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)>;
 
-    /// Sessions by the path they watch.
-    fn watches_by_path(&self) -> Vec<(String, Vec<SessionId>)>;
+    /// The next sessions by the path they watch. The position is `None` after the last part.
+    fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)>;
 
     /// The tree's digest at every 128th zxid, oldest first.
     fn digests(&self) -> Vec<(Zxid, i64)>;
@@ -86,6 +87,23 @@ pub trait View {
 
     /// Changes which kinds of packets are traced.
     fn set_trace_mask(&self, mask: i64);
+}
+
+/// All parts of a listing as one.
+pub fn whole<At: Default, K: PartialEq, V>(
+    mut part: impl FnMut(&mut Option<At>) -> Vec<(K, Vec<V>)>,
+) -> Vec<(K, Vec<V>)> {
+    let mut whole: Vec<(K, Vec<V>)> = Vec::new();
+    let mut at = Some(At::default());
+    while at.is_some() {
+        for (key, mut values) in part(&mut at) {
+            match whole.last_mut().filter(|(last, _)| *last == key) {
+                Some((_, all)) => all.append(&mut values),
+                None => whole.push((key, values)),
+            }
+        }
+    }
+    whole
 }
 
 /// The trace mask of a new server: client requests, packets from the leader, sessions, warnings.

@@ -43,7 +43,7 @@ impl<H: Host> Replica<H> {
             }
             ElectionAction::ListSeen { from, list } => {
                 let version = list.version;
-                tracing::info!(%from, %version, "another server has a newer member list");
+                log_limiter::limited!(info, %from, %version, "another server has a newer member list");
                 self.install_list(list, turn);
             }
             ElectionAction::SupporterLooks { sid } => {

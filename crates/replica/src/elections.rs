@@ -418,12 +418,12 @@ impl Elections {
             Err(error) => {
                 // It comes with every message of that server.
                 if self.refused_list.replace((from, version)) != Some((from, version)) {
-                    tracing::warn!(%from, %version, err = %error, "member list of another server not taken over");
+                    log_limiter::limited!(warn, %from, %version, err = %error, "member list of another server not taken over");
                 }
                 return;
             }
         };
-        tracing::info!(%from, %version, "newer member list of another server taken over");
+        log_limiter::limited!(info, %from, %version, "newer member list of another server taken over");
         let is_different = !self.lists.committed.has_same_members(&seen);
         self.install(lists, out);
         self.role = electorate::role_in(&seen, self.settings.me);

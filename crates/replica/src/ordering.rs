@@ -375,7 +375,7 @@ impl<H: Host> Replica<H> {
             }
             Err(error) => {
                 // Its client is about to lose the connection with all others.
-                tracing::warn!(%zxid, err = %error, "a request is not proposed");
+                log_limiter::limited!(warn, %zxid, err = %error, "a request is not proposed");
                 turn.effect(Effect::Release {
                     requests: usize::from(asked.is_counted),
                     large_bytes: asked.large_bytes,

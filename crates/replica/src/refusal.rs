@@ -21,8 +21,7 @@ pub(crate) struct Refusal<'a> {
 
 impl Refusal<'_> {
     pub(crate) fn log(&self) {
-        tracing::warn!(
-            candidate = %self.candidate,
+        log_limiter::limited!(warn, candidate = %self.candidate,
             leader = %self.leader,
             witness = %self.witness,
             ours = %self.ours,

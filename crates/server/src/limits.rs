@@ -220,6 +220,22 @@ pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(10);
 /// How long it may take at most.
 pub(crate) const HTTP_PATIENCE_MAX: Duration = Duration::from_secs(60);
 
+/// How often the log reports lines that were suppressed in a minute that is over.
+pub(crate) const SUPPRESSED_LINES_EVERY: Duration = Duration::from_secs(5);
+
+/// Time in which a client has to read a short answer to a four-letter word.
+pub(crate) const WORD_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Listings of the admin server that wait for their turn beyond the first [`HTTP_PIECE_BYTES`] of each.
+/// Further ones are refused, so that other requests find a slot.
+pub(crate) const LISTINGS_MAX: usize = HTTP_CONNECTIONS_MAX / 4;
+
+/// Bytes of what clients hold that are listed under one hold of a lock.
+pub(crate) const LISTED_BYTES: usize = 16 << 10;
+
+/// Bytes of a listing that the client has to take within [`ROOM_PATIENCE`], if others wait.
+pub(crate) const LISTING_PACE_BYTES: usize = 1 << 20;
+
 /// Bytes of an answer that are handed on at a time.
 pub(crate) const HTTP_PIECE_BYTES: usize = 64 << 10;
 
@@ -243,11 +259,8 @@ pub(crate) const CONNECTION_WITHIN_BYTES: usize = 64 << 10;
 /// Headers of an HTTP request.
 pub(crate) const HTTP_HEADERS_MAX: usize = 64;
 
-/// Bytes of a snapshot that are read at a time for whoever fetches it.
-pub(crate) const SNAPSHOT_PIECE_BYTES: usize = 64 << 10;
-
-/// Pieces of a snapshot that wait for a caller who takes them in too slowly.
-pub(crate) const SNAPSHOT_PIECES_MAX: usize = 4;
+/// Pieces of an answer that wait for a caller who takes them in too slowly.
+pub(crate) const HTTP_PIECES_MAX: usize = 4;
 
 // All that one connection may have under way must fit into its leader's queue.
 const _: () = assert!(UNANSWERED_MAX * IDENTITY_BYTES_MAX <= PEER_QUEUE_BYTES_MAX / 2);
@@ -349,6 +362,10 @@ mod tests {
             (
                 "connections to the admin server without a request".into(),
                 HTTP_WAITING_MAX.to_string(),
+            ),
+            (
+                "long listings of the admin server that wait for their turn".into(),
+                LISTINGS_MAX.to_string(),
             ),
             (
                 "TLS handshakes with the admin server".into(),

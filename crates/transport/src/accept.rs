@@ -10,8 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 
 use crate::files_kept::{self, FilesKept};
-use crate::log_limiter::LogLimiter;
 use crate::options::SocketOptions;
+use log_limiter::LogLimiter;
 
 /// A listening socket that can be closed at once, though a task waits on it: the address is free from
 /// then on.
@@ -66,21 +66,14 @@ pub async fn accept_each(
     mut admit: impl FnMut(TcpStream, SocketAddr) + Send,
 ) {
     let (of, files_limit) = (accepting.of, files_kept::limit());
-    let log_limiter = LogLimiter::default();
+    let log_limiter = LogLimiter::of(of);
     let mut shortage = Shortage::default();
     while let Some(accepted) = listener.accept().await {
         match accepted {
             Ok((stream, _)) if accepting.files_kept.has(&stream, files_limit) => {
-                if shortage.begins()
-                    && let Some(left_out) = log_limiter.admit()
-                {
+                if shortage.begins() {
                     let limit = files_limit.unwrap_or(u64::MAX);
-                    tracing::warn!(
-                        of,
-                        limit,
-                        left_out,
-                        "no open files left for connections, closing new ones until others end; raise `ulimit -n`, or set maxCnxns below it"
-                    );
+                    log_limiter::limited!(in log_limiter => warn, of, limit, "no open files left for connections, closing new ones until others end; raise `ulimit -n`, or set maxCnxns below it");
                 }
             }
             Ok((stream, peer)) => {
@@ -88,9 +81,7 @@ pub async fn accept_each(
                 admit(stream, peer);
             }
             Err(error) => {
-                if let Some(left_out) = log_limiter.admit() {
-                    tracing::warn!(of, err = %error, left_out, "cannot accept a connection");
-                }
+                log_limiter::limited!(in log_limiter => warn, of, err = %error, "cannot accept a connection");
                 sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -503,7 +503,7 @@ impl Tree {
 /// The ephemerals of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Ephemerals {
-    ids: HashSet<NodeId>,
+    pub(crate) ids: HashSet<NodeId>,
     /// The lengths of their paths, which are stored nowhere.
     path_bytes: usize,
 }

@@ -1,9 +1,10 @@
 //! Floods at each port of a server: the log stays short, and says how much it leaves out.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 
-use tests::{Flavour, Port, RawSession, ServerBuilder, http_get, or_skip};
+use tests::ensemble::EnsembleBuilder;
+use tests::{Flavour, HttpRequest, Port, RawSession, ServerBuilder, http_get, or_skip};
 
 /// Lines that one place in the code may write in a minute.
 const LINES_MAX: usize = 10;
@@ -17,6 +18,7 @@ fn send(port: u16, bytes: &[u8]) {
         return;
     };
     let _ = stream.write_all(bytes);
+    let _ = stream.shutdown(Shutdown::Write);
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
@@ -29,19 +31,23 @@ fn no_stranger_makes_the_log_long() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
-    let admin = Port::take();
+    let (admin, exporter) = (Port::take(), Port::take());
+    let provider = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
     let builder = ServerBuilder::new(Flavour::Zoarium)
         .setting("admin.enableServer", "true")
         .setting("admin.serverAddress", "127.0.0.1")
         .setting("admin.serverPort", &admin.number().to_string())
+        .setting("metricsProvider.className", provider)
+        .setting("metricsProvider.httpHost", "127.0.0.1")
+        .setting("metricsProvider.httpPort", &exporter.number().to_string())
         .setting("maxClientCnxns", "20");
-    let Some(server) = or_skip("a server", builder.start()) else {
+    let Some(mut server) = or_skip("a server", builder.start()) else {
         return;
     };
     let client: u16 = server.port();
     let lines_since = |before: usize| server.log().lines().count() - before;
     let begun = server.log().lines().count();
-    let floods: [(&str, &dyn Fn()); 6] = [
+    let floods: [(&str, &dyn Fn()); 9] = [
         ("handshakes that do not decode", &|| {
             send(client, NO_HANDSHAKE)
         }),
@@ -56,6 +62,21 @@ fn no_stranger_makes_the_log_long() {
         }),
         ("commands without credentials", &|| {
             http_get(admin.number(), "/commands/snapshot");
+        }),
+        ("TLS at the exporter", &|| {
+            send(exporter.number(), CLIENT_HELLO)
+        }),
+        ("no HTTP at the exporter", &|| {
+            send(exporter.number(), b"\0\x01\r\n\r\n")
+        }),
+        ("commands with credentials of nobody", &|| {
+            let request = HttpRequest {
+                method: "GET",
+                target: "/commands/snapshot",
+                headers: &[("Authorization", "digest nobody:knows")],
+                body: None,
+            };
+            assert_eq!(request.send(admin.number()).expect("an answer").status, 403);
         }),
     ];
     for (what, once) in floods {
@@ -76,6 +97,56 @@ fn no_stranger_makes_the_log_long() {
     drop(crowd);
     send(client, NO_HANDSHAKE);
     assert!(lines_since(before) <= 2 * LINES_MAX, "{}", server.log());
-    assert!(lines_since(begun) <= 10 * LINES_MAX, "{}", server.log());
+    assert!(lines_since(begun) <= 12 * LINES_MAX, "{}", server.log());
     assert!(server.log().contains("handshake does not decode"));
+    // Most lines had no successor that could have told of them.
+    assert!(server.terminate().success());
+    let log = server.log();
+    // Handshakes, TLS, words and sessions at the client port; TLS and credentials at the admin port, and more.
+    assert!(suppressed(&log) >= 7 * (TIMES - LINES_MAX), "{log}");
+    assert!(log.contains("lines of the log were left out"), "{log}");
+}
+
+/// Lines that the log says it leaves out.
+fn suppressed(log: &str) -> usize {
+    let counts = log.split("left_out=").skip(1);
+    let digits = counts.map(|text| text.split(|c: char| !c.is_ascii_digit()).next());
+    let counts = digits.filter_map(|digits| digits?.parse::<usize>().ok());
+    counts.sum()
+}
+
+/// What is no hello, and what is no packet of a learner.
+const NO_PEER: &[u8] = b"\xff\xff\xff\xff\xff\xff\x00\x00\x7f\xff\xff\xff";
+
+#[test]
+fn no_stranger_makes_the_log_of_a_member_long() {
+    let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3]);
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let Some(mut ensemble) = or_skip("an ensemble", builder.start()) else {
+        return;
+    };
+    let id = ensemble.wait_until_all_serve();
+    let leader = ensemble.member(id);
+    let floods = [
+        ("the quorum port", leader.quorum_address()),
+        ("the election port", leader.election_address()),
+    ];
+    for (port, address) in floods {
+        for bytes in [NO_PEER, CLIENT_HELLO] {
+            let before = leader.log().lines().count();
+            (0..TIMES).for_each(|_| send(address.port(), bytes));
+            let lines = leader.log().lines().count() - before;
+            assert!(
+                lines <= 3 * LINES_MAX,
+                "{lines} lines by {port}: {}",
+                leader.log()
+            );
+        }
+    }
+    ensemble.wait_until_all_serve();
+    assert!(ensemble.member_mut(id).terminate().success());
+    let log = ensemble.member(id).log();
+    assert!(suppressed(&log) >= 2 * (TIMES - LINES_MAX), "{log}");
 }

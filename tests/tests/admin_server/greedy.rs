@@ -1,30 +1,213 @@
-//! Crowds at the admin port: probes, commands and clients are answered all the same.
+//! Crowds at the admin port and at the exporter: probes and clients are answered all the same, and memory and
+//! threads stay bounded.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use proto::request::{PathWatchRequest, ReadRequest, Request};
+use rustix::process::{Resource, getrlimit};
 use tests::requests::get_data;
 use tests::{Flavour, Port, RawSession, http_get};
 
 use crate::site::Site;
 
-/// Connections that are there at a time. The test must not need more files than most systems allow.
-const CROWD: usize = 350;
+/// Silent connections that are opened.
+const SILENT: usize = 10_000;
 
-fn crowd(port: u16, sent: &str) -> Vec<TcpStream> {
-    let connect = |_| {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connect");
-        // It may have had to give way already.
-        let _ = stream.write_all(sent.as_bytes());
-        stream
-    };
-    (0..CROWD).map(connect).collect()
+/// Files that this test leaves to others of the same process.
+const FILES_LEFT: usize = 4000;
+
+/// Connections of each other kind.
+const CROWD: usize = 64;
+
+/// Timeout of the client's session: it sends nothing while a crowd connects.
+const SESSION_MS: i32 = 600_000;
+
+/// Memory that a crowd may take, MiB.
+const MEMORY_MAX: u64 = 64;
+
+/// Threads that it may take.
+const THREADS_MAX: usize = 16;
+
+fn connect(port: u16, sent: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connect");
+    // It may have had to give way already.
+    let _ = stream.write_all(sent.as_bytes());
+    stream
 }
 
-/// Connections that say nothing, or never end what they say, hold no slot, and the port for probes has none of them.
+fn request(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+}
+
+/// Connections that say nothing, or never end what they say, as many as may be open at a time.
+fn silent(port: u16, sent: &str, count: usize) -> Vec<TcpStream> {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let open_max = count.min(limit.saturating_sub(FILES_LEFT)).max(350);
+    let mut open = Vec::new();
+    for number in 0..count {
+        let stream = connect(port, sent);
+        // The server has closed most of the first ones, to which newer ones are preferred.
+        match number < open_max {
+            true => open.push(stream),
+            false => open[number % open_max] = stream,
+        }
+    }
+    open
+}
+
+/// Clients that send, or take, one byte a second, until this is dropped.
+struct Slow {
+    seconds: Arc<AtomicUsize>,
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Slow {
+    fn start(port: u16, target: &str) -> Self {
+        let request = request(target);
+        let takers = (0..CROWD).map(|_| connect(port, &request));
+        let mut takers: Vec<TcpStream> = takers.collect();
+        let mut senders: Vec<TcpStream> = (0..CROWD).map(|_| connect(port, "")).collect();
+        for stream in takers.iter().chain(&senders) {
+            stream.set_nonblocking(true).expect("a socket");
+        }
+        let seconds = Arc::<AtomicUsize>::default();
+        let passed = seconds.clone();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let mut bytes = request.bytes().cycle();
+            while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                let byte = bytes.next().unwrap_or_default();
+                // Some have had to give way.
+                senders.iter_mut().for_each(|sender| {
+                    let _ = sender.write(&[byte]);
+                });
+                takers.iter_mut().for_each(|taker| {
+                    let _ = taker.read(&mut [0]);
+                });
+                passed.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Self {
+            seconds,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    fn seconds(&self) -> usize {
+        self.seconds.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.stop.take();
+        let thread = self.thread.take().map(JoinHandle::join);
+        assert!(thread.is_none_or(|ended| ended.is_ok()));
+    }
+}
+
+/// What a server takes while others load it.
+struct Watched<'a> {
+    site: &'a Site,
+    session: RawSession,
+    threads: usize,
+    memory: u64,
+}
+
+fn threads(pid: u32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    tasks.map_or(0, Iterator::count)
+}
+
+impl<'a> Watched<'a> {
+    fn begin(site: &'a Site, session: RawSession) -> Self {
+        let process = site.server.process();
+        Self {
+            site,
+            session,
+            threads: threads(process.id()),
+            memory: process.reset_peak_memory(),
+        }
+    }
+
+    /// Probes and a client of the client port are answered, and the server has not grown.
+    fn check(&mut self, by: &str) {
+        assert_eq!(http_get(self.site.port, "/health/live").status, 200, "{by}");
+        let answer = self.session.call(&get_data("/"));
+        assert_eq!(answer.expect("an answer").err, 0, "{by}");
+        let process = self.site.server.process();
+        let grown = process.peak_memory().saturating_sub(self.memory) >> 20;
+        assert!(grown <= MEMORY_MAX, "{grown} MiB more by {by}");
+        let more = threads(process.id()).saturating_sub(self.threads);
+        assert!(more <= THREADS_MAX, "{more} threads more by {by}");
+    }
+}
+
+fn session(site: &Site) -> RawSession {
+    RawSession::open(&site.server.address(), None, SESSION_MS).expect("a session")
+}
+
+/// Every kind of greedy client at a port at the same time.
+fn load(watched: &mut Watched<'_>, port: u16, target: &str) {
+    for _ in 0..10 * CROWD {
+        drop(connect(port, &request(target)));
+    }
+    watched.check("clients that hang up");
+    let unread: Vec<_> = (0..CROWD)
+        .map(|_| connect(port, &request(target)))
+        .collect();
+    watched.check("clients that do not read");
+    let slow = Slow::start(port, target);
+    watched.check("slow clients");
+    let unfinished = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+    for (sent, count) in [("", SILENT), (unfinished, SILENT / 10)] {
+        let silent = silent(port, sent, count);
+        watched.check("silent clients");
+        let begun = slow.seconds();
+        while slow.seconds() < begun + 2 {
+            watched.check("all of them");
+        }
+        drop(silent);
+    }
+    drop(unread);
+}
+
 #[test]
-fn silent_connections_hold_up_neither_probes_nor_commands_nor_clients() {
+fn greedy_clients_of_the_exporter_hold_up_nobody() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let exporter = Port::take();
+    let exporter_port = exporter.number().to_string();
+    let provider = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
+    let settings = [
+        ("metricsProvider.className", provider),
+        ("metricsProvider.httpHost", "127.0.0.1"),
+        ("metricsProvider.httpPort", &exporter_port),
+        ("maxSessionTimeout", "600000"),
+    ];
+    let Some(site) = Site::start(&settings) else {
+        return;
+    };
+    // Once, so that what it takes anyway is there before.
+    assert_eq!(http_get(exporter.number(), "/metrics").status, 200);
+    let mut watched = Watched::begin(&site, session(&site));
+    load(&mut watched, exporter.number(), "/metrics");
+    assert_eq!(http_get(exporter.number(), "/metrics").status, 200);
+}
+
+/// The port for probes has none of the crowds of the admin port.
+#[test]
+fn greedy_clients_of_the_admin_port_hold_up_nobody() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -34,50 +217,66 @@ fn silent_connections_hold_up_neither_probes_nor_commands_nor_clients() {
     let settings = [
         ("admin.idleTimeout", "600000"),
         ("zoarium.health.port", &health_port),
+        ("maxSessionTimeout", "600000"),
     ];
     let Some(site) = Site::start(&settings) else {
         return;
     };
-    let mut session = RawSession::open(&site.server.address(), None, 10_000).expect("a session");
-    for sent in ["", "GET /commands/ruok HTTP/1.1\r\nHost: 127.0.0.1\r\n"] {
-        let crowd = crowd(site.port, sent);
-        assert_eq!(http_get(site.port, "/health/live").status, 200);
-        assert_eq!(http_get(site.port, "/commands/ruok").status, 200);
-        for target in ["/health/live", "/health/ready"] {
-            assert_eq!(http_get(health.number(), target).status, 200);
-        }
-        assert_eq!(session.call(&get_data("/")).expect("an answer").err, 0);
-        drop(crowd);
+    let mut session = session(&site);
+    watch(&mut session);
+    // Once, so that what a listing takes anyway is there before.
+    let listing = http_get(site.port, "/commands/watches_by_path").text();
+    let parsed: serde_json::Value = serde_json::from_str(&listing).expect("JSON");
+    let paths = parsed["path_to_session_ids"].as_object().expect("paths");
+    assert_eq!(
+        (paths.len(), &parsed["error"]),
+        (WATCHES, &serde_json::Value::Null)
+    );
+    assert!(
+        paths
+            .values()
+            .all(|ids| ids.as_array().is_some_and(|ids| ids.len() == 1))
+    );
+    let listing = http_get(site.port, "/commands/watches").text();
+    let parsed: serde_json::Value = serde_json::from_str(&listing).expect("JSON");
+    let sessions = parsed["session_id_to_watched_paths"]
+        .as_object()
+        .expect("sessions");
+    let paths: Vec<usize> = sessions
+        .values()
+        .filter_map(|paths| Some(paths.as_array()?.len()))
+        .collect();
+    assert_eq!(paths, [WATCHES]);
+
+    let mut watched = Watched::begin(&site, session);
+    let unread: Vec<_> = (0..CROWD)
+        .map(|_| connect(site.port, &request("/commands/watches_by_path")))
+        .collect();
+    for _ in 0..20 {
+        // Few listings may wait for their turn, so that other requests find a slot.
+        assert_eq!(http_get(site.port, "/commands/watch_summary").status, 200);
+        let short = http_get(site.port, "/commands/connections");
+        assert_eq!(short.status, 200);
+        watched.check("listings that nobody reads");
+    }
+    drop(unread);
+    load(&mut watched, site.port, "/commands/watches");
+    for target in ["/health/live", "/health/ready"] {
+        assert_eq!(http_get(health.number(), target).status, 200);
     }
     assert_eq!(http_get(health.number(), "/commands/ruok").status, 404);
-    let crowd = crowd(health.number(), "");
+    let silent: Vec<_> = (0..CROWD * 8)
+        .map(|_| connect(health.number(), ""))
+        .collect();
     assert_eq!(http_get(health.number(), "/health/live").status, 200);
-    drop(crowd);
+    drop(silent);
+    assert_eq!(http_get(site.port, "/commands/ruok").status, 200);
 }
 
 /// Watches of one session, with paths that make the listing of them some MiB long.
 const WATCHES: usize = 20_000;
 
-/// Listings that nobody reads.
-const LISTINGS: usize = 40;
-
-fn resident_kib(pid: u32) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let text = line.and_then(|line| line.split_whitespace().next());
-    text.and_then(|text| text.parse().ok()).expect("a number")
-}
-
-/// One listing is made at a time, and the next one when there is room for it.
-#[test]
-fn listings_that_nobody_reads_take_no_memory_and_hold_up_nobody() {
-    if Flavour::under_test() != Flavour::Zoarium {
-        return;
-    }
-    let Some(site) = Site::start::<&str>(&[]) else {
-        return;
-    };
-    let mut session = RawSession::open(&site.server.address(), None, 60_000).expect("a session");
+fn watch(session: &mut RawSession) {
     let path = |number: usize| format!("/{}-{number}", "watched".repeat(40));
     for chunk in (0..WATCHES).collect::<Vec<_>>().chunks(500) {
         for number in chunk {
@@ -92,34 +291,4 @@ fn listings_that_nobody_reads_take_no_memory_and_hold_up_nobody() {
             session.take().expect("an answer");
         }
     }
-    let pid = site.server.process_id().expect("it runs");
-    // Once, so that what a listing takes anyway is there before.
-    let listing = http_get(site.port, "/commands/watches_by_path").text();
-    assert!(
-        listing.contains(&path(WATCHES - 1)),
-        "{} bytes",
-        listing.len()
-    );
-    let (before, mut most) = (resident_kib(pid), 0);
-    let request = "GET /commands/watches_by_path HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
-    let unread: Vec<TcpStream> = (0..LISTINGS)
-        .map(|_| {
-            let mut stream = TcpStream::connect(("127.0.0.1", site.port)).expect("connect");
-            stream.write_all(request.as_bytes()).expect("write");
-            stream
-        })
-        .collect();
-    for _ in 0..100 {
-        assert_eq!(http_get(site.port, "/health/live").status, 200);
-        assert_eq!(http_get(site.port, "/commands/watch_summary").status, 200);
-        assert_eq!(session.call(&get_data("/")).expect("an answer").err, 0);
-        most = most.max(resident_kib(pid));
-    }
-    let grown = most.saturating_sub(before) >> 10;
-    assert!(
-        grown <= 64,
-        "{grown} MiB more for {LISTINGS} listings of {} bytes",
-        listing.len()
-    );
-    drop(unread);
 }

@@ -2,10 +2,13 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use client::Create;
+use client::{Client, Create};
 use proto::Acl;
 use serde_json::Value;
+use tests::http_get;
 
 use crate::site::{SUPER, Site};
 
@@ -72,4 +75,52 @@ async fn clients_that_hang_up_leave_no_work_behind() {
         site.get("history/changes?path=/hidden", Some(SUPER)).status,
         200
     );
+    feeds_that_nobody_reads_hold_up_nobody(&site, &client).await;
+}
+
+/// Feeds that are asked for, more than there may be.
+const FEEDS: usize = 40;
+
+/// Clients that query meanwhile.
+const QUERYING: usize = 24;
+
+/// Probes and clients are answered, whatever is asked of the history.
+async fn feeds_that_nobody_reads_hold_up_nobody(site: &Site, client: &Client) {
+    let target = "history/feed?path=/&recursive=true&after=0x1";
+    let request = format!(
+        "GET /commands/{target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {SUPER}\r\n\r\n"
+    );
+    let feeds: Vec<_> = (0..FEEDS)
+        .map(|_| {
+            let mut stream = TcpStream::connect(site.admin_address()).expect("connect");
+            stream.write_all(request.as_bytes()).expect("write");
+            stream
+        })
+        .collect();
+    let (address, is_over) = (site.admin_address(), Arc::new(AtomicBool::new(false)));
+    let port: u16 = site.admin.number();
+    let querying = (0..QUERYING).map(|_| {
+        let is_over = is_over.clone();
+        std::thread::spawn(move || {
+            let mut answered = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let target = "/commands/history/changes?path=/&recursive=true&limit=1000";
+                let answer = http_get(port, target);
+                answered += usize::from(answer.status == 200);
+            }
+            answered
+        })
+    });
+    let querying: Vec<_> = querying.collect();
+    for _ in 0..8 {
+        assert_eq!(http_get(port, "/health/live").status, 200);
+        client.get_data("/hidden").await.expect("an answer");
+    }
+    is_over.store(true, Ordering::Relaxed);
+    let answered: usize = querying
+        .into_iter()
+        .map(|one| one.join().expect("it ends"))
+        .sum();
+    assert!(answered > 0, "no query is answered at {address}");
+    drop(feeds);
 }

@@ -8,6 +8,7 @@ use http::Method;
 use proto::Id;
 
 use super::answer::Answer;
+use super::listing::Listing;
 use super::view::AdminView;
 
 /// A command of the admin server.
@@ -44,6 +45,8 @@ pub enum Access {
 pub enum Task {
     /// Looks at the server or changes a figure of it; takes no longer than that.
     Look(Box<Look>),
+    /// Lists what clients hold, part by part.
+    List(List),
     /// Takes a snapshot. The host does it.
     Snapshot,
     /// Replaces the tree. The host does it.
@@ -56,6 +59,9 @@ pub enum Task {
 
 /// Looks at a server and answers.
 pub type Look = dyn Fn(&dyn AdminView, &Call) -> Answer + Send + Sync;
+
+/// Begins a listing.
+pub type List = fn(&dyn AdminView) -> Listing;
 
 /// What a command is called with.
 #[derive(Debug, Clone, Default)]
@@ -92,6 +98,15 @@ impl Command {
         aliases: &'static [&'static str],
         look: impl Fn(&dyn AdminView, &Call) -> Answer + Send + Sync + 'static,
     ) -> Self {
+        Self::of(name, aliases, Task::Look(Box::new(look)))
+    }
+
+    /// One that lists what clients of a server hold that serves.
+    pub(super) fn list(name: &'static str, aliases: &'static [&'static str], list: List) -> Self {
+        Self::of(name, aliases, Task::List(list))
+    }
+
+    fn of(name: &'static str, aliases: &'static [&'static str], task: Task) -> Self {
         Self {
             name,
             aliases,
@@ -99,7 +114,7 @@ impl Command {
             needs_server: true,
             access: Access::Anyone,
             is_listed: true,
-            task: Task::Look(Box::new(look)),
+            task,
         }
     }
 
@@ -122,14 +137,6 @@ impl Command {
         self.access == Access::Administrator
             || self.name.ends_with("_reset")
             || self.name == "set_trace_mask"
-    }
-
-    /// Whether the answer grows with what clients hold.
-    pub fn may_be_long(&self) -> bool {
-        matches!(
-            self.name,
-            "connections" | "dump" | "stats" | "watches" | "watches_by_path"
-        )
     }
 
     /// Whether Apache ZooKeeper has no such command: nothing that is made for its port calls it.

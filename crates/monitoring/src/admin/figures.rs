@@ -7,6 +7,7 @@ use proto::SessionId;
 
 use super::answer::Answer;
 use super::json::{Json, Object};
+use super::listing::Listing;
 use super::view::AdminView;
 use crate::metrics::{BufferSizes, Number, mntr, read_all};
 use crate::role::{Mode, RoleView};
@@ -28,17 +29,30 @@ pub(super) fn configuration(view: &dyn AdminView) -> Answer {
     Answer::found(object)
 }
 
-pub(super) fn connections(view: &dyn AdminView) -> Answer {
-    let object = Object::new()
-        .with("connections", each(view, full))
-        .with("secure_connections", Vec::<Json>::new());
-    Answer::found(object)
+pub(super) fn connections() -> Listing {
+    each(Object::new(), full)
 }
 
-fn each(view: &dyn AdminView, describe: fn(&ConnectionInfo) -> Object) -> Vec<Object> {
-    let mut connections = view.connections();
-    connections.sort_by_key(|connection| connection.figures.established_ms);
-    connections.iter().map(describe).collect()
+/// Connections that are described at a time.
+const CONNECTIONS: usize = 100;
+
+/// The connections, the oldest first.
+fn each(fields: Object, describe: fn(&ConnectionInfo) -> Object) -> Listing {
+    let mut left = None;
+    Listing::new(fields)
+        .with_array("connections", move |view| {
+            let left = left.get_or_insert_with(|| {
+                let mut all = view.connections();
+                all.sort_by_key(|connection| connection.figures.established_ms);
+                all.into_iter()
+            });
+            let some = left.by_ref().take(CONNECTIONS);
+            let some: Vec<Json> = some
+                .map(|connection| describe(&connection).into())
+                .collect();
+            (!some.is_empty()).then_some(some)
+        })
+        .with("secure_connections", Vec::<Json>::new())
 }
 
 /// Source: NIOServerCnxn.getConnectionInfo.
@@ -81,12 +95,8 @@ pub(super) fn server_stats(view: &dyn AdminView) -> Answer {
     Answer::found(totals(view, role.mode))
 }
 
-pub(super) fn stats(view: &dyn AdminView) -> Answer {
-    let role = view.role();
-    let object = totals(view, role.mode)
-        .with("connections", each(view, brief))
-        .with("secure_connections", Vec::<Json>::new());
-    Answer::found(object)
+pub(super) fn stats(view: &dyn AdminView) -> Listing {
+    each(totals(view, view.role().mode), brief)
 }
 
 fn totals(view: &dyn AdminView, mode: Mode) -> Object {

@@ -50,6 +50,10 @@ impl Object {
         found.map(|(_, value)| value)
     }
 
+    pub(super) fn into_fields(self) -> impl Iterator<Item = (String, Json)> {
+        self.0.into_iter()
+    }
+
     /// As text.
     pub fn print(&self) -> String {
         let mut out = String::new();
@@ -89,7 +93,7 @@ impl<K: Into<String>, V: Into<Json>> FromIterator<(K, V)> for Object {
 
 impl Json {
     /// `depth` is that of the object around it.
-    fn write(&self, depth: usize, out: &mut String) {
+    pub(super) fn write(&self, depth: usize, out: &mut String) {
         match self {
             Self::Null => out.push_str("null"),
             Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
@@ -112,7 +116,7 @@ impl Json {
 }
 
 /// Control characters never leave as they are: a znode's name may hold any.
-fn quote(text: &str, out: &mut String) {
+pub(super) fn quote(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

@@ -1,8 +1,12 @@
 //! What the server holds, and what it runs on.
 
+use proto::SessionId;
+use tree::{EphemeralOwners, WatchedPaths, Watchers};
+
 use super::answer::Answer;
 use super::command::Call;
-use super::json::Object;
+use super::json::{Json, Object};
+use super::listing::Listing;
 use super::view::AdminView;
 use crate::log_levels::LOG_LEVELS;
 use crate::metrics::Memory;
@@ -20,28 +24,34 @@ pub(super) fn dirs(view: &dyn AdminView) -> Answer {
     Answer::found(object)
 }
 
-pub(super) fn dump(view: &dyn AdminView) -> Answer {
-    let expiry: Object = match view.sessions().global {
-        GlobalSessions::Expired(expiry) => expiry
-            .sets
-            .into_iter()
-            .map(|(at_ms, ids)| (at_ms.to_string(), numbers(ids)))
-            .collect(),
+pub(super) fn dump(view: &dyn AdminView) -> Listing {
+    let expiry: Vec<(u64, Vec<SessionId>)> = match view.sessions().global {
+        GlobalSessions::Expired(expiry) => expiry.sets,
         // A learner does not expire sessions. Source: LearnerSessionTracker.
-        GlobalSessions::Known(_) => Object::new(),
+        GlobalSessions::Known(_) => Vec::new(),
     };
-    let ephemerals = view.ephemerals().into_iter();
-    let ephemerals: Object = ephemerals
-        .map(|(session, paths)| (session.0.to_string(), paths))
-        .collect();
-    let object = Object::new()
-        .with("expiry_time_to_session_ids", expiry)
-        .with("session_id_to_ephemeral_paths", ephemerals);
-    Answer::found(object)
+    let mut expiry = expiry.into_iter();
+    let mut at = Some(EphemeralOwners::default());
+    Listing::new(Object::new())
+        .with_map("expiry_time_to_session_ids", move |_| {
+            let (at_ms, sessions) = expiry.next()?;
+            Some(vec![(at_ms.to_string(), numbers(sessions))])
+        })
+        .with_map("session_id_to_ephemeral_paths", move |view| {
+            at.as_ref()?;
+            Some(view.ephemerals(&mut at).into_iter().map(paths).collect())
+        })
 }
 
-fn numbers(sessions: Vec<proto::SessionId>) -> Vec<i64> {
-    sessions.into_iter().map(|session| session.0).collect()
+/// Paths of a session.
+fn paths((session, paths): (SessionId, Vec<String>)) -> (String, Vec<Json>) {
+    let paths = paths.into_iter().map(Json::from);
+    (session.0.to_string(), paths.collect())
+}
+
+fn numbers(sessions: Vec<SessionId>) -> Vec<Json> {
+    let sessions = sessions.into_iter();
+    sessions.map(|session| session.0.into()).collect()
 }
 
 pub(super) fn environment(view: &dyn AdminView) -> Answer {
@@ -119,18 +129,20 @@ pub(super) fn watch_summary(view: &dyn AdminView) -> Answer {
     Answer::found(object)
 }
 
-pub(super) fn watches(view: &dyn AdminView) -> Answer {
-    let by_session = view.watches_by_session().into_iter();
-    let by_session: Object = by_session
-        .map(|(session, paths)| (session.0.to_string(), paths))
-        .collect();
-    Answer::found(Object::new().with("session_id_to_watched_paths", by_session))
+pub(super) fn watches() -> Listing {
+    let mut at = Some(Watchers::default());
+    Listing::new(Object::new()).with_map("session_id_to_watched_paths", move |view| {
+        at.as_ref()?;
+        let part = view.watches_by_session(&mut at);
+        Some(part.into_iter().map(paths).collect())
+    })
 }
 
-pub(super) fn watches_by_path(view: &dyn AdminView) -> Answer {
-    let by_path = view.watches_by_path().into_iter();
-    let by_path: Object = by_path
-        .map(|(path, sessions)| (path, numbers(sessions)))
-        .collect();
-    Answer::found(Object::new().with("path_to_session_ids", by_path))
+pub(super) fn watches_by_path() -> Listing {
+    let mut at = Some(WatchedPaths::default());
+    Listing::new(Object::new()).with_map("path_to_session_ids", move |view| {
+        at.as_ref()?;
+        let part = view.watches_by_path(&mut at).into_iter();
+        Some(part.map(|(path, ids)| (path, numbers(ids))).collect())
+    })
 }

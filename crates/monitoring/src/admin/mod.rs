@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   method, path, query -> Commands::route -> Route::Run(command) -> Look: an Answer from a view
-//!                                          \                      -> Snapshot, Restore: the host's
+//!                                          \                      -> List: a Listing, part by part
+//!                                         \                      -> Snapshot, Restore: the host's
 //!                                           -> Route::Answer: what is known without asking
 //! ```
 //!
@@ -19,6 +20,7 @@ mod guard;
 mod health;
 mod json;
 mod limiter;
+mod listing;
 mod listings;
 mod quorum;
 mod route;
@@ -27,11 +29,12 @@ mod view;
 
 pub use answer::{Answer, Body};
 pub use authorization::{Credentials, OPEN_TO_WORLD, Refused};
-pub use command::{Access, Call, Command, Look, Task};
+pub use command::{Access, Call, Command, List, Look, Task};
 pub use guard::{Names, is_from_here};
 pub use health::{LIVE, READY, ready};
 pub use json::{Json, Object};
 pub use limiter::RateLimiter;
+pub use listing::Listing;
 pub use route::{NOT_SERVING, Route};
 pub use table::Commands;
 pub use view::{AdminView, LastSnapshot, ObserverInfo};

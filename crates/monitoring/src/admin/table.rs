@@ -37,6 +37,11 @@ impl Commands {
         self.commands.iter().find(|command| command.is_called(name))
     }
 
+    /// Every command.
+    pub fn all(&self) -> impl Iterator<Item = &Command> {
+        self.commands.iter()
+    }
+
     /// The names that are listed, sorted: ZooKeeper's, and those of what was switched on.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let listed = self.commands.iter().filter(|command| command.is_listed);
@@ -55,11 +60,9 @@ fn zookeepers() -> Vec<Command> {
             view.reset_connections();
             Answer::done()
         }),
-        look("connections", &["cons"], |view, _| {
-            figures::connections(view)
-        }),
+        Command::list("connections", &["cons"], |_| figures::connections()),
         look("dirs", &[], |view, _| listings::dirs(view)),
-        look("dump", &[], |view, _| listings::dump(view)),
+        Command::list("dump", &[], listings::dump),
         look("environment", &["env", "envi"], |view, _| {
             listings::environment(view)
         })
@@ -95,7 +98,7 @@ fn zookeepers() -> Vec<Command> {
             view.reset_proposal_sizes();
             Answer::done()
         }),
-        look("stats", &["stat"], |view, _| figures::stats(view)),
+        Command::list("stats", &["stat"], figures::stats),
         look("system_properties", &["sysp"], |view, _| {
             listings::system_properties(view)
         })
@@ -104,9 +107,9 @@ fn zookeepers() -> Vec<Command> {
         look("watch_summary", &["wchs"], |view, _| {
             listings::watch_summary(view)
         }),
-        look("watches", &["wchc"], |view, _| listings::watches(view)),
-        look("watches_by_path", &["wchp"], |view, _| {
-            listings::watches_by_path(view)
+        Command::list("watches", &["wchc"], |_| listings::watches()),
+        Command::list("watches_by_path", &["wchp"], |_| {
+            listings::watches_by_path()
         }),
         look("zabstate", &[], |view, _| quorum::zabstate(view)).always(),
         for_the_host("snapshot", &["snap"], Method::GET, Task::Snapshot),

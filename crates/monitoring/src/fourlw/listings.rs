@@ -7,7 +7,9 @@ use super::peer::{Date, Peer};
 use crate::environment::Environment;
 use crate::metrics::Memory;
 use crate::role::{Mode, RoleView};
-use crate::view::{ConnectionId, ExpirySets, GlobalSessions, MemberConfiguration, Now, View};
+use crate::view::{
+    ConnectionId, ExpirySets, GlobalSessions, MemberConfiguration, Now, View, whole,
+};
 
 pub(super) fn conf(view: &dyn View, role: &RoleView, out: &mut String) -> fmt::Result {
     let conf = view.configuration();
@@ -88,7 +90,7 @@ pub(super) fn dump(view: &dyn View, out: &mut String) -> fmt::Result {
         }
     }
     writeln!(out, "ephemeral nodes dump:")?;
-    let ephemerals = view.ephemerals();
+    let ephemerals = whole(|at| view.ephemerals(at));
     writeln!(out, "Sessions with Ephemerals ({}):", ephemerals.len())?;
     for (session, paths) in &ephemerals {
         writeln!(out, "{session}:")?;

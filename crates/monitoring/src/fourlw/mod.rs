@@ -19,7 +19,7 @@ use std::fmt::{self, Write};
 pub use word::{Whitelist, Word};
 
 use crate::role::Mode;
-use crate::view::View;
+use crate::view::{View, whole};
 
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
@@ -71,8 +71,8 @@ fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) 
         (Word::Srst, Some(_)) => reset_server(view, out),
         (Word::Srvr, Some(mode)) => figures::srvr(view, mode, out),
         (Word::Stat, Some(mode)) => figures::stat(view, mode, out),
-        (Word::Wchc, Some(_)) => listings::watches(&view.watches_by_session(), out),
-        (Word::Wchp, Some(_)) => listings::watches(&view.watches_by_path(), out),
+        (Word::Wchc, Some(_)) => listings::watches(&whole(|at| view.watches_by_session(at)), out),
+        (Word::Wchp, Some(_)) => listings::watches(&whole(|at| view.watches_by_path(at)), out),
         (Word::Wchs, Some(_)) => listings::wchs(view, out),
     }
 }

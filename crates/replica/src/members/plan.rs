@@ -51,13 +51,13 @@ impl MemberLists {
         facts: &PlanFacts,
     ) -> Result<Membership, ErrorCode> {
         if let Some(seen) = &self.last_seen {
-            tracing::info!(version = %seen.version, "reconfig refused: another is in progress");
+            log_limiter::limited!(info, version = %seen.version, "reconfig refused: another is in progress");
             return Err(ErrorCode::ReconfigInProgress);
         }
         let version = self.committed.version;
         if request.config_version != ANY_VERSION && request.config_version != version.0 {
             let expected = ConfigVersion(request.config_version);
-            tracing::info!(%version, %expected, "reconfig refused: another version");
+            log_limiter::limited!(info, %version, %expected, "reconfig refused: another version");
             return Err(ErrorCode::BadVersion);
         }
         let planned = match &request.new_members {
@@ -70,13 +70,14 @@ impl MemberLists {
         };
         let mut list = planned.map_err(|fault| {
             let code = fault.code();
-            tracing::info!(code = code.name(), reason = %fault, "reconfig refused");
+            log_limiter::limited!(info, code = code.name(), reason = %fault, "reconfig refused");
             code
         })?;
         list.version = ConfigVersion(facts.zxid.0);
         let len = list.node_data().len();
         if len > CONFIG_BYTES_MAX {
-            tracing::info!(
+            log_limiter::limited!(
+                info,
                 len,
                 "reconfig refused: no notification has room for the list"
             );
@@ -84,7 +85,8 @@ impl MemberLists {
         }
         if !self.is_quorum_synced(&list, facts) {
             let synced = &facts.synced_followers;
-            tracing::info!(
+            log_limiter::limited!(
+                info,
                 ?synced,
                 "reconfig refused: no quorum of the new list is in sync"
             );

@@ -136,6 +136,7 @@ impl Server {
             tracing::error!(err = %error, "cannot wait for the server's threads");
         }
         self.clients.registry.close_all();
+        log_limiter::report_all_suppressed();
         if let Some(audit) = &self.clients.audit {
             audit.finish();
         }

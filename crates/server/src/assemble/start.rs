@@ -72,6 +72,14 @@ struct Opened {
     secure: Option<TcpListener>,
 }
 
+/// Reports lines of the log that were suppressed, also if no further line follows.
+async fn report_suppressed_lines() {
+    loop {
+        tokio::time::sleep(limits::SUPPRESSED_LINES_EVERY).await;
+        log_limiter::report_suppressed();
+    }
+}
+
 /// What the threads and tasks of a server have in common.
 struct Common {
     config: Arc<Config>,
@@ -438,7 +446,7 @@ impl Common {
             health,
             workers,
         } = self.opened;
-        let mut tasks = Vec::new();
+        let mut tasks = vec![tokio::spawn(report_suppressed_lines()).abort_handle()];
         if let Some(every) = purge_interval(config) {
             let retain = config.purge.retain as usize;
             let limits = field_limits(config);

@@ -7,12 +7,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use config::AuditSettings;
+use log_limiter::LogLimiter;
 use monitoring::audit::{self, Level, Line};
 use monitoring::dates::LocalDates;
 use monitoring::environment::Environment;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
-use transport::LogLimiter;
 
 use super::file::RollingFile;
 use crate::{clock, limits};
@@ -147,7 +147,7 @@ impl Queue {
             state: Mutex::default(),
             arrived: Condvar::new(),
             emptied: Notify::new(),
-            log_limiter: LogLimiter::default(),
+            log_limiter: LogLimiter::of("audit log"),
         }
     }
 
@@ -169,13 +169,8 @@ impl Queue {
     }
 
     async fn has_room(&self) {
-        if !self.has_room_now()
-            && let Some(left_out) = self.log_limiter.admit()
-        {
-            tracing::warn!(
-                left_out,
-                "the queue of the audit log is full, requests wait for the audit log (auditlog.neverBlock=false)"
-            );
+        if !self.has_room_now() {
+            log_limiter::limited!(in self.log_limiter => warn, "the queue of the audit log is full, requests wait for the audit log (auditlog.neverBlock=false)");
         }
         loop {
             let emptied = self.emptied.notified();
@@ -300,7 +295,7 @@ mod tests {
             state: Mutex::default(),
             arrived: Condvar::new(),
             emptied: Notify::new(),
-            log_limiter: LogLimiter::default(),
+            log_limiter: LogLimiter::of("audit log"),
         }
     }
 

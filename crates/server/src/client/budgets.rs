@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Budget, Who};
+use log_limiter::LogLimiter;
 use monitoring::usage::{ANYONE, name_of};
 use parking_lot::Mutex;
 use proto::Id;
@@ -28,7 +29,7 @@ use crate::{clock, limits};
 pub(crate) struct Budgets {
     budgets: Vec<Arc<Budget>>,
     shares: Mutex<Shares>,
-    lines: Mutex<Lines>,
+    log_limiter: LogLimiter,
 }
 
 #[derive(Default)]
@@ -73,14 +74,6 @@ pub(super) struct Cost {
     pub(super) bytes: usize,
 }
 
-/// Lines of the log within a minute: identities are cheap to make up.
-#[derive(Default)]
-struct Lines {
-    since_ms: u64,
-    written: u32,
-}
-
-const LINES_PER_MINUTE: u32 = 100;
 const MINUTE_MS: u64 = 60_000;
 
 /// Connections take turns this often within a second, or they would have to wait for long.
@@ -94,7 +87,7 @@ impl Budgets {
         (!budgets.is_empty()).then(|| Self {
             budgets,
             shares: Mutex::default(),
-            lines: Mutex::default(),
+            log_limiter: LogLimiter::of("budgets"),
         })
     }
 
@@ -139,11 +132,7 @@ impl Budgets {
     /// Says that requests wait for a share, unless something was said of it within the last minute.
     pub(super) fn tell_of_wait(&self, share: &Share, now_ms: u64) {
         if let Some((bound, value)) = share.is_due(now_ms) {
-            self.tell(
-                share,
-                (bound, value, "over its budget: requests wait"),
-                now_ms,
-            );
+            self.log(share, (bound, value, "over its budget: requests wait"));
         }
     }
 
@@ -152,18 +141,13 @@ impl Budgets {
         let now_ms = clock::monotonic_ms();
         let Beyond { bound, value } = *beyond;
         if share.account.lock().is_news(now_ms) {
-            self.tell(
-                share,
-                (bound, value, "over its budget: a request is refused"),
-                now_ms,
-            );
+            let what = "over its budget: a request is refused";
+            self.log(share, (bound, value, what));
         }
     }
 
-    fn tell(&self, share: &Share, (bound, value, what): (&str, u32, &str), now_ms: u64) {
-        if !self.lines.lock().is_left_out(now_ms) {
-            tracing::warn!(budget = %share.budget.name, who = %share.holder, bound, value, "{what}");
-        }
+    fn log(&self, share: &Share, (bound, value, what): (&str, u32, &str)) {
+        log_limiter::limited!(in self.log_limiter => warn, budget = %share.budget.name, who = %share.holder, bound, value, "{what}");
     }
 }
 
@@ -330,25 +314,6 @@ impl Account {
         let rates = [self.requests.as_mut(), self.bytes.as_mut()];
         let mut rates = rates.into_iter().flatten();
         rates.all(|rate| rate.is_full(now_ms))
-    }
-}
-
-impl Lines {
-    /// Whether there are too many within this minute. Says once that some are left out.
-    fn is_left_out(&mut self, now_ms: u64) -> bool {
-        if now_ms.saturating_sub(self.since_ms) >= MINUTE_MS {
-            *self = Self {
-                since_ms: now_ms,
-                written: 0,
-            };
-        }
-        self.written = self.written.saturating_add(1);
-        if self.written == LINES_PER_MINUTE + 1 {
-            tracing::warn!(
-                "further addresses and identities over their budgets within a minute are not told"
-            );
-        }
-        self.written > LINES_PER_MINUTE
     }
 }
 

@@ -105,7 +105,7 @@ impl Clients {
     /// The same of somebody who is no client, and whom Java counts nowhere.
     pub(crate) fn login_failed(&self, peer: SocketAddr) {
         if self.auth_failures.note(peer.ip(), clock::monotonic_ms()) {
-            transport::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute): connections from this address are refused until the minute is over");
+            log_limiter::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute): connections from this address are refused until the minute is over");
         }
     }
 

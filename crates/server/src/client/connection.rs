@@ -132,7 +132,7 @@ impl Connection {
         // One event is taken whatever its length: a client that reads gets it.
         if unread > 0 && unread + frame.len() > max {
             drop(state);
-            transport::limited!(warn, peer = %self.peer, session = %self.session(), unread, max, "client does not read its events, closing connection");
+            log_limiter::limited!(warn, peer = %self.peer, session = %self.session(), unread, max, "client does not read its events, closing connection");
             self.close();
             return;
         }

@@ -337,11 +337,11 @@ fn tell(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
             session: Some((id, timeout_ms)),
             ..
         } => {
-            transport::limited!(info, peer = %connection.peer, session = %id, timeout_ms, "session established");
+            log_limiter::limited!(info, peer = %connection.peer, session = %id, timeout_ms, "session established");
         }
         WriteAnswer::OutOfTurn => {
             let header = &applied.record.header;
-            transport::limited!(warn, peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answers out of turn, closing connection");
+            log_limiter::limited!(warn, peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answers out of turn, closing connection");
         }
         _ => {}
     }

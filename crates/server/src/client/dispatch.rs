@@ -120,7 +120,7 @@ fn take_batch(
     batch.writes -= sorter.writes;
     batch.permits -= sorter.submitted;
     if let Some(fault) = batch.broken.take_if(|_| batch.requests.is_empty()) {
-        transport::limited!(warn, peer = %connection.peer, session = %connection.session(), err = %fault, "closing connection");
+        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), err = %fault, "closing connection");
         state.client.ends_after_flush = true;
     }
     connection.stats.packets_received(handled);
@@ -252,22 +252,22 @@ impl Taking for Sorter<'_> {
             } => {
                 clients.metrics.ensemble_named(is_let_in, is_compared);
                 if !is_let_in {
-                    transport::limited!(warn, peer = %connection.peer, session = %connection.session(), "client belongs to another ensemble, closing connection");
+                    log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client belongs to another ensemble, closing connection");
                 }
             }
             ConnectionNote::TooMany => {
-                transport::limited!(warn, peer = %connection.peer, session = %connection.session(), count_max = IDENTITIES_MAX, bytes_max = IDENTITY_BYTES_MAX, "too many identities for one connection, closing it; use fewer or shorter ones");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), count_max = IDENTITIES_MAX, bytes_max = IDENTITY_BYTES_MAX, "too many identities for one connection, closing it; use fewer or shorter ones");
                 clients.auth_failed(connection.peer);
             }
             ConnectionNote::Failed { scheme } => {
-                transport::limited!(warn, peer = %connection.peer, session = %connection.session(), scheme = scheme.unwrap_or("null"), "authentication failed, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), scheme = scheme.unwrap_or("null"), "authentication failed, closing connection");
                 clients.auth_failed(connection.peer);
             }
             ConnectionNote::Missing => {
-                transport::limited!(warn, peer = %connection.peer, session = %connection.session(), "client has not authenticated by a scheme of enforce.auth.schemes, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client has not authenticated by a scheme of enforce.auth.schemes, closing connection");
             }
             ConnectionNote::UnknownOp(op) => {
-                transport::limited!(warn, peer = %connection.peer, session = %connection.session(), op, "unknown operation, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op, "unknown operation, closing connection");
             }
             ConnectionNote::Throttled => clients.metrics.throttled_ops.inc(),
             ConnectionNote::TooMuch => {

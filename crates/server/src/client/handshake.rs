@@ -52,7 +52,7 @@ pub(crate) async fn first_frame<S: Stream>(
                 let request = ConnectRequest::decode(&mut Reader::new(frame));
                 return Ok(request.map_or_else(
                     |error| {
-                        transport::limited!(warn, %peer, err = %error, "handshake does not decode, closing connection");
+                        log_limiter::limited!(warn, %peer, err = %error, "handshake does not decode, closing connection");
                         First::Nothing
                     },
                     First::Connect,
@@ -60,11 +60,11 @@ pub(crate) async fn first_frame<S: Stream>(
             }
             Ok(None) => {}
             Err(_) if looks_like_tls(&socket.input) => {
-                transport::limited!(warn, %peer, "the client speaks TLS, and this port takes plain connections (secureClientPort, client.portUnification), closing connection");
+                log_limiter::limited!(warn, %peer, "the client speaks TLS, and this port takes plain connections (secureClientPort, client.portUnification), closing connection");
                 return Ok(First::Nothing);
             }
             Err(fault) => {
-                transport::limited!(warn, %peer, err = %fault, "no handshake, closing connection");
+                log_limiter::limited!(warn, %peer, err = %fault, "no handshake, closing connection");
                 return Ok(First::Nothing);
             }
         }
@@ -100,7 +100,7 @@ pub(crate) async fn connect(
         Err(refusal) => return turn_away(clients, connection, &refusal),
     };
     if !admitted(clients, kind) {
-        transport::limited!(warn, peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
+        log_limiter::limited!(warn, peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
         return false;
     }
     let judged = judge_handshake(
@@ -130,7 +130,7 @@ fn turn_away(clients: &Clients, connection: &Connection, refusal: &HandshakeRefu
             tracing::debug!(peer = %connection.peer, reason = %refusal, "closing connection");
         }
         _ => {
-            transport::limited!(info, peer = %connection.peer, reason = %refusal, "closing connection")
+            log_limiter::limited!(info, peer = %connection.peer, reason = %refusal, "closing connection")
         }
     }
     false
@@ -188,7 +188,7 @@ fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) 
 /// A session was made that needs no transaction.
 fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
     let (session, timeout_ms) = (connection.session(), new.timeout_ms);
-    transport::limited!(info, peer = %connection.peer, %session, timeout_ms, "local session established");
+    log_limiter::limited!(info, peer = %connection.peer, %session, timeout_ms, "local session established");
     let zxid = clients.state.tree.read().last_zxid();
     let now_ms = clock::monotonic_ms();
     let served = Served {
@@ -220,10 +220,10 @@ pub(crate) fn note_renewal(
 ) {
     match told {
         Some((_, timeout_ms)) => {
-            transport::limited!(info, peer = %connection.peer, %session, timeout_ms, "session renewed");
+            log_limiter::limited!(info, peer = %connection.peer, %session, timeout_ms, "session renewed");
         }
         None => {
-            transport::limited!(info, peer = %connection.peer, %session, "session is over or its password is wrong");
+            log_limiter::limited!(info, peer = %connection.peer, %session, "session is over or its password is wrong");
         }
     }
     connection.stats.packets_sent(1);

@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use log_limiter::LogLimiter;
 use proto::Id;
 use replica::Service;
 use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, TcpStream};
 use transport::tls::{Acceptor, Refused};
-use transport::{
-    Accepting, FilesKept, Listener, LogLimiter, SocketOptions, TcpWriter, accept_each,
-};
+use transport::{Accepting, FilesKept, Listener, SocketOptions, TcpWriter, accept_each};
 
 use super::connection::Connection;
 use super::registry;
@@ -39,7 +38,7 @@ pub(crate) async fn accept_loop(clients: Arc<Clients>, listener: TcpListener, ac
     let port = Arc::new(Port {
         clients,
         acceptor,
-        log_limiter: LogLimiter::default(),
+        log_limiter: LogLimiter::of("client port"),
     });
     let admit = |stream, peer| admit(&port, stream, peer);
     accept_each(&listener, accepting, admit).await;
@@ -49,9 +48,7 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
     let clients = &port.clients;
     if clients.refuses_logins(peer) {
         clients.metrics.connection_rejected.inc();
-        if let Some(left_out) = port.log_limiter.admit() {
-            tracing::warn!(%peer, left_out, "connection refused: too many failed logins (auth.maxFailuresPerMinute)");
-        }
+        log_limiter::limited!(in port.log_limiter => warn, %peer, "connection refused: too many failed logins (auth.maxFailuresPerMinute)");
         return;
     }
     match register(clients, peer) {
@@ -65,13 +62,16 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
         }
         Err(refused) => {
             clients.metrics.connection_rejected.inc();
-            transport::limited!(warn, err = %refused, "connection refused");
+            log_limiter::limited!(warn, err = %refused, "connection refused");
         }
     }
 }
 
 /// A place for a client at this address, if there is one.
-fn register(clients: &Clients, peer: SocketAddr) -> Result<Arc<Connection>, registry::Refused> {
+pub(super) fn register(
+    clients: &Clients,
+    peer: SocketAddr,
+) -> Result<Arc<Connection>, registry::Refused> {
     let address = peer.ip().to_canonical();
     let identity = Id {
         scheme: "ip".into(),

@@ -227,7 +227,7 @@ fn let_in(
             tracing::info!(peer = %connection.peer, session = %connection.session(), user = ?user, is_super, "client has logged in by SASL");
         }
         false => {
-            transport::limited!(warn, peer = %connection.peer, session = %connection.session(), "too many identities for one connection, closing it");
+            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "too many identities for one connection, closing it");
             clients.auth_failed(connection.peer);
         }
     }
@@ -240,7 +240,7 @@ fn refuse(clients: &Clients, connection: &Connection, reason: &str) -> SaslAnswe
     let is_required = schemes.iter().any(|scheme| scheme == SASL);
     let stays = auth.sasl.allow_failed_clients && !is_required;
     clients.auth_failed(connection.peer);
-    transport::limited!(warn, peer = %connection.peer, session = %connection.session(), err = reason, stays, "SASL login failed");
+    log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), err = reason, stays, "SASL login failed");
     match (stays, is_required) {
         (true, _) => SaslAnswer::Token(None),
         (false, true) => SaslAnswer::Refused(ErrorCode::SessionClosedRequireSaslAuth),

@@ -170,7 +170,7 @@ async fn requests<S: Stream>(
             },
             () = async { Box::pin(is_wanted_back(clients, frame_room)).await }, if may_read && frame_room.is_some() => {
                 let bytes = frame_room.map_or(0, |(bytes, _)| bytes);
-                transport::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client is slow to send a long request and others wait for the memory, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client is slow to send a long request and others wait for the memory, closing connection");
                 return Ok(());
             }
         }
@@ -303,7 +303,7 @@ async fn flush_large<S: Stream>(
     tokio::select! {
         flushed = flush(clients, connection, socket) => flushed,
         () = clients.large_replies.wanted_back(bytes, begun) => {
-            transport::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies and others wait for the memory, closing connection");
+            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies and others wait for the memory, closing connection");
             connection.close();
             Ok(ControlFlow::Break(()))
         }
@@ -418,7 +418,7 @@ pub(super) async fn flush<S: Stream>(
             () = closed(connection) => return Ok(ControlFlow::Break(())),
             // On the heap, and only if it comes to that.
             () = async { Box::pin(holds_up_others(clients, connection)).await } => {
-                transport::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies, has long requests behind them, and others wait for the memory, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies, has long requests behind them, and others wait for the memory, closing connection");
                 connection.close();
                 return Ok(ControlFlow::Break(()));
             }

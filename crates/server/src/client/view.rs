@@ -1,8 +1,10 @@
 //! The live server as operators see it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use jute::Str;
 use monitoring::environment::Environment;
 use monitoring::role::{LeaderFigures, RoleView};
 use monitoring::usage::{self, ClientInfo};
@@ -11,12 +13,13 @@ use monitoring::view::{
     Interest, Now, Sessions, View,
 };
 use proto::{SessionId, Zxid};
-use tree::WatchSummary;
+use replica::Ticket;
+use tree::{EphemeralOwners, WatchSummary, WatchedPaths, WatcherId, Watchers};
 
 use crate::client::clients::Clients;
 use crate::client::connection::Connection;
-use crate::clock;
 use crate::metrics::{Metrics, NamespaceQuota, ServerStats, State};
+use crate::{clock, limits};
 
 /// Looks things up when they are asked for; each lock is held for one look only.
 pub(crate) struct LiveView {
@@ -58,12 +61,48 @@ impl LiveView {
             .collect()
     }
 
-    fn sessions_by_connection(&self) -> BTreeMap<tree::WatcherId, SessionId> {
-        let all = self.clients.registry.all();
-        all.iter()
-            .map(|connection| (connection.id, connection.session()))
-            .collect()
+    /// The session of a connection that is still there.
+    fn session_of(&self, watcher: WatcherId) -> Option<SessionId> {
+        let connection = self.clients.registry.of(Ticket(watcher.0))?;
+        Some(connection.session())
     }
+}
+
+/// Values by key that are listed under one hold of a lock.
+struct Part<K, V> {
+    groups: Vec<(K, Vec<V>)>,
+    bytes: usize,
+}
+
+impl<K: PartialEq, V> Part<K, V> {
+    fn new() -> Self {
+        Self {
+            groups: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Adds a value of so many bytes to its group, and breaks if the part is full.
+    fn add(&mut self, key: K, value: V, bytes: usize) -> ControlFlow<()> {
+        match self.groups.last_mut().filter(|(last, _)| *last == key) {
+            Some((_, values)) => values.push(value),
+            None => self.groups.push((key, vec![value])),
+        }
+        self.grow(bytes)
+    }
+
+    fn grow(&mut self, bytes: usize) -> ControlFlow<()> {
+        self.bytes += bytes + size_of::<V>();
+        match self.bytes >= limits::LISTED_BYTES {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// A path of the watch table, where null is a path too.
+fn shown(path: Option<&str>) -> String {
+    path.unwrap_or("null").to_owned()
 }
 
 impl View for LiveView {
@@ -177,12 +216,16 @@ impl View for LiveView {
         }
     }
 
-    fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)> {
-        let tree = self.clients.state.tree.read();
-        let by_session = tree.ephemerals();
-        by_session
-            .map(|(id, paths)| (id, paths.map(|path| path.to_string()).collect()))
-            .collect()
+    fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)> {
+        let mut part = Part::new();
+        if let Some(position) = at {
+            let tree = self.clients.state.tree.read();
+            let visit = |owner, path: Str| part.add(owner, path.to_string(), path.len());
+            if tree.visit_ephemerals(position, visit) {
+                *at = None;
+            }
+        }
+        part.groups
     }
 
     fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>> {
@@ -204,25 +247,45 @@ impl View for LiveView {
         self.clients.state.watches.lock().summary()
     }
 
-    fn watches_by_session(&self) -> Vec<(SessionId, Vec<String>)> {
-        let sessions = self.sessions_by_connection();
-        let watches = self.clients.state.watches.lock();
-        let text = |path: Option<&str>| path.unwrap_or("null").to_owned();
-        watches
-            .by_watcher()
-            .filter_map(|(id, paths)| Some((*sessions.get(&id)?, paths.map(text).collect())))
+    fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)> {
+        let mut part = Part::new();
+        if let Some(position) = at {
+            let watches = self.clients.state.watches.lock();
+            let visit = |watcher, path: Option<&str>| {
+                part.add(watcher, shown(path), path.map_or(0, str::len))
+            };
+            if watches.visit_watchers(position, visit) {
+                *at = None;
+            }
+        }
+        let groups = part.groups.into_iter();
+        groups
+            .filter_map(|(watcher, paths)| Some((self.session_of(watcher)?, paths)))
             .collect()
     }
 
-    fn watches_by_path(&self) -> Vec<(String, Vec<SessionId>)> {
-        let sessions = self.sessions_by_connection();
-        let watches = self.clients.state.watches.lock();
-        watches
-            .by_path()
-            .map(|(path, watchers)| {
-                let ids = watchers.filter_map(|id| sessions.get(&id)).copied();
-                (path.unwrap_or("null").to_owned(), ids.collect())
-            })
+    fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)> {
+        let mut part = Part::new();
+        if let Some(position) = at {
+            let watches = self.clients.state.watches.lock();
+            let visit = |path: Option<&str>, watchers: Vec<WatcherId>| {
+                let bytes = path.map_or(0, str::len) + size_of_val(&*watchers);
+                part.groups.push((shown(path), watchers));
+                part.grow(bytes)
+            };
+            if watches.visit_paths(position, visit) {
+                *at = None;
+            }
+        }
+        let sessions = |watchers: Vec<WatcherId>| {
+            let watchers = watchers.into_iter();
+            watchers
+                .filter_map(|watcher| self.session_of(watcher))
+                .collect()
+        };
+        let groups = part.groups.into_iter();
+        groups
+            .map(|(path, watchers)| (path, sessions(watchers)))
             .collect()
     }
 

@@ -29,7 +29,7 @@ pub(super) async fn answer<S: Stream>(
             tracing::debug!(peer = %connection.peer, word = word.text(), "no argument of a four-letter word, closing connection");
             return end(clients, connection, socket).await;
         };
-        transport::limited!(info, peer = %connection.peer, word = word.text(), "processing four-letter word");
+        log_limiter::limited!(info, peer = %connection.peer, word = word.text(), "processing four-letter word");
         let turn = match word.may_be_long() {
             // The semaphore is never closed, so there is always a permit.
             true => clients.long_words.acquire().await.ok(),
@@ -50,11 +50,20 @@ pub(super) async fn answer<S: Stream>(
         }
         text
     } else {
-        transport::limited!(info, peer = %connection.peer, word = word.text(), "four-letter word is not in the whitelist");
+        log_limiter::limited!(info, peer = %connection.peer, word = word.text(), "four-letter word is not in the whitelist");
         fourlw::refusal(word)
     };
-    socket.stream.write_all(text.as_bytes()).await?;
-    end(clients, connection, socket).await
+    let writing = async {
+        socket.stream.write_all(text.as_bytes()).await?;
+        end(clients, connection, socket).await
+    };
+    match timeout(limits::WORD_PATIENCE, writing).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            log_limiter::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word, closing connection");
+            Err(io::ErrorKind::TimedOut.into())
+        }
+    }
 }
 
 /// The bytes that belong to a word, usually none; `None` if the client has stopped sending.
@@ -79,7 +88,7 @@ async fn write_long<S: Stream>(
     tokio::select! {
         written = socket.stream.write_all(text.as_bytes()) => written,
         () = clients.large_replies.wanted_back(text.len(), begun) => {
-            transport::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word and others wait for the memory, closing connection");
+            log_limiter::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word and others wait for the memory, closing connection");
             Err(io::ErrorKind::TimedOut.into())
         }
     }
@@ -94,4 +103,30 @@ async fn end<S: Stream>(
     // Who sees the end may ask at once how many connections there are.
     clients.forget(connection);
     socket.stream.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::server::test_server;
+    use crate::client::listener::register;
+    use crate::client::task;
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_a_short_answer_loses_its_connection() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = test_server(dir.path()).await;
+        let clients = server.clients.clone();
+        let connection = register(&clients, ([127, 0, 0, 1], 1).into()).unwrap();
+        let (mut theirs, ours) = tokio::io::duplex(64);
+        theirs.write_all(b"srvr").await.unwrap();
+        tokio::time::pause();
+        let begun = Instant::now();
+        task::run(clients.clone(), connection, ours).await;
+        assert!(begun.elapsed() >= limits::WORD_PATIENCE);
+        assert_eq!(clients.registry.len(), 0);
+        tokio::time::resume();
+        drop(theirs);
+        server.stop().await;
+    }
 }

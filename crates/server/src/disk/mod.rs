@@ -13,5 +13,5 @@ pub(crate) use errand::Errands;
 pub(crate) use log::{GroupCommit, LogFile, LogThread, Synced, SyncedSink};
 pub(crate) use orders::Disk;
 pub(crate) use snapshot::{
-    SnapshotEnd, SnapshotParts, SnapshotRequests, Snapshotter, Taken, snapshot_settings,
+    SnapshotEnd, SnapshotParts, SnapshotRequests, Snapshotter, snapshot_settings,
 };

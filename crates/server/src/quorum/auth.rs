@@ -200,7 +200,7 @@ impl QuorumAuth {
                 if self.server_requires {
                     return Err(error);
                 }
-                transport::limited!(warn, err = %error, "a member's SASL login failed; it is let in all the same, as quorum.auth.serverRequireSasl is not set");
+                log_limiter::limited!(warn, err = %error, "a member's SASL login failed; it is let in all the same, as quorum.auth.serverRequireSasl is not set");
                 Ok(come)
             }
         }

@@ -16,9 +16,9 @@ use super::hosts::{self, WrongHost};
 use super::member_check::{MemberCheck, NotAMember};
 use super::records::Records;
 use super::source::TlsSource;
-use crate::log_limiter::LogLimiter;
 use crate::resolve::reverse;
 use crate::stream::Stream;
+use log_limiter::LogLimiter;
 
 /// Turns what connects to a port into a [`Stream`].
 #[derive(Debug, Clone, Default)]
@@ -77,9 +77,7 @@ impl Refused {
         if matches!(self, Self::Closed) {
             return tracing::debug!(of, %peer, err = %self, "connection refused");
         }
-        if let Some(left_out) = log_limiter.admit() {
-            tracing::warn!(of, %peer, err = %self, left_out, "connection refused");
-        }
+        log_limiter::limited!(in log_limiter => warn, of, %peer, err = %self, "connection refused");
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::log_limiter::LogLimiter;
+use log_limiter::LogLimiter;
 
 /// Handshakes under way at a port, with up to some ten kilobytes each.
 pub const HANDSHAKES_MAX: usize = 1024;
@@ -48,7 +48,7 @@ impl Gate {
         Arc::new(Self {
             limit,
             max: HANDSHAKES_MAX,
-            log_limiter: LogLimiter::default(),
+            log_limiter: LogLimiter::of("second TLS handshakes"),
             inner: Mutex::default(),
         })
     }
@@ -58,7 +58,7 @@ impl Gate {
         Arc::new(Self {
             limit: None,
             max,
-            log_limiter: LogLimiter::default(),
+            log_limiter: LogLimiter::of("second TLS handshakes"),
             inner: Mutex::default(),
         })
     }

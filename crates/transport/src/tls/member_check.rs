@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::certificate;
 use super::hosts::Names;
-use crate::log_limiter::LogLimiter;
+use log_limiter::LogLimiter;
 
 /// Name of the setting that selects the reaction.
 const KEY: &str = "zoarium.ssl.quorum.memberCheck";
@@ -43,7 +43,7 @@ impl MemberCheck {
             mode: settings.member_check,
             patterns: settings.members.clone(),
             hosts: RwLock::default(),
-            log_limiter: LogLimiter::default(),
+            log_limiter: LogLimiter::of("certificates of members"),
         }
     }
 
@@ -72,15 +72,7 @@ impl MemberCheck {
         if self.mode == MemberCheckMode::Refuse {
             return Err(NotAMember { subject });
         }
-        if let Some(left_out) = self.log_limiter.admit() {
-            tracing::warn!(
-                ?subject,
-                %peer,
-                left_out,
-                "a certificate at a port of the ensemble belongs to no member: it is not for a host of the member \
-                 list, is not this server's own, and does not match ssl.quorum.members. {KEY}=refuse refuses it"
-            );
-        }
+        log_limiter::limited!(in self.log_limiter => warn, ?subject, %peer, "a certificate at a port of the ensemble belongs to no member: it is not for a host of the member list, is not this server's own, and does not match ssl.quorum.members. {KEY}=refuse refuses it");
         Ok(())
     }
 

@@ -111,12 +111,10 @@ impl Records {
     fn refuse(&mut self) -> io::Error {
         self.sought = None;
         let reason = "it asks for another TLS handshake (renegotiation), which is never granted";
-        if let Some((peer, gate)) = &self.told
-            && let Some(left_out) = gate.log_limiter.admit()
-        {
+        if let Some((peer, gate)) = &self.told {
             let at = self.stream.local_addr().map(|at| at.to_string());
             let at = at.unwrap_or_default();
-            tracing::warn!(%peer, %at, err = %reason, left_out, "connection closed");
+            log_limiter::limited!(in gate.log_limiter => warn, %peer, %at, err = %reason, "connection closed");
         }
         io::Error::new(io::ErrorKind::InvalidData, reason)
     }

@@ -11,8 +11,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use log_limiter::LogLimiter;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use transport::{Accepting, FilesKept, Listener, LogLimiter, SocketOptions, accept_each, bind};
+use transport::{Accepting, FilesKept, Listener, SocketOptions, accept_each, bind};
 
 /// What the log says of each connection that cannot be accepted, a few times a minute at most.
 const COMPLAINT: &str = "cannot accept a connection";

@@ -57,7 +57,7 @@ impl Preparation<'_> {
             return Ok(());
         }
         let limit = EPHEMERAL_PATH_BYTES_MAX;
-        tracing::warn!(%session, bytes, limit, "refusing an ephemeral: the paths of this session's ephemerals would be too long together; use shorter ones, or more sessions");
+        log_limiter::limited!(warn, %session, bytes, limit, "refusing an ephemeral: the paths of this session's ephemerals would be too long together; use shorter ones, or more sessions");
         Err(ErrorCode::BadArguments)
     }
 
@@ -72,7 +72,7 @@ impl Preparation<'_> {
             return Ok(());
         }
         let (session, cxid) = (self.context.session, self.context.cxid);
-        tracing::warn!(%session, cxid, bytes = self.bytes, limit, "refusing a request: its transaction would be longer than jute.maxbuffer and its extra size; ask for less at a time, or with fewer identities");
+        log_limiter::limited!(warn, %session, cxid, bytes = self.bytes, limit, "refusing a request: its transaction would be longer than jute.maxbuffer and its extra size; ask for less at a time, or with fewer identities");
         Err(ErrorCode::BadArguments)
     }
 }

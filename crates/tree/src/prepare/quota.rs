@@ -41,7 +41,12 @@ impl Preparation<'_> {
         match limits.broken_by(&used, change) {
             Some(Broken::Hard) => Err(ErrorCode::QuotaExceeded),
             Some(Broken::Soft) => {
-                tracing::warn!(path = root, usage = used.text(), "soft quota is exceeded");
+                log_limiter::limited!(
+                    warn,
+                    path = root,
+                    usage = used.text(),
+                    "soft quota is exceeded"
+                );
                 Ok(())
             }
             None => Ok(()),

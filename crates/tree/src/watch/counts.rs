@@ -178,36 +178,4 @@ impl Watches {
             _ => 0,
         }
     }
-
-    /// Each connection with the paths it watches in the data table (`wchc`); null is `None`.
-    pub fn by_watcher(
-        &self,
-    ) -> impl Iterator<Item = (WatcherId, impl Iterator<Item = Option<&str>>)> {
-        let with_data = self
-            .watchers
-            .iter()
-            .filter(|(_, entry)| entry.data_watches > 0);
-        with_data.map(|(slot, entry)| {
-            let watches = self.of_watcher(slot);
-            let paths = watches
-                .filter(|(_, watch)| watch.kinds.meets(Kinds::DATA_TABLE))
-                .map(|(_, watch)| self.paths[watch.path as usize].path.as_deref());
-            (entry.id, paths)
-        })
-    }
-
-    /// Each path with the connections that watch it in the data table (`wchp`).
-    pub fn by_path(&self) -> impl Iterator<Item = (Option<&str>, impl Iterator<Item = WatcherId>)> {
-        let with_data = self
-            .paths
-            .iter()
-            .filter(|(_, entry)| entry.data_watches > 0);
-        with_data.map(|(slot, entry)| {
-            let watches = self.of_path(slot);
-            let watchers = watches
-                .filter(|(_, watch)| watch.kinds.meets(Kinds::DATA_TABLE))
-                .map(|(_, watch)| self.watchers[watch.watcher as usize].id);
-            (entry.path.as_deref(), watchers)
-        })
-    }
 }

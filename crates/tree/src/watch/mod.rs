@@ -9,11 +9,13 @@
 
 mod counts;
 mod fire;
+mod listing;
 mod store;
 
 pub use counts::WatchSummary;
 pub use fire::Event;
 pub(crate) use fire::{Change, Firing};
+pub use listing::{WatchedPaths, Watchers};
 pub use store::{SharedWatches, WatcherId, Watches};
 
 /// A set of kinds of watches: bits of table and mode.

@@ -187,7 +187,7 @@ impl Watches {
         self.find_pair(path_slot, watcher_slot)
     }
 
-    fn find_pair(&self, path: u32, watcher: u32) -> Option<u32> {
+    pub(super) fn find_pair(&self, path: u32, watcher: u32) -> Option<u32> {
         let is_it = |watch: &u32| {
             let watch = &self.watches[*watch as usize];
             watch.path == path && watch.watcher == watcher

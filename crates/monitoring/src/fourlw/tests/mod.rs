@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use config::membership::Membership;
 use proto::{OpCode, SessionId, Sid, Xid, Zxid};
-use tree::WatchSummary;
+use tree::{EphemeralOwners, WatchSummary, WatchedPaths, Watchers};
 
 use super::*;
 use crate::environment::Environment;
@@ -32,6 +32,8 @@ struct Fake {
     sessions: Sessions,
     expiry: Option<ExpirySets<ConnectionId>>,
     trace_mask: Cell<i64>,
+    /// One part of the watches is listed.
+    listed: Cell<bool>,
     calls: RefCell<Vec<&'static str>>,
 }
 
@@ -70,6 +72,7 @@ fn fake(mode: Option<Mode>) -> Fake {
         }),
         connections: vec![asker, client],
         trace_mask: Cell::new(DEFAULT_TRACE_MASK),
+        listed: Cell::new(false),
         calls: RefCell::default(),
     }
 }
@@ -190,7 +193,8 @@ impl View for Fake {
         self.sessions.clone()
     }
 
-    fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)> {
+    fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)> {
+        *at = None;
         vec![(SESSION, vec!["/live/eph".to_owned()])]
     }
 
@@ -206,11 +210,20 @@ impl View for Fake {
         }
     }
 
-    fn watches_by_session(&self) -> Vec<(SessionId, Vec<String>)> {
-        vec![(SESSION, vec!["/live".to_owned(), "/other".to_owned()])]
+    fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)> {
+        // In two parts.
+        let path = match self.listed.replace(!self.listed.get()) {
+            false => "/live",
+            true => {
+                *at = None;
+                "/other"
+            }
+        };
+        vec![(SESSION, vec![path.to_owned()])]
     }
 
-    fn watches_by_path(&self) -> Vec<(String, Vec<SessionId>)> {
+    fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)> {
+        *at = None;
         vec![("/live".to_owned(), vec![SESSION])]
     }
 

@@ -114,7 +114,7 @@ impl Admin {
             return refuse(StatusCode::MISDIRECTED_REQUEST, UNKNOWN_HOST);
         }
         let host = request.headers().get(header::HOST);
-        transport::limited!(warn, %peer, ?host, "a command is answered under a name in Host that this server does not know: name it in admin.console.hosts, or refuse it by admin.strictHost=true");
+        log_limiter::limited!(warn, %peer, ?host, "a command is answered under a name in Host that this server does not know: name it in admin.console.hosts, or refuse it by admin.strictHost=true");
         None
     }
 
@@ -162,7 +162,7 @@ impl Admin {
         }
         if let Some(refusal) = command.refuse(&asked.asked, line, Some(&view), &credentials) {
             if header.is_some() && refusal.status.is_client_error() {
-                transport::limited!(warn, %peer, command = command.name, status = refusal.status.as_u16(), "admin command refused");
+                log_limiter::limited!(warn, %peer, command = command.name, status = refusal.status.as_u16(), "admin command refused");
                 served.clients.login_failed(peer);
             }
             return respond(refusal);
@@ -173,9 +173,7 @@ impl Admin {
             call.identities = credentials.identities(&view).unwrap_or_default();
         }
         match &command.task {
-            Task::Look(_) if command.may_be_long() => {
-                self.look_long(served, (command.name, call), activity).await
-            }
+            Task::List(list) => self.list(served, (command.name, *list), activity).await,
             Task::Look(_) => {
                 let at_work = activity.begin();
                 // What is answered by what the caller may read is read from the history.
@@ -186,14 +184,8 @@ impl Admin {
                 self.look(command.name, call, (turn, at_work)).await
             }
             Task::Feed => self.feed(&call).await,
-            Task::Snapshot => {
-                let _at_work = activity.begin();
-                self.snapshot(served, command.name, &call).await
-            }
-            Task::Log => {
-                let _at_work = activity.begin();
-                self.log(served, command.name, &call).await
-            }
+            Task::Snapshot => self.snapshot(served, (command.name, &call), activity).await,
+            Task::Log => self.log(served, (command.name, &call), activity).await,
             // While its body comes in, silence is watched as anywhere.
             Task::Restore => {
                 let body = asked.request.into_body();
@@ -229,7 +221,7 @@ impl Admin {
             Ok(subject) => Some(subject),
             Err(error) => {
                 let peer = caller.peer;
-                transport::limited!(warn, %peer, err = %error, "the certificate of an admin client is not that of a client");
+                log_limiter::limited!(warn, %peer, err = %error, "the certificate of an admin client is not that of a client");
                 None
             }
         }

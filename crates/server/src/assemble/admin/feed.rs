@@ -14,16 +14,12 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use history::ask::{self, AskError};
 use history::{FeedMemory, FeedPage, HistoryError, HistoryQuery, Position, Viewer};
-use http_body_util::BodyExt;
-use hyper::body::{Body, Frame};
 use hyper::{Response, StatusCode};
 use monitoring::admin::Call;
 use proto::Id;
@@ -31,7 +27,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::Instant;
 
-use super::super::http::{NotDone, ResponseBody, respond, with_head};
+use super::super::http::{NotDone, Pieces, ResponseBody, respond, with_head};
 use super::Admin;
 use super::history::{FEED, effort, not_open, refused, resume_after, written};
 use crate::limits;
@@ -114,10 +110,10 @@ impl Admin {
         tokio::spawn(async move {
             let end = feed.run(first, &lines).await;
             if let Some(line) = feed.last_line(end) {
-                last.send(line);
+                last.send(Ok(line));
             }
         });
-        let body = Lines(body).boxed_unsync();
+        let body = Pieces::sent_by(body);
         with_head(StatusCode::OK, Vec::new(), Some(LINES), body)
     }
 }
@@ -153,7 +149,7 @@ impl Feed {
         }
     }
 
-    async fn run(&mut self, first: FeedPage, to: &mpsc::Sender<Bytes>) -> End {
+    async fn run(&mut self, first: FeedPage, to: &mpsc::Sender<io::Result<Bytes>>) -> End {
         match self.follow(first, to).await {
             Ok(never) => match never {},
             Err(end) => end,
@@ -163,7 +159,7 @@ impl Feed {
     async fn follow(
         &mut self,
         first: FeedPage,
-        to: &mpsc::Sender<Bytes>,
+        to: &mpsc::Sender<io::Result<Bytes>>,
     ) -> Result<Infallible, End> {
         // At once: the reader sees that it is served.
         self.send(self.progress_line(&first), to).await?;
@@ -190,7 +186,11 @@ impl Feed {
         }
     }
 
-    async fn send_page(&mut self, page: &FeedPage, to: &mpsc::Sender<Bytes>) -> Result<(), End> {
+    async fn send_page(
+        &mut self,
+        page: &FeedPage,
+        to: &mpsc::Sender<io::Result<Bytes>>,
+    ) -> Result<(), End> {
         if !page.results.is_empty() {
             self.send(history::json::lines(&page.results), to).await?;
         }
@@ -199,9 +199,13 @@ impl Feed {
         Ok(())
     }
 
-    async fn send(&mut self, text: impl Into<Bytes>, to: &mpsc::Sender<Bytes>) -> Result<(), End> {
+    async fn send(
+        &mut self,
+        text: impl Into<Bytes>,
+        to: &mpsc::Sender<io::Result<Bytes>>,
+    ) -> Result<(), End> {
         self.sent_at = Instant::now();
-        match to.send_timeout(text.into(), self.every).await {
+        match to.send_timeout(Ok(text.into()), self.every).await {
             Ok(()) => Ok(()),
             Err(mpsc::error::SendTimeoutError::Timeout(_)) => Err(End::Slow),
             Err(mpsc::error::SendTimeoutError::Closed(_)) => Err(End::Gone),
@@ -252,23 +256,6 @@ impl Feed {
 /// a reader who waited there would wait for as long as nobody writes.
 fn has_more(page: &FeedPage) -> bool {
     page.has_more || page.position < Position::behind(page.head)
-}
-
-/// Lines as they come.
-struct Lines(mpsc::Receiver<Bytes>);
-
-impl Body for Lines {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.0
-            .poll_recv(cx)
-            .map(|text| Some(Ok(Frame::data(text?))))
-    }
 }
 
 #[cfg(test)]

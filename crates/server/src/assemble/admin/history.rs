@@ -138,7 +138,7 @@ pub(super) fn refused(name: &str, error: &AskError) -> Answer {
     };
     let is_abandoned = matches!(error, AskError::History(HistoryError::Abandoned));
     if status.is_server_error() && !is_abandoned {
-        tracing::warn!(err = %error, command = name, "the change history cannot answer");
+        log_limiter::limited!(warn, err = %error, command = name, "the change history cannot answer");
     }
     written(status, name, fields)
 }

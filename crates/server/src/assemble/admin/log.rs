@@ -6,13 +6,9 @@
 //! an answer that breaks off before it is none.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use history::{follows, parse_zxid};
-use http_body_util::BodyExt;
-use hyper::body::{Body, Frame};
 use hyper::{Response, StatusCode};
 use jute::Limits;
 use monitoring::admin::{Answer, Call, Object};
@@ -23,9 +19,9 @@ use replica::State;
 use storage::{
     DataDirs, LoggedTxn, LoggedTxns, RealDisk, StorageError, is_log_whole, log, read_txns_from,
 };
-use tokio::sync::mpsc;
+use tokio::sync::OwnedSemaphorePermit;
 
-use super::super::http::{ResponseBody, respond, with_head};
+use super::super::http::{Activity, Pieces, Requester, ResponseBody, Source, respond, with_head};
 use super::Admin;
 use super::served::Served;
 use super::snapshots::BINARY;
@@ -64,21 +60,18 @@ impl Admin {
     pub(super) async fn log(
         &self,
         served: &Served,
-        name: &str,
-        call: &Call,
+        (name, call): (&str, &Call),
+        activity: &Activity,
     ) -> Response<ResponseBody> {
+        let at_work = activity.begin();
         // Each reads files, as questions to the history do.
-        let turn = self.questions.clone().acquire_owned().await;
-        match self.begin_log(served, call).await {
+        let turn = self.questions.clone().acquire_owned().await.ok();
+        let begun = self.begin_log(served, call, turn).await;
+        drop(at_work);
+        match begun {
             Ok(reading) => {
                 let headers = vec![("last_zxid", format!("0x{:x}", reading.upto.0))];
-                let (sender, pieces) = mpsc::channel(limits::SNAPSHOT_PIECES_MAX);
-                // Ends when all is read, or nobody takes it any more.
-                blocking::run(move || {
-                    reading.send(&sender);
-                    drop(turn);
-                });
-                let body = Pieces(pieces).boxed_unsync();
+                let body = Pieces::of(reading, None, &self.workers, activity);
                 with_head(StatusCode::OK, headers, Some(BINARY), body)
             }
             Err(error) => {
@@ -92,7 +85,12 @@ impl Admin {
         }
     }
 
-    async fn begin_log(&self, served: &Served, call: &Call) -> Result<Reading, NoLog> {
+    async fn begin_log(
+        &self,
+        served: &Served,
+        call: &Call,
+        turn: Option<OwnedSemaphorePermit>,
+    ) -> Result<Reading, NoLog> {
         let after = call
             .parameter("after")
             .and_then(|text| parse_zxid(text).ok());
@@ -102,8 +100,8 @@ impl Admin {
             return Err(NoLog::Behind(upto, after));
         }
         let (dirs, limits) = (served.dirs.clone(), field_limits(&self.config));
-        let opening = blocking::run(move || Reading::open(&dirs, after, upto, limits));
-        let opened = opening.await;
+        let open = move |_: &Requester| Reading::open(&dirs, (after, upto), limits, turn);
+        let opened = self.workers.run(open).await;
         opened.unwrap_or(Err(NoLog::NotInQuorum))
     }
 }
@@ -121,13 +119,22 @@ fn committed(clients: &Clients, log_end: &LogEnd) -> Option<Zxid> {
 
 /// The log from a transaction on.
 struct Reading {
-    first: Option<LoggedTxn>,
+    /// What the next piece begins with.
+    begun: Vec<u8>,
+    next: Option<LoggedTxn>,
     txns: LoggedTxns<'static, RealDisk>,
     upto: Zxid,
+    is_over: bool,
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Reading {
-    fn open(dirs: &DataDirs, after: Zxid, upto: Zxid, limits: Limits) -> Result<Self, NoLog> {
+    fn open(
+        dirs: &DataDirs,
+        (after, upto): (Zxid, Zxid),
+        limits: Limits,
+        turn: Option<OwnedSemaphorePermit>,
+    ) -> Result<Self, NoLog> {
         let mut txns = read_txns_from(&RealDisk, dirs, after, limits)?;
         let first = match txns.next() {
             // It is behind the end, and half written.
@@ -145,55 +152,42 @@ impl Reading {
         if !goes_on || !is_log_whole(&RealDisk, dirs, (after, upto), limits)? {
             return Err(NoLog::NotKept(after));
         }
-        Ok(Self { first, txns, upto })
-    }
-
-    fn send(mut self, to: &mpsc::Sender<io::Result<Bytes>>) {
-        let mut piece = log::file_header().to_vec();
-        let mut next = self.first.take().map(Ok);
-        while let Some(txn) = next.take() {
-            let txn = match txn {
-                Ok(txn) => txn,
-                Err(error) => {
-                    tracing::warn!(err = %error, "the log breaks off while it is sent");
-                    let _ = to.blocking_send(Err(io::Error::other(error)));
-                    return;
-                }
-            };
-            let zxid = txn.record.header.zxid;
-            if zxid > self.upto {
-                break;
-            }
-            log::put_record(&txn.payload, &mut piece);
-            if piece.len() >= limits::SNAPSHOT_PIECE_BYTES {
-                let sent = to.blocking_send(Ok(std::mem::take(&mut piece).into()));
-                if sent.is_err() {
-                    return;
-                }
-            }
-            // What is behind it may be half written.
-            if zxid == self.upto {
-                break;
-            }
-            next = self.txns.next();
-        }
-        let _ = to.blocking_send(Ok(piece.into()));
+        Ok(Self {
+            begun: log::file_header().to_vec(),
+            next: first,
+            txns,
+            upto,
+            is_over: false,
+            _turn: turn,
+        })
     }
 }
 
-/// Pieces of a log as they are read.
-struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
-
-impl Body for Pieces {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let polled = self.0.poll_recv(cx);
-        polled.map(|piece| Some(piece?.map(Frame::data)))
+impl Source for Reading {
+    fn next(&mut self) -> io::Result<Option<Bytes>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let mut piece = std::mem::take(&mut self.begun);
+        while let Some(txn) = self.next.take() {
+            let zxid = txn.record.header.zxid;
+            if zxid <= self.upto {
+                log::put_record(&txn.payload, &mut piece);
+            }
+            // What is behind it may be half written.
+            if zxid >= self.upto {
+                break;
+            }
+            self.next = self.txns.next().transpose().map_err(|error| {
+                tracing::warn!(err = %error, "the log breaks off while it is sent");
+                io::Error::other(error)
+            })?;
+            if piece.len() >= limits::HTTP_PIECE_BYTES {
+                return Ok(Some(piece.into()));
+            }
+        }
+        self.is_over = true;
+        Ok(Some(piece.into()))
     }
 }
 

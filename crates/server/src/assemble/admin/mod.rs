@@ -13,8 +13,8 @@ mod answers;
 mod console;
 mod feed;
 mod history;
+mod listing;
 mod log;
-mod long_answers;
 mod restore;
 mod secrets;
 mod served;
@@ -65,7 +65,9 @@ pub(crate) struct Admin {
     readers: Readers,
     /// For questions to it that are answered at a time: each may hold some MiB.
     questions: Arc<Semaphore>,
-    /// For feeds of it.
+    /// For long listings.
+    listings: listing::Turns,
+    /// For feeds of the change history.
     feeds: Arc<Semaphore>,
 }
 
@@ -158,6 +160,7 @@ impl Admin {
             restoring: Arc::default(),
             readers,
             questions: Arc::new(Semaphore::new(limits::HISTORY_QUESTIONS_MAX)),
+            listings: listing::Turns::new(),
             feeds: Arc::new(Semaphore::new(limits::FEEDS_MAX)),
         }
     }

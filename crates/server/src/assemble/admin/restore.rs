@@ -16,7 +16,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use tree::Tree;
 
 use super::super::core::CoreHandle;
-use super::super::http::Activity;
+use super::super::http::{Activity, Workers};
 use super::super::inbox::ToCore;
 use super::Admin;
 use super::served::Served;
@@ -105,14 +105,16 @@ impl Admin {
         let only_one = Arc::new(only_one);
         let upload = Upload {
             path: served.dirs.snap.join(UPLOAD),
+            workers: self.workers.clone(),
             only_one: only_one.clone(),
         };
         upload.take_in(body).await?;
         let _at_work = activity.begin();
         let (config, core) = (self.config.clone(), served.core.clone());
+        let workers = self.workers.clone();
         // Goes on if the caller does not wait: the next one must not begin before it is done.
         let replacing = tokio::spawn(async move {
-            let replaced = load_and_replace(upload, config, core).await;
+            let replaced = load_and_replace(upload, (config, &workers), core).await;
             drop(only_one);
             replaced
         });
@@ -122,10 +124,10 @@ impl Admin {
 
 async fn load_and_replace(
     upload: Upload,
-    config: Arc<Config>,
+    (config, workers): (Arc<Config>, &Workers),
     core: CoreHandle,
 ) -> Result<Zxid, RestoreError> {
-    let loading = blocking::run(move || {
+    let loading = workers.run(move |_| {
         let loaded = load(&upload.path, &config);
         drop(upload);
         loaded
@@ -144,6 +146,7 @@ async fn load_and_replace(
 /// A file that is removed when this is dropped, before another restore may begin.
 struct Upload {
     path: PathBuf,
+    workers: Workers,
     only_one: Arc<OwnedMutexGuard<()>>,
 }
 
@@ -154,7 +157,7 @@ impl Upload {
             source,
         };
         let path = self.path.clone();
-        let creating = blocking::run(move || RealDisk.create(&path));
+        let creating = self.workers.run(move |_| RealDisk.create(&path));
         let created = creating.await.map_err(|_| RestoreError::Ending)?;
         let file = created.map_err(failed)?;
         let file = Arc::new(file);
@@ -163,7 +166,7 @@ impl Upload {
                 continue;
             };
             let file = file.clone();
-            let writing = blocking::run(move || (&*file).write_all(&data));
+            let writing = self.workers.run(move |_| (&*file).write_all(&data));
             let written = writing.await.map_err(|_| RestoreError::Ending)?;
             written.map_err(failed)?;
         }
@@ -174,8 +177,8 @@ impl Upload {
 impl Drop for Upload {
     fn drop(&mut self) {
         let (path, only_one) = (std::mem::take(&mut self.path), self.only_one.clone());
-        // A client that disconnects drops the upload on a worker.
-        blocking::discard(move || {
+        // A client that disconnects drops the upload on a worker of the runtime.
+        self.workers.discard(move || {
             if let Err(error) = RealDisk.remove(&path)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
@@ -187,7 +190,7 @@ impl Drop for Upload {
 }
 
 /// The tree of a snapshot whose every checksum is right, and its last transaction.
-#[allow(clippy::disallowed_methods, reason = "runs in `blocking::run`")]
+#[allow(clippy::disallowed_methods, reason = "runs on a thread for admin work")]
 fn load(path: &Path, config: &Config) -> Result<(Tree, Zxid), RestoreError> {
     let content = |error: String| RestoreError::Content(error);
     let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());

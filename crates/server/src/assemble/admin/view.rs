@@ -16,7 +16,7 @@ use monitoring::view::{
 use parking_lot::RwLock;
 use proto::{Id, SessionId, Zxid};
 use tree::auth;
-use tree::{Tree, WatchSummary};
+use tree::{EphemeralOwners, Tree, WatchSummary, WatchedPaths, Watchers};
 
 use super::served::Served;
 use crate::client::clients::Clients;
@@ -169,8 +169,8 @@ impl View for LiveAdminView {
         self.live.sessions()
     }
 
-    fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)> {
-        self.live.ephemerals()
+    fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)> {
+        self.live.ephemerals(at)
     }
 
     fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>> {
@@ -181,12 +181,12 @@ impl View for LiveAdminView {
         self.live.watch_summary()
     }
 
-    fn watches_by_session(&self) -> Vec<(SessionId, Vec<String>)> {
-        self.live.watches_by_session()
+    fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)> {
+        self.live.watches_by_session(at)
     }
 
-    fn watches_by_path(&self) -> Vec<(String, Vec<SessionId>)> {
-        self.live.watches_by_path()
+    fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)> {
+        self.live.watches_by_path(at)
     }
 
     fn digests(&self) -> Vec<(Zxid, i64)> {

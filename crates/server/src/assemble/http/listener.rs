@@ -12,12 +12,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use log_limiter::LogLimiter;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
+use transport::Stream;
 use transport::tls::certificate::Chain;
 use transport::tls::{Acceptor, looks_like_tls};
-use transport::{LogLimiter, Stream};
 
 use super::admission::{Admission, Presence};
 use super::body::{BUSY, Paced};
@@ -123,9 +124,9 @@ async fn bind(host: &str, port: u16, backlog: i32) -> io::Result<TcpListener> {
 /// Accepts until the task is aborted, which ends its connections too.
 async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place) {
     let port = Arc::new(Port {
-        place,
         admission: Admission::new(),
-        log_limiter: LogLimiter::default(),
+        log_limiter: LogLimiter::of(place.of),
+        place,
     });
     let mut connections = JoinSet::new();
     loop {
@@ -140,9 +141,7 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place
                 connections.spawn(port.clone().meet(answers.clone(), stream, peer, presence));
             }
             Err(error) => {
-                if let Some(left_out) = port.log_limiter.admit() {
-                    tracing::warn!(err = %error, left_out, "cannot accept a connection over HTTP");
-                }
+                log_limiter::limited!(in port.log_limiter => warn, err = %error, "cannot accept a connection over HTTP");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -181,10 +180,8 @@ impl Port {
                 return;
             }
         };
-        if let Some(refused) = refused
-            && let Some(left_out) = self.log_limiter.admit()
-        {
-            tracing::warn!(of = place.of, %peer, err = %refused, left_out, "connection refused");
+        if let Some(refused) = refused {
+            log_limiter::limited!(in self.log_limiter => warn, of = place.of, %peer, err = %refused, "connection refused");
         }
     }
 

@@ -10,6 +10,7 @@
 mod admission;
 mod body;
 mod listener;
+mod pieces;
 mod timed_stream;
 mod workers;
 
@@ -23,10 +24,11 @@ use hyper::{Response, StatusCode};
 use monitoring::admin::{Answer, Body};
 
 pub(crate) use listener::{Answers, Caller, Place, PortTask, listen};
+pub(crate) use pieces::{Pieces, Source};
 pub(crate) use timed_stream::{Activity, AtWork};
-pub(crate) use workers::{NotDone, Workers};
+pub(crate) use workers::{NotDone, Requester, Workers};
 
-/// What is sent: bytes that are there, or a file piece by piece.
+/// What is sent: bytes that are there, or [`Pieces`].
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// An answer as HTTP.

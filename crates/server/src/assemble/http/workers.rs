@@ -78,6 +78,12 @@ impl Workers {
         self.0.send(Box::new(job)).map_err(|_| NotDone)?;
         result.await.map_err(|_| NotDone)
     }
+
+    /// Does some work that nobody waits for.
+    pub(crate) fn discard(&self, work: impl FnOnce() + Send + 'static) {
+        // The threads end with the last handle, and this is one.
+        let _ = self.0.send(Box::new(work));
+    }
 }
 
 fn work(queue: &Receiver<Job>) {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use election::links::ConnectionId;
+use log_limiter::LogLimiter;
 use proto::Sid;
 use proto::hello::{Endpoint, Hello};
 use proto::notification::Notification;
@@ -82,7 +83,7 @@ impl Actor {
         let context = ListenerContext {
             settings: settings.clone(),
             inputs: sender,
-            log_limiter: Arc::default(),
+            log_limiter: Arc::new(LogLimiter::of("election port")),
         };
         Self {
             connections: Connections::new(context.clone()),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use election::links::{CloseReason, ConnectionId};
+use log_limiter::LogLimiter;
 use proto::Sid;
 use proto::notification::Notification;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
-use transport::{LogLimiter, Stream};
+use transport::Stream;
 
 use super::actor::Input;
 use super::dial::{Call, DialError};
@@ -74,10 +75,9 @@ impl Connections {
 
     /// Says why a server was not reached, though not each time.
     pub(super) fn tell_unreachable(&mut self, sid: Sid, error: &DialError) {
-        let log_limiter = self.unreachable.entry(sid).or_default();
-        if let Some(left_out) = log_limiter.admit() {
-            tracing::warn!(%sid, err = %error, left_out, "server not reached for an election");
-        }
+        let log_limiter = self.unreachable.entry(sid);
+        let log_limiter = log_limiter.or_insert_with(|| LogLimiter::of("members not reached"));
+        log_limiter::limited!(in log_limiter => warn, %sid, err = %error, "server not reached for an election");
     }
 
     /// A server was reached.
@@ -140,9 +140,7 @@ impl Connections {
         match end {
             LinkEnd::Closed => tracing::debug!(%sid, "election connection closed"),
             _ => {
-                if let Some(left_out) = self.context.log_limiter.admit() {
-                    tracing::warn!(%sid, err = %end, left_out, "election connection broken");
-                }
+                log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %end, "election connection broken");
             }
         }
     }
@@ -172,8 +170,6 @@ impl Connections {
                 return tracing::debug!(peer, %reason, "election connection closed");
             }
         };
-        if let Some(left_out) = self.context.log_limiter.admit() {
-            tracing::warn!(me = %self.context.settings.me, peer, left_out, "{complaint}");
-        }
+        log_limiter::limited!(in self.context.log_limiter => warn, me = %self.context.settings.me, peer, "{complaint}");
     }
 }

@@ -102,10 +102,7 @@ impl Link {
                 let _ = self.context.inputs.send(heard).await;
             }
             Err(error) => {
-                if let Some(left_out) = self.context.log_limiter.admit() {
-                    let sid = self.sid;
-                    tracing::warn!(%sid, err = %error, left_out, "malformed notification");
-                }
+                log_limiter::limited!(in self.context.log_limiter => warn, sid = %self.sid, err = %error, "malformed notification");
             }
         }
     }

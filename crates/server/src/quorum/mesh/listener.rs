@@ -5,6 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use log_limiter::LogLimiter;
 use proto::hello::{Endpoint, Hello, HelloFault};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -12,9 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use transport::tls::looks_like_tls;
-use transport::{
-    Accepting, FilesKept, Listener, LogLimiter, Stream, accept_each, bind_everywhere, resolve,
-};
+use transport::{Accepting, FilesKept, Listener, Stream, accept_each, bind_everywhere, resolve};
 
 use super::actor::Input;
 use super::limits::{BACKLOG, BIND_PAUSE, GREETINGS_MAX};
@@ -137,13 +136,7 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
             && let Some((peer, oldest)) = oldest_first.pop_front()
         {
             oldest.abort();
-            if let Some(left_out) = context.log_limiter.admit() {
-                tracing::warn!(
-                    %peer,
-                    left_out,
-                    "too many election connections that do not say who they are, the oldest is closed"
-                );
-            }
+            log_limiter::limited!(in context.log_limiter => warn, %peer, "too many election connections that do not say who they are, the oldest is closed");
         }
         let greeting = greetings.spawn(greet(stream, peer, context.clone()));
         oldest_first.push_back((peer, greeting));
@@ -189,9 +182,7 @@ async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
         }
         Err(Unknown::Left) => tracing::debug!(%peer, "election connection without a hello"),
         Err(error) => {
-            if let Some(left_out) = context.log_limiter.admit() {
-                tracing::warn!(%peer, err = %error, left_out, "election connection closed");
-            }
+            log_limiter::limited!(in context.log_limiter => warn, %peer, err = %error, "election connection closed");
         }
     }
 }

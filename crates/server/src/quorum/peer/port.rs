@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hosting::{Schedule, ServerState, Writer, read_log};
 use jute::Limits;
+use log_limiter::LogLimiter;
 use monitoring::admin::ObserverInfo;
 use parking_lot::Mutex;
 use proto::Zxid;
@@ -23,7 +24,7 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use transport::tls::Acceptor;
-use transport::{Accepting, FilesKept, Listener, LogLimiter, SocketOptions, Stream, accept_each};
+use transport::{Accepting, FilesKept, Listener, SocketOptions, Stream, accept_each};
 use zab::leader::{LinkFault, LinkId};
 
 use super::catch_up::log_pages;
@@ -112,7 +113,7 @@ impl LearnerPort {
             state,
             settings,
             sink,
-            log_limiter: LogLimiter::default(),
+            log_limiter: LogLimiter::of("quorum port"),
             links_made: AtomicU64::new(0),
             asked_last: AtomicU64::new(0),
             read_ahead,
@@ -249,9 +250,9 @@ impl LearnerPort {
         closed.close();
         let (link, peer) = (link.0, closed.peer);
         if fault.is_wrong_input() {
-            transport::limited!(warn, link, %peer, err = %fault, "learner dropped");
+            log_limiter::limited!(warn, link, %peer, err = %fault, "learner dropped");
         } else {
-            transport::limited!(info, link, %peer, err = %fault, "learner dropped");
+            log_limiter::limited!(info, link, %peer, err = %fault, "learner dropped");
         }
     }
 }
@@ -383,16 +384,16 @@ impl Port {
             return self.admit(stream, Vec::new(), peer, term);
         }
         let Ok(place) = self.logging_in.clone().try_acquire_owned() else {
-            transport::limited!(warn, %peer, max = limits::LEARNER_LINKS_MAX, "learner refused: too many log in at the moment");
+            log_limiter::limited!(warn, %peer, max = limits::LEARNER_LINKS_MAX, "learner refused: too many log in at the moment");
             return;
         };
         let admitted = timeout(self.settings.stall, auth.admit(&mut stream, Vec::new())).await;
         drop(place);
         match admitted {
             Ok(Ok(ahead)) => self.admit(stream, ahead, peer, term),
-            Ok(Err(error)) => transport::limited!(warn, %peer, err = %error, "learner refused"),
+            Ok(Err(error)) => log_limiter::limited!(warn, %peer, err = %error, "learner refused"),
             Err(_) => {
-                transport::limited!(warn, %peer, "learner refused: it did not log in in time")
+                log_limiter::limited!(warn, %peer, "learner refused: it did not log in in time")
             }
         }
     }
@@ -406,7 +407,7 @@ impl Port {
             }
             if term.links.len() >= limits::LEARNER_LINKS_MAX {
                 let max = limits::LEARNER_LINKS_MAX;
-                transport::limited!(warn, %peer, max, "learner refused: too many connections");
+                log_limiter::limited!(warn, %peer, max, "learner refused: too many connections");
                 return;
             }
             let link = Link::new(
@@ -453,9 +454,9 @@ impl Port {
             link.close();
             let (event, link, peer) = (link.name.closed(), link.id, link.peer);
             if reason.is_expected() {
-                transport::limited!(info, link = link.0, %peer, err = %reason, "learner's connection ended");
+                log_limiter::limited!(info, link = link.0, %peer, err = %reason, "learner's connection ended");
             } else {
-                transport::limited!(warn, link = link.0, %peer, err = %reason, "learner's connection ended");
+                log_limiter::limited!(warn, link = link.0, %peer, err = %reason, "learner's connection ended");
             }
             (self.sink)(PeerEvent::end(event, reason));
         }

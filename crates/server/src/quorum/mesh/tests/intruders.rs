@@ -1,7 +1,7 @@
 //! What else comes over the election port: noise, lies, and servers with a wrong `myid`.
 
+use log_limiter::LogLimiter;
 use proto::notification::{FRAME_BYTES_MAX, Form};
-use transport::LogLimiter;
 
 use super::super::limits::GREETINGS_MAX;
 use super::*;

@@ -1,0 +1,189 @@
+//! Limits for lines of the log that any peer can cause.
+//!
+//! Every line of the log that a peer can cause before it has proved an identity, or without one, passes
+//! through a [`LogLimiter`], by [`limited`]. The number of suppressed lines is in the next line of the
+//! same limiter, or in a line of [`report_suppressed`] once the minute is over.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// Time in which a limiter lets some lines through.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Lets some lines through in each minute, and counts the others.
+#[derive(Debug)]
+pub struct LogLimiter {
+    /// Name of the limited lines.
+    place: &'static str,
+    window: Mutex<Window>,
+}
+
+#[derive(Debug)]
+struct Window {
+    began: Option<Instant>,
+    lines: u32,
+    suppressed: Option<Arc<AtomicU64>>,
+}
+
+/// Lines that a limiter has suppressed and no line reports yet.
+#[derive(Debug, Clone)]
+struct Suppressed {
+    place: &'static str,
+    began: Instant,
+    count: Arc<AtomicU64>,
+}
+
+/// Those of all limiters, at most one for each.
+static SUPPRESSED: Mutex<Vec<Suppressed>> = Mutex::new(Vec::new());
+
+/// Logs a line that any peer can cause: `limited!(warn, %peer, "no handshake")`. The limiter belongs to
+/// this place in the code; `limited!(in limiter => warn, ...)` names another one. The limiter suppresses
+/// lines beyond [`LogLimiter::LINES_MAX`] a minute, and the field `left_out` contains their number.
+#[macro_export]
+macro_rules! limited {
+    (in $limiter:expr => $level:ident, $($line:tt)+) => {
+        if let Some(left_out) = $limiter.admit() {
+            let left_out = (left_out > 0).then_some(left_out);
+            ::tracing::$level!(left_out, $($line)+);
+        }
+    };
+    ($level:ident, $($line:tt)+) => {{
+        static LIMITER: $crate::LogLimiter =
+            $crate::LogLimiter::of(concat!(module_path!(), ":", line!()));
+        $crate::limited!(in LIMITER => $level, $($line)+);
+    }};
+}
+
+/// Reports the lines that were suppressed in minutes that are over, one line for each limiter. A server
+/// calls it every few seconds.
+pub fn report_suppressed() {
+    report(due(&mut SUPPRESSED.lock(), Instant::now()));
+}
+
+/// Reports all lines that were suppressed until now. A server calls it when it stops.
+pub fn report_all_suppressed() {
+    // Their limiters may continue to count.
+    let all = SUPPRESSED.lock().clone();
+    report(all);
+}
+
+/// Takes out those whose minute is over.
+fn due(suppressed: &mut Vec<Suppressed>, now: Instant) -> Vec<Suppressed> {
+    let is_over = |of: &mut Suppressed| now.saturating_duration_since(of.began) >= WINDOW;
+    suppressed.extract_if(.., is_over).collect()
+}
+
+/// The list must not be locked, because the reader of the log may be slow.
+fn report(suppressed: Vec<Suppressed>) {
+    for Suppressed { place, count, .. } in suppressed {
+        let left_out = count.swap(0, Ordering::Relaxed);
+        if left_out > 0 {
+            tracing::warn!(
+                left_out,
+                place,
+                "lines of the log were left out: there were too many of one kind"
+            );
+        }
+    }
+}
+
+impl LogLimiter {
+    /// Lines that are let through in a minute.
+    pub const LINES_MAX: u32 = 10;
+
+    /// A limiter of this place, which the report of suppressed lines names.
+    pub const fn of(place: &'static str) -> Self {
+        let window = Window {
+            began: None,
+            lines: 0,
+            suppressed: None,
+        };
+        Self {
+            place,
+            window: Mutex::new(window),
+        }
+    }
+
+    /// Whether a line may be logged; if so, how many were suppressed since the last one.
+    pub fn admit(&self) -> Option<u64> {
+        self.admit_at(Instant::now(), &SUPPRESSED)
+    }
+
+    fn admit_at(&self, now: Instant, all: &Mutex<Vec<Suppressed>>) -> Option<u64> {
+        let mut window = self.window.lock();
+        let is_over = |began: Instant| now.saturating_duration_since(began) >= WINDOW;
+        let began = match window.began.filter(|began| !is_over(*began)) {
+            Some(began) => began,
+            None => {
+                window.lines = 0;
+                *window.began.insert(now)
+            }
+        };
+        if window.lines >= Self::LINES_MAX {
+            let count = window.suppressed.get_or_insert_with(|| {
+                let suppressed = Suppressed {
+                    place: self.place,
+                    began,
+                    count: Arc::default(),
+                };
+                all.lock().push(suppressed.clone());
+                suppressed.count
+            });
+            count.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        window.lines += 1;
+        let suppressed = window.suppressed.take();
+        Some(suppressed.map_or(0, |count| count.swap(0, Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flood(limiter: &LogLimiter, lines: u32, now: Instant, all: &Mutex<Vec<Suppressed>>) {
+        for line in 0..lines {
+            let admitted = limiter.admit_at(now, all).is_some();
+            assert_eq!(admitted, line < LogLimiter::LINES_MAX);
+        }
+    }
+
+    #[test]
+    fn lines_beyond_the_bound_are_counted_in_the_next_one() {
+        let (limiter, all) = (LogLimiter::of("here"), Mutex::default());
+        let start = Instant::now();
+        flood(&limiter, LogLimiter::LINES_MAX + 5, start, &all);
+        assert_eq!(limiter.admit_at(start + WINDOW, &all), Some(5));
+        assert_eq!(limiter.admit_at(start + WINDOW, &all), Some(0));
+        // That line has told of them.
+        let due = due(&mut all.lock(), start + WINDOW);
+        assert!(due.iter().all(|of| of.count.load(Ordering::Relaxed) == 0));
+    }
+
+    /// The number is reported also when the flood is over and its limiter is dropped.
+    #[test]
+    fn suppressed_lines_are_reported_also_if_nothing_follows() {
+        let all = Mutex::default();
+        let start = Instant::now();
+        for place in ["here", "there"] {
+            flood(
+                &LogLimiter::of(place),
+                LogLimiter::LINES_MAX + 7,
+                start,
+                &all,
+            );
+        }
+        let mut all = all.lock();
+        assert!(due(&mut all, start).is_empty());
+        let due = due(&mut all, start + WINDOW);
+        assert!(all.is_empty());
+        let found = due
+            .iter()
+            .map(|of| (of.place, of.count.load(Ordering::Relaxed)));
+        assert_eq!(found.collect::<Vec<_>>(), [("here", 7), ("there", 7)]);
+    }
+}

@@ -1,0 +1,152 @@
+//! Listings of what clients hold: each is written part by part, at the pace of its client.
+//!
+//! The first part is written at once, and most listings have no other part. The server continues one long
+//! listing at a time, and its parts take room of the long replies.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use hyper::{Response, StatusCode};
+use monitoring::admin::{Answer, Body, Json, List, Listing};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::super::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
+use super::Admin;
+use super::served::Served;
+use crate::client::room::{Room, SharedRoom};
+use crate::limits;
+
+/// The type of a listing.
+const JSON: &str = "application/json";
+
+/// Why a listing is refused.
+const BUSY: &str = "too many long listings are read already: try again later";
+
+/// Bytes of a listing in memory: the pieces that wait, and two that are being written.
+const ROOM_BYTES: usize = (limits::HTTP_PIECES_MAX + 2) * limits::HTTP_PIECE_BYTES;
+
+/// The turns of listings.
+pub(super) struct Turns {
+    /// Permits of the listings that wait and of the listing that has the turn.
+    waiting: Arc<Semaphore>,
+    /// One turn.
+    turn: SharedRoom,
+}
+
+impl Turns {
+    pub(super) fn new() -> Self {
+        Self {
+            waiting: Arc::new(Semaphore::new(limits::LISTINGS_MAX)),
+            turn: SharedRoom::new(1),
+        }
+    }
+}
+
+/// A listing that is continued.
+struct Continued {
+    admin: Arc<Admin>,
+    listing: Listing,
+    first: Option<Bytes>,
+    taken: Arc<AtomicUsize>,
+    watching: AbortHandle,
+    _held: (OwnedSemaphorePermit, Room, Room),
+}
+
+impl Admin {
+    /// Sends a listing, with the fields `command` and `error` at its end.
+    pub(super) async fn list(
+        self: &Arc<Self>,
+        served: &Served,
+        (name, list): (&'static str, List),
+        activity: &Activity,
+    ) -> Response<ResponseBody> {
+        let at_work = activity.begin();
+        let Some((first, listing)) = self.begin_listing((name, list), activity).await else {
+            let failed = Answer::status(StatusCode::INTERNAL_SERVER_ERROR);
+            return respond(failed);
+        };
+        if listing.is_complete() {
+            let body = Body::Bytes(Some(JSON), first.into());
+            return respond(Answer {
+                status: StatusCode::OK,
+                headers: Vec::new(),
+                body,
+            });
+        }
+        let Ok(place) = self.listings.waiting.clone().try_acquire_owned() else {
+            return respond(Answer::busy(BUSY));
+        };
+        let turn = self.listings.turn.take(1).await;
+        let room = served.clients.large_replies.take(ROOM_BYTES).await;
+        drop(at_work);
+        let taken = Arc::new(AtomicUsize::new(0));
+        let watching = tokio::spawn(watch(self.clone(), taken.clone(), activity.clone()));
+        let continued = Continued {
+            admin: self.clone(),
+            listing,
+            first: Some(first),
+            taken,
+            watching: watching.abort_handle(),
+            _held: (place, turn, room),
+        };
+        let body = Pieces::of(continued, None, &self.workers, activity);
+        with_head(StatusCode::OK, Vec::new(), Some(JSON), body)
+    }
+
+    /// The first part of a listing. The slot of the request ends with the work.
+    async fn begin_listing(
+        self: &Arc<Self>,
+        (name, list): (&'static str, List),
+        activity: &Activity,
+    ) -> Option<(Bytes, Listing)> {
+        let (admin, at_work) = (self.clone(), activity.begin());
+        let beginning = self.workers.run(move |_| {
+            let view = admin.served.get()?.view();
+            let listing = list(&view).with("command", name);
+            let mut listing = listing.with("error", Json::Null);
+            let part = listing.next_part(&view);
+            drop(at_work);
+            Some((Bytes::from(part?), listing))
+        });
+        beginning.await.ok().flatten()
+    }
+}
+
+/// Ends the connection of a client that takes too little while other listings wait for their turn.
+async fn watch(admin: Arc<Admin>, taken: Arc<AtomicUsize>, activity: Activity) {
+    loop {
+        let before = taken.load(Ordering::Relaxed);
+        admin.listings.turn.wanted_back(0, Instant::now()).await;
+        let of_late = taken.load(Ordering::Relaxed) - before;
+        if of_late < limits::LISTING_PACE_BYTES {
+            return activity.end_connection();
+        }
+    }
+}
+
+impl Source for Continued {
+    fn next(&mut self) -> io::Result<Option<Bytes>> {
+        let piece = match self.first.take() {
+            Some(first) => Some(first),
+            None => {
+                let served = self.admin.served.get();
+                let part = served.and_then(|served| self.listing.next_part(&served.view()));
+                part.map(Bytes::from)
+            }
+        };
+        // It is made when there is room for it, as one before it was taken.
+        let bytes = piece.as_ref().map_or(0, Bytes::len);
+        self.taken.fetch_add(bytes, Ordering::Relaxed);
+        Ok(piece)
+    }
+}
+
+impl Drop for Continued {
+    fn drop(&mut self) {
+        self.watching.abort();
+    }
+}

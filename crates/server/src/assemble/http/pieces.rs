@@ -1,0 +1,156 @@
+//! Bodies that are made piece by piece, at the pace of the client.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::mpsc;
+
+use super::ResponseBody;
+use super::timed_stream::Activity;
+use super::workers::Workers;
+use crate::limits;
+
+/// Maker of the pieces of a body.
+pub(crate) trait Source: Send + 'static {
+    /// Makes the next piece, on a thread for admin work; `None` after the last.
+    ///
+    /// # Errors
+    /// If it cannot make the next piece. The connection then ends before the body does.
+    fn next(&mut self) -> io::Result<Option<Bytes>>;
+}
+
+/// Pieces as they are made.
+pub(crate) struct Pieces {
+    pieces: mpsc::Receiver<io::Result<Bytes>>,
+    /// Bytes that are not sent yet, if that is known.
+    left: Option<u64>,
+}
+
+impl Pieces {
+    /// The body that `source` makes, of so many bytes if that is known. A piece is made when there is
+    /// room for it, and its work has the slot of the request.
+    pub(crate) fn of(
+        source: impl Source,
+        len: Option<u64>,
+        workers: &Workers,
+        activity: &Activity,
+    ) -> ResponseBody {
+        let (sender, pieces) = mpsc::channel(limits::HTTP_PIECES_MAX);
+        tokio::spawn(make(source, sender, workers.clone(), activity.clone()));
+        Self { pieces, left: len }.boxed_unsync()
+    }
+
+    /// The body of the pieces that a task sends.
+    pub(crate) fn sent_by(pieces: mpsc::Receiver<io::Result<Bytes>>) -> ResponseBody {
+        Self { pieces, left: None }.boxed_unsync()
+    }
+}
+
+/// Ends after the last piece, or when the client disconnects.
+async fn make(
+    mut source: impl Source,
+    to: mpsc::Sender<io::Result<Bytes>>,
+    workers: Workers,
+    activity: Activity,
+) {
+    while let Ok(place) = to.reserve().await {
+        let at_work = activity.begin();
+        let making = workers.run(move |_| {
+            let piece = source.next();
+            drop(at_work);
+            (source, piece)
+        });
+        let Ok((rest, piece)) = making.await else {
+            let lost = io::Error::other("the server ends, or a piece could not be made");
+            place.send(Err(lost));
+            return;
+        };
+        source = rest;
+        match piece.transpose() {
+            Some(piece) => {
+                let is_last = piece.is_err();
+                place.send(piece);
+                if is_last {
+                    return;
+                }
+            }
+            None => return,
+        }
+    }
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.pieces.poll_recv(cx).map(|piece| {
+            let piece = piece?;
+            if let (Some(left), Ok(bytes)) = (&mut self.left, &piece) {
+                *left = left.saturating_sub(bytes.len() as u64);
+            }
+            Some(piece.map(Frame::data))
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == Some(0)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Counts the pieces that it makes.
+    struct Counting(Arc<AtomicUsize>, usize);
+
+    impl Source for Counting {
+        fn next(&mut self) -> io::Result<Option<Bytes>> {
+            let made = self.0.fetch_add(1, Ordering::Relaxed);
+            if made == self.1 {
+                return Err(io::Error::other("broken"));
+            }
+            Ok((made < 100).then(|| Bytes::from(vec![b'x'; 10])))
+        }
+    }
+
+    /// A client that takes nothing has a few pieces made, and no thread waits for it.
+    #[tokio::test]
+    async fn pieces_are_made_when_they_are_taken() {
+        let workers = Workers::start().unwrap();
+        let made = Arc::new(AtomicUsize::new(0));
+        let body = |breaks_at| {
+            made.store(0, Ordering::Relaxed);
+            let source = Counting(made.clone(), breaks_at);
+            Pieces::of(source, Some(1000), &workers, &Activity::default())
+        };
+        let mut whole = body(usize::MAX);
+        let first = whole.frame().await.unwrap().unwrap();
+        assert_eq!(first.data_ref().unwrap().len(), 10);
+        assert_eq!(whole.size_hint().exact(), Some(990));
+        while made.load(Ordering::Relaxed) < limits::HTTP_PIECES_MAX + 1 {
+            tokio::task::yield_now().await;
+        }
+        workers.run(|_| ()).await.unwrap();
+        assert_eq!(made.load(Ordering::Relaxed), limits::HTTP_PIECES_MAX + 1);
+        assert_eq!(whole.collect().await.unwrap().to_bytes().len(), 990);
+        let broken = body(3);
+        assert!(broken.collect().await.is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! Lines of the log that a stranger can cause are limited: in the code that strangers reach, each line that
+//! is not limited is named here, with the reason.
+
+use super::{committed, rust_files};
+
+/// Code that serves peers before they have proved an identity, or handles what they send.
+const REACHED: &[&str] = &[
+    "crates/console/src/",
+    "crates/monitoring/src/",
+    "crates/server/src/assemble/admin/",
+    "crates/server/src/assemble/exporter.rs",
+    "crates/server/src/assemble/health.rs",
+    "crates/server/src/assemble/http/",
+    "crates/server/src/client/",
+    "crates/server/src/kerberos.rs",
+    "crates/server/src/quorum/",
+    "crates/transport/src/",
+    "crates/tree/src/",
+    "crates/replica/src/electing.rs",
+    "crates/replica/src/elections.rs",
+    "crates/replica/src/members/plan.rs",
+    "crates/replica/src/ordering.rs",
+    "crates/replica/src/refusal.rs",
+];
+
+const AT_START: &str = "once, when a server starts, listens or stops";
+const FAILURE: &str = "a fault of this machine or of Zoarium, which no peer causes";
+const ADMINISTRATOR: &str = "behind the check that the caller is an administrator";
+const PROVED: &str = "the peer has proved an identity";
+const OWN_LEADER: &str = "once for each connection to the leader that was elected";
+const FILES: &str = "once for each change of the stores of this server";
+const BOUNDED: &str = "bounded by a rule of its own, which counts the others";
+
+/// Files with lines that are not limited, their number, and the reasons.
+const UNLIMITED: &[(&str, usize, &str)] = &[
+    ("crates/monitoring/src/admin/listings.rs", 1, ADMINISTRATOR),
+    ("crates/monitoring/src/fourlw/mod.rs", 1, FAILURE),
+    ("crates/monitoring/src/slow.rs", 2, BOUNDED),
+    ("crates/replica/src/elections.rs", 2, OWN_LEADER),
+    ("crates/server/src/assemble/admin/console.rs", 1, AT_START),
+    ("crates/server/src/assemble/admin/log.rs", 2, ADMINISTRATOR),
+    ("crates/server/src/assemble/admin/mod.rs", 1, AT_START),
+    (
+        "crates/server/src/assemble/admin/restore.rs",
+        5,
+        ADMINISTRATOR,
+    ),
+    ("crates/server/src/assemble/admin/secrets.rs", 2, AT_START),
+    (
+        "crates/server/src/assemble/admin/snapshots.rs",
+        2,
+        ADMINISTRATOR,
+    ),
+    ("crates/server/src/assemble/exporter.rs", 1, AT_START),
+    ("crates/server/src/assemble/health.rs", 1, AT_START),
+    ("crates/server/src/assemble/http/workers.rs", 1, FAILURE),
+    ("crates/server/src/client/request_throttle.rs", 1, AT_START),
+    ("crates/server/src/client/sasl.rs", 2, PROVED),
+    ("crates/server/src/client/x509.rs", 1, PROVED),
+    ("crates/server/src/quorum/auth.rs", 1, PROVED),
+    ("crates/server/src/quorum/mesh/actor.rs", 1, AT_START),
+    ("crates/server/src/quorum/mesh/listener.rs", 2, AT_START),
+    ("crates/server/src/quorum/mesh/mod.rs", 1, FAILURE),
+    ("crates/server/src/quorum/peer/connection.rs", 2, OWN_LEADER),
+    ("crates/server/src/quorum/peer/listen.rs", 1, AT_START),
+    ("crates/server/src/quorum/peer/port.rs", 3, AT_START),
+    ("crates/server/src/quorum/peer/receive.rs", 1, OWN_LEADER),
+    ("crates/server/src/quorum/ports.rs", 4, OWN_LEADER),
+    ("crates/transport/src/dial.rs", 2, OWN_LEADER),
+    ("crates/transport/src/tls/context.rs", 1, FILES),
+    ("crates/transport/src/tls/rules.rs", 2, AT_START),
+    ("crates/transport/src/tls/source.rs", 3, FILES),
+    ("crates/transport/src/tls/store/revocations.rs", 1, FILES),
+    ("crates/transport/src/tls/verify.rs", 2, FILES),
+];
+
+/// Lines of a file that are written without a limiter, its tests not included.
+fn unlimited_lines(text: &str) -> usize {
+    const MACROS: [&str; 3] = ["tracing::info!(", "tracing::warn!(", "tracing::error!("];
+    let code = text.split("#[cfg(test)]\nmod tests {").next();
+    let lines = code.unwrap_or_default().lines();
+    let code = lines.filter(|line| !line.trim_start().starts_with("//"));
+    code.filter(|line| MACROS.iter().any(|name| line.contains(name)))
+        .count()
+}
+
+#[test]
+fn a_stranger_causes_no_line_that_is_not_limited() {
+    let Some(files) = committed() else { return };
+    let mut wrong = Vec::new();
+    for (file, text) in rust_files(&files) {
+        let is_reached = REACHED.iter().any(|place| file.starts_with(place));
+        if !is_reached || file.contains("/tests/") {
+            continue;
+        }
+        let named = UNLIMITED.iter().find(|(name, ..)| *name == file);
+        let (found, expected) = (
+            unlimited_lines(&text),
+            named.map_or(0, |(_, count, _)| *count),
+        );
+        if found != expected {
+            wrong.push(format!("{file}: {found} lines, {expected} are named"));
+        }
+        // Imported macros have another name.
+        if text.contains("use tracing::{") || text.contains("use tracing::warn") {
+            wrong.push(format!("{file}: name macros of the log by `tracing::`"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "limit these lines by log_limiter::limited!, or name them here with a reason: {wrong:#?}"
+    );
+    for (name, _, reason) in UNLIMITED {
+        assert!(files.iter().any(|file| file == name), "{name} is gone");
+        assert!(!reason.is_empty());
+    }
+}
