@@ -46,6 +46,28 @@ const COMMANDS: [&str; 5] = [
     "history/diff",
 ];
 
+/// What the page asks for: method, and path below [`BELOW`]. Nothing else is there but files.
+const ROUTES: &[(Method, &str)] = &[
+    (Method::POST, "visit"),
+    (Method::POST, "login"),
+    (Method::POST, "logout"),
+    (Method::GET, "sessions"),
+    (Method::GET, "log"),
+    (Method::GET, "clients"),
+    (Method::GET, "slow_requests"),
+    (Method::GET, "history/changes"),
+    (Method::GET, "history/tree"),
+    (Method::GET, "history/diff"),
+    (Method::GET, "node"),
+    (Method::POST, "node"),
+    (Method::DELETE, "node"),
+    (Method::GET, "data"),
+    (Method::PUT, "data"),
+    (Method::PUT, "acl"),
+    (Method::GET, "stat"),
+    (Method::GET, "children"),
+];
+
 /// Headers of proxies: who comes through one may be anywhere.
 const FORWARDED: [&str; 2] = ["forwarded", "x-forwarded-for"];
 
@@ -160,6 +182,12 @@ impl Console {
         path == "/" || path.starts_with(BELOW)
     }
 
+    /// All that it answers besides files: method and path.
+    pub fn routes() -> impl Iterator<Item = (&'static Method, String)> {
+        let routes = ROUTES.iter();
+        routes.map(|(method, what)| (method, format!("{BELOW}{what}")))
+    }
+
     /// Answers a request whose path is the console's.
     pub async fn answer<M, B>(&self, member: &M, request: Request<B>, caller: &Caller) -> Outcome
     where
@@ -230,6 +258,7 @@ impl Console {
             caller,
             parameters: parse(head.uri.query().unwrap_or_default().as_bytes()).collect(),
         };
+        check_route(&head.method, what)?;
         match (&head.method, what) {
             (&Method::GET, "sessions") => asked.sessions().await,
             (&Method::GET, what) if COMMANDS.contains(&what) => asked.command(what).await,
@@ -430,17 +459,6 @@ impl Asked<'_> {
         body: Bytes,
     ) -> Result<Answer, Refusal> {
         let is_read = *method == Method::GET;
-        let known = match what {
-            "node" => matches!(*method, Method::GET | Method::POST | Method::DELETE),
-            "data" => matches!(*method, Method::GET | Method::PUT),
-            "acl" => *method == Method::PUT,
-            "stat" | "children" => is_read,
-            _ => return Err(nothing_here()),
-        };
-        if !known {
-            let text = "there is no such method here";
-            return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "Method", text));
-        }
         let path = self.path()?;
         let (session, login) = self.session(member).await?;
         let administers = |login: &Login| member.is_administrator(login, self.caller);
@@ -496,6 +514,19 @@ fn secure(caller: &Caller) -> Result<(), Refusal> {
     let text = "credentials are taken over HTTPS or from this machine only \
                 (admin.forceHttps, admin.portUnification)";
     Err(Refusal::new(StatusCode::FORBIDDEN, "NotSecure", text))
+}
+
+/// Refuses what [`ROUTES`] does not name.
+fn check_route(method: &Method, what: &str) -> Result<(), Refusal> {
+    let mut methods = ROUTES.iter().filter(|(_, known)| *known == what).peekable();
+    if methods.peek().is_none() {
+        return Err(nothing_here());
+    }
+    if !methods.any(|(known, _)| known == method) {
+        let text = "there is no such method here";
+        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "Method", text));
+    }
+    Ok(())
 }
 
 fn nothing_here() -> Refusal {

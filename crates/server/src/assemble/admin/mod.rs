@@ -180,3 +180,49 @@ impl Admin {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The table is called cell by cell by a test. Here it is complete.
+    #[test]
+    fn the_matrix_of_the_security_page_names_every_call() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SECURITY.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let (_, table) = page.split_once("<!-- matrix -->").unwrap();
+        let (table, _) = table.split_once("<!-- end of the matrix -->").unwrap();
+        let named: BTreeSet<String> = table
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(|call| {
+                let call = call.split('?').next().unwrap_or_default();
+                match call.split_once(' ') {
+                    Some((method, path)) => format!("{method} {path}"),
+                    None => format!("GET {call}"),
+                }
+            })
+            .collect();
+        let mut commands = Commands::new("/commands");
+        history::commands(&Readers::default())
+            .into_iter()
+            .for_each(|command| commands.add(command));
+        commands.add(secrets::command(&session::Passwords::default()));
+        let commands = commands.all();
+        let commands = commands.map(|command| format!("{} {}", command.method, command.name));
+        let console = Console::routes();
+        let console = console.map(|(method, path)| format!("{method} {}", &path[1..]));
+        let missing: Vec<String> = commands
+            .chain(console)
+            .filter(|call| !named.contains(call))
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "docs/SECURITY.md says nothing of {missing:?}"
+        );
+    }
+}
