@@ -137,7 +137,6 @@ async fn start_audited(
         .check_supported()
         .map_err(|refusal| StartError::Unsupported(Box::new(refusal)))?;
     kerberos::check_keys(&config).await?;
-    blocking::files::set_mode(config.storage.file_mode);
     let readers = Readers::default();
     let metrics = Arc::new(Metrics::default());
     let opened = open(&config, faults, &metrics, &readers).await?;
@@ -215,6 +214,7 @@ async fn open(
     metrics: &Arc<Metrics>,
     readers: &Readers,
 ) -> Result<Opened, StartError> {
+    blocking::files::set_mode(config.storage.file_mode);
     let disk = Arc::new(faults.disk);
     let options = ahead::open_options(config);
     let tls = PortTls::load(config, faults.cuts)?;
