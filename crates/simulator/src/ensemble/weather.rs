@@ -31,8 +31,13 @@ impl Ensemble {
             return self.rot_list();
         }
         let has_bad_disks = self.world.plan.has_bad_disks;
-        if self.world.plan.has_stalls && self.world.random.percent(20) {
-            return match self.world.random.percent(50) {
+        // Few seeds have a standalone server, and a process syncs in place until its disk stalls.
+        let (stall_percent, stand_percent) = match self.world.plan.is_standalone() {
+            true => (30, 10),
+            false => (20, 50),
+        };
+        if self.world.plan.has_stalls && self.world.random.percent(stall_percent) {
+            return match self.world.random.percent(stand_percent) {
                 true => self.stand_still(),
                 false => self.hang_disk(),
             };
