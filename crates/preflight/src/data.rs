@@ -258,19 +258,7 @@ fn judged(
     summary.sessions = Some(survey.sessions);
     summary.newest_ms = survey.newest_ms;
     summary.is_root_open = survey.is_root_open;
-    match &survey.epochs {
-        Ok((current, accepted)) if config.ensemble.is_some() => {
-            summary.current_epoch = Some(current.0);
-            summary.accepted_epoch = Some(accepted.0);
-        }
-        Ok(_) => {}
-        // A server that stands alone looks at neither file.
-        Err(_) if config.ensemble.is_none() => {}
-        Err(error) => match &survey.lost_current {
-            Some(error) => findings.push(of_damage(error, config, true)),
-            None => findings.push(of_storage(error, config)),
-        },
-    }
+    findings.extend(epochs(config, survey, summary));
     if let Some(error) = survey
         .repaired_current
         .as_ref()
@@ -328,6 +316,20 @@ fn judged(
         findings.push(Finding::new(finding::ORPHANS, Severity::Note, problem).at(place()));
     }
     findings
+}
+
+/// Notes the epochs of a member. A server that stands alone looks at neither file.
+fn epochs(config: &Config, survey: &Survey, summary: &mut DataSummary) -> Option<Finding> {
+    config.ensemble.as_ref()?;
+    match (&survey.epochs, &survey.lost_current) {
+        (Ok((current, accepted)), _) => {
+            summary.current_epoch = Some(current.0);
+            summary.accepted_epoch = Some(accepted.0);
+            None
+        }
+        (Err(_), Some(error)) => Some(of_damage(error, config, true)),
+        (Err(error), None) => Some(of_storage(error, config)),
+    }
 }
 
 fn unrecognised_ttls(config: &Config, error: &StartError) -> Finding {

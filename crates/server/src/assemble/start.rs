@@ -133,9 +133,8 @@ async fn start_audited(
     faults: Faults,
     audit: Option<Arc<AuditLog>>,
 ) -> Result<Server, StartError> {
-    config
-        .check_supported()
-        .map_err(|refusal| StartError::Unsupported(Box::new(refusal)))?;
+    let unsupported = |refusal| StartError::Unsupported(Box::new(refusal));
+    config.check_supported().map_err(unsupported)?;
     kerberos::check_keys(&config).await?;
     let readers = Readers::default();
     let metrics = Arc::new(Metrics::default());
