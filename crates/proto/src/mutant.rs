@@ -229,6 +229,8 @@ mutants! {
     NextLeaderDeleted,
     /// What is asked for again after a lost answer is carried out whether it was before or not.
     RepeatedUnconditionally,
+    /// A leader takes a global session that has ended for a local session of another server.
+    EndedSessionsForgotten,
     /// A flush that waits for the end of a turn is not carried out.
     FlushOfTurnLost,
     /// A flush that waits for the replies of a step is not carried out.

@@ -35,6 +35,7 @@
 //! Source: SessionTrackerImpl, LeaderSessionTracker, LearnerSessionTracker, ZooKeeperServer.
 
 mod buckets;
+mod ended;
 mod ids;
 mod password;
 mod timeout;

@@ -7,6 +7,7 @@ use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, SessionId};
 
 use crate::buckets::{Buckets, Place};
+use crate::ended::EndedSessions;
 
 /// Who holds a session's connection, as seen by the server that decides about sessions.
 ///
@@ -75,6 +76,8 @@ pub struct SessionTracker {
     role: Role,
     sessions: HashMap<SessionId, Session>,
     buckets: Buckets,
+    /// Sessions that no other server can have as local ones.
+    ended: EndedSessions,
 }
 
 impl SessionTracker {
@@ -84,6 +87,7 @@ impl SessionTracker {
             role,
             sessions: HashMap::new(),
             buckets: Buckets::new(tick_ms),
+            ended: EndedSessions::default(),
         }
     }
 
@@ -206,6 +210,9 @@ impl SessionTracker {
     /// The session is over: its closeSession was applied, or it was local. Returns what was known.
     pub fn remove(&mut self, id: SessionId) -> Option<Session> {
         let session = self.sessions.remove(&id)?;
+        if session.kind == Kind::Global {
+            self.ended.note(id);
+        }
         if let Some(place) = session.place {
             self.unfile(place);
         }
@@ -220,7 +227,8 @@ impl SessionTracker {
     ///
     /// # Errors
     /// * `SessionExpired`: it is closing; or unknown to a leader, unless it may be a local session
-    ///   of another server.
+    ///   of another server. A session that was global and has ended is not: its late requests would
+    ///   come after its end. (Apache ZooKeeper carries them out.)
     /// * `SessionMoved`: somebody else holds its connection.
     /// * `UnknownSession`: unknown to a standalone server.
     ///
@@ -235,7 +243,9 @@ impl SessionTracker {
                     local_sessions,
                 } => {
                     let made_here = id.0.to_be_bytes()[0] == server_id;
-                    let may_be_elsewhere = local_sessions && !made_here;
+                    let has_ended =
+                        self.ended.contains(id) && !mutant::is(Mutant::EndedSessionsForgotten);
+                    let may_be_elsewhere = local_sessions && !made_here && !has_ended;
                     may_be_elsewhere
                         .then_some(None)
                         .ok_or(ErrorCode::SessionExpired)

@@ -67,6 +67,8 @@ pub const CAUGHT_BY: &[(Mutant, u64)] = &[
     (Mutant::FlushOfStepLost, 1001),
     (Mutant::InPlaceSyncReportedEarly, 1004),
     (Mutant::CoreRunTwice, 1001),
+    // One seed in some thousands shows it.
+    (Mutant::EndedSessionsForgotten, 117_694_213_077_336_133),
 ];
 
 /// Each mutant in the recipes and their client, the recipe that shows it, and a seed that catches it,

@@ -115,6 +115,17 @@ fn an_unknown_session_is_judged_by_the_servers_role() {
     );
 }
 
+/// A request that waited on a slow path, while its client moved and closed the session.
+#[test]
+fn a_late_request_of_a_session_that_was_global_is_refused() {
+    let elsewhere = SessionId(0x0200_0000_0000_0000);
+    let mut sessions = leader(true);
+    sessions.add(elsewhere, 4000, 0);
+    sessions.remove(elsewhere);
+    let late = sessions.check(elsewhere, LEARNER);
+    assert_eq!(late, Err(ErrorCode::SessionExpired));
+}
+
 #[test]
 fn a_local_session_is_upgraded_by_one_request_only() {
     let mut sessions = leader(true);

@@ -1,0 +1,52 @@
+//! Global sessions that have ended lately.
+
+use std::collections::{HashSet, VecDeque};
+
+use proto::SessionId;
+
+/// Sessions that are remembered. A request that is later than the end of so many sessions is as late as the request of a
+/// session that nobody knows.
+const REMEMBERED_MAX: usize = 8192;
+
+/// Ids of the global sessions that ended last, at most [`REMEMBERED_MAX`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EndedSessions {
+    ids: HashSet<SessionId>,
+    /// The same ids, oldest first.
+    order: VecDeque<SessionId>,
+}
+
+impl EndedSessions {
+    pub(crate) fn note(&mut self, id: SessionId) {
+        if !self.ids.insert(id) {
+            return;
+        }
+        self.order.push_back(id);
+        if self.order.len() > REMEMBERED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+
+    pub(crate) fn contains(&self, id: SessionId) -> bool {
+        self.ids.contains(&id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_ones_are_forgotten() {
+        let max = i64::try_from(REMEMBERED_MAX).expect("a small number");
+        let mut ended = EndedSessions::default();
+        (0..=max)
+            .chain([max])
+            .for_each(|id| ended.note(SessionId(id)));
+        assert!(!ended.contains(SessionId(0)));
+        assert!(ended.contains(SessionId(1)) && ended.contains(SessionId(max)));
+        assert_eq!(ended.ids.len(), REMEMBERED_MAX);
+    }
+}
