@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tests::{
-    Missing, Port, Process, find_tool, four_letter_word, or_skip, run, wait_for, workspace_root,
-    zoarium_binary,
+    HttpRequest, Missing, Port, Process, find_tool, four_letter_word, or_skip, run, wait_for,
+    workspace_root, zoarium_binary,
 };
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -150,14 +150,14 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
         ) + &format!("admin.serverPort={}\n", admin.number());
     assert_ne!(mine, text);
     fs::write(&config, &mine).expect("write zoo.cfg");
-    serves(&root, port.number());
+    serves(&root, (port.number(), admin.number()));
     audits_as_its_user(&root, (id, group), port.number());
 
     root.dpkg(&["--install", second.to_str().expect("text")]);
     assert_eq!(fs::read_to_string(&config).expect("zoo.cfg"), mine);
     let listed = root.dpkg(&["--status", "zoarium"]);
     assert!(listed.contains("Version: 0.1.1"), "{listed}");
-    serves(&root, port.number());
+    serves(&root, (port.number(), admin.number()));
 
     root.dpkg(&["--remove", "zoarium"]);
     assert!(!root.path("usr/bin/zoarium").exists());
@@ -167,9 +167,32 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
     assert!(data.join("version-2").is_dir(), "the data is gone");
 }
 
+/// The first minute of whoever administers the package: one command, and its credential is valid at once.
+fn is_administered(root: &Root, port: u16) {
+    let mut command = Command::new(root.path("usr/bin/zoarium"));
+    command.arg("admin-token");
+    command.arg(root.path("etc/zookeeper/conf/zoo.cfg"));
+    let printed = run(&mut command, LIMIT).expect("a credential");
+    let header = printed
+        .lines()
+        .find_map(|line| line.strip_prefix("header:   Authorization: "));
+    let header = header.unwrap_or_else(|| panic!("no header: {printed}"));
+    let snapshot = |authorization: &str| {
+        let request = HttpRequest {
+            method: "GET",
+            target: "/commands/snapshot?streaming=false",
+            headers: &[("Authorization", authorization)],
+            body: None,
+        };
+        request.send(port).expect("an answer").status
+    };
+    assert_eq!(snapshot("digest a:b"), 403);
+    assert_eq!(snapshot(header), 200);
+}
+
 /// As the unit starts it, but for the root: it tells systemd that it is ready, and ends when it is
 /// told to. Then the wrapper that the package brings looks at it.
-fn serves(root: &Root, port: u16) {
+fn serves(root: &Root, (port, admin): (u16, u16)) {
     let socket_path = root.path("notify");
     fs::remove_file(&socket_path).ok();
     let socket = std::os::unix::net::UnixDatagram::bind(&socket_path).expect("a socket");
@@ -188,6 +211,7 @@ fn serves(root: &Root, port: u16) {
         String::from_utf8_lossy(&buffer[..len]).trim().to_owned()
     };
     assert_eq!(told(), "READY=1", "{}", process.log());
+    is_administered(root, admin);
     assert!(
         four_letter_word(port, "srvr")
             .expect("an answer")
