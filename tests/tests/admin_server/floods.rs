@@ -1,8 +1,9 @@
 //! Floods at each port of a server: the log stays short, and says how much it leaves out.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
+use tests::certificates::Certificates;
 use tests::ensemble::EnsembleBuilder;
 use tests::{Flavour, HttpRequest, Port, RawSession, ServerBuilder, http_get, or_skip};
 
@@ -14,7 +15,11 @@ const TIMES: usize = 60;
 
 /// Connects, sends some bytes and waits for the end.
 fn send(port: u16, bytes: &[u8]) {
-    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
+    send_to(([127, 0, 0, 1], port).into(), bytes);
+}
+
+fn send_to(address: SocketAddr, bytes: &[u8]) {
+    let Ok(mut stream) = TcpStream::connect(address) else {
         return;
     };
     let _ = stream.write_all(bytes);
@@ -120,12 +125,44 @@ fn suppressed(log: &str) -> usize {
     counts.sum()
 }
 
+#[test]
+fn no_stranger_makes_the_log_long_at_the_ports_for_tls_and_health() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let certificates = Certificates::new();
+    certificates.sign("server");
+    let (secure, health) = (Port::take(), Port::take());
+    let mut builder = ServerBuilder::new(Flavour::Zoarium)
+        .setting("secureClientPort", &secure.number().to_string())
+        .setting("zoarium.health.port", &health.number().to_string());
+    for (key, value) in certificates.settings("ssl.", "server", "pem") {
+        builder = builder.setting(&key, &value);
+    }
+    let Some(mut server) = or_skip("a server", builder.start()) else {
+        return;
+    };
+    for port in [secure.number(), health.number()] {
+        for bytes in [NO_HANDSHAKE, CLIENT_HELLO, b"ruok"] {
+            let before = server.log().lines().count();
+            (0..TIMES).for_each(|_| send(port, bytes));
+            let lines = server.log().lines().count() - before;
+            assert!(lines <= 2 * LINES_MAX, "{lines} lines: {}", server.log());
+        }
+    }
+    assert!(server.terminate().success());
+    let log = server.log();
+    assert!(suppressed(&log) >= 2 * (TIMES - LINES_MAX), "{log}");
+}
+
 /// What is no hello, and what is no packet of a learner.
 const NO_PEER: &[u8] = b"\xff\xff\xff\xff\xff\xff\x00\x00\x7f\xff\xff\xff";
 
 #[test]
 fn no_stranger_makes_the_log_of_a_member_long() {
-    let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3]);
+    let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
+        .setting("observerMasterPort", "2191")
+        .in_network(3);
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -134,19 +171,26 @@ fn no_stranger_makes_the_log_of_a_member_long() {
     };
     let id = ensemble.wait_until_all_serve();
     let leader = ensemble.member(id);
+    let follower = ensemble.member(if id == 1 { 2 } else { 1 });
+    let of_observers = SocketAddr::new(follower.quorum_address().ip(), 2191);
+    assert!(
+        TcpStream::connect(of_observers).is_ok(),
+        "an observer master"
+    );
     let floods = [
-        ("the quorum port", leader.quorum_address()),
-        ("the election port", leader.election_address()),
+        ("the quorum port", leader, leader.quorum_address()),
+        ("the election port", leader, leader.election_address()),
+        ("the observer master's port", follower, of_observers),
     ];
-    for (port, address) in floods {
+    for (port, member, address) in floods {
         for bytes in [NO_PEER, CLIENT_HELLO] {
-            let before = leader.log().lines().count();
-            (0..TIMES).for_each(|_| send(address.port(), bytes));
-            let lines = leader.log().lines().count() - before;
+            let before = member.log().lines().count();
+            (0..TIMES).for_each(|_| send_to(address, bytes));
+            let lines = member.log().lines().count() - before;
             assert!(
                 lines <= 3 * LINES_MAX,
                 "{lines} lines by {port}: {}",
-                leader.log()
+                member.log()
             );
         }
     }
