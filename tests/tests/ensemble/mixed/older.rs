@@ -1,7 +1,7 @@
 //! Members of Apache ZooKeeper 3.8, which knows no zxids in watch events and older metrics.
 
 use tests::Flavour;
-use tests::ensemble::{EnsembleBuilder, Load, check};
+use tests::ensemble::{EnsembleBuilder, Load, LoadSettings, check};
 
 use crate::mixed::{PROGRESS, led, ours};
 
@@ -14,16 +14,35 @@ fn a_server_of_3_8_follows_and_leads_ours() {
         let Some(mut ensemble) = led(what, leader, &[learner, ours()], with_observer) else {
             return;
         };
-        let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+        let mut reports = Vec::new();
+        let mut load = Load::start(&ensemble.addresses(&ensemble.ids()));
         load.wait_for_progress(PROGRESS);
         // The follower misses some, then the leader goes.
         for id in [1, 3] {
-            ensemble.survive_kill_of(id, &load, PROGRESS);
+            if ensemble.member(id).flavour() != Flavour::Apache38 {
+                ensemble.survive_kill_of(id, &load, PROGRESS);
+                continue;
+            }
+            ensemble.member_mut(id).kill();
+            ensemble.wait_until_all_serve();
+            load.wait_for_progress(PROGRESS);
+            // No writes while it starts. A follower of 3.8 that is brought up to date can lose what is committed
+            // meanwhile (ZOOKEEPER-4394).
+            reports.push(load.finish());
+            ensemble.start(id);
+            ensemble.wait_until_all_serve();
+            let settings = LoadSettings {
+                prefix: format!("after-{id}-"),
+                ..LoadSettings::default()
+            };
+            load = Load::with(&ensemble.addresses(&ensemble.ids()), &settings);
         }
         load.wait_for_progress(PROGRESS);
-        let report = load.finish();
-        println!("{leader:?} with {learner:?}: {}", report.summary());
-        assert_eq!(report.sessions_lost(), 0);
-        check::nothing_is_lost(&ensemble, &report);
+        reports.push(load.finish());
+        for report in &reports {
+            println!("{leader:?} with {learner:?}: {}", report.summary());
+            assert_eq!(report.sessions_lost(), 0);
+            check::nothing_is_lost(&ensemble, report);
+        }
     }
 }
