@@ -3,9 +3,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ use tests::requests::get_data;
 use tests::{Flavour, Port, RawSession, http_get};
 
 use crate::site::Site;
+
+/// The crowds of two tests together would open more files than this process may.
+static ONE_CROWD: Mutex<()> = Mutex::new(());
 
 /// Silent connections that are opened.
 const SILENT: usize = 10_000;
@@ -186,6 +189,7 @@ fn greedy_clients_of_the_exporter_hold_up_nobody() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
+    let _one = ONE_CROWD.lock().unwrap_or_else(PoisonError::into_inner);
     let exporter = Port::take();
     let exporter_port = exporter.number().to_string();
     let provider = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
@@ -211,6 +215,7 @@ fn greedy_clients_of_the_admin_port_hold_up_nobody() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
+    let _one = ONE_CROWD.lock().unwrap_or_else(PoisonError::into_inner);
     let health = Port::take();
     let health_port = health.number().to_string();
     // Nothing of this may hang on silence that is cut off in time.
