@@ -120,26 +120,10 @@ fn ensemble(faults: &Faults) -> Result<Ensemble, Missing> {
     Ok(ensemble)
 }
 
-/// Each member with its role. Only one follower is the master of the observer.
-fn roles(ensemble: &Ensemble) -> Vec<(u64, &'static str)> {
-    let leader = ensemble.wait_for_leader();
-    let master = wait_for("an observer behind a follower", LIMIT, || {
-        let master = ensemble.member(OBSERVER).metric("observer_master_id")?;
-        master.parse::<u64>().ok().filter(|id| *id != leader)
-    });
-    let role = |id| match id {
-        OBSERVER => "observer",
-        id if id == leader => "leader",
-        id if id == master => "observer master",
-        _ => "follower",
-    };
-    ensemble.ids().iter().map(|&id| (id, role(id))).collect()
-}
-
 fn report_all_pauses(faults: &Faults, ensemble: &Ensemble) -> bool {
     println!("| disk held | longest read before, ms | while held, ms | goal |");
     println!("|---|---|---|---|");
-    let roles = roles(ensemble);
+    let roles = ensemble.roles_with_observer(OBSERVER);
     let leader = ensemble.wait_for_leader();
     let mut all_met = true;
     for (kind, writers) in [("one writer", 1), ("four writers", 4)] {
@@ -170,7 +154,7 @@ fn report_all_pauses(faults: &Faults, ensemble: &Ensemble) -> bool {
 
 fn report_slow_follower(faults: &Faults, ensemble: &Ensemble) -> bool {
     let leader = ensemble.wait_for_leader();
-    let roles = roles(ensemble);
+    let roles = ensemble.roles_with_observer(OBSERVER);
     let of_follower = roles.iter().find(|(_, role)| *role == "follower");
     let (follower, _) = *of_follower.expect("a follower");
     let load = load("slow", 1, &ensemble.addresses(&[leader]));

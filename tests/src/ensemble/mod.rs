@@ -181,6 +181,22 @@ impl Ensemble {
         })
     }
 
+    /// Waits until this observer has a follower as its master, and gives each member with a name for its role.
+    pub fn roles_with_observer(&self, observer: u64) -> Vec<(u64, &'static str)> {
+        let leader = self.wait_for_leader();
+        let master = wait_for("an observer behind a follower", SETTLE_LIMIT, || {
+            let master = self.member(observer).metric("observer_master_id")?;
+            master.parse::<u64>().ok().filter(|id| *id != leader)
+        });
+        let role = |id| match id {
+            id if id == observer => "observer",
+            id if id == leader => "leader",
+            id if id == master => "observer master",
+            _ => "follower",
+        };
+        self.ids().into_iter().map(|id| (id, role(id))).collect()
+    }
+
     /// Waits until every running member serves, one of them as the leader.
     pub fn wait_until_all_serve(&self) -> u64 {
         self.wait_until_these_serve(&self.up())

@@ -375,7 +375,8 @@ impl Common {
         let commit = GroupCommit::new(&config.storage);
         let orders_under_way = Arc::new(AtomicUsize::new(0));
         let on_disk = Disk::new(
-            (sender, spent),
+            sender,
+            (give_back.clone(), spent),
             file.clone(),
             orders_under_way.clone(),
             self.errands.clone(),

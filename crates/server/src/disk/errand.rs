@@ -4,15 +4,18 @@
 
 use std::sync::Arc;
 
+use crossbeam_channel::Sender;
 use hosting::Syncer;
 use parking_lot::Mutex;
 
-use super::log::{LogFile, LogGroup, SyncedSink};
+use super::log::{LogFile, LogGroup, SyncedSink, give_back};
 
 /// A group that is not on disk, and the file that it belongs into.
 pub(crate) struct Errand {
     pub(super) file: Arc<Mutex<LogFile>>,
     pub(super) group: LogGroup,
+    /// Takes the group back, empty.
+    pub(super) spent: Sender<LogGroup>,
 }
 
 /// The place where the core leaves a group for its visitor.
@@ -45,12 +48,13 @@ impl Errands {
     }
 
     fn sync(&self, errand: Errand) {
-        let Errand { file, group } = errand;
+        let Errand { file, group, spent } = errand;
         blocking::mark("wait for the log file");
         let mut file = file.lock();
         match file.write(&group, Syncer::Visitor) {
             Ok(synced) => {
                 drop(file);
+                give_back(&spent, group);
                 (self.synced)(synced);
             }
             Err(error) => {

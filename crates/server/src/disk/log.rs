@@ -156,6 +156,13 @@ impl GroupCommit {
     }
 }
 
+/// Gives a group back to the core, emptied.
+pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
+    group.clear();
+    // There are enough, or the core is gone.
+    let _ = spent.try_send(group);
+}
+
 /// Appends groups, syncs them, tells the core.
 pub(crate) struct LogThread {
     pub(crate) orders: Receiver<ToLog>,
@@ -248,10 +255,8 @@ impl LogThread {
         Ok((after, file.sync(times, Syncer::LogThread)?))
     }
 
-    fn give_back(&self, mut group: LogGroup) {
-        group.clear();
-        // There are enough, or the core is gone.
-        let _ = self.spent.try_send(group);
+    fn give_back(&self, group: LogGroup) {
+        give_back(&self.spent, group);
     }
 
     /// What else belongs to the group that was started at `started`.

@@ -20,6 +20,8 @@ pub(crate) struct Disk {
     log: Sender<ToLog>,
     /// Groups that the log thread has written, empty.
     spent: Receiver<LogGroup>,
+    /// The way of a visitor's group back to `spent`.
+    give_back: Sender<LogGroup>,
     file: Arc<Mutex<LogFile>>,
     /// What the log thread has had no room for yet.
     queue: DiskQueue<LogGroup>,
@@ -36,7 +38,8 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(
-        (log, spent): (Sender<ToLog>, Receiver<LogGroup>),
+        log: Sender<ToLog>,
+        (give_back, spent): (Sender<LogGroup>, Receiver<LogGroup>),
         file: Arc<Mutex<LogFile>>,
         orders_under_way: Arc<AtomicUsize>,
         errands: Arc<Errands>,
@@ -45,6 +48,7 @@ impl Disk {
         Self {
             log,
             spent,
+            give_back,
             file,
             queue: DiskQueue::default(),
             handed: end,
@@ -156,8 +160,8 @@ impl Disk {
         schedule.note_group(group.len(), syncer);
         if syncer == Syncer::Visitor {
             (self.handed, self.is_visitor_syncing) = (last, true);
-            let file = self.file.clone();
-            return self.errands.leave(Errand { file, group });
+            let (file, spent) = (self.file.clone(), self.give_back.clone());
+            return self.errands.leave(Errand { file, group, spent });
         }
         match self.send(ToLog::Group(group)) {
             Ok(()) => self.handed = last,

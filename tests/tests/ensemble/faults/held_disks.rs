@@ -155,22 +155,6 @@ fn with_all_roles(sync_limit: &str) -> Result<(Faults, Ensemble), Missing> {
     Ok((faults, ensemble))
 }
 
-/// Each member with a name for its role.
-fn roles(ensemble: &Ensemble) -> Vec<(u64, &'static str)> {
-    let leader = ensemble.wait_for_leader();
-    let master = wait_for("an observer behind a follower", LIMIT, || {
-        let master = ensemble.member(OBSERVER).metric("observer_master_id")?;
-        master.parse::<u64>().ok().filter(|id| *id != leader)
-    });
-    let role = |id| match id {
-        OBSERVER => "observer",
-        id if id == leader => "leader",
-        id if id == master => "observer master",
-        _ => "follower",
-    };
-    ensemble.ids().iter().map(|&id| (id, role(id))).collect()
-}
-
 /// Holds the disk of each member of an ensemble in turn.
 fn disks_of_an_ensemble_are_held(settings: &LoadSettings) {
     if Flavour::under_test() != Flavour::Zoarium {
@@ -180,7 +164,7 @@ fn disks_of_an_ensemble_are_held(settings: &LoadSettings) {
         return;
     };
     let load = Load::with(&ensemble.addresses(&ensemble.ids()), settings);
-    for (id, role) in roles(&ensemble) {
+    for (id, role) in ensemble.roles_with_observer(OBSERVER) {
         let member = ensemble.member(id);
         let subject = Subject {
             name: role.to_owned(),
@@ -217,7 +201,7 @@ fn an_observer_master_whose_disk_is_held_for_too_long_costs_no_session() {
     let Some((faults, ensemble)) = or_skip(WHAT, with_all_roles("5")) else {
         return;
     };
-    let roles = roles(&ensemble);
+    let roles = ensemble.roles_with_observer(OBSERVER);
     let with_role = |name: &str| {
         let found = roles.iter().find(|(_, role)| *role == name);
         found.expect("a member with this role").0
