@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures Zoarium against Apache ZooKeeper 3.9.5 and prints the tables of docs/PERFORMANCE.md.
+"""Measures Zoarium against Apache ZooKeeper 3.9.5 and prints tables as in docs/lab.
 
     cargo build --profile dist && cargo test -p tests --test foreign java   # brings the jars
     python3 tests/performance.py [--seconds 5] [--rounds 3] [--znodes 1000000]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures ensembles of Zoarium against Apache ZooKeeper 3.9.5, for docs/PERFORMANCE.md.
+"""Measures ensembles of Zoarium against Apache ZooKeeper 3.9.5, for docs/lab.
 
     cargo build --profile dist && cargo test -p tests --test foreign java   # brings the jars
     python3 tests/performance_ensemble.py [--seconds 5] [--rounds 3] [--trials 5] [--znodes 1000000]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what operating a server costs it: the table "Operations" of docs/PERFORMANCE.md.
+"""Measures what operating a server costs it: the list "Operations and features" of docs/PERFORMANCE.md.
 
     python3 tests/performance_operations.py [--seconds 2] [--rounds 7] [--znodes 1000000]
 
