@@ -28,7 +28,7 @@ use crate::server::{Server, SimHost};
 const WAKE_UP_MAX: Micros = 100;
 
 /// Duration of the disk's work from which the disk counts as stalled.
-const STALL: Micros = 200 * MS;
+pub(crate) const STALL: Micros = 200 * MS;
 
 /// Inputs of one turn. The others wait in the inbox.
 const TURN_INPUTS_MAX: usize = 16;
@@ -88,6 +88,11 @@ impl Core {
     /// Whether inputs wait for a thread, and not for the core.
     pub(crate) fn is_away(&self) -> bool {
         self.is_waking || self.busy.is_some()
+    }
+
+    /// Whether a visitor took the last group.
+    pub(crate) fn is_visitor_syncing(&self) -> bool {
+        self.syncer == Syncer::Visitor
     }
 
     /// Keeps a packet for the next flush.

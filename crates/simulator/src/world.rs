@@ -17,6 +17,9 @@ use testkit::Random;
 /// When every simulation begins.
 const BEGIN_MS: i64 = 1_700_000_000_000;
 
+/// One of so many syncs of visitors stalls where disks do.
+const VISITS_TO_STALL: usize = 25;
+
 /// How the clock on the wall of a server goes; that of its deadlines goes right.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Clock {
@@ -179,6 +182,12 @@ impl World {
             return longest * self.random.range(5, 40);
         }
         self.read_delay()
+    }
+
+    /// Whether the disk stalls at the sync of a visitor. Without this few seeds would have such a stall: after one the
+    /// log thread syncs for a long time.
+    pub(crate) fn stalls_visit(&mut self) -> bool {
+        !self.is_healed && self.plan.has_stalls && self.random.below(VISITS_TO_STALL) == 0
     }
 
     /// Sends from this place.
