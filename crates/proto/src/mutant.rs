@@ -156,6 +156,8 @@ mutants! {
     ProposalsNotSent,
     /// A learner answers a sync without its leader.
     SyncAnsweredHere,
+    /// A leader or a standalone server answers a sync before the writes that it received earlier.
+    SyncOvertakesWrites,
     /// A leader says of every session that came to a learner that it is over.
     RenewalsRefused,
     /// A local session does not become global before its first ephemeral.

@@ -85,6 +85,9 @@ impl<H: Host> Replica<H> {
     /// A client's `sync`: passed on by a learner, answered in its place by a leader.
     pub(crate) fn handle_sync(&mut self, sync: SyncRequest, turn: &mut Turn<'_, H>) {
         let learning = match &mut self.role {
+            Role::Leading(_) if mutant::is(Mutant::SyncOvertakesWrites) => {
+                return self.answer_sync(sync.ticket, turn);
+            }
             Role::Leading(_) => return self.sync_own(sync.session, sync.ticket, turn),
             Role::Learning(_) if mutant::is(Mutant::SyncAnsweredHere) => {
                 return self.answer_sync(sync.ticket, turn);

@@ -43,20 +43,21 @@ pub enum SyncStep {
     Refuse(ErrorCode),
     /// It goes to the replica, by [`Input::Sync`](crate::Input::Sync).
     Ask,
-    /// It is answered in its place: there is nobody else to hear of.
+    /// It is answered in its place: this server orders no writes.
     Answer,
 }
 
-/// What becomes of a `sync`. `is_member` says whether there is an ensemble.
+/// Returns the treatment of a `sync`.
 ///
-/// The leader of a learner has to answer, and a leader may have committed what its tree does not have
-/// yet, and others show already.
-pub fn sync_step(service: Service, is_member: bool, is_read_only: bool) -> SyncStep {
+/// A learner forwards it to its leader. A leader, and a standalone server, answers it after every write that it
+/// received before, also those of other connections. A client that lost its connection while its write was in
+/// progress relies on this: after a `sync` it sees the outcome of that write.
+/// Source: Leader.processSync and SyncRequestProcessor.
+pub fn sync_step(service: Service, is_read_only: bool) -> SyncStep {
     match service {
         _ if is_read_only => SyncStep::Refuse(ErrorCode::NotReadOnly),
-        Service::Forwarding => SyncStep::Ask,
-        Service::Deciding if is_member => SyncStep::Ask,
-        Service::Deciding | Service::None | Service::ReadOnly => SyncStep::Answer,
+        Service::Forwarding | Service::Deciding => SyncStep::Ask,
+        Service::None | Service::ReadOnly => SyncStep::Answer,
     }
 }
 
@@ -97,11 +98,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_is_answered_on_the_spot_where_nobody_else_commits() {
-        assert_eq!(sync_step(Service::Forwarding, true, false), SyncStep::Ask);
-        assert_eq!(sync_step(Service::Deciding, true, false), SyncStep::Ask);
-        assert_eq!(sync_step(Service::Deciding, false, false), SyncStep::Answer);
+    fn a_sync_is_answered_after_the_writes_before_it() {
+        assert_eq!(sync_step(Service::Forwarding, false), SyncStep::Ask);
+        assert_eq!(sync_step(Service::Deciding, false), SyncStep::Ask);
         let refused = SyncStep::Refuse(ErrorCode::NotReadOnly);
-        assert_eq!(sync_step(Service::ReadOnly, true, true), refused);
+        assert_eq!(sync_step(Service::ReadOnly, true), refused);
     }
 }

@@ -74,7 +74,6 @@ pub(crate) fn connection_rules(plan: &Plan, service: Service) -> ConnectionRules
             is_read_only: false,
         },
         service,
-        is_member: !plan.is_standalone(),
         enforced_schemes: None,
         eager_acl_check: false,
         is_late: false,

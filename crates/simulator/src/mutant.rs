@@ -11,7 +11,7 @@ use crate::contenders::Recipe;
 /// more than the number is above that.
 pub const CAUGHT_BY: &[(Mutant, u64)] = &[
     (Mutant::QuorumOffByOne, 1003),
-    (Mutant::CommitsOutOfOrder, 1002),
+    (Mutant::CommitsOutOfOrder, 1028),
     (Mutant::EphemeralsStay, 1003),
     (Mutant::VotesByApplied, 1001),
     (Mutant::AckBeforeSync, 1000),
@@ -43,7 +43,7 @@ pub const CAUGHT_BY: &[(Mutant, u64)] = &[
     (Mutant::PersistentWatchFiresOnce, 1000),
     (Mutant::RecursiveWatchIsShallow, 1000),
     (Mutant::MissedEventsUntold, 1006),
-    (Mutant::ContainersStay, 1049),
+    (Mutant::ContainersStay, 1058),
     (Mutant::TtlIgnored, 1001),
     (Mutant::LongTransactionTaken, 1006),
     (Mutant::EpochNotRaised, 1000),
@@ -84,9 +84,10 @@ pub const RECIPES_CAUGHT_BY: &[(Mutant, Recipe, u64)] = &[
     (Mutant::ReadersIgnoreWriters, Recipe::ReadWriteLock, 1000),
     (Mutant::DowngradeUnchecked, Recipe::ReadWriteLock, 1008),
     (Mutant::OneLeaseTooMany, Recipe::Semaphore, 1000),
-    (Mutant::SentInAnySession, Recipe::UnfairElection, 1117),
+    (Mutant::SentInAnySession, Recipe::UnfairElection, 1163),
     (Mutant::NextLeaderDeleted, Recipe::UnfairElection, 1003),
     (Mutant::RepeatedUnconditionally, Recipe::Queue, 1000),
+    (Mutant::SyncOvertakesWrites, Recipe::UnfairElection, 1066),
 ];
 
 /// All deliberate bugs that must be caught: all but the one by which nothing but liveness may break, and those that

@@ -30,8 +30,6 @@ pub struct ConnectionRules<'a> {
     pub sessions: SessionRules,
     /// How clients are served.
     pub service: Service,
-    /// Whether there is an ensemble.
-    pub is_member: bool,
     /// By which of these schemes clients have to authenticate (`enforce.auth.schemes`).
     pub enforced_schemes: Option<&'a [String]>,
     /// Whether writes are refused at once that are not permitted (`enableEagerACLCheck`).
@@ -378,12 +376,9 @@ impl<H: Taking> Batch<'_, '_, H> {
 
     fn sync(&mut self, client: &mut ClientConnection<H::Note>, asked: Asked, path: Option<Str>) {
         let ConnectionRules {
-            sessions,
-            service,
-            is_member,
-            ..
+            sessions, service, ..
         } = self.rules;
-        match sync_step(service, is_member, sessions.is_read_only) {
+        match sync_step(service, sessions.is_read_only) {
             SyncStep::Ask => {
                 let work = Work::ForwardedSync { path: path.clone() };
                 client.enqueue(asked, work);

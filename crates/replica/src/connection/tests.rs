@@ -125,7 +125,6 @@ impl Fixture {
         let rules = ConnectionRules {
             service: Service::Forwarding,
             sessions: self.rules,
-            is_member: true,
             enforced_schemes: None,
             eager_acl_check: false,
             is_late: self.host.is_late,

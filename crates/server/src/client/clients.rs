@@ -215,7 +215,6 @@ impl Clients {
                 is_read_only: connection.is_read_only(),
             },
             service: self.registry.service(),
-            is_member: config.ensemble.is_some(),
             enforced_schemes: config.auth.enforced_schemes.as_deref(),
             eager_acl_check: *eager_acl_check,
             is_late,

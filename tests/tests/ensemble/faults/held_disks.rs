@@ -4,7 +4,7 @@
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use proto::request::{Request, flags};
+use proto::request::{PathRequest, Request, flags};
 use proto::response::GetDataResponse;
 use tests::ensemble::{Ensemble, Holders, Load, LoadSettings, check};
 use tests::requests::{create, get_data};
@@ -252,4 +252,39 @@ fn a_server_alone_serves_while_a_sync_is_held() {
         let report = load.finish();
         assert_eq!(report.sessions_lost(), 0, "{}", report.summary());
     }
+}
+
+/// A client whose connection broke during its write asks this way for the outcome. Another session writes here, because
+/// the order of one connection is kept anyway.
+#[test]
+fn a_sync_of_a_server_alone_is_answered_after_the_writes_before_it() {
+    let Some(faults) = or_skip(WHAT, Faults::new()) else {
+        return;
+    };
+    let builder = ServerBuilder::new(Flavour::Zoarium);
+    let server = builder.after(&faults.commands(1)).start();
+    let server = server.expect("a server of ours needs nothing");
+    let address = server.address();
+    let mut writing = open(&address, TIMEOUT_MS);
+    let mut asking = open(&address, TIMEOUT_MS);
+    faults.hold_syncs(1, LOGS);
+    writing.put(&Request::Write(create("/written", "", flags::PERSISTENT)));
+    writing.flush().expect("a connection");
+    wait_for("a held sync", LIMIT, || faults.has_held(1).then_some(()));
+    asking.put(&Request::Sync(PathRequest {
+        path: Some("/".into()),
+    }));
+    asking.put(&get_data("/written"));
+    asking.flush().expect("a connection");
+    // By then the server has seen both requests.
+    wait_for("a server that has read them", LIMIT, || {
+        let word = four_letter_word_at(&address, "cons", ANSWER_LIMIT).ok()?;
+        let session = format!("sid=0x{:x}", asking.session().id.0);
+        let line = word.lines().find(|line| line.contains(&session))?;
+        line.contains("recved=3").then_some(())
+    });
+    faults.release(1);
+    assert_eq!(asking.take().expect("an answer to the sync").err, 0);
+    assert_eq!(asking.take().expect("an answer to the read").err, 0);
+    assert_eq!(writing.take().expect("an answer to the write").err, 0);
 }
