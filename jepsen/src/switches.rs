@@ -275,7 +275,7 @@ pub fn listed() -> String {
     })
 }
 
-/// A line of the table of docs/JEPSEN.md.
+/// A line of the table of docs/lab/jepsen-runs.md.
 pub fn line(switch: &Switch, found: Option<&Found>) -> String {
     let Switch {
         name,

@@ -98,8 +98,8 @@ impl Drawn {
     }
 }
 
-/// What is made together, as the table in docs/JEPSEN.md has it for each workload: other faults at
-/// once are for longer runs, which somebody looks at.
+/// Faults that the tables in docs/lab/jepsen-runs.md combine for each workload. Other combinations are
+/// for longer runs with an observer.
 const TOGETHER: [&[&str]; 4] = [
     &["kill", "partition", "pause"],
     &["power", "clock", "fsync"],
