@@ -396,10 +396,22 @@ fn quoted_messages(document: &str, heading: &str) -> Vec<String> {
         .collect()
 }
 
+/// Texts of a quoted message between its values, which `…` stands for. The name of a field before a value goes too.
+fn fixed_texts(message: &str) -> Vec<&str> {
+    let texts = message.split('…').map(|text| match text.strip_suffix('=') {
+        Some(text) => text.trim_end_matches(|letter: char| !letter.is_whitespace()),
+        None => text,
+    });
+    texts
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .collect()
+}
+
 #[test]
-fn messages_that_are_explained_are_still_said() {
+fn messages_that_are_explained_are_still_logged() {
     let Some(files) = committed() else { return };
-    let quoted = quoted_messages("docs/TROUBLESHOOTING.md", "\n## What the log says\n");
+    let quoted = quoted_messages("docs/TROUBLESHOOTING.md", "\n## Log messages\n");
     assert!(quoted.len() > 10, "{quoted:?}");
     let sources: Vec<String> = rust_files(&files)
         .filter(|(file, _)| file.starts_with("crates/") && file.contains("/src/"))
@@ -407,9 +419,13 @@ fn messages_that_are_explained_are_still_said() {
         .collect();
     let unsaid: Vec<_> = quoted
         .iter()
-        .filter(|message| !sources.iter().any(|text| text.contains(message.as_str())))
+        .filter(|message| {
+            let texts = fixed_texts(message);
+            let logs_it = |source: &String| texts.iter().all(|text| source.contains(text));
+            !sources.iter().any(logs_it)
+        })
         .collect();
-    assert!(unsaid.is_empty(), "no code says {unsaid:#?}");
+    assert!(unsaid.is_empty(), "no code logs {unsaid:#?}");
 }
 
 #[test]

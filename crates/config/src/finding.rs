@@ -1,6 +1,6 @@
 //! What is found in a configuration, by names that scripts may rely on.
 //!
-//! The names are those of the findings of `zoarium config check` and `zoarium preflight`; docs/OPERATIONS.md lists
+//! The names are those of the findings of `zoarium config check` and `zoarium preflight`; docs/TROUBLESHOOTING.md lists
 //! them. A name that is out in the world keeps its meaning.
 
 use std::fmt;
@@ -19,43 +19,43 @@ macro_rules! findings {
 }
 
 findings! {
-    /// The file is missing, cannot be read, or is no configuration.
+    /// The file is missing, unreadable, or not a configuration.
     FILE = "config-file";
     /// The value of a setting is refused, or a setting is missing.
     VALUE = "config-value";
-    /// A setting asks for what is not there; the server does not start with it.
+    /// A setting requires a feature that Zoarium lacks. The server does not start with it.
     NOT_THERE = "config-not-there";
-    /// A name that is not known, or that counts only elsewhere.
+    /// A name is unknown, or applies only elsewhere.
     UNKNOWN = "config-unknown";
-    /// A setting has nothing to act on.
+    /// A setting has no effect on this server.
     NO_EFFECT = "config-no-effect";
-    /// Flags of a JVM, such as heap sizes.
+    /// Flags of a JVM, such as heap sizes, have no effect.
     JVM_FLAGS = "config-jvm-flags";
-    /// A value that cannot be taken; another one holds.
+    /// A value is invalid, and another value applies.
     FALLBACK = "config-fallback";
-    /// The same setting in another place wins.
+    /// The same setting in another place overrides this one.
     OVERRIDDEN = "config-overridden";
-    /// A setting that counts here and not for Apache ZooKeeper.
+    /// A setting applies to Zoarium, but Apache ZooKeeper ignores it in this place.
     MISPLACED = "config-misplaced";
-    /// A directory is counted from where the server is started.
+    /// A directory is relative to the working directory of the server.
     RELATIVE_PATH = "config-relative-path";
-    /// The file of `dynamicConfigFile` is missing, cannot be read, or holds what it must not.
+    /// The file of `dynamicConfigFile` is missing, unreadable, or contains invalid lines.
     DYNAMIC_FILE = "config-dynamic-file";
-    /// The JAAS file is not named, cannot be read, or nobody can log in by it.
+    /// The JAAS file is not configured or unreadable, or permits no login.
     JAAS = "config-jaas";
     /// The member list is refused, or contradicts other settings.
     MEMBERS = "member-list";
-    /// The number of voters survives less than it could.
+    /// The number of voters survives fewer failures than it could.
     VOTERS = "member-voters";
-    /// The name of a host is not known.
+    /// The name of a host is unknown.
     UNRESOLVED = "member-unresolved";
-    /// There is no `myid`.
+    /// The file `myid` is missing.
     MY_ID_MISSING = "myid-missing";
-    /// `myid` cannot be read or holds no number.
+    /// The file `myid` is unreadable, or does not contain a number.
     MY_ID = "myid-invalid";
-    /// The id in `myid` is not in the member list.
+    /// The member list does not contain the id in `myid`.
     MY_ID_NOT_LISTED = "myid-not-listed";
-    /// A data directory is missing or is none.
+    /// A data directory is missing, or is not a directory.
     DATA_DIRECTORY = "data-directory";
 }
 

@@ -1,5 +1,5 @@
 //! What is found beyond the configuration, by names that scripts may rely on; those of the configuration are in
-//! [`config::finding`]. docs/OPERATIONS.md lists all of them.
+//! [`config::finding`]. docs/TROUBLESHOOTING.md lists all of them.
 
 /// Declares names with what they stand for, and the list of them.
 macro_rules! findings {
@@ -12,107 +12,107 @@ macro_rules! findings {
 }
 
 findings! {
-    /// A line of `java.env` or `zookeeper-env.sh` is a command, which is not run here.
+    /// A line of `java.env` or `zookeeper-env.sh` is a command, which preflight does not run.
     ENV_LINE = "env-line";
-    /// `java.env` or `zookeeper-env.sh` holds flags, which only `zkServer.sh` takes over.
+    /// `java.env` or `zookeeper-env.sh` contains flags, which only `zkServer.sh` uses.
     ENV_FILE = "env-file";
-    /// Directory of zoo.cfg: reconfigurations rewrite files there, and nothing can be written.
+    /// The directory of zoo.cfg is not writable, so a reconfiguration cannot update its files.
     CONFIG_DIRECTORY = "config-directory";
-    /// What is in the data directories.
+    /// Content of the data directories.
     SUMMARY = "data-summary";
-    /// There is no data: a new database would begin.
+    /// The data directory is empty: the server would create a new database.
     NEW = "data-new";
-    /// A data directory with files of another program.
+    /// A data directory contains files of another program.
     FOREIGN = "data-foreign";
-    /// Files in a data directory that are not ZooKeeper's.
+    /// A data directory contains files that do not belong to ZooKeeper.
     STRAY = "data-stray";
-    /// Somebody may not read or write what he has to.
+    /// The user lacks a permission that the server needs.
     PERMISSIONS = "data-permissions";
-    /// Files of different owners, or of another one than who asks.
+    /// Files have different owners, or belong to another user than the current one.
     OWNER = "data-owner";
-    /// Everybody may write there.
+    /// Every user can write to a data directory.
     OPEN = "data-open";
-    /// A log in the directory of the snapshots, or the other way round.
+    /// A log is in the directory of snapshots, or a snapshot is in the directory of logs.
     MISPLACED = "data-misplaced";
-    /// A file cannot be read.
+    /// A file is unreadable.
     UNREADABLE = "data-unreadable";
     /// The files were set aside as damaged at an earlier start.
     UNTRUSTED = "data-untrusted";
-    /// A server that is not the one of this zoo.cfg has the data directory open.
+    /// A server with another zoo.cfg has opened the data directory.
     IN_USE = "data-in-use";
-    /// The audit log cannot be written.
+    /// The audit log is not writable.
     AUDIT_LOG = "audit-log";
-    /// A log is damaged as no crash explains it.
+    /// A log has damage that a crash cannot explain.
     LOG_DAMAGED = "log-damaged";
-    /// A file by the name of a log is none.
+    /// A file has the name of a log, but is not a log.
     LOG_FOREIGN = "log-foreign";
     /// Transactions are missing in the logs.
     LOG_GAP = "log-gap";
-    /// The newest log ends as a crash leaves it, or is being written.
+    /// The newest log ends like a log after a crash, or a server writes it now.
     LOG_TORN = "log-torn";
     /// A snapshot is damaged.
     SNAPSHOT_DAMAGED = "snapshot-damaged";
-    /// A snapshot is damaged, and the logs do not make up for it.
+    /// A snapshot is damaged, and the logs do not replace it.
     SNAPSHOT_LOST = "snapshot-lost";
-    /// There are logs and no snapshot.
+    /// There are logs, but no snapshot.
     SNAPSHOT_MISSING = "snapshot-missing";
-    /// `currentEpoch` or `acceptedEpoch` holds no number, or contradicts the data.
+    /// `currentEpoch` or `acceptedEpoch` does not contain a number, or contradicts the data.
     EPOCH_FILES = "epoch-files";
-    /// There are TTL znodes, and `extendedTypesEnabled` is off.
+    /// The data contains TTL znodes, and `extendedTypesEnabled` is off.
     TTL = "ttl-unrecognised";
-    /// The tree is not the one whose digest was recorded.
+    /// The tree does not match its recorded digest.
     DIGEST = "digest-differs";
-    /// Ephemerals of sessions that are gone: they are deleted at the start.
+    /// Ephemerals belong to sessions that no longer exist. The server deletes them at its start.
     ORPHANS = "sessions-gone";
-    /// Little or no space is left on the disk.
+    /// The disk is full, or nearly full.
     SPACE = "space-low";
-    /// The server of this zoo.cfg runs now.
+    /// The server of this zoo.cfg is running.
     RUNNING = "server-running";
-    /// Another program listens at a port.
+    /// Another program listens on a port.
     PORT_TAKEN = "port-taken";
-    /// Two settings ask for the same port.
+    /// Two settings use the same port.
     PORT_TWICE = "port-twice";
-    /// A port below those that everybody may use.
+    /// A port is below the range that every user may use.
     PORT_PRIVILEGED = "port-privileged";
-    /// An address that this machine does not have.
+    /// This machine does not have the configured address.
     PORT_ADDRESS = "port-address";
-    /// This server's own address in the member list is not one of this machine.
+    /// The address of this server in the member list does not belong to this machine.
     MEMBER_ADDRESS = "member-address";
-    /// Others reach this machine by a loopback address only.
+    /// Other members can reach this server only by a loopback address.
     MEMBER_LOOPBACK = "member-loopback";
-    /// Two members with one address.
+    /// Two members have the same address.
     MEMBER_TWICE = "member-twice";
-    /// The clock is behind the data, or cannot be right.
+    /// The clock is earlier than the data, or is obviously wrong.
     CLOCK = "clock";
-    /// Fewer open files are allowed than clients.
+    /// The limit of open files is lower than the number of clients.
     FILES = "limit-files";
-    /// There may be too little memory for the data.
+    /// The memory may be too small for the data.
     MEMORY = "limit-memory";
-    /// A key or trust store cannot be used.
+    /// A key store or trust store is unusable.
     TLS_STORES = "tls-stores";
-    /// An own certificate has ended, or ends within a month.
+    /// A certificate of this server has expired, or expires within a month.
     TLS_CERTIFICATE = "tls-certificate";
-    /// The ACL of `/` permits everybody everything.
+    /// The ACL of `/` permits everything to everybody.
     ROOT_OPEN = "root-open";
     /// The admin port listens on every address without TLS.
     ADMIN_EVERYWHERE = "admin-everywhere";
-    /// There is no credential of an administrator.
+    /// Administrators do not have a credential.
     ADMIN_NO_CREDENTIAL = "admin-no-credential";
-    /// The credential of administrators cannot be used, for example since others may read it.
+    /// The credential of administrators is unusable, for example because other users can read it.
     TOKEN_READABLE = "token-readable";
-    /// `clientPort` takes plain connections from other machines.
+    /// `clientPort` accepts plain connections from other machines.
     PLAIN_CLIENTS = "plain-clients";
-    /// Members take plain connections from each other, and need not log in.
+    /// Members accept plain connections from each other without a login.
     PLAIN_MEMBERS = "plain-members";
     /// Every certificate that the trust store of the members trusts may join.
     ANY_CERTIFICATE = "any-certificate";
-    /// Members have no common secret for session passwords.
+    /// Members lack a common secret for session passwords.
     SESSION_SECRETS = "session-secrets";
-    /// Logins may fail as often as a peer likes.
+    /// The number of failed logins is not limited.
     GUESSING = "guessing";
-    /// There is no audit log.
+    /// The audit log is off.
     NO_AUDIT = "no-audit";
-    /// Commands that change nothing are answered under any name in `Host`.
+    /// Commands that change nothing answer under any name in `Host`.
     ANY_HOST = "any-host";
 }
 

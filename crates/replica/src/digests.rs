@@ -98,7 +98,7 @@ fn log(zxid: Zxid, record: Option<&TxnRecord>, mismatch: DigestMismatch) {
     let end = ends.find(|end| path.is_char_boundary(*end));
     let path = path.get(..end.unwrap_or_default()).unwrap_or_default();
     let DigestMismatch { recorded, computed } = mismatch;
-    tracing::error!(%zxid, ?path, recorded, computed, "after this transaction the digest of this server's tree is not the digest that others have: members hold different data (docs/OPERATIONS.md, \"Members that hold different data\")");
+    tracing::error!(%zxid, ?path, recorded, computed, "after this transaction the digest of this server's tree is not the digest that others have: members hold different data (docs/ENSEMBLES.md, \"Members that hold different data\")");
 }
 
 impl<H: Host> Replica<H> {

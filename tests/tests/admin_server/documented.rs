@@ -1,4 +1,4 @@
-//! The commands of docs/OPERATIONS.md, as they stand there.
+//! The `curl` commands of the pages about the admin server.
 
 use std::process::Command;
 
@@ -17,13 +17,14 @@ fn the_commands_of_the_manual_work() {
     let mut session = RawSession::open(&site.server.address(), None, 30_000).expect("a session");
     let request = create("/there", Vec::new(), flags::PERSISTENT);
     session.call(&Request::Write(request)).expect("an answer");
-    let page = workspace_root().join("docs/OPERATIONS.md");
-    let page = std::fs::read_to_string(page).expect("the manual");
-    let commands: Vec<&str> = page
+    let pages = ["docs/ADMIN.md", "docs/MONITORING.md"]
+        .map(|page| std::fs::read_to_string(workspace_root().join(page)).expect("a page"))
+        .concat();
+    let commands: Vec<&str> = pages
         .lines()
         .filter(|line| line.starts_with("    curl "))
         .collect();
-    assert!(commands.len() >= 7, "{commands:#?}");
+    assert!(commands.len() >= 11, "{commands:#?}");
     let place = tempfile::tempdir().expect("a directory");
     for command in commands {
         let here = command.replace("localhost:8080", &format!("127.0.0.1:{}", site.port));

@@ -1,5 +1,5 @@
 //! The oracle of two voters, and who has its word: what an operator, or a disk that both share, answers
-//! for (docs/OPERATIONS.md).
+//! for (docs/ENSEMBLES.md).
 //!
 //! It names one server at most. Another one than before is named while both are together, with all that
 //! is committed on both disks, or when nobody could go on alone since they were. Java asks for the same:
