@@ -105,13 +105,13 @@ fn tls_on_plain_ports_of_members_is_closed_with_a_line() {
 /// The rounds of the guide, and the line that each changes.
 const ROUNDS: [(&str, &str, &str); 3] = [
     (
-        "### Round 1: stores, and both kinds of connections are taken",
+        "### Round 1: stores, and both kinds of connections",
         "portUnification",
         "true",
     ),
-    ("### Round 2: members connect by TLS", "sslQuorum", "true"),
+    ("### Round 2: members connect with TLS", "sslQuorum", "true"),
     (
-        "### Round 3: nothing plain is taken any more",
+        "### Round 3: plain connections are refused",
         "portUnification",
         "false",
     ),

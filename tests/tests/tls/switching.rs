@@ -19,8 +19,8 @@ const TIMEOUT_MS: i32 = 40_000;
 
 /// What the guide says, in its order.
 const STEPS: [&str; 6] = [
-    "### 1. Take TLS beside plain connections",
-    "`client.portUnification=true` in place of `secureClientPort`",
+    "### 1. Accept TLS and plain connections",
+    "`client.portUnification=true` instead of `secureClientPort`",
     "### 3. Close the plain port",
     "set `client.portUnification=false` and use `secureClientPort` alone",
     "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",

@@ -12,9 +12,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The steps for one server, as the guide has them; here each is done.
 const STEPS: [&str; 4] = [
-    "### 1. Look that the ensemble is whole",
+    "### 1. Check that all servers serve",
     "### 2. Stop the server",
-    "### 3. Start the other one on the same zoo.cfg",
+    "### 3. Start Zoarium with the same zoo.cfg",
     "### 4. Wait until it follows and has caught up",
 ];
 
