@@ -1,7 +1,7 @@
 //! Figures of the history: `cargo bench -p zoarium-history --bench measure -- [CHANGES] [PATHS] [create]`.
 //!
 //! Records sets of 100 random bytes in random order of the paths, merges, and asks. Prints what
-//! docs/HISTORY.md has in its table. With `create` it records creates, each of a path of its own, of
+//! docs/lab/history.md has in its table. With `create` it records creates, each of a path of its own, of
 //! 16 sessions with an address each, as a server tells of them.
 
 use std::sync::Arc;

@@ -13,8 +13,8 @@ use crate::site::{SUPER, Site, stderr, stdout};
 fn stories() -> Vec<(String, Vec<String>)> {
     let page = workspace_root().join("docs/HISTORY.md");
     let page = std::fs::read_to_string(page).expect("the document");
-    let start = page.find("## Asking: three stories").expect("the stories");
-    let end = page.find("## Giving a subtree back").expect("their end");
+    let start = page.find("## Three questions").expect("the stories");
+    let end = page.find("## Restore a subtree").expect("their end");
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let mut is_block = false;
     for line in page[start..end].lines() {
