@@ -126,7 +126,8 @@ const DECADES: f64 = 3.0;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn measure_a_change_among_1000() {
-    // It writes the figure of docs/RECIPES.md, which has the command.
+    // Writes the figure of docs/RECIPES.md in about 15 s: ZOARIUM_BY_HAND=1 cargo test -p zoarium-recipes --test it
+    // measure_a_change
     if std::env::var_os("ZOARIUM_BY_HAND").is_none() {
         return;
     }
