@@ -185,26 +185,26 @@ const HEAD: &str = "\
 
 <!-- Made from crates/config/src/registry by `ZOARIUM_BLESS=1 cargo test -p zoarium-config`. -->
 
-Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 as it is.
+Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 unchanged.
 
-* The file has the syntax of Java's `.properties`: `key=value` lines, `#` starts a comment line,
+* The file has the syntax of Java's `.properties`: `key=value` lines. `#` starts a comment line, and
   `\\` at the end of a line continues it. `#` after a value belongs to the value.
-* System properties are given as `zoarium server -Dname=value ... zoo.cfg`, or as `-Dname=value` in
-  the variables `SERVER_JVMFLAGS` and `JVMFLAGS`; the command line overrides `JVMFLAGS`, and that
+* System properties are arguments (`zoarium server -Dname=value ... zoo.cfg`), or part of the
+  variables `SERVER_JVMFLAGS` and `JVMFLAGS`. An argument overrides `JVMFLAGS`, and `JVMFLAGS`
   overrides `SERVER_JVMFLAGS`.
-* Where a setting has both forms, **the file overrides the property**. `syncEnabled` and
-  `znode.container.*` are the exceptions: there the property overrides the file.
-* A setting with no property name is taken from the file only, one with no file name from a property
-  only.
-* A wrong value in a setting that is taken from the file only is refused, with file, line, key and
-  reason, and exit code 2. For most others a wrong value is reported and the default holds, as in
-  Apache ZooKeeper.
-* A setting that asks for what is not there, such as protection, is refused with file, line, key and
-  the way out, and exit code 2: see [Refused](#refused).
-* A setting that has nothing to act on is taken, and one warning at the start says why: see
+* If a setting has both forms, **the file overrides the property**. The exceptions are `syncEnabled`
+  and `znode.container.*`, where the property overrides the file.
+* A setting without a property name works in the file only. A setting without a file name works as a
+  property only.
+* A wrong value in a setting of the file only is refused with file, line, key, reason and exit code
+  2. For most other settings, a wrong value is reported and the default is used, as in Apache
+  ZooKeeper.
+* A setting that requires a missing feature, such as a protection, is refused with file, line, key,
+  solution and exit code 2: see [Refused](#refused).
+* A setting without an effect is accepted, and one warning at the start contains the reason: see
   [Without effect](#without-effect).
-* An unknown key is accepted, becomes the property `zookeeper.<key>`, and is reported together with
-  the nearest name that is known.
+* An unknown key is accepted, becomes the property `zookeeper.<key>`, and is reported with the
+  nearest known name.
 
 In the tables, `<name>` is any name and N a number.
 ";
@@ -217,8 +217,8 @@ const TABLE_HEAD: &str = "\
 const REFUSED_HEAD: &str = "
 ## Refused
 
-What these values ask for is not there, and nobody may believe to have it: the server does not
-start with them. Other values, and empty ones, ask for nothing.
+These values require features that Zoarium lacks, so the server does not start with them. Other
+values and empty values are accepted.
 ";
 
 const REFUSED_TABLE_HEAD: &str = "\
@@ -229,10 +229,10 @@ const REFUSED_TABLE_HEAD: &str = "\
 const NO_EFFECT_HEAD: &str = "
 ## Without effect
 
-These have nothing to act on here, and nobody is the worse for it. One warning at the start says so
-where one of these values is written. Flags of a JVM, such as `-Xmx`, have one warning together.
+Zoarium does not need these settings. One warning at the start reports each of them. Flags of a
+JVM, such as `-Xmx`, share one warning.
 
-| Setting | Values | What it is, and why it has no effect |
+| Setting | Values | Meaning, and reason for the missing effect |
 |---|---|---|
 ";
 

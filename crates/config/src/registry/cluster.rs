@@ -16,9 +16,9 @@ keys! {
     GROUP = Key::member("group*", "Servers of a group of a hierarchical quorum, separated by colons.").should();
     WEIGHT = Key::member("weight*", "Weight of a server's vote in its group; 1 if not given.").should();
     DYNAMIC_CONFIG_FILE = Key::file("dynamicConfigFile", Path, "File that holds the member list instead of this one.");
-    PEER_TYPE = Key::file("peerType", Choice(&["participant", "observer"]), "This server's role; if the member list says otherwise, the list holds.").default("participant");
+    PEER_TYPE = Key::file("peerType", Choice(&["participant", "observer"]), "Role of this server; a different role in the member list overrides it.").default("participant");
     INIT_LIMIT = Key::file("initLimit", Int, "Time a learner has to connect and synchronise.").unit("ticks");
-    SYNC_LIMIT = Key::file("syncLimit", Int, "Time a follower may lag behind before it is dropped.").unit("ticks");
+    SYNC_LIMIT = Key::file("syncLimit", Int, "Time that a follower may lag before the leader disconnects it.").unit("ticks");
     CONNECT_TO_LEARNER_MASTER_LIMIT = Key::file("connectToLearnerMasterLimit", Int, "Time a learner has to connect; 0 means `initLimit`.").default("0").unit("ticks").should();
     ELECTION_ALG = Key::file("electionAlg", Int, "Election algorithm; there is only this one.").default("3");
     QUORUM_LISTEN_ON_ALL_IPS = Key::file("quorumListenOnAllIPs", Flag, "Bind the quorum and election ports on every address.").default("false");
@@ -26,7 +26,7 @@ keys! {
     CNX_TIMEOUT = Key::prefixed("cnxTimeout", Int, "Time to open an election connection.").default("5000").unit("ms").at_least(1, Outside::Refused).strict().should();
     QUORUM_CNXN_TIMEOUT = Key::prefixed("quorumCnxnTimeoutMs", Int, "Time an election connection may be silent; -1 means `syncLimit`.").default("-1").unit("ms").should();
     TCP_KEEP_ALIVE = Key::prefixed("tcpKeepAlive", Flag, "TCP keep-alive on election connections.").default("false").should();
-    ELECTION_PORT_BIND_RETRY = Key::prefixed("electionPortBindRetry", Int, "Attempts to bind the election port, a second apart; 0 is for ever.").default("3").unit("attempts").at_least(0, Outside::Default);
+    ELECTION_PORT_BIND_RETRY = Key::prefixed("electionPortBindRetry", Int, "Attempts to bind the election port, one per second; 0 is unlimited.").default("3").unit("attempts").at_least(0, Outside::Default);
     MIN_NOTIFICATION_INTERVAL = Key::prefixed("fastleader.minNotificationInterval", Int, "First pause before a vote is sent again; it doubles each time.").default("200").unit("ms").at_least(1, Outside::Default).should();
     MAX_NOTIFICATION_INTERVAL = Key::prefixed("fastleader.maxNotificationInterval", Int, "Longest pause before a vote is sent again.").default("60000").unit("ms").at_least(1, Outside::Default).should();
     MAX_TIME_TO_WAIT_FOR_EPOCH = Key::prefixed("leader.maxTimeToWaitForEpoch", Int, "Time in which a new leader must find its followers; -1 means `initLimit`.").default("-1").unit("ms").should();
@@ -57,13 +57,13 @@ keys! {
 
     SSL_QUORUM = Key::file("sslQuorum", Flag, "TLS between members.").default("false");
     PORT_UNIFICATION = Key::file("portUnification", Flag, "Whether the quorum ports take both plain and TLS connections, for a rolling upgrade.").default("false");
-    SSL_QUORUM_MEMBERS = Key::prefixed("ssl.quorum.members", List, "Patterns for certificates of members that no host of the member list names, such as those of joiners and unlisted observers. A pattern fits a name or an address of the certificate, or its common name; `*` stands for any characters. Ours, not ZooKeeper's.").should();
-    SSL_QUORUM_MEMBER_CHECK = Key::file_or_property("zoarium.ssl.quorum.memberCheck", "zoarium.ssl.quorum.memberCheck", Choice(&["warn", "refuse", "off"]), "What happens if a certificate at the quorum, election or observer master port belongs to no member. A member's certificate names a host of the member list, is this server's own, or fits `ssl.quorum.members`. `warn` accepts it and writes a line to the log. Ours, not ZooKeeper's.").default("warn").strict().should();
+    SSL_QUORUM_MEMBERS = Key::prefixed("ssl.quorum.members", List, "Patterns for certificates of members that the member list does not name, such as new members and unlisted observers. A pattern matches a name or an address of the certificate, or its common name; `*` matches any characters. Ours, not ZooKeeper's.").should();
+    SSL_QUORUM_MEMBER_CHECK = Key::file_or_property("zoarium.ssl.quorum.memberCheck", "zoarium.ssl.quorum.memberCheck", Choice(&["warn", "refuse", "off"]), "Reaction to a certificate on the quorum, election or observer master port that does not belong to a member. A member's certificate names a host of the member list, is this server's own, or fits `ssl.quorum.members`. `warn` accepts it and writes a line to the log. Ours, not ZooKeeper's.").default("warn").strict().should();
     SSL_QUORUM_RELOAD = Key::file("sslQuorumReloadCertFiles", Flag, "Whether changed key and trust stores of the quorum are loaded while running.").default("false").should();
     QUORUM_SASL_ENABLE = Key::file("quorum.auth.enableSasl", Flag, "SASL between members.").default("false");
     QUORUM_SASL_LEARNER = Key::file("quorum.auth.learnerRequireSasl", Flag, "As a learner, insist on SASL.").default("false");
     QUORUM_SASL_SERVER = Key::file("quorum.auth.serverRequireSasl", Flag, "As a server, insist on SASL.").default("false");
     QUORUM_SASL_LEARNER_CONTEXT = Key::file("quorum.auth.learner.saslLoginContext", Text, "Section of the JAAS file for connections to other members.").default("QuorumLearner");
     QUORUM_SASL_SERVER_CONTEXT = Key::file("quorum.auth.server.saslLoginContext", Text, "Section of the JAAS file for connections from other members.").default("QuorumServer");
-    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` stands for the member's host.").default("zkquorum/localhost").should().partly(&[Fate::Refused(Asks::Any, &KERBEROS)]);
+    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` is replaced by the member's host.").default("zkquorum/localhost").should().partly(&[Fate::Refused(Asks::Any, &KERBEROS)]);
 }

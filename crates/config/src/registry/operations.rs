@@ -5,15 +5,15 @@ use super::key::Kind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, T
 use super::key::{Key, Outside};
 use super::keys;
 
-const NO_EXPORTER: &str = "the exporter knows no such setting";
+const NO_EXPORTER: &str = "the exporter does not have this setting";
 const SAMPLES_INLINE: &str = "samples are counted where they arise, without a queue";
 const NO_RING: &str = "packets between members are logged at level debug instead";
 const NO_PATH_STATS: &str = "requests are logged at level debug instead";
-const NO_THREAD_POOLS: &str = "there are no such thread pools here";
+const NO_THREAD_POOLS: &str = "Zoarium does not have these thread pools";
 const NO_BUFFERS: &str = "memory is not managed by such buffers here";
 const NO_CACHE: &str = "replies are encoded straight from the tree, without a cache";
 const ONE_WATCH_TABLE: &str = "there is one kind of watch table";
-const NO_JMX: &str = "there is no JMX; the four-letter word mntr tells the metrics";
+const NO_JMX: &str = "this server lacks JMX; the four-letter word mntr prints the metrics";
 const NO_JVM: &str = "this server is not a JVM";
 const OF_CLIENTS: &str = "clients have this setting; a server has TLS if `secureClientPort` is set";
 const NO_TRACE_FILES: &str = "no release of ZooKeeper since 3.5 reads it; `zoarium.traces.endpoint` exports traces of writes";
@@ -38,12 +38,12 @@ keys! {
     ADMIN_SNAPSHOT_ENABLED = Key::prefixed("admin.snapshot.enabled", Flag, "Whether a snapshot can be fetched.").default("true");
     ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be restored.").default("true");
     ADMIN_CONSOLE_ENABLED = Key::prefixed("admin.console.enabled", Flag, "Whether the admin port's `/` is the web console.").default("true");
-    ADMIN_CONSOLE_HOSTS = Key::prefixed("admin.console.hosts", List, "Names that browsers reach the console by, besides addresses, `localhost`, the machine's name and the host of this server's `server.N` line.");
+    ADMIN_CONSOLE_HOSTS = Key::prefixed("admin.console.hosts", List, "Further host names of the console, in addition to addresses, `localhost`, the machine's name and the host of this server's `server.N` line.");
     ADMIN_STRICT_HOST = Key::prefixed("admin.strictHost", Flag, "Whether commands are refused under a name that `admin.console.hosts` and the server do not know, also commands that change nothing. Ours, not ZooKeeper's.").default("false");
-    HEALTH_PORT = Key::file_or_property("zoarium.health.port", "zoarium.health.port", Port, "Port of its own for `/health/live` and `/health/ready`, at `admin.serverAddress`. Ours, not ZooKeeper's.");
+    HEALTH_PORT = Key::file_or_property("zoarium.health.port", "zoarium.health.port", Port, "Separate port for `/health/live` and `/health/ready`, at `admin.serverAddress`. Ours, not ZooKeeper's.");
     ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Time in which one restore is taken, and a thousandth of it for one snapshot, as in 3.9.5.").default("300000").unit("ms").at_least(0, Outside::Refused).strict();
 
-    METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of metrics exporter: `PrometheusMetricsProvider` serves them over HTTP, `NullMetricsProvider` keeps none.").default(DEFAULT_CLASS).partly(&[Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "metrics are kept all the same")]);
+    METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of metrics exporter: `PrometheusMetricsProvider` serves them over HTTP, `NullMetricsProvider` keeps none.").default(DEFAULT_CLASS).partly(&[Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "metrics are kept")]);
     METRICS_HTTP_HOST = Key::file("metricsProvider.httpHost", Host, "Address of the exporter.").default("0.0.0.0");
     METRICS_HTTP_PORT = Key::file("metricsProvider.httpPort", Port, "Port of the exporter.").default("7000");
     METRICS_EXPORT_JVM_INFO = Key::file("metricsProvider.exportJvmInfo", Text, "Whether metrics of the process are exported too; only `true` is.").default("true");
@@ -54,29 +54,29 @@ keys! {
     METRICS_SSL = Key::file("metricsProvider.ssl.*", Text, "TLS of the exporter of ZooKeeper 3.10: its stores, and whether clients must show a certificate.").refused(Asks::Any, &METRICS_TLS);
     METRICS_OTHER = Key::file("metricsProvider.*", Text, "Handed to the exporter, which ignores what it does not know.").no_effect(Asks::Any, NO_EXPORTER);
 
-    FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered besides `srvr`; `*` is all.");
-    HISTORY_ENABLED = Key::prefixed("history.enabled", Flag, "Whether the history of changes is kept: who changed what and when, and the tree as it was.").default("false");
+    FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered in addition to `srvr`; `*` means all.");
+    HISTORY_ENABLED = Key::prefixed("history.enabled", Flag, "Whether the change history is kept, which records all changes of znodes.").default("false");
     HISTORY_DIR = Key::prefixed("history.dir", Path, "Directory of the change history.").derived("`history` in `dataDir`");
-    HISTORY_INCLUDE = Key::prefixed("history.include", List, "Paths of which changes are kept, with all below them; `*` stands for any part of a component, `**` for any number of components.").derived("all");
+    HISTORY_INCLUDE = Key::prefixed("history.include", List, "Paths of which changes are kept, with all below them; `*` matches any part of a component, `**` any number of components.").derived("all");
     HISTORY_EXCLUDE = Key::prefixed("history.exclude", List, "Paths of which no changes are kept.");
     HISTORY_KEEP_HOURS = Key::prefixed("history.keepHours", Int, "Age from which on changes are dropped; 0 is any age.").default("0").unit("hours").at_least(0, Outside::Refused);
     HISTORY_MAX_MEGABYTES = Key::prefixed("history.maxMegabytes", Int, "Size from which on the oldest changes are dropped; 0 is any size.").default("8192").unit("MiB").at_least(0, Outside::Refused);
     HISTORY_MAX_CONTENT_KB = Key::prefixed("history.maxContentKb", Int, "Data beyond this is not kept, only its size and hash.").default("1024").unit("KiB").at_least(0, Outside::Refused);
     HISTORY_MIN_FREE_MEGABYTES = Key::prefixed("history.minFreeMegabytes", Int, "Free space on the disk below which the history stops; below half of it, the history is removed.").default("512").unit("MiB").at_least(0, Outside::Refused);
     TRACES_ENDPOINT = Key::file_or_property("zoarium.traces.endpoint", "zoarium.traces.endpoint", Text, "Collector that takes traces of writes by OTLP over HTTP, as `http://host:4318/v1/traces`. Ours, not ZooKeeper's.");
-    TRACES_EVERY = Key::file_or_property("zoarium.traces.every", "zoarium.traces.every", Int, "One write of so many is traced; all members should say the same. Ours, not ZooKeeper's.").default("1000").unit("writes").at_least(1, Outside::Refused).strict();
+    TRACES_EVERY = Key::file_or_property("zoarium.traces.every", "zoarium.traces.every", Int, "One write in this number is traced. Use the same value on all members. Ours, not ZooKeeper's.").default("1000").unit("writes").at_least(1, Outside::Refused).strict();
     AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether what clients change, or try to, is written to the audit log.").default("false");
     AUDIT_FILE = Key::prefixed("auditlog.file", Path, "The audit log's file, in `log.dir` unless it is a whole path.").derived("zookeeper_audit.log").should();
     AUDIT_THRESHOLD = Key::prefixed("auditlog.threshold", Choice(&["INFO", "ERROR"]), "`ERROR` leaves out what was not refused.").default("INFO").should();
     AUDIT_FILE_SIZE = Key::prefixed("auditlog.maxfilesize", Text, "Size from which on the audit log's file is set aside, as `<file>.1`.").default("10MB").should();
-    AUDIT_FILES_KEPT = Key::prefixed("auditlog.maxbackupindex", Int, "Files of the audit log that are kept beside it.").default("10").unit("files").between(1, 10_000, Outside::Nearest).should();
+    AUDIT_FILES_KEPT = Key::prefixed("auditlog.maxbackupindex", Int, "Older files of the audit log that are kept.").default("10").unit("files").between(1, 10_000, Outside::Nearest).should();
     AUDIT_QUEUE_SIZE = Key::prefixed("auditlog.queueSize", Int, "Lines of the audit log that may wait for its file.").default("65536").unit("lines").at_least(1, Outside::Nearest).should();
     AUDIT_NEVER_BLOCK = Key::prefixed("auditlog.neverBlock", Flag, "Whether lines of the audit log are lost, counted and told when too many wait; `false` has requests wait instead.").default("true").should();
     AUDIT_IMPL_CLASS = Key::prefixed("audit.impl.class", Class, "Java class that writes the audit log.").internal("this server loads no Java classes");
     JVM_PAUSE_MONITOR = Key::file("jvm.pause.monitor", Flag, "Whether pauses of the process are detected.").default("false").should();
     JVM_PAUSE_WARN = Key::file("jvm.pause.warn-threshold.ms", Long, "Pause that is logged as a warning.").default("10000").unit("ms").should();
     JVM_PAUSE_INFO = Key::file("jvm.pause.info-threshold.ms", Long, "Pause that is logged.").default("1000").unit("ms").should();
-    JVM_PAUSE_SLEEP = Key::file("jvm.pause.sleep.time.ms", Long, "Time between two looks at the clock.").default("500").unit("ms").at_least(1, Outside::Refused).should();
+    JVM_PAUSE_SLEEP = Key::file("jvm.pause.sleep.time.ms", Long, "Interval between two checks of the clock.").default("500").unit("ms").at_least(1, Outside::Refused).should();
 
     MESSAGE_TRACKER = Key::prefixed("messageTracker.*", Text, "Java's ring of the last packets between members.").internal(NO_RING);
     PATH_STATS = Key::prefixed("pathStats.*", Text, "Java's log of the busiest paths.").internal(NO_PATH_STATS);

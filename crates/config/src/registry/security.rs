@@ -40,16 +40,16 @@ keys! {
     X509_SUPER_USER = Key::prefixed("X509AuthenticationProvider.superUser", Text, "Subject of the client certificate that is the superuser, as RFC 2253 writes it.").should();
     SUPER_USER = Key::prefixed("superUser", Text, "SASL name of the superuser.");
     SUPER_USER_MORE = Key::prefixed("superUser.*", Text, "Further SASL names with the superuser's rights.");
-    LET_ANY_SASL_USER_DO_X = Key::prefixed("letAnySaslUserDoX", Text, "Id that in an ACL stands for every SASL user.").should();
+    LET_ANY_SASL_USER_DO_X = Key::prefixed("letAnySaslUserDoX", Text, "Id in an ACL that means every SASL user.").should();
     ALLOW_SASL_FAILED_CLIENTS = Key::prefixed("allowSaslFailedClients", Flag, "Whether a connection survives a failed SASL login.").default("false").should();
     SESSION_REQUIRE_SASL = Key::prefixed("sessionRequireClientSASLAuth", Flag, "Whether clients must authenticate with SASL.").default("false");
     ENFORCE_AUTH_ENABLED = Key::prefixed("enforce.auth.enabled", Flag, "Whether clients must authenticate with one of `enforce.auth.schemes`.").default("false");
     ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip", "x509", "sasl"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
-    AUTH_FAILURES_MAX = Key::prefixed("auth.maxFailuresPerMinute", Int, "Logins of clients of one address that may fail within a minute: then its connections are refused until that minute is over; 0 is no limit.").default("0").unit("failures").at_least(0, Outside::Default);
+    AUTH_FAILURES_MAX = Key::prefixed("auth.maxFailuresPerMinute", Int, "Failed logins of one address per minute. Above it, connections of the address are refused until the minute is over; 0 disables the limit.").default("0").unit("failures").at_least(0, Outside::Default);
     ENSEMBLE_AUTH_NAME = Key::prefixed("ensembleAuthName", List, "Names of this ensemble for the scheme `ensemble`.").should();
     USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether admin requests come from the first address of `X-Forwarded-For`.").default("false").should();
     SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server");
-    JAAS_FILE = Key::property("java.security.auth.login.config", Path, "The JAAS file: who may log in by SASL.");
+    JAAS_FILE = Key::property("java.security.auth.login.config", Path, "The JAAS file with the users and passwords of SASL.");
     SASL_SUPER_PASSWORD = Key::prefixed("SASLAuthenticationProvider.superPassword", Secret, "Password of the SASL user `super`.").should();
     KERBEROS_REMOVE_HOST = Key::prefixed("kerberos.removeHostFromPrincipal", Flag, "Whether the host is cut off Kerberos names.").default("false").should().partly(&[Fate::Refused(Asks::True, &KERBEROS)]);
     KERBEROS_REMOVE_REALM = Key::prefixed("kerberos.removeRealmFromPrincipal", Flag, "Whether the realm is cut off Kerberos names.").default("false").should().partly(&[Fate::Refused(Asks::True, &KERBEROS)]);
@@ -65,12 +65,12 @@ keys! {
     JAAS_LOGIN_RENEW = Key::prefixed("jaasLoginRenew", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it");
 
     SSL_AUTH_PROVIDER = Key::prefixed("ssl.authProvider", Text, "Scheme whose provider authenticates the clients of `secureClientPort`.").default("x509").should().partly(&[Fate::Refused(Asks::OtherThan(&["x509"]), &TLS_PROVIDER)]);
-    SSL_X509 = Key::prefixed("ssl.x509.*", Text, "How ids of scheme `x509` are made of alternative names, as `ssl.x509.clientCertIdType` of later releases.").no_effect(Asks::Any, "no release 3.9 reads it; the id is the subject of the certificate");
+    SSL_X509 = Key::prefixed("ssl.x509.*", Text, "Form of ids of scheme `x509` from alternative names, like `ssl.x509.clientCertIdType` of later releases.").no_effect(Asks::Any, "no release 3.9 reads it; the id is the subject of the certificate");
     SSL_PROVIDER = Key::prefixed("ssl.sslProvider", Text, "Java's choice between its own TLS and OpenSSL.").default("JDK").internal("there is one TLS library here");
     CLIENT_PORT_UNIFICATION = Key::prefixed("client.portUnification", Flag, "Whether `clientPort` also takes TLS.").default("false");
     CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while running.").default("false").should();
     CLIENT_SECURE = Key::prefixed("client.secure", Flag, "A setting of clients that is often found in a server's file.").no_effect(Asks::Any, "clients read it");
-    FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether hosts of members are left out of what is checked in their certificates, and DIGEST-MD5 is not used between members. The cryptography is no validated module with either value.").default("true");
+    FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether the check of hosts in certificates of members is skipped, and DIGEST-MD5 between members is disabled. With both values, the cryptography is not a validated module.").default("true");
     SSL_VERSION1 = Key::file_or_property("zoarium.ssl.version1", "zoarium.ssl.version1", Flag, "Whether certificates of X.509 version 1 are accepted, as the own certificate and from TLS peers. `openssl x509 -req` without an extension file makes them. Ours, not ZooKeeper's.").default("true").strict().should();
     REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").internal("TLS connections are never renegotiated here");
 }
@@ -126,9 +126,9 @@ macro_rules! tls_keys {
                 HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "hostnameVerification"), Flag, "Whether a server's host must be in its certificate.").default("true");
                 CLIENT_HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "clientHostnameVerification"), Flag, "Whether a client's host must be in its certificate.").default($hosts).should();
                 ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, "Whether the name for that is looked up from the address.").default($hosts).should();
-                CRL_LOCATION = Key::prefixed(concat!($prefix, "crl.location"), Path, "File with lists of revoked certificates, PEM or DER. With it, certificates that are on a list are refused, and those that no list in force speaks of.");
+                CRL_LOCATION = Key::prefixed(concat!($prefix, "crl.location"), Path, "File with lists of revoked certificates, PEM or DER. With it, certificates on a list are refused, and certificates without a current list as well.");
                 CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are fetched from where certificates say.").default("false").should().refused(Asks::True, &REVOCATION);
-                OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is asked.").default("false").should().refused(Asks::True, &REVOCATION);
+                OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is used.").default("false").should().refused(Asks::True, &REVOCATION);
                 CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that makes the TLS context.").refused(Asks::Any, &NO_SUPPLIER);
                 HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time for the first bytes that tell TLS from plain.").default("5000").unit("ms").at_least(1, Outside::Default).should();
             }

@@ -9,12 +9,11 @@ use super::{Kind, ShownBy, TABLE, UNFED};
 const INTRODUCTION: &str = "\
 # Metrics
 
-Generated from the table in `crates/monitoring/src/metrics/table.rs`
-(`ZOARIUM_BLESS=1 cargo test -p zoarium-monitoring metrics_md` writes this file).
+<!-- Made by `ZOARIUM_BLESS=1 cargo test -p zoarium-monitoring metrics_md`. -->
 
-Names and kinds are those of Apache ZooKeeper 3.9.5, so its dashboards and alerts work as they
-are. What begins with `zoarium_` only this server has; it is shown once there is something to tell.
-`mntr` puts `zk_` before each name and shows a summary as several figures:
+Names and kinds match Apache ZooKeeper 3.9.5, so its dashboards and alerts work unchanged. Metrics that begin with
+`zoarium_` are additional, and appear with their first value. `mntr` adds the prefix `zk_` to each name, and prints a
+summary as several figures:
 
 | kind | in `mntr` |
 |---|---|
@@ -23,22 +22,28 @@ are. What begins with `zoarium_` only this server has; it is shown once there is
 | summary with percentiles | also `zk_p50_<name>` `zk_p95_<name>` `zk_p99_<name>` `zk_p999_<name>` |
 | one per key | `zk_<key>_<name>`, `zk_avg_<key>_<name>` and so on |
 
-The key is a namespace (the first element of a path) or a server's id; a metric keeps at most
-1000 namespaces per processor. Averages are rounded to four decimals. Percentiles are those of
-all values since the start or the last `srst`: exact below 64, within 3 % above.
-`srst` sets everything back to zero, of the gauges only latencies, packets and reply sizes.
+The key is a namespace (the first element of a path) or the id of a server. A metric keeps at most 1000 namespaces per
+processor. Averages are rounded to four decimals. Percentiles cover all values since the start or the last `srst`. They
+are exact below 64, and within 3 % above. `srst` resets all metrics, but only these gauges: latencies, packets and reply
+sizes.
 
-With `metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider` the same are
-exported at `http://host:7000/metrics` under their names here, a summary with the quantile 0.5 and an advanced one with
-0.5, 0.9 and 0.99. The 0.5 of a plain summary is right within a doubling. Besides come `process_*`,
-`jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (the process and its machine) and
-`jvm_threads_current`, unless `metricsProvider.exportJvmInfo=false`; other `jvm_*` have nothing to tell of.
+The [Prometheus exporter](MONITORING.md#prometheus) uses the names on this page. A summary has the quantile 0.5, and a
+summary with percentiles has 0.5, 0.9 and 0.99. The quantile 0.5 of a plain summary is correct within a factor of two.
+Further names are `process_*`, `jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (the process and
+its machine), and `jvm_threads_current`, unless `metricsProvider.exportJvmInfo=false`. Other `jvm_*` do not exist.
 
-`zoarium_stage_seconds{stage=...}` is a histogram of the time of requests in each stage, which Java does not have:
-`throttle` (waiting for a place), `wait_for_preparation`, `wait_for_log`, `fsync`, `quorum` (from proposal to the
-acknowledgements), `propagation` (from the stamp to the change here), `read` and `update` (from request to reply).
+`zoarium_stage_seconds{stage=...}` is a histogram of the time that requests spend in each stage:
 
-A metric of a stage that this server does not have stays at zero; [the last section](#never-fed) has the reasons.
+| stage | time |
+|---|---|
+| `throttle` | waiting for a slot |
+| `wait_for_preparation`, `wait_for_log` | waiting for this stage |
+| `fsync` | sync of the log |
+| `quorum` | from the proposal to the acknowledgements |
+| `propagation` | from the time stamp of the leader to the change at this member |
+| `read`, `update` | from the request to the reply |
+
+A metric of a stage that this server lacks stays at zero. [The last section](#never-fed) lists the reasons.
 ";
 
 fn title(kind: Kind) -> &'static str {

@@ -46,7 +46,7 @@ pub struct State {
     pub global_sessions: u64,
     /// Sessions only this server knows.
     pub local_sessions: u64,
-    /// TLS handshakes under way.
+    /// TLS handshakes in progress.
     pub outstanding_tls_handshakes: u64,
     /// Of connection throttling, 0 to 1.
     pub connection_drop_probability: f64,

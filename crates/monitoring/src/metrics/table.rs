@@ -237,7 +237,7 @@ metrics! {
             = |g| shown(g.descriptors.open);
         outstanding_requests Every "Requests under way."
             = |g| shown(g.state.outstanding_requests);
-        outstanding_tls_handshake Every "TLS handshakes under way."
+        outstanding_tls_handshake Every "TLS handshakes in progress."
             = |g| shown(g.state.outstanding_tls_handshakes);
         packets_received Every "Requests and four-letter words received."
             = |g| shown(g.server.packets_received);
@@ -306,7 +306,7 @@ metrics! {
         ensemble_auth_skip "Connections that named no ensemble.";
         ensemble_auth_success "Connections that named this ensemble.";
         insecure_admin_count "Connections of plain HTTP to an admin port that takes HTTPS, too.";
-        large_requests_rejected "Requests refused because too many large ones were under way.";
+        large_requests_rejected "Requests refused because too many large ones were in progress.";
         learner_commit_received_count "Commits received from the leader.";
         learner_proposal_received_count "Proposals received from the leader.";
         looking_count "Times this server began to look for a leader.";
@@ -317,7 +317,7 @@ metrics! {
         quit_leading_due_to_disloyal_voter
             "Times this leader stepped down because a voter had joined another.";
         request_commit_queued "Commits handed to be applied.";
-        request_throttle_wait_count "Times a request waited because too many were under way.";
+        request_throttle_wait_count "Number of requests that waited because too many were in progress.";
         requests_not_forwarded_to_commit_processor
             "Requests answered without a place in the order of commits.";
         response_bytes "Bytes of replies sent.";
@@ -341,7 +341,7 @@ metrics! {
         sync_processor_request_queued "Transactions handed to the log.";
         throttled_ops "Requests answered with a throttling error.";
         tls_handshake_exceeded
-            "Connections refused because too many TLS handshakes were under way.";
+            "Connections refused because too many TLS handshakes were in progress.";
         unrecoverable_error_count "Errors that ended the server.";
         unsuccessful_handshake "TLS handshakes that failed.";
         watch_bytes "Bytes of watch events sent.";
@@ -365,7 +365,7 @@ metrics! {
         inflight_diff_count "Diffs being sent to learners.";
         inflight_snap_count "Snapshots being sent to learners.";
         leader_unavailable_time "Time from the start of leading to serving, ms.";
-        learner_request_processor_queue_size "Messages that wait behind requests to be passed on to the leader.";
+        learner_request_processor_queue_size "Messages that wait for earlier requests to the leader.";
         netty_queued_buffer_capacity
             "Bytes of unfinished requests kept by Netty: stays empty here.";
         node_changed_watch_count "Watches fired by a change of data.";
@@ -373,13 +373,13 @@ metrics! {
         node_created_watch_count "Watches fired by a creation.";
         node_deleted_watch_count "Watches fired by a deletion.";
         observer_sync_time "Time to bring this observer up to date, ms.";
-        pending_session_queue_size "Sessions with a request that waits behind a write.";
+        pending_session_queue_size "Sessions with a request that waits for a write.";
         prep_process_time "Time to prepare a transaction, ms.";
         prep_processor_queue_size "Requests that wait for preparation.";
         proposal_process_time "Time to propose a transaction, its share of the turn, ms.";
         read_commit_proc_issued "Reads released in one round.";
-        read_commit_proc_req_queued "Reads that wait behind writes.";
-        reads_after_write_in_session_queue "Reads of a session that wait behind its write.";
+        read_commit_proc_req_queued "Reads that wait for writes.";
+        reads_after_write_in_session_queue "Reads of a session that wait for its write.";
         reads_issued_from_session_queue "Reads of a session released by its write.";
         requests_in_session_queue "Requests of a session that wait.";
         restore_time "Time of a restore over the admin server, ms.";
@@ -393,7 +393,7 @@ metrics! {
         sync_processor_batch_size "Transactions that share an fsync.";
         sync_processor_queue_size "Transactions that wait for the log.";
         time_waiting_empty_pool_in_commit_processor_read_ms
-            "Time writes waited for reads under way, ms.";
+            "Time writes waited for reads in progress, ms.";
         unavailable_time "Time from looking for a leader to serving, ms.";
         write_batch_time_in_commit_processor "Time to apply a group of writes, ms.";
         write_commit_proc_issued "Writes applied in one group.";
@@ -413,10 +413,10 @@ metrics! {
         proposal_ack_creation_latency "Time from a proposal to this server's acknowledgement, ms.";
         proposal_latency "Time from a request at the leader to its proposal here, ms.";
         quorum_ack_latency "Time from a proposal to the acknowledgements of a quorum, ms.";
-        read_commitproc_time_ms "Time a read waits behind writes, ms.";
+        read_commitproc_time_ms "Time a read waits for writes, ms.";
         read_final_proc_time_ms "Time to answer a read, ms.";
         readlatency "Time from a read to its reply, ms.";
-        request_throttle_queue_time_ms "Time a request waits because too many are under way, ms.";
+        request_throttle_queue_time_ms "Time a request waits because too many are in progress, ms.";
         server_write_committed_time_ms
             "Time a commit of a write made elsewhere waits to be applied, ms.";
         sync_processor_queue_and_flush_time_ms "Time from the log's queue to the disk, ms.";

@@ -10,13 +10,13 @@ pub const UNFED: &[(&str, &str)] = &[
     ("response_packet_get_children_cache_hits", NO_CACHE),
     ("requests_not_forwarded_to_commit_processor", NO_SHORT_CUT),
     ("skip_learner_request_to_next_processor_count", NO_SHORT_CUT),
-    ("netty_queued_buffer_capacity", "There is no Netty."),
+    ("netty_queued_buffer_capacity", "Netty is not used."),
     (
         "concurrent_request_processing_in_commit_processor",
         "Reads are answered where they come in, without a pool of threads.",
     ),
 ];
 
-const NO_CLEANER: &str = "Watches of a closed connection are removed at once, without a cleaner.";
+const NO_CLEANER: &str = "Watches of a closed connection are removed immediately, without a cleaner.";
 const NO_CACHE: &str = "Replies are encoded straight from the tree, without a cache.";
 const NO_SHORT_CUT: &str = "No setting leaves requests of learners out of a queue.";
