@@ -7,6 +7,8 @@ use std::process::Command;
 
 #[path = "style/log_lines.rs"]
 mod log_lines;
+#[path = "style/pages.rs"]
+mod pages;
 
 use tests::{Missing, or_skip, workspace_root};
 

@@ -14,7 +14,7 @@ use proto::{ErrorCode, OpCode, OpKind};
 const HEAD: &str = "\
 # Protocol tables
 
-Made from the tables in `crates/proto`; do not edit (see `crates/proto/tests/protocol_doc.rs`).
+<!-- Made from the tables in `crates/proto`; do not edit (see `crates/proto/tests/protocol_doc.rs`). -->
 ";
 
 fn render() -> String {

@@ -1,0 +1,267 @@
+//! Rules for pages: rows that stay, lengths, links, and text that belongs elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{committed, text_of};
+
+/// Pages with tables that name all settings, metrics, limits, log messages and differences. For each of them,
+/// `rows/PAGE.tsv` lists the rows of 51ec785: the first cell, and after a tab the cell that replaced it. `dropped:`
+/// begins the reason for a row that no longer exists.
+const ROWS: &[(&str, &str)] = &[
+    ("COMPATIBILITY", include_str!("rows/COMPATIBILITY.tsv")),
+    ("CONFIG", include_str!("rows/CONFIG.tsv")),
+    ("LIMITS", include_str!("rows/LIMITS.tsv")),
+    ("METRICS", include_str!("rows/METRICS.tsv")),
+    ("TROUBLESHOOTING", include_str!("rows/TROUBLESHOOTING.tsv")),
+];
+
+/// Most words of a page, of a folder, or of all pages for readers.
+const WORDS_MAX: &[(&str, usize)] = &[
+    ("docs/ARCHITECTURE.md", 2500),
+    ("docs/PERFORMANCE.md", 1200),
+    ("docs/lab/", 15_000),
+];
+
+/// Pages for people who work on Zoarium. They may name tests, crates and pages of the lab.
+const FOR_MAINTAINERS: &[&str] = &[
+    "docs/ARCHITECTURE.md",
+    "docs/CONTRIBUTING.md",
+    "docs/SUMMARY.md",
+    "docs/TESTING.md",
+];
+
+/// Pages whose tables are generated.
+const GENERATED: &[&str] = &["docs/CONFIG.md", "docs/METRICS.md", "docs/PROTOCOL.md"];
+
+/// The package that a reader installs by its path.
+const INSTALLED: &str = "crates/zoarium";
+
+fn pages() -> Option<Vec<(String, String)>> {
+    let files = committed()?
+        .into_iter()
+        .filter(|file| file == "README.md" || file.starts_with("docs/") && file.ends_with(".md"));
+    let pages = files.map(|file| {
+        let text = text_of(&file).expect("a text");
+        (file, text)
+    });
+    Some(pages.collect())
+}
+
+fn is_for_readers(page: &str) -> bool {
+    !FOR_MAINTAINERS.contains(&page)
+        && !["docs/lab/", "docs/decisions/"]
+            .iter()
+            .any(|folder| page.starts_with(folder))
+}
+
+/// Cells of a row, without escaped bars as borders.
+fn cells(row: &str) -> Vec<String> {
+    let row = row.replace("\\|", "\u{0}");
+    let row = row.trim().trim_start_matches('|').trim_end_matches('|');
+    row.split('|')
+        .map(|cell| cell.trim().replace('\u{0}', "\\|"))
+        .collect()
+}
+
+/// First cells of all rows, or second ones after `-`, and how often each occurs.
+fn keys(page: &str) -> BTreeMap<String, usize> {
+    let mut keys = BTreeMap::new();
+    for row in page.lines().filter(|line| line.starts_with('|')) {
+        let cells = cells(row);
+        let key = match cells.as_slice() {
+            [dash, key, ..] if dash == "-" => key,
+            [key, ..] => key,
+            [] => continue,
+        };
+        *keys.entry(key.clone()).or_default() += 1;
+    }
+    keys
+}
+
+#[test]
+fn rows_of_51ec785_are_kept_or_have_a_reason() {
+    for (name, rows) in ROWS {
+        let file = format!("docs/{name}.md");
+        let mut keys = keys(&text_of(&file).expect("a page"));
+        let mut lost = Vec::new();
+        for row in rows.lines() {
+            let (old, new) = row.split_once('\t').unwrap_or((row, row));
+            if let Some(reason) = new.strip_prefix("dropped: ") {
+                assert!(!reason.is_empty(), "{file}: {old}");
+                continue;
+            }
+            match keys.get_mut(new) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => lost.push(new),
+            }
+        }
+        assert!(lost.is_empty(), "{file} lost {lost:#?}");
+    }
+}
+
+/// A word contains a letter or a digit. Tables and findings that programs write are not counted.
+fn words(page: &str, text: &str) -> usize {
+    let is_generated = GENERATED.contains(&page);
+    let mut is_block = false;
+    let mut count = 0;
+    for line in text.lines() {
+        is_block = match line {
+            _ if line.starts_with("<!-- findings: made by") => true,
+            _ if line.starts_with("<!-- end of the findings") => false,
+            _ => is_block,
+        };
+        if is_block || is_generated && line.starts_with('|') {
+            continue;
+        }
+        let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+        count += line.split_whitespace().filter(is_word).count();
+    }
+    count
+}
+
+#[test]
+fn pages_are_short() {
+    let Some(pages) = pages() else { return };
+    for (name, max) in WORDS_MAX {
+        let of_name = pages.iter().filter(|(page, _)| page.starts_with(name));
+        let count: usize = of_name.map(|(page, text)| words(page, text)).sum();
+        assert!(count > 0, "{name} has no words");
+        assert!(count <= *max, "{name}: {count} words, at most {max}");
+    }
+}
+
+/// Lines outside of blocks of code, with their numbers.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    text.lines().enumerate().filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// The anchor that GitHub and mdBook give a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading
+        .trim()
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || "-_ ".contains(*letter));
+    kept.flat_map(char::to_lowercase)
+        .map(|letter| if letter == ' ' { '-' } else { letter })
+        .collect()
+}
+
+/// Targets of the links in a line, without text in backticks.
+fn targets(line: &str) -> Vec<&str> {
+    let mut rest = line;
+    let mut targets = Vec::new();
+    while let Some((before, after)) = rest.split_once("](") {
+        rest = after;
+        let is_code = line[..line.len() - rest.len()].matches('`').count() % 2 == 1;
+        if let Some((target, _)) = after.split_once(')')
+            && !is_code
+            && before.contains('[')
+        {
+            targets.push(target);
+        }
+    }
+    targets
+}
+
+#[test]
+fn links_lead_to_files_and_headings() {
+    let (Some(pages), Some(files)) = (pages(), committed()) else {
+        return;
+    };
+    let anchors: BTreeMap<&str, BTreeSet<String>> = pages
+        .iter()
+        .map(|(page, text)| {
+            let headings = prose(text).filter(|(_, line)| line.starts_with('#'));
+            let anchors = headings.map(|(_, line)| anchor(line.trim_start_matches('#')));
+            (page.as_str(), anchors.collect())
+        })
+        .collect();
+    let (mut count, mut dead) = (0, Vec::new());
+    for (page, text) in &pages {
+        for (line, target) in prose(text).flat_map(|(number, line)| {
+            let targets = targets(line).into_iter();
+            targets.map(move |target| (number + 1, target))
+        }) {
+            if target.contains("://") {
+                continue;
+            }
+            count += 1;
+            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if path.is_empty() {
+                page.clone()
+            } else {
+                resolved(page, path)
+            };
+            let is_heading = |anchors: &BTreeSet<String>| anchors.contains(heading);
+            let exists = files.contains(&file)
+                || files
+                    .iter()
+                    .any(|known| known.starts_with(&format!("{file}/")));
+            let leads = heading.is_empty() || anchors.get(file.as_str()).is_some_and(is_heading);
+            if !exists || !leads {
+                dead.push(format!("{page}:{line}: {target}"));
+            }
+            let to_lab = file.starts_with("docs/lab/");
+            assert!(!to_lab || !is_for_readers(page), "{page}:{line}: {target}");
+        }
+    }
+    assert!(count > 100, "only {count} links");
+    assert!(dead.is_empty(), "dead links: {dead:#?}");
+}
+
+/// A path of a link, relative to the root.
+fn resolved(page: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." | "" => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Whether this is an abbreviated or full hash of a commit.
+fn is_commit(word: &str) -> bool {
+    (7..=40).contains(&word.len())
+        && word
+            .chars()
+            .all(|letter| matches!(letter, '0'..='9' | 'a'..='f'))
+        && word.contains(char::is_numeric)
+        && word.contains(char::is_alphabetic)
+}
+
+#[test]
+fn pages_for_readers_name_no_commits_tests_or_crates() {
+    let Some(pages) = pages() else { return };
+    for (page, text) in pages.iter().filter(|(page, _)| is_for_readers(page)) {
+        for (number, line) in prose(text).filter(|(_, line)| !line.starts_with("<!--")) {
+            let place = format!("{page}:{}: {line}", number + 1);
+            let mut words = line.split(|letter: char| !letter.is_alphanumeric());
+            assert!(!words.any(is_commit), "{place}");
+            for folder in ["crates/", "tests/"] {
+                let paths = line.matches(folder).count();
+                let installed = line.matches(INSTALLED).count();
+                assert!(paths == 0 || paths == installed, "{place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_rules_for_pages_look_at_is_found() {
+    assert_eq!(anchor(" What `a_b` is, \"c-d\""), "what-a_b-is-c-d");
+    let line = "See [one](A.md#b), `[no](x)` and [two](../C.md).";
+    assert_eq!(targets(line), ["A.md#b", "../C.md"]);
+    assert_eq!(resolved("docs/lab/x.md", "../A.md"), "docs/A.md");
+    assert!(is_commit("b9c7b95") && !is_commit("1000000") && !is_commit("facade"));
+    assert_eq!(cells("| `a\\|b` | c |"), ["`a\\|b`", "c"]);
+    assert_eq!(words("docs/CONFIG.md", "two words\n| a row |"), 2);
+}
