@@ -255,6 +255,38 @@ fn pages_for_readers_name_no_commits_tests_or_crates() {
     }
 }
 
+/// Names of metrics before a selector in braces.
+fn selected(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('{').filter_map(|(at, _)| {
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let name = text[..at].rsplit(|letter| !is_name(letter)).next()?;
+        (!name.is_empty()).then_some(name)
+    })
+}
+
+#[test]
+fn alerts_and_dashboards_select_metrics_that_exist() {
+    let names = keys(&text_of("docs/METRICS.md").expect("the metrics"));
+    let is_of_exporter = |name: &str| {
+        name == "up" || name.starts_with("process_") || name.starts_with("zoarium_stage_seconds")
+    };
+    for (file, least) in [("alerts.yml", 8), ("dashboard.json", 10)] {
+        let text = text_of(&format!("conf/monitoring/{file}")).expect("a text");
+        let queries = text
+            .lines()
+            .filter(|line| line.contains("{job=") || line.contains("{job=\\\""));
+        let found: Vec<&str> = queries.flat_map(selected).collect();
+        assert!(found.len() >= least, "{file}: {found:?}");
+        for name in found {
+            let base = name.strip_suffix("_count").unwrap_or(name);
+            let is_known = [name, base]
+                .iter()
+                .any(|name| names.contains_key(&format!("`{name}`")));
+            assert!(is_known || is_of_exporter(name), "{file}: {name}");
+        }
+    }
+}
+
 #[test]
 fn what_the_rules_for_pages_look_at_is_found() {
     assert_eq!(anchor(" What `a_b` is, \"c-d\""), "what-a_b-is-c-d");
