@@ -243,7 +243,7 @@ fn restores_are_whole_or_nothing(site: &Site, dir: &Path, rng: &mut Rng) {
     }
 }
 
-/// The steps of docs/OPERATIONS.md, "A whole ensemble from a backup".
+/// The steps of docs/BACKUP.md, "Restore an ensemble".
 #[test]
 fn an_ensemble_is_restored_by_the_documented_steps() {
     let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])

@@ -33,6 +33,9 @@ const FOR_MAINTAINERS: &[&str] = &[
 /// Pages whose tables are generated.
 const GENERATED: &[&str] = &["docs/CONFIG.md", "docs/METRICS.md", "docs/PROTOCOL.md"];
 
+/// What begins and ends a generated table within a page.
+const FINDINGS: [&str; 2] = ["<!-- findings: made by", "<!-- end of the findings"];
+
 /// The package that a reader installs by its path.
 const INSTALLED: &str = "crates/zoarium";
 
@@ -105,11 +108,9 @@ fn words(page: &str, text: &str) -> usize {
     let mut is_block = false;
     let mut count = 0;
     for line in text.lines() {
-        is_block = match line {
-            _ if line.starts_with("<!-- findings: made by") => true,
-            _ if line.starts_with("<!-- end of the findings") => false,
-            _ => is_block,
-        };
+        if line.starts_with(FINDINGS[0]) || line.starts_with(FINDINGS[1]) {
+            is_block = line.starts_with(FINDINGS[0]);
+        }
         if is_block || is_generated && line.starts_with('|') {
             continue;
         }
@@ -220,7 +221,9 @@ fn resolved(page: &str, path: &str) -> String {
     parts.pop();
     for part in path.split('/') {
         match part {
-            ".." => drop(parts.pop()),
+            ".." => {
+                parts.pop();
+            }
             "." | "" => {}
             part => parts.push(part),
         }

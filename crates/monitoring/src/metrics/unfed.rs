@@ -17,6 +17,7 @@ pub const UNFED: &[(&str, &str)] = &[
     ),
 ];
 
-const NO_CLEANER: &str = "Watches of a closed connection are removed immediately, without a cleaner.";
+const NO_CLEANER: &str =
+    "Watches of a closed connection are removed immediately, without a cleaner.";
 const NO_CACHE: &str = "Replies are encoded straight from the tree, without a cache.";
 const NO_SHORT_CUT: &str = "No setting leaves requests of learners out of a queue.";

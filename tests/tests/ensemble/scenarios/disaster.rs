@@ -1,5 +1,5 @@
-//! A majority that is gone for ever: what is left goes on by a list of its own (docs/OPERATIONS.md, "A majority is
-//! gone for ever").
+//! The survivors of a lost majority continue with their own list (docs/TROUBLESHOOTING.md, "A majority is lost
+//! forever").
 
 use std::fs;
 
