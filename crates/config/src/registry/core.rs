@@ -6,9 +6,9 @@ use super::key::{Key, Outside};
 use super::keys;
 
 keys! {
-    DATA_DIR = Key::file("dataDir", Path, "Directory of the snapshots, below `version-2`, and of `myid`.");
+    DATA_DIR = Key::file("dataDir", Path, "Directory of the snapshots, in `version-2`, and of `myid`.");
     DATA_LOG_DIR = Key::file("dataLogDir", Path, "Directory of the transaction logs, in `version-2`. A separate disk is best.").derived("`dataDir`");
-    TICK_TIME = Key::file("tickTime", Int, "The unit of time that sessions, `initLimit` and `syncLimit` are counted in.").default("3000").unit("ms");
+    TICK_TIME = Key::file("tickTime", Int, "Unit of time of sessions, `initLimit` and `syncLimit`.").default("3000").unit("ms");
     CLIENT_PORT = Key::file("clientPort", Port, "Port for clients without TLS.");
     CLIENT_PORT_ADDRESS = Key::file("clientPortAddress", Host, "Address that `clientPort` is bound to.").derived("all addresses");
     SECURE_CLIENT_PORT = Key::file("secureClientPort", Port, "Port for clients with TLS.");
@@ -18,10 +18,10 @@ keys! {
     MAX_CNXNS = Key::prefixed("maxCnxns", Int, "All connections of a client port; 0 disables the limit.").default("0").unit("connections").at_least(0, Outside::Default);
     SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").no_effect(Asks::Any, "there is one network layer here");
     CLIENT_TCP_KEEP_ALIVE = Key::prefixed("clientTcpKeepAlive", Flag, "TCP keep-alive on client connections.").default("false").should();
-    GLOBAL_OUTSTANDING_LIMIT = Key::prefixed("globalOutstandingLimit", Int, "Requests in progress beyond which the server stops reading from clients that have one in progress.").default("1000").unit("requests");
-    CORE_DUMPS = Key::file_or_property("zoarium.coreDumps", "zoarium.coreDumps", Flag, "Whether a crash may write a core dump, which contains data and secrets. The limit of the process decides then. Ours, not ZooKeeper's.").default("false").strict().should();
-    SLOW_REQUEST_THRESHOLD = Key::file_or_property("zoarium.slowRequestThresholdMs", "zoarium.slowRequestThresholdMs", Int, "Time to a reply from which on a request is slow: it has a line in the log, and is listed by the admin command `slow_requests`; 0 is never. Ours, not ZooKeeper's.").default("0").unit("ms").at_least(0, Outside::Refused).strict().should();
-    JUTE_MAXBUFFER = Key::property("jute.maxbuffer", Int, "Largest packet taken from a client; a larger one ends the connection.").default("1048575").unit("bytes").at_least(1, Outside::Default);
+    GLOBAL_OUTSTANDING_LIMIT = Key::prefixed("globalOutstandingLimit", Int, "Requests in progress above which the server stops reading from clients with a request in progress.").default("1000").unit("requests");
+    CORE_DUMPS = Key::file_or_property("zoarium.coreDumps", "zoarium.coreDumps", Flag, "Whether a crash may write a core dump, which contains data and secrets. The limit of the process decides then. Zoarium only.").default("false").strict().should();
+    SLOW_REQUEST_THRESHOLD = Key::file_or_property("zoarium.slowRequestThresholdMs", "zoarium.slowRequestThresholdMs", Int, "Time to a reply from which a request is slow. The log and the admin command `slow_requests` list it; 0 disables it. Zoarium only.").default("0").unit("ms").at_least(0, Outside::Refused).strict().should();
+    JUTE_MAXBUFFER = Key::property("jute.maxbuffer", Int, "Largest packet of a client; a larger one ends the connection.").default("1048575").unit("bytes").at_least(1, Outside::Default);
     JUTE_MAXBUFFER_EXTRASIZE = Key::prefixed("jute.maxbuffer.extrasize", Int, "Bytes above `jute.maxbuffer` that a transaction may need when it is read.").derived("`jute.maxbuffer`").unit("bytes").at_least(1024, Outside::Nearest).should();
     STANDALONE_ENABLED = Key::file("standaloneEnabled", Flag, "Whether a single participant runs as a standalone server; if not, as an ensemble of one.").default("true");
     RECONFIG_ENABLED = Key::file("reconfigEnabled", Flag, "Whether clients may change the member list.").default("false");
@@ -34,12 +34,12 @@ keys! {
 
     MIN_SESSION_TIMEOUT = Key::file("minSessionTimeout", Int, "Smallest session timeout of a client; -1 selects the default.").derived("2 x `tickTime`").unit("ms").between(-1, i32::MAX as i64, Outside::Refused);
     MAX_SESSION_TIMEOUT = Key::file("maxSessionTimeout", Int, "Largest session timeout of a client; -1 selects the default.").derived("20 x `tickTime`").unit("ms").between(-1, i32::MAX as i64, Outside::Refused);
-    LOCAL_SESSIONS_ENABLED = Key::file("localSessionsEnabled", Flag, "Whether sessions start out known only to the server the client is connected to.").default("false").should();
+    LOCAL_SESSIONS_ENABLED = Key::file("localSessionsEnabled", Flag, "Whether new sessions are known only to the server of the client.").default("false").should();
     LOCAL_SESSIONS_UPGRADING_ENABLED = Key::file("localSessionsUpgradingEnabled", Flag, "Whether a local session becomes a global one when it creates an ephemeral.").default("false").should();
     CONTAINER_CHECK_INTERVAL = Key::property_or_file("znode.container.checkIntervalMs", Int, "Time between two searches for containers and TTL nodes to delete.").default("60000").unit("ms").at_least(1, Outside::Default);
     CONTAINER_MAX_PER_MINUTE = Key::property_or_file("znode.container.maxPerMinute", Int, "Containers and TTL nodes deleted in a minute.").default("10000").unit("znodes").at_least(1, Outside::Default).should();
     CONTAINER_MAX_NEVER_USED_INTERVAL = Key::property_or_file("znode.container.maxNeverUsedIntervalMs", super::key::Kind::Long, "Age at which a container that never had a child is deleted; 0 is never.").default("0").unit("ms").should();
-    SESSION_SECRET_FILE = Key::file_or_property("zoarium.sessionSecretFile", "zoarium.sessionSecretFile", Path, "File with the secrets from which passwords of sessions follow, the same on all members. The first line makes new passwords, and the passwords of all lines are accepted. The line `legacy` means the public formula of Apache ZooKeeper, which is used without the file. Ours, not ZooKeeper's.").should();
+    SESSION_SECRET_FILE = Key::file_or_property("zoarium.sessionSecretFile", "zoarium.sessionSecretFile", Path, "File with the secrets from which passwords of sessions follow, the same on all members. The first line makes new passwords, and the passwords of all lines are accepted. The line `legacy` means the public formula of Apache ZooKeeper, which is used without the file. Zoarium only.").should();
     SESSIONLESS_CNXN_TIMEOUT = Key::prefixed("nio.sessionlessCnxnTimeout", Int, "Time after which a connection without a session is closed.").default("10000").unit("ms").at_least(1, Outside::Default).should();
     REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time for requests that wait because of `request_throttle_max_requests` when the server stops.").default("10000").unit("ms").at_least(0, Outside::Default).should();
 
