@@ -305,9 +305,12 @@ fn alerts_and_dashboards_select_metrics_that_exist() {
 #[test]
 fn what_the_rules_for_pages_look_at_is_found() {
     assert_eq!(anchor(" What `a_b` is, \"c-d\""), "what-a_b-is-c-d");
-    let line = "See [one](A.md#b), `[no](x)` and [two](../C.md).";
-    assert_eq!(targets(line), ["A.md#b", "../C.md"]);
-    assert_eq!(resolved("docs/lab/x.md", "../A.md"), "docs/A.md");
+    let line = "See [one](LIMITS.md#b), `[no](x)` and [two](../README.md).";
+    assert_eq!(targets(line), ["LIMITS.md#b", "../README.md"]);
+    assert_eq!(
+        resolved("docs/lab/core.md", "../LIMITS.md"),
+        "docs/LIMITS.md"
+    );
     assert!(is_commit("b9c7b95") && !is_commit("1000000") && !is_commit("facade"));
     assert_eq!(cells("| `a\\|b` | c |"), ["`a\\|b`", "c"]);
     assert_eq!(words("docs/CONFIG.md", "two words\n| a row |"), 2);
