@@ -1,6 +1,7 @@
 //! Many connections at a time, each of which asks for no more than one may have.
 
 use std::io::Write;
+use std::time::Duration;
 
 use proto::ErrorCode;
 use proto::multi::MultiRead;
@@ -9,10 +10,16 @@ use proto::request::{
 };
 use tests::ensemble::Ensemble;
 use tests::requests::{create, delete, get_children, get_data, multi, set_data};
+use tests::{Faults, Flavour, ServerBuilder, or_skip, wait_for};
 
 use crate::attacker::{LONG, attacker, create_long, create_znode};
-use crate::crowd::{ask_all, connections, frame_of, push, sessions, take_frame};
+use crate::crowd::{
+    ask_all, connections, connections_to, frame_of, push, sessions, take_frame, with_sessions,
+};
 use crate::{FOLLOWER, LEADER, withstands};
+
+/// Time for a server to read requests.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Addresses they come from: 120 connections.
 const ADDRESSES: u8 = 2;
@@ -120,6 +127,46 @@ fn long_reads_behind_writes_wait_as_they_came() {
         ask_all(&mut sessions, &frames, 4);
     };
     withstands("long reads behind writes", create_long, attack);
+}
+
+/// Room for long requests of all connections.
+const LONG_REQUESTS_BYTES: usize = 4 << 20;
+/// Connections that hold it.
+const FEW: usize = 10;
+/// Part of the path of every transaction log.
+const LOGS: &str = "/log.";
+
+/// Reads that wait for writes hold all the room for long requests, and the tasks of their connections wait for more.
+#[test]
+fn long_reads_that_hold_all_room_are_answered_when_their_writes_are_done() {
+    let Some(faults) = or_skip("a held disk", Faults::new()) else {
+        return;
+    };
+    let builder = ServerBuilder::new(Flavour::Zoarium).setting("maxSessionTimeout", "600000");
+    let server = builder.after(&faults.commands(1)).start();
+    let server = server.expect("a server of ours needs nothing");
+    let address = server.address().parse().expect("an address");
+    let mut sessions = with_sessions(connections_to(address, 1));
+    sessions.truncate(FEW);
+    let read = frame_of(2, &long_multi_read());
+    let mut frames = frame_of(1, &Request::Write(set_data("/", "", -1)));
+    let room = LONG_REQUESTS_BYTES / read.len();
+    // More than there is room for: every connection waits for more.
+    let reads = room + 1;
+    (0..reads).for_each(|_| frames.extend_from_slice(&read));
+    let received = || server.metric("packets_received")?.parse::<usize>().ok();
+    let before = received().expect("a number");
+    faults.hold_syncs(1, LOGS);
+    let full = sessions.len() + room;
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| ask_all(&mut sessions, &frames, 1 + reads));
+        wait_for("a held sync", LIMIT, || faults.has_held(1).then_some(()));
+        wait_for("requests that hold all room", LIMIT, || {
+            (received()? >= before + full).then_some(())
+        });
+        faults.release(1);
+        asking.join().expect("all are answered");
+    });
 }
 
 /// Nobody waits for a connection's 200,000 watches to be removed.

@@ -122,7 +122,7 @@ async fn requests<S: Stream>(
                     break;
                 };
                 let found = clients.large_requests.room.take(bytes);
-                room = Box::pin(meanwhile(clients, connection, socket, found)).await?;
+                room = Box::pin(while_serving(clients, connection, socket, found)).await?;
                 if room.is_none() {
                     return Ok(());
                 }
@@ -145,15 +145,11 @@ async fn requests<S: Stream>(
         if flush(clients, connection, socket).await?.is_break() {
             return Ok(());
         }
-        if connection.has_left_over() {
-            // The core has left them here, behind a write.
-            let mut nothing_new = Batch::default();
-            if handle(clients, connection, socket, &mut nothing_new)
-                .await?
-                .is_break()
-            {
-                return Ok(());
-            }
+        if serve_left_over(clients, connection, socket)
+            .await?
+            .is_break()
+        {
+            return Ok(());
         }
         // With too much unanswered nothing is read: what the client sends waits in the kernel.
         let may_read = !connection.lock().is_full_before_wait();
@@ -270,6 +266,45 @@ async fn handle<S: Stream>(
     }
 }
 
+/// Handles the requests that the core left to this task after a write. Breaks when the connection is to end.
+async fn serve_left_over<S: Stream>(
+    clients: &Clients,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+) -> io::Result<ControlFlow<()>> {
+    if !connection.has_left_over() {
+        return Ok(ControlFlow::Continue(()));
+    }
+    handle(clients, connection, socket, &mut Batch::default()).await
+}
+
+/// Waits for room for a further request and serves the requests that the core leaves to this task meanwhile. They may
+/// hold the room, together with those of other connections: without this all of them would wait for each other.
+/// `None` if the connection ends first.
+async fn while_serving<S: Stream, T>(
+    clients: &Clients,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+    wanted: impl Future<Output = T>,
+) -> io::Result<Option<T>> {
+    let mut wanted = pin!(wanted);
+    loop {
+        if serve_left_over(clients, connection, socket)
+            .await?
+            .is_break()
+        {
+            return Ok(None);
+        }
+        tokio::select! {
+            found = &mut wanted => return Ok(Some(found)),
+            () = connection.woken() => {}
+        }
+        if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
+            return Ok(None);
+        }
+    }
+}
+
 /// Waits for something. Replies and events that are made meanwhile do not wait for it. `None` if the
 /// connection ends first.
 pub(super) async fn meanwhile<S: Stream, T>(
@@ -314,7 +349,7 @@ async fn flush_large<S: Stream>(
 /// end first.
 async fn find_frame_room<S: Stream>(
     clients: &Clients,
-    connection: &Connection,
+    connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<bool> {
     let limit = clients.settings.jute_max_buffer;
@@ -324,7 +359,7 @@ async fn find_frame_room<S: Stream>(
     if socket.frame_room.is_none() {
         // On the heap: most connections never come here.
         let found = clients.large_frames.take(bytes);
-        let found = Box::pin(meanwhile(clients, connection, socket, found)).await?;
+        let found = Box::pin(while_serving(clients, connection, socket, found)).await?;
         let Some(room) = found else {
             return Ok(false);
         };
