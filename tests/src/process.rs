@@ -10,6 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::secrets::search;
 use crate::wait::wait_until;
 
+/// Longest wait for a thread that writes lines to a file.
+const LOG_WRITER_MAX: Duration = Duration::from_secs(5);
+
 /// A child whose output goes to a file; killed when dropped. What a server of ours has printed and logged is searched
 /// for secrets then.
 #[derive(Debug)]
@@ -101,9 +104,29 @@ impl Process {
         kibibytes.unwrap_or_else(|| panic!("no {key} in {status}")) << 10
     }
 
-    /// Everything it has printed so far.
+    /// Everything it has printed so far, and all that it has logged.
     pub fn log(&self) -> String {
+        self.wait_for_log_writer();
         read_log(&self.log)
+    }
+
+    /// Waits until a server of ours has written the lines that it has logged.
+    pub(crate) fn wait_for_log_writer(&self) {
+        if self.own.is_some() {
+            // A server that is stopped (SIGSTOP) writes nothing more.
+            wait_until(LOG_WRITER_MAX, || (!self.writes_log()).then_some(()));
+        }
+    }
+
+    /// Whether the thread that writes the log has lines to write. It sleeps when it has none.
+    fn writes_log(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id()));
+        // The fields of proc_pid_stat(5).
+        let mut stats = tasks.into_iter().flatten().flatten().filter_map(|task| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+            stat.contains("(log-writer)").then_some(stat)
+        });
+        stats.any(|stat| !stat.contains("(log-writer) S") && !stat.contains("(log-writer) T"))
     }
 
     /// How it ended, if it has.

@@ -220,6 +220,9 @@ impl Server {
 
     /// Everything it has printed since its first start.
     pub fn log(&self) -> String {
+        if let Some(process) = &self.process {
+            process.wait_for_log_writer();
+        }
         read_log(&self.log_file())
     }
 

@@ -88,6 +88,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "zoarium",
         &[
             "blocking",
+            "executor",
             "terminal",
             "server",
             "bench",

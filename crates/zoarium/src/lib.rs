@@ -24,6 +24,7 @@ mod container;
 mod embedded;
 mod findings;
 mod history_tool;
+mod log_output;
 mod log_tool;
 mod logging;
 mod notify;

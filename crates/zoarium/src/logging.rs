@@ -12,6 +12,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 use tracing_subscriber::reload::Handle;
 
+use crate::log_output;
+
 /// The levels where nobody has said anything.
 pub(crate) const DEFAULT_LEVELS: &str = "info";
 
@@ -50,7 +52,7 @@ pub(crate) struct Logging {
 /// they are `default` without any of these.
 ///
 /// # Errors
-/// If the file or the form makes no sense.
+/// If the file or the form makes no sense, or if standard error is closed.
 pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
     let format = match args.log_format {
         Some(format) => format,
@@ -70,9 +72,10 @@ pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
         }
         None => (logging.levels.clone(), EnvFilter::new(&logging.levels)),
     };
+    let output = log_output::begin().map_err(|error| format!("standard error: {error}"))?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr.and(|| &RECENT_LOG))
+        .with_writer(output.and(|| &RECENT_LOG))
         .with_ansi(io::stderr().is_terminal());
     // Setting it fails only if the process logs already, and then all is well.
     match format {

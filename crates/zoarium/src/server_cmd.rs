@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::admin_token_tool;
+use crate::log_output::{self, FlushAtEnd};
 use crate::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
 use crate::notify;
 
@@ -35,6 +36,7 @@ const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
 ///
 /// Exit codes are those of Apache ZooKeeper (ExitCode).
 pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
+    let _flush = FlushAtEnd;
     let logging = match logging::start(log, DEFAULT_LEVELS) {
         Ok(logging) => logging,
         Err(error) => {
@@ -73,6 +75,7 @@ fn enter_environment(config: &Config) -> io::Result<()> {
     let mut args = std::env::args_os();
     let mut command = Command::new(std::env::current_exe()?);
     command.arg0(args.next().unwrap_or_default());
+    log_output::flush();
     // Comes back only if it fails.
     Err(command.args(args).envs(wanted).exec())
 }
@@ -80,6 +83,7 @@ fn enter_environment(config: &Config) -> io::Result<()> {
 /// The sentence on stderr is what scripts look for.
 fn refuse(error: &ConfigError) -> ExitCode {
     tracing::error!("invalid configuration: {error}");
+    log_output::flush();
     terminal::complain!("{}", error.sentence());
     ExitCode::from(error.exit_code)
 }
@@ -224,6 +228,7 @@ async fn serve_until_told(
         Ok(Err(StartError::Unsupported(error))) => return refuse(&error),
         Ok(Err(error)) => {
             tracing::error!("{error}");
+            log_output::flush();
             terminal::complain!("zoarium: {error}");
             if let Some(address) = error.address() {
                 report_port_holder(address);
@@ -237,6 +242,7 @@ async fn serve_until_told(
         }
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     };
+    log_output::flush();
     terminal::say!("{}", ready_line(server.started(), &config));
     admin_token_tool::greet(&config);
     let watchdog = notify::ready().map(tokio::spawn);

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::ServerError;
+use crate::log_output::FlushAtEnd;
 use crate::logging::{self, LogArgs};
 use crate::testing::TestEnsemble;
 
@@ -34,6 +35,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 /// Runs the servers until standard input is closed.
 pub(crate) fn run(args: TestServerArgs) -> ExitCode {
+    let _flush = FlushAtEnd;
     if let Err(error) = logging::start(LogArgs::default(), "warn") {
         terminal::complain!("zoarium: {error}");
         return ExitCode::from(2);

@@ -184,6 +184,9 @@ impl Member {
 
     /// Everything it has printed since its first start, under whatever flavour.
     pub fn log(&self) -> String {
+        if let Some(process) = &self.process {
+            process.wait_for_log_writer();
+        }
         read_log(&self.log_file())
     }
 

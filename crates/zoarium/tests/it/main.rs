@@ -11,6 +11,7 @@ mod config_tool;
 mod embedding;
 mod history;
 mod history_tool;
+mod log_output;
 mod log_tool;
 mod pages;
 mod preflight;

@@ -177,6 +177,28 @@ fn a_server_starts_with_what_has_no_effect_and_says_each_once() {
     }
 }
 
+/// `/metrics` would answer in plain text.
+#[test]
+fn tls_settings_of_the_exporter_of_later_releases_are_refused() {
+    let class = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
+    for line in [
+        "metricsProvider.httpsPort=7443",
+        "metricsProvider.ssl.need.client.auth=true",
+    ] {
+        let refused = Site::new(&format!("metricsProvider.httpPort=0\n{class}\n{line}")).start();
+        refused.expect_refusal(2, "in plain text");
+    }
+}
+
+#[test]
+fn a_super_user_by_certificate_without_a_port_for_certificates_is_a_warning() {
+    let property = "-Dzookeeper.X509AuthenticationProvider.superUser=CN=ops";
+    let started = Site::new("").flags(property).start();
+    assert_eq!(started.code, None, "{}", started.stderr);
+    let warning = "X509AuthenticationProvider.superUser: no port takes TLS";
+    assert!(started.stderr.contains(warning), "{}", started.stderr);
+}
+
 /// Whoever names the provider and the JAAS file believes that clients log in; an anonymous create
 /// would succeed.
 #[test]

@@ -82,19 +82,9 @@ impl RunningServer {
         let mut ready = String::new();
         let mut lines = BufReader::new(process.stdout.take().unwrap());
         lines.read_line(&mut ready).unwrap();
-        // `zoarium: serving clients on 0.0.0.0:2181; data in ...`
-        let port = ready
-            .split_once(" on ")
-            .and_then(|(_, rest)| rest.split_once(';'))
-            .and_then(|(address, _)| address.rsplit_once(':'))
-            .map(|(_, port)| port.to_owned());
-        let Some(port) = port else {
-            let _ = process.kill();
-            panic!("no address in {ready:?}");
-        };
         Self {
             process,
-            address: format!("127.0.0.1:{port}"),
+            address: address_in(&ready),
             _data: data,
         }
     }
@@ -109,6 +99,18 @@ impl Drop for RunningServer {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The address of a server on this machine that printed this line when it was ready, such as
+/// `zoarium: serving clients on 0.0.0.0:2181; data in ...`.
+pub(crate) fn address_in(ready: &str) -> String {
+    let port = ready
+        .split_once(" on ")
+        .and_then(|(_, rest)| rest.split_once(';'))
+        .and_then(|(address, _)| address.rsplit_once(':'))
+        .map(|(_, port)| port);
+    let port = port.unwrap_or_else(|| panic!("no address in {ready:?}"));
+    format!("127.0.0.1:{port}")
 }
 
 /// A data directory that Apache ZooKeeper 3.9.5 wrote, and what it says about it.

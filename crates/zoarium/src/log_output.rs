@@ -1,0 +1,208 @@
+//! The path of log lines to standard error: a bounded buffer, and a thread that writes it.
+//!
+//! A thread that logs may be a worker of the runtime, and standard error may be a pipe that nobody reads or a file on a
+//! slow disk. A line therefore only enters the buffer. If the buffer is full, the line is dropped and counted.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::panic;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use executor::Mailbox;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Bytes of lines that wait for standard error.
+const BYTES_MAX: usize = 1 << 20;
+
+/// Longest wait for standard error to accept the lines.
+const FLUSH_MAX: Duration = Duration::from_secs(1);
+
+/// Name of the thread. Tests find it by this name, and wait until it has nothing to write.
+const THREAD: &str = "log-writer";
+
+/// Receives log lines from any thread, and never blocks it.
+#[derive(Debug, Clone)]
+pub(crate) struct LogOutput {
+    pending: Arc<Mailbox<Pending>>,
+}
+
+/// Lines that the thread has not taken yet.
+#[derive(Debug, Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    /// Number of lines that found no room.
+    dropped: u64,
+    /// Dropped when the lines are written.
+    flushes: Vec<Sender<Infallible>>,
+}
+
+impl Pending {
+    fn append(&mut self, line: &[u8]) {
+        if self.bytes.len() + line.len() > BYTES_MAX {
+            self.dropped += 1;
+        } else {
+            self.bytes.extend_from_slice(line);
+        }
+    }
+
+    fn take(&mut self) -> Option<Self> {
+        let is_empty = self.bytes.is_empty() && self.dropped == 0 && self.flushes.is_empty();
+        (!is_empty).then(|| std::mem::take(self))
+    }
+}
+
+impl LogOutput {
+    /// Starts the thread that writes to standard error. It has its own handle: it holds no lock that a message of the
+    /// standard library needs.
+    ///
+    /// # Errors
+    /// If standard error is closed, or if the system starts no thread.
+    fn to_stderr() -> io::Result<Self> {
+        let stderr = io::stderr().as_fd().try_clone_to_owned()?;
+        Self::start(File::from(stderr))
+    }
+
+    fn start(mut out: impl Write + Send + 'static) -> io::Result<Self> {
+        let pending = Arc::new(Mailbox::<Pending>::new(Pending::default()));
+        let lines = pending.clone();
+        let write = move || {
+            while let Some(taken) = lines.take(Pending::take) {
+                // No place is left to report that standard error does not work.
+                let _ = out.write_all(&taken.bytes).and_then(|()| out.flush());
+                if taken.dropped > 0 {
+                    tracing::warn!(
+                        lines = taken.dropped,
+                        "log lines were dropped because standard error did not accept them in time"
+                    );
+                }
+            }
+        };
+        thread::Builder::new().name(THREAD.into()).spawn(write)?;
+        Ok(Self { pending })
+    }
+
+    /// Waits until the lines that were logged before are written, for at most a second.
+    fn flush(&self) {
+        blocking::mark("wait for standard error");
+        let (written, is_written) = crossbeam_channel::bounded(0);
+        self.pending.post(|pending| pending.flushes.push(written));
+        // The channel is disconnected when the lines are written. Until the timeout, standard error may accept nothing.
+        let _ = is_written.recv_timeout(FLUSH_MAX);
+    }
+}
+
+impl Write for &LogOutput {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.pending.post(|pending| pending.append(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for LogOutput {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
+/// The output of this process, once its log has begun.
+static OUTPUT: OnceLock<LogOutput> = OnceLock::new();
+
+/// Begins the log of this process.
+///
+/// # Errors
+/// If standard error is closed, or if the system starts no thread.
+pub(crate) fn begin() -> io::Result<LogOutput> {
+    let output = LogOutput::to_stderr()?;
+    if cfg!(panic = "abort") {
+        // The process ends at once, and the lines before the panic explain it.
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            blocking::permit(flush);
+            print(info);
+        }));
+    }
+    Ok(OUTPUT.get_or_init(|| output).clone())
+}
+
+/// Waits until the lines that this process has logged are written, for at most a second. A message that goes directly
+/// to standard output or standard error then comes after them.
+pub(crate) fn flush() {
+    if let Some(output) = OUTPUT.get() {
+        output.flush();
+    }
+}
+
+/// Flushes the log when it is dropped, at the end of a process.
+#[derive(Debug)]
+pub(crate) struct FlushAtEnd;
+
+impl Drop for FlushAtEnd {
+    fn drop(&mut self) {
+        blocking::permit(flush);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, PipeReader, pipe};
+
+    use super::*;
+
+    /// Longer than what a pipe holds.
+    fn long_line() -> Vec<u8> {
+        let mut line = vec![b'x'; 100_000];
+        line.push(b'\n');
+        line
+    }
+
+    fn with_pipe() -> (LogOutput, BufReader<PipeReader>) {
+        let (reader, writer) = pipe().unwrap();
+        let output = LogOutput::start(writer).unwrap();
+        (output, BufReader::new(reader))
+    }
+
+    #[test]
+    fn lines_arrive_in_order_and_before_a_flush_ends() {
+        let (output, reader) = with_pipe();
+        for number in 0..100 {
+            (&output)
+                .write_all(format!("line {number}\n").as_bytes())
+                .unwrap();
+        }
+        output.flush();
+        output.pending.finish();
+        let lines: Vec<String> = reader.lines().map(Result::unwrap).collect();
+        let expected: Vec<String> = (0..100).map(|number| format!("line {number}")).collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_blocks_no_thread_and_bounds_memory() {
+        let (output, mut reader) = with_pipe();
+        let line = long_line();
+        for _ in 0..100 {
+            (&output).write_all(&line).unwrap();
+        }
+        let (bytes, dropped) = output
+            .pending
+            .try_take(|pending| Some((pending.bytes.len(), pending.dropped)))
+            .unwrap();
+        assert!(bytes <= BYTES_MAX && dropped >= 88, "{bytes}, {dropped}");
+        // The end of the process waits for a bounded time.
+        output.flush();
+        let mut first = Vec::new();
+        reader.read_until(b'\n', &mut first).unwrap();
+        assert_eq!(first, line);
+    }
+}
