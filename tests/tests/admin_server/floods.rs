@@ -5,10 +5,15 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use tests::certificates::Certificates;
 use tests::ensemble::EnsembleBuilder;
-use tests::{Flavour, HttpRequest, Port, RawSession, ServerBuilder, http_get, or_skip};
+use tests::{Flavour, HttpRequest, Port, RawSession, ServerBuilder, http_get, or_skip, wait_for};
+
+use crate::site::LIMIT;
 
 /// Lines that one place in the code may write in a minute.
 const LINES_MAX: usize = 10;
+
+/// Election connections of callers that have not sent their id.
+const SILENT_MAX: usize = 64;
 
 /// How often a stranger does each thing.
 const TIMES: usize = 60;
@@ -177,6 +182,21 @@ fn no_stranger_makes_the_log_of_a_member_long() {
         TcpStream::connect(of_observers).is_ok(),
         "an observer master"
     );
+    let silent: Vec<TcpStream> = (0..=SILENT_MAX)
+        .map(|_| TcpStream::connect(leader.election_address()).expect("a connection"))
+        .collect();
+    let own = silent.last().and_then(|stream| stream.local_addr().ok());
+    let own = own.expect("a connected socket").ip();
+    wait_for("a line that names the peer", LIMIT, || {
+        let log = leader.log();
+        let mut lines = log
+            .lines()
+            .filter(|line| line.contains("too many election connections"));
+        lines
+            .any(|line| line.contains(&format!("peer={own}:")))
+            .then_some(())
+    });
+    drop(silent);
     let floods = [
         ("the quorum port", leader, leader.quorum_address()),
         ("the election port", leader, leader.election_address()),

@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use proto::request::{PathWatchRequest, ReadRequest, Request, flags};
@@ -24,13 +25,31 @@ pub(crate) struct Site {
 impl Site {
     /// With these settings besides; `None` if it cannot be started here.
     pub(crate) fn start<S: AsRef<str>>(settings: &[(S, S)]) -> Option<Self> {
+        Self::start_as(settings, |builder| builder)
+    }
+
+    /// The same as the only member of an ensemble, which has every command. Its data is in `dir`.
+    pub(crate) fn start_member<S: AsRef<str>>(dir: &Path, settings: &[(S, S)]) -> Option<Self> {
+        let [quorum, election] = [Port::take(), Port::take()];
+        let member = format!("127.0.0.1:{}:{}", quorum.number(), election.number());
+        fs::write(dir.join("myid"), "1").expect("write myid");
+        Self::start_as(settings, |builder| {
+            let builder = builder.setting("server.1", &member).data_dir(dir);
+            builder.setting("standaloneEnabled", "false")
+        })
+    }
+
+    fn start_as<S: AsRef<str>>(
+        settings: &[(S, S)],
+        change: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Option<Self> {
         let port = Port::take();
         let builder = settings
             .iter()
             .fold(builder(&port), |builder, (key, value)| {
                 builder.setting(key.as_ref(), value.as_ref())
             });
-        let server = or_skip("the admin server", builder.start())?;
+        let server = or_skip("the admin server", change(builder).start())?;
         Some(Self {
             server,
             port: port.number(),

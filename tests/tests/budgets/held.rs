@@ -2,7 +2,7 @@
 
 use proto::request::{PathWatchRequest, ReadRequest, Request, SetWatchesRequest, flags};
 use tests::requests::{create, delete, exists_watched, multi};
-use tests::{RawSession, Server, wait_for};
+use tests::{Flavour, RawSession, Server, wait_for};
 
 use super::{LIMIT, TIMEOUT, bystander, greedy, is_served, metric, start, write};
 
@@ -154,4 +154,39 @@ fn watches_that_are_set_again_beyond_the_bound_end_the_connection() {
     wait_for("the end of its watches", LIMIT, || {
         (metric(&server, "watch_count") == 0).then_some(())
     });
+}
+
+/// Bytes of each path.
+const PATH_BYTES: usize = 1_000_000;
+/// As many as would hold 300 MB.
+const PATHS: usize = 300;
+/// Room for the paths that one connection may watch, and for requests in progress.
+const GROWTH_MAX: u64 = 128 << 20;
+
+#[test]
+fn bytes_of_watched_paths_are_bounded_without_a_budget() {
+    let Some(server) = start(&[]) else {
+        return;
+    };
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let mut session = bystander(&server);
+    let before = server.process().reset_peak_memory();
+    let answers: Vec<i32> = (0..PATHS)
+        .map(|number| {
+            let name = format!("/{number:03}{}", "x".repeat(PATH_BYTES));
+            call(&mut session, &exists_watched(&name))
+        })
+        .collect();
+    let is_set = |answer: &&i32| **answer == NO_NODE;
+    let set = answers.iter().filter(is_set).count();
+    assert!(
+        answers
+            .iter()
+            .all(|answer| [NO_NODE, THROTTLED].contains(answer))
+    );
+    assert!((60..=67).contains(&set), "{set} watches of a megabyte each");
+    let growth = server.process().peak_memory() - before;
+    assert!(growth <= GROWTH_MAX, "{growth} bytes");
 }

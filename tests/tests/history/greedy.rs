@@ -1,9 +1,10 @@
 //! Queries whose clients hang up, over changes that they may not see.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use client::{Client, Create};
 use proto::Acl;
@@ -23,10 +24,8 @@ fn threads(pid: u32) -> usize {
     tasks.map_or(0, Iterator::count)
 }
 
-/// The work of a query ends with its client, and no crowd of them gets more threads than there are for queries.
-#[tokio::test]
-async fn clients_that_hang_up_leave_no_work_behind() {
-    let Some(site) = Site::start(&[]) else { return };
+/// Writes `/hidden` and waits until its changes are recorded.
+async fn write_hidden(site: &Site) -> Client {
     let client = site.super_client().await;
     let hers = vec![Acl::new(31, "digest", "ann:hash")];
     let hidden = Create::persistent().with_acl(hers);
@@ -43,6 +42,14 @@ async fn clients_that_hang_up_leave_no_work_behind() {
             .mzxid;
     }
     site.wait_until_recorded(last);
+    client
+}
+
+/// The work of a query ends with its client, and no crowd of them gets more threads than there are for queries.
+#[tokio::test]
+async fn clients_that_hang_up_leave_no_work_behind() {
+    let Some(site) = Site::start(&[]) else { return };
+    write_hidden(&site).await;
     let pid = site.server.process_id().expect("it runs");
     let before = threads(pid);
     let target = "history/changes?path=/&recursive=true&limit=1000";
@@ -75,7 +82,6 @@ async fn clients_that_hang_up_leave_no_work_behind() {
         site.get("history/changes?path=/hidden", Some(SUPER)).status,
         200
     );
-    feeds_that_nobody_reads_hold_up_nobody(&site, &client).await;
 }
 
 /// Feeds that are asked for, more than there may be.
@@ -84,8 +90,25 @@ const FEEDS: usize = 40;
 /// Clients that query meanwhile.
 const QUERYING: usize = 24;
 
+/// Sends queries over one connection and reads the answers as they come. Returns the number of pieces read.
+fn query_over_one_connection(address: &str, is_over: &AtomicBool) -> usize {
+    let mut stream = TcpStream::connect(address).expect("connect");
+    let timeout = Some(Duration::from_millis(100));
+    stream.set_read_timeout(timeout).expect("a timeout");
+    let target = "/commands/history/changes?path=/&recursive=true&limit=1000";
+    let request = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    let (mut answered, mut piece) = (0, vec![0; 1 << 20]);
+    while !is_over.load(Ordering::Relaxed) && stream.write_all(request.as_bytes()).is_ok() {
+        answered += usize::from(stream.read(&mut piece).is_ok_and(|bytes| bytes > 0));
+    }
+    answered
+}
+
 /// Probes and clients are answered, whatever is asked of the history.
-async fn feeds_that_nobody_reads_hold_up_nobody(site: &Site, client: &Client) {
+#[tokio::test]
+async fn feeds_that_nobody_reads_hold_up_nobody() {
+    let Some(site) = Site::start(&[]) else { return };
+    let client = write_hidden(&site).await;
     let target = "history/feed?path=/&recursive=true&after=0x1";
     let request = format!(
         "GET /commands/{target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {SUPER}\r\n\r\n"
@@ -100,16 +123,8 @@ async fn feeds_that_nobody_reads_hold_up_nobody(site: &Site, client: &Client) {
     let (address, is_over) = (site.admin_address(), Arc::new(AtomicBool::new(false)));
     let port: u16 = site.admin.number();
     let querying = (0..QUERYING).map(|_| {
-        let is_over = is_over.clone();
-        std::thread::spawn(move || {
-            let mut answered = 0;
-            while !is_over.load(Ordering::Relaxed) {
-                let target = "/commands/history/changes?path=/&recursive=true&limit=1000";
-                let answer = http_get(port, target);
-                answered += usize::from(answer.status == 200);
-            }
-            answered
-        })
+        let (address, is_over) = (address.clone(), is_over.clone());
+        std::thread::spawn(move || query_over_one_connection(&address, &is_over))
     });
     let querying: Vec<_> = querying.collect();
     for _ in 0..8 {

@@ -3,16 +3,19 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use fastrand::Rng;
 use proto::request::{Request, flags};
+use proto::{Acl, OpCode};
 use tests::ensemble::{Ensemble, EnsembleBuilder};
-use tests::requests::create;
-use tests::{Flavour, RawSession, or_skip, wait_for};
+use tests::requests::{create, create_with, delete, set_data};
+use tests::{Flavour, HttpRequest, RawSession, or_skip, wait_for};
 
 use crate::compare::{Asking, Extent};
 use crate::plain::Plain;
-use crate::site::LIMIT;
+use crate::site::{LIMIT, SUPER};
 
 /// Writes of each part.
 const PART: usize = 60;
@@ -28,6 +31,30 @@ struct Writing {
 }
 
 impl Writing {
+    /// Three members that keep a history.
+    fn begin() -> Option<Self> {
+        if Flavour::under_test() != Flavour::Zoarium {
+            return None;
+        }
+        let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
+            .setting("admin.enableServer", "true")
+            .setting("admin.serverPort", &ADMIN_PORT.to_string())
+            .setting("history.enabled", "true")
+            .setting("history.minFreeMegabytes", "0")
+            .in_network(3);
+        let ensemble = or_skip("members with addresses of their own", builder.start())?;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut session = ensemble.super_session(1).expect("a session");
+        let plain = Plain::begin(&mut session);
+        session.close().expect("the end of a session");
+        Some(Self {
+            ensemble,
+            plain,
+            random: Rng::with_seed(seed),
+        })
+    }
+
     fn session(&self, through: u64) -> RawSession {
         wait_for("session", LIMIT, || self.ensemble.super_session(through))
     }
@@ -41,9 +68,8 @@ impl Writing {
         self.plain.short_session(self.session(through));
     }
 
-    /// The leader is cut off with a write that is never committed, and comes back: its log is cut, or
-    /// the tree of the next leader takes its place if that has gone on meanwhile. Gives the old leader.
-    fn depose(&mut self, is_late: bool) -> u64 {
+    /// The leader is cut off with a write that is never committed. Returns the leader and the others, which serve.
+    fn cut_off(&mut self, is_late: bool) -> (u64, Vec<u64>) {
         let leader = self.ensemble.wait_until_all_serve();
         let ids = self.ensemble.ids();
         self.ensemble.wait_for_equal_zxids(&ids);
@@ -57,6 +83,13 @@ impl Writing {
         let files = self.ensemble.member(leader).data_dir().join("version-2");
         assert!(holds(&files, never.as_bytes()), "it was not logged");
         self.ensemble.wait_until_these_serve(&others);
+        (leader, others)
+    }
+
+    /// A leader is cut off and comes back: its log is cut, or the tree of the next leader replaces its own if others
+    /// have written meanwhile. Returns the old leader.
+    fn depose(&mut self, is_late: bool) -> u64 {
+        let (leader, others) = self.cut_off(is_late);
         if is_late {
             self.write(others[0], PART);
         }
@@ -145,27 +178,8 @@ fn holds(dir: &Path, text: &[u8]) -> bool {
 
 #[test]
 fn members_answer_as_the_plain_list_after_trunc_snap_and_fail_over() {
-    if Flavour::under_test() != Flavour::Zoarium {
+    let Some(mut writing) = Writing::begin() else {
         return;
-    }
-    let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
-        .setting("admin.enableServer", "true")
-        .setting("admin.serverPort", &ADMIN_PORT.to_string())
-        .setting("history.enabled", "true")
-        .setting("history.minFreeMegabytes", "0")
-        .in_network(3);
-    let Some(ensemble) = or_skip("members with addresses of their own", builder.start()) else {
-        return;
-    };
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut session = ensemble.super_session(1).expect("a session");
-    let plain = Plain::begin(&mut session);
-    session.close().expect("the end of a session");
-    let mut writing = Writing {
-        ensemble,
-        plain,
-        random: Rng::with_seed(seed),
     };
     writing.write(1, PART);
     assert!(writing.compare(10).iter().all(Vec::is_empty));
@@ -187,4 +201,80 @@ fn members_answer_as_the_plain_list_after_trunc_snap_and_fail_over() {
     writing.rebuild(whole);
     writing.compare(5);
     println!("{} changes", writing.plain.changes.len());
+}
+
+/// The data of the secret changes, and the same in an answer.
+const SECRET: &str = "vault-secret";
+const SECRET_SHOWN: &str = "dmF1bHQtc2VjcmV0";
+
+/// While a member takes the tree of its leader, it records changes of znodes whose ACL it does not know.
+#[test]
+fn a_change_with_an_unknown_acl_is_for_super_users_also_after_the_deletion() {
+    let Some(mut writing) = Writing::begin() else {
+        return;
+    };
+    let (member, others) = writing.cut_off(true);
+    let through = others[0];
+    let mut session = writing.session(through);
+    let mut write = |request| {
+        let answer = session.call(&Request::Write(request)).expect("an answer");
+        assert_eq!(answer.err, 0);
+        answer.zxid.0
+    };
+    let acl = [Acl::new(31, "digest", "ann:hash")];
+    let op = OpCode::Create;
+    write(create_with(
+        op,
+        "/vault",
+        Some(SECRET.into()),
+        flags::PERSISTENT,
+        &acl,
+        -1,
+    ));
+    writing.ensemble.wait_until_none_serves(&[member]);
+    let since = writing.ensemble.member(member).log().len();
+    let is_back = AtomicBool::new(false);
+    let deleted = thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            while !is_back.load(Ordering::Relaxed) {
+                write(set_data("/vault", SECRET, -1));
+            }
+            write(delete("/vault", -1))
+        });
+        writing.ensemble.network().heal();
+        writing.is_back(member, since, "SNAP");
+        is_back.store(true, Ordering::Relaxed);
+        writer.join().expect("a writer")
+    });
+    let host = writing.ensemble.member(member).client_address().ip();
+    let address = SocketAddr::new(host, ADMIN_PORT);
+    let extent = wait_for("record of the deletion", LIMIT, || {
+        Extent::of(address).filter(|extent| extent.head >= deleted)
+    });
+    let (_, recorded_after, known_from) = extent.holes[0];
+    assert!(
+        recorded_after < known_from,
+        "no change came during the snapshot: {extent:?}"
+    );
+    let changes = "history/changes?path=/vault&limit=1000";
+    let moment = format!("history/cat?path=/vault&at={:#x}", deleted - 1);
+    for target in [changes, &moment] {
+        let ask = |headers: &[(&str, &str)]| {
+            let request = HttpRequest {
+                method: "GET",
+                target: &format!("/commands/{target}"),
+                headers,
+                body: None,
+            };
+            request.send_to(address).expect("an answer").text()
+        };
+        assert!(
+            ask(&[("Authorization", SUPER)]).contains(SECRET_SHOWN),
+            "{target}"
+        );
+        for headers in [&[][..], &[("Authorization", "digest ann:pw")]] {
+            let text = ask(headers);
+            assert!(!text.contains(SECRET_SHOWN), "{target}: {text}");
+        }
+    }
 }
