@@ -20,7 +20,7 @@ use zab::Record;
 use crate::answers::Answer;
 use crate::configured::sid_of;
 use crate::network::Process;
-use crate::plan::{MS, Plan};
+use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::{Server, SimHost};
 
@@ -28,7 +28,7 @@ use crate::server::{Server, SimHost};
 const WAKE_UP_MAX: Micros = 100;
 
 /// Duration of the disk's work from which the disk counts as stalled.
-pub(crate) const STALL: Micros = 200 * MS;
+const STALL: Micros = 200 * MS;
 
 /// Inputs of one turn. The others wait in the inbox.
 const TURN_INPUTS_MAX: usize = 16;
@@ -90,11 +90,6 @@ impl Core {
         self.is_waking || self.busy.is_some()
     }
 
-    /// Whether a visitor took the last group.
-    pub(crate) fn is_visitor_syncing(&self) -> bool {
-        self.syncer == Syncer::Visitor
-    }
-
     /// Keeps a packet for the next flush.
     pub(crate) fn stage(&mut self, to: u64, packet: QuorumPacket) {
         self.staged.push((to, packet));
@@ -131,6 +126,16 @@ impl SimHost {
             false => self.disk.queue.group.len(),
         };
         self.core.staged.len() + records
+    }
+
+    /// Duration of the disk's next work.
+    pub(crate) fn disk_delay(&mut self) -> Micros {
+        let is_group = matches!(self.disk.at_work, Some(ToDisk::Group(_)));
+        let is_visit = is_group && self.core.syncer == Syncer::Visitor;
+        if is_visit && self.world.stalls_visit() {
+            return self.world.random.range(STALL, SECOND);
+        }
+        self.world.sync_delay()
     }
 
     /// Counts an answer of the schedule.

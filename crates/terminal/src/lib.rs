@@ -5,7 +5,9 @@
 //! lines and tabs remain. Files and pipes receive all bytes unchanged.
 
 use std::fmt::{Arguments, Write as _};
+use std::fs::File;
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
+use std::os::fd::AsFd;
 
 /// Standard output.
 pub fn stdout() -> Output<Stdout> {
@@ -17,6 +19,15 @@ pub fn stdout() -> Output<Stdout> {
 pub fn stderr() -> Output<Stderr> {
     let out = io::stderr();
     Output::new(out.is_terminal(), out)
+}
+
+/// A second handle of standard error. A write that blocks holds no lock that other messages of the process need.
+/// It changes no byte.
+///
+/// # Errors
+/// If standard error is closed, or if the process has too many files.
+pub fn stderr_file() -> io::Result<File> {
+    Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?))
 }
 
 /// Prints a line on standard output. A reader that has gone away is no error.

@@ -4,9 +4,7 @@
 //! slow disk. A line therefore only enters the buffer. If the buffer is full, the line is dropped and counted.
 
 use std::convert::Infallible;
-use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::panic;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -57,14 +55,12 @@ impl Pending {
 }
 
 impl LogOutput {
-    /// Starts the thread that writes to standard error. It has its own handle: it holds no lock that a message of the
-    /// standard library needs.
+    /// Starts the thread that writes to standard error.
     ///
     /// # Errors
     /// If standard error is closed, or if the system starts no thread.
     fn to_stderr() -> io::Result<Self> {
-        let stderr = io::stderr().as_fd().try_clone_to_owned()?;
-        Self::start(File::from(stderr))
+        Self::start(terminal::stderr_file()?)
     }
 
     fn start(mut out: impl Write + Send + 'static) -> io::Result<Self> {

@@ -10,8 +10,6 @@ use zab::Record;
 use super::SimHost;
 use crate::configured::{SNAPSHOTS_KEPT, sid_of};
 use crate::member_files;
-use crate::plan::SECOND;
-use crate::turns;
 use crate::world::Held;
 
 /// The files of a server, and what its disk was asked for.
@@ -32,7 +30,6 @@ impl SimHost {
         let Some(next) = &mut self.disk.at_work else {
             return;
         };
-        let is_visit = matches!(next, ToDisk::Group(_)) && self.core.is_visitor_syncing();
         if let ToDisk::Group(group) = next {
             let is_due = write_group(&mut self.disk.history, group, || self.world.random.any());
             if self.or_exit(is_due) == Some(true) {
@@ -40,11 +37,7 @@ impl SimHost {
             }
         }
         self.core.disk_begun_at = self.world.now();
-        let delay = if is_visit && self.world.stalls_visit() {
-            self.world.random.range(turns::STALL, SECOND)
-        } else {
-            self.world.sync_delay()
-        };
+        let delay = self.disk_delay();
         self.world
             .start_on_disk(self.process, delay, Self::continue_log);
     }
