@@ -4,7 +4,7 @@ use std::fmt;
 
 macro_rules! error_codes {
     ($( $(#[doc = $doc:literal])+ $name:ident = $code:literal, )+) => {
-        /// What a reply's `err` says. Source: KeeperException.Code.
+        /// Error code of a reply. Source: KeeperException.Code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i32)]
         pub enum ErrorCode { $( $(#[doc = $doc])+ $name = $code, )+ }
@@ -23,7 +23,7 @@ macro_rules! error_codes {
                 match self { $( Self::$name => stringify!($name), )+ }
             }
 
-            /// What it says, in a sentence.
+            /// Its meaning, in a sentence.
             pub fn description(self) -> &'static str {
                 match self { $( Self::$name => concat!($($doc),+).trim_ascii_start(), )+ }
             }
@@ -36,31 +36,31 @@ error_codes! {
     Ok = 0,
     /// Never sent.
     SystemError = -1,
-    /// In a failed multi: this operation was behind the one that failed.
+    /// In a failed multi: an earlier operation failed.
     RuntimeInconsistency = -2,
     /// Never sent.
     DataInconsistency = -3,
-    /// Made up by clients.
+    /// Only clients create it.
     ConnectionLoss = -4,
-    /// The request's record cannot be decoded, or has a null where none may be.
+    /// The request cannot be decoded, or contains a forbidden null.
     MarshallingError = -5,
-    /// Unknown operation, or one that is switched off.
+    /// The operation is unknown or disabled.
     Unimplemented = -6,
-    /// Made up by clients.
+    /// Only clients create it.
     OperationTimeout = -7,
-    /// A path, flag, TTL or member list that cannot be.
+    /// A path, flag, TTL or member list is invalid.
     BadArguments = -8,
-    /// No such session (a race, on a standalone server only).
+    /// The session does not exist (rare, on a standalone server only).
     UnknownSession = -12,
     /// Reconfig: no quorum of the new configuration is connected and up to date.
     NewConfigNoQuorum = -13,
-    /// Reconfig: another one is under way.
+    /// Reconfig: another reconfig is in progress.
     ReconfigInProgress = -14,
-    /// The znode, or the parent of the one to make, does not exist.
+    /// The znode, or the parent of the new znode, does not exist.
     NoNode = -101,
-    /// The ACL does not grant it.
+    /// The ACL does not permit the operation.
     NoAuth = -102,
-    /// The expected version is not the current one.
+    /// The expected version is not the current version.
     BadVersion = -103,
     /// An ephemeral znode cannot have children.
     NoChildrenForEphemerals = -108,
@@ -70,29 +70,29 @@ error_codes! {
     NotEmpty = -111,
     /// The session is over.
     SessionExpired = -112,
-    /// Made up by clients.
+    /// Only clients create it.
     InvalidCallback = -113,
-    /// The ACL is empty or has an entry that cannot be.
+    /// The ACL is empty or contains an invalid entry.
     InvalidAcl = -114,
     /// Authentication failed; the connection closes.
     AuthFailed = -115,
-    /// The session moved to another server; never sent, the connection closes.
+    /// The session moved to another server; never sent, because the connection closes.
     SessionMoved = -118,
-    /// A write sent to a read-only server.
+    /// A read-only server received a write.
     NotReadOnly = -119,
-    /// An ephemeral znode on a local session.
+    /// A local session cannot create an ephemeral znode.
     EphemeralOnLocalSession = -120,
-    /// No such watch.
+    /// The watch does not exist.
     NoWatcher = -121,
-    /// Made up by clients.
+    /// Only clients create it.
     RequestTimeout = -122,
-    /// Reconfig is switched off.
+    /// Reconfig is disabled.
     ReconfigDisabled = -123,
     /// Authentication is required; the connection closes.
     SessionClosedRequireSaslAuth = -124,
     /// A hard quota would be exceeded.
     QuotaExceeded = -125,
-    /// The request waited too long in the throttle.
+    /// A limit refused the request, and the server did not execute it.
     ThrottledOp = -127,
 }
 

@@ -178,7 +178,7 @@ macro_rules! packet_types {
                 match self { $( Self::$name => $wire, )+ }
             }
 
-            /// What it is for, in a sentence.
+            /// Its purpose, in a sentence.
             pub fn description(self) -> &'static str {
                 match self { $( Self::$name => concat!($($doc),+).trim_ascii_start(), )+ }
             }
@@ -187,17 +187,17 @@ macro_rules! packet_types {
 }
 
 packet_types! {
-    /// A learner passes on what a client asked for.
+    /// A learner forwards the request of a client.
     Request = 1 "REQUEST";
     /// The leader proposes a transaction.
     Proposal = 2 "PROPOSAL";
-    /// A learner has logged a proposal, or is done with the history of an epoch.
+    /// A learner has logged a proposal, or has finished its synchronisation.
     Ack = 3 "ACK";
     /// A proposal is committed.
     Commit = 4 "COMMIT";
-    /// The leader is alive; a learner is, and names the sessions it heard from.
+    /// The leader is alive; a learner is alive, and lists its active sessions.
     Ping = 5 "PING";
-    /// Whether a session that came to a learner is alive.
+    /// Is the session of a new connection alive?
     Revalidate = 6 "REVALIDATE";
     /// Everything before a sync has been sent.
     Sync = 7 "SYNC";
@@ -205,15 +205,15 @@ packet_types! {
     Inform = 8 "INFORM";
     /// A committed reconfiguration: use the new configuration.
     CommitAndActivate = 9 "COMMITANDACTIVATE";
-    /// The end of the history; take on the new epoch.
+    /// All earlier transactions are sent; accept the new epoch.
     NewLeader = 10 "NEWLEADER";
     /// A follower introduces itself.
     FollowerInfo = 11 "FOLLOWERINFO";
     /// Serve clients.
     UpToDate = 12 "UPTODATE";
-    /// What follows continues the learner's history.
+    /// The following transactions continue the learner's log.
     Diff = 13 "DIFF";
-    /// Cut the log back.
+    /// Remove the end of the log.
     Trunc = 14 "TRUNC";
     /// A snapshot follows.
     Snap = 15 "SNAP";

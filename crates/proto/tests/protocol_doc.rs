@@ -1,6 +1,6 @@
-//! docs/PROTOCOL.md lists what the tables of this crate hold, and nothing else.
+//! docs/PROTOCOL.md contains the tables of this crate, and nothing else.
 //!
-//! `ZOARIUM_BLESS=1 cargo test -p zoarium-proto --test protocol_doc` writes it anew.
+//! `ZOARIUM_BLESS=1 cargo test -p zoarium-proto --test protocol_doc` generates it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,9 +12,11 @@ use proto::packet::PacketType;
 use proto::{ErrorCode, OpCode, OpKind};
 
 const HEAD: &str = "\
-# Protocol tables
+# Protocol
 
 <!-- Made from the tables in `crates/proto`; do not edit (see `crates/proto/tests/protocol_doc.rs`). -->
+
+Zoarium implements the client protocol and the quorum protocol of Apache ZooKeeper 3.9. A program generates this page.
 ";
 
 fn render() -> String {
@@ -28,9 +30,9 @@ fn render() -> String {
 fn render_opcodes(out: &mut String) {
     out.push_str(
         "\n## Operations\n\n\
-         *write*: becomes a transaction. *read*: answered from the tree of the server that got it.\n\
-         *sync*: goes in order with the writes. *connection*: handled when it is read, ahead of the\n\
-         queue. *internal*: cannot be asked for on its own.\n\n\
+         A *write* becomes a transaction. The client's own server answers a *read*. A *sync* is ordered\n\
+         with the writes. A *connection* request is handled when it arrives. An *internal* operation is\n\
+         not available to clients on its own.\n\n\
          | # | name | kind | request | reply | since |\n|--:|---|---|---|---|---|\n",
     );
     for op in OpCode::ALL {
@@ -55,7 +57,7 @@ fn render_opcodes(out: &mut String) {
 }
 
 fn render_errors(out: &mut String) {
-    out.push_str("\n## Error codes\n\n| # | name | says |\n|--:|---|---|\n");
+    out.push_str("\n## Error codes\n\n| # | name | meaning |\n|--:|---|---|\n");
     for code in ErrorCode::ALL {
         let (number, name) = (code.code(), code.name());
         writeln!(out, "| {number} | {name} | {} |", code.description()).unwrap();
@@ -63,7 +65,7 @@ fn render_errors(out: &mut String) {
 }
 
 fn render_packets(out: &mut String) {
-    out.push_str("\n## Quorum packets\n\n| # | name | for |\n|--:|---|---|\n");
+    out.push_str("\n## Quorum packets\n\n| # | name | meaning |\n|--:|---|---|\n");
     for packet in PacketType::ALL {
         let (number, name) = (packet.number(), packet.name());
         writeln!(out, "| {number} | {name} | {} |", packet.description()).unwrap();
