@@ -9,6 +9,8 @@ use std::process::Command;
 mod log_lines;
 #[path = "style/pages.rs"]
 mod pages;
+#[path = "style/readmes.rs"]
+mod readmes;
 
 use tests::{Missing, or_skip, workspace_root};
 
@@ -23,7 +25,9 @@ const TOP: &[(&str, bool)] = &[
     (".ci", false),
     (".clippy.toml", true),
     (".deny.toml", false),
+    (".editorconfig", true),
     (".gitattributes", false),
+    (".github", true),
     (".gitignore", true),
     (".rustfmt.toml", true),
     ("Cargo.lock", true),
@@ -36,6 +40,15 @@ const TOP: &[(&str, bool)] = &[
     ("docs", true),
     ("jepsen", false),
     ("tests", true),
+];
+
+/// Files for the hosting service, which looks for these names.
+const GITHUB: &[&str] = &[
+    ".github/CODEOWNERS",
+    ".github/ISSUE_TEMPLATE/bug.yml",
+    ".github/ISSUE_TEMPLATE/config.yml",
+    ".github/ISSUE_TEMPLATE/feature.yml",
+    ".github/pull_request_template.md",
 ];
 
 /// Places that exist on one machine only; put together here so that this file does not name them.
@@ -248,6 +261,17 @@ fn the_top_level_holds_what_the_plan_names() {
     for (name, is_required) in TOP {
         assert!(!is_required || top.contains(name), "{name} is missing");
     }
+}
+
+#[test]
+fn the_hosting_service_has_the_files_that_it_looks_for() {
+    let Some(files) = committed() else { return };
+    let found: Vec<&str> = files
+        .iter()
+        .map(String::as_str)
+        .filter(|file| file.starts_with(".github/"))
+        .collect();
+    assert_eq!(found, GITHUB);
 }
 
 #[test]
