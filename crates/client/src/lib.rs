@@ -62,6 +62,7 @@ mod machine;
 mod multi;
 mod ops;
 mod options;
+pub mod port;
 mod protected;
 mod state;
 mod telling;
