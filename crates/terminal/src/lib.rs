@@ -4,10 +4,14 @@
 //! back. [`stdout`] and [`stderr`] replace control characters by their escapes if a terminal would receive them. Ends of
 //! lines and tabs remain. Files and pipes receive all bytes unchanged.
 
+mod keys;
+
 use std::fmt::{Arguments, Write as _};
 use std::fs::File;
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
 use std::os::fd::AsFd;
+
+pub use keys::QuitKey;
 
 /// Standard output.
 pub fn stdout() -> Output<Stdout> {

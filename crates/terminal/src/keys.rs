@@ -1,0 +1,78 @@
+//! The key `q` while a command refreshes its output.
+
+use std::io::{IsTerminal, Stdin, stdin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+
+/// Tenths of a second after which a read of the terminal returns without a key.
+const READ_TENTHS: u8 = 1;
+
+/// Listens for the key `q` on the terminal of standard input. The terminal gets its old mode back at the drop.
+#[derive(Debug)]
+pub struct QuitKey {
+    saved: Termios,
+    is_over: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl QuitKey {
+    /// Begins to listen, and calls `quit` when the user presses `q`. Returns `None` if standard input is not a terminal.
+    pub fn listen(quit: impl FnOnce() + Send + 'static) -> Option<Self> {
+        let terminal = stdin();
+        if !terminal.is_terminal() {
+            return None;
+        }
+        let saved = tcgetattr(&terminal).ok()?;
+        let mut mode = saved.clone();
+        // Keys arrive at once and are not shown. Ctrl-C remains a signal.
+        mode.local_modes
+            .remove(LocalModes::ICANON | LocalModes::ECHO);
+        mode.special_codes[SpecialCodeIndex::VMIN] = 0;
+        mode.special_codes[SpecialCodeIndex::VTIME] = READ_TENTHS;
+        tcsetattr(&terminal, OptionalActions::Now, &mode).ok()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let reader = std::thread::spawn(move || {
+            if waits_for_quit(&terminal, &ends) {
+                quit();
+            }
+        });
+        Some(Self {
+            saved,
+            is_over,
+            reader: Some(reader),
+        })
+    }
+}
+
+impl Drop for QuitKey {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(reader) = self.reader.take() {
+            // It ends with its next read, and must not take keys of the commands that follow.
+            let _ = reader.join();
+        }
+        // A terminal that is gone needs no mode.
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.saved);
+    }
+}
+
+/// Whether the user pressed `q` before the end.
+fn waits_for_quit(terminal: &Stdin, ends: &AtomicBool) -> bool {
+    let mut keys = [0; 16];
+    while !ends.load(Ordering::Relaxed) {
+        match rustix::io::read(terminal, &mut keys) {
+            Ok(length) if keys[..length].iter().any(|key| matches!(key, b'q' | b'Q')) => {
+                return true;
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
