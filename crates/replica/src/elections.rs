@@ -475,7 +475,7 @@ impl Elections {
                 let took_ms = since_ms.map_or(0, |since_ms| now_ms.saturating_sub(since_ms));
                 let took_ms = took_ms.max(0).unsigned_abs();
                 let leader = vote.leader;
-                tracing::info!(role = role_name(state), %leader, %vote, %round, took_ms, "elected");
+                tracing::debug!(role = role_name(state), %leader, %vote, %round, took_ms, "elected");
                 out.push(ElectionAction::Elected {
                     state,
                     vote,

@@ -46,7 +46,7 @@ impl<H: Host> Replica<H> {
             true => member.masters.next(member.lists.committed(), at_leader),
             false => at_leader,
         };
-        tracing::info!(sid = %member.lists.me(), %leader, master = %master.sid, "following");
+        tracing::debug!(sid = %member.lists.me(), %leader, master = %master.sid, "following");
         turn.effect(Effect::Dial {
             attempt,
             addresses: master.addresses,

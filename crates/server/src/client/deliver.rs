@@ -337,7 +337,7 @@ fn tell(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
             session: Some((id, timeout_ms)),
             ..
         } => {
-            log_limiter::limited!(info, peer = %connection.peer, session = %id, timeout_ms, "session established");
+            tracing::debug!(peer = %connection.peer, session = %id, timeout_ms, "session established");
         }
         WriteAnswer::OutOfTurn => {
             let header = &applied.record.header;

@@ -188,7 +188,7 @@ fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) 
 /// A session was made that needs no transaction.
 fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
     let (session, timeout_ms) = (connection.session(), new.timeout_ms);
-    log_limiter::limited!(info, peer = %connection.peer, %session, timeout_ms, "local session established");
+    tracing::debug!(peer = %connection.peer, %session, timeout_ms, "local session established");
     let zxid = clients.state.tree.read().last_zxid();
     let now_ms = clock::monotonic_ms();
     let served = Served {
@@ -220,7 +220,7 @@ pub(crate) fn note_renewal(
 ) {
     match told {
         Some((_, timeout_ms)) => {
-            log_limiter::limited!(info, peer = %connection.peer, %session, timeout_ms, "session renewed");
+            tracing::debug!(peer = %connection.peer, %session, timeout_ms, "session renewed");
         }
         None => {
             log_limiter::limited!(info, peer = %connection.peer, %session, "session is over or its password is wrong");

@@ -29,7 +29,7 @@ pub(super) async fn answer<S: Stream>(
             tracing::debug!(peer = %connection.peer, word = word.text(), "no argument of a four-letter word, closing connection");
             return end(clients, connection, socket).await;
         };
-        log_limiter::limited!(info, peer = %connection.peer, word = word.text(), "processing four-letter word");
+        tracing::debug!(peer = %connection.peer, word = word.text(), "processing four-letter word");
         let turn = match word.may_be_long() {
             // The semaphore is never closed, so there is always a permit.
             true => clients.long_words.acquire().await.ok(),

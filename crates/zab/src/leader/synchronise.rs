@@ -285,7 +285,7 @@ impl Leader {
         self.proposals = Proposals::shared(Arc::clone(&self.quorum), self.sid, start);
         self.enter(Phase::Broadcasting, now_ms);
         let epoch = self.epoch;
-        tracing::info!(sid = %self.sid, %epoch, "leads");
+        tracing::debug!(sid = %self.sid, %epoch, "leads");
         out.push(Action::Lead {
             epoch,
             designated_leader,

@@ -1,10 +1,9 @@
 //! The sockets behind the numbers that [`election::links::Links`] decides about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use election::links::{CloseReason, ConnectionId};
-use log_limiter::LogLimiter;
 use proto::Sid;
 use proto::notification::Notification;
 use tokio::sync::watch;
@@ -23,7 +22,7 @@ pub(super) struct Connections {
     last: u64,
     undecided: BTreeMap<ConnectionId, Undecided>,
     kept: BTreeMap<ConnectionId, Kept>,
-    unreachable: BTreeMap<Sid, LogLimiter>,
+    unreachable: BTreeSet<Sid>,
     tasks: JoinSet<()>,
 }
 
@@ -51,7 +50,7 @@ impl Connections {
             last: 0,
             undecided: BTreeMap::new(),
             kept: BTreeMap::new(),
-            unreachable: BTreeMap::new(),
+            unreachable: BTreeSet::new(),
             tasks: JoinSet::new(),
         }
     }
@@ -73,11 +72,12 @@ impl Connections {
         });
     }
 
-    /// Says why a server was not reached, though not each time.
+    /// Reports that a server is not reached, once until it is reached again.
     pub(super) fn tell_unreachable(&mut self, sid: Sid, error: &DialError) {
-        let log_limiter = self.unreachable.entry(sid);
-        let log_limiter = log_limiter.or_insert_with(|| LogLimiter::of("members not reached"));
-        log_limiter::limited!(in log_limiter => warn, %sid, err = %error, "server not reached for an election");
+        if !self.unreachable.insert(sid) {
+            return tracing::debug!(%sid, err = %error, "server still not reached for an election");
+        }
+        log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %error, "server not reached for an election");
     }
 
     /// A server was reached.
@@ -140,7 +140,8 @@ impl Connections {
         match end {
             LinkEnd::Closed => tracing::debug!(%sid, "election connection closed"),
             _ => {
-                log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %end, "election connection broken");
+                // A member that cannot be reached again is reported.
+                tracing::debug!(%sid, err = %end, "election connection broken");
             }
         }
     }

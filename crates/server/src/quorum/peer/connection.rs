@@ -190,7 +190,7 @@ impl Line {
             Err(error) => return self.end(error),
         };
         let attempt = self.attempt;
-        tracing::info!(attempt, peer = ?stream.peer_addr().ok(), "connected to the leader");
+        tracing::debug!(attempt, peer = ?stream.peer_addr().ok(), "connected to the leader");
         (self.sink)(self.name().connected().into());
         self.serve(stream);
     }

@@ -311,7 +311,7 @@ impl Port {
             return;
         }
         for (socket, address) in opened {
-            tracing::info!(%address, "listening for learners");
+            tracing::debug!(%address, "listening for learners");
             let accepting = self.clone().accept(socket.clone(), number);
             let accepting = self.runtime.spawn(accepting).abort_handle();
             term.sockets.push((socket, accepting));
