@@ -10,6 +10,7 @@ use super::suite::SuiteArgs;
 
 /// Loads a server and measures it
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium bench mixed -s localhost:2181 --duration 10s")]
 pub struct BenchArgs {
     #[command(subcommand)]
     pub(crate) command: BenchCommand,
@@ -67,11 +68,18 @@ fn unused(option: Arg) -> Arg {
     option.hide(true)
 }
 
+/// Servers of the environment, or the server of this machine.
+fn default_servers() -> Vec<String> {
+    let named = std::env::var("ZOARIUM_SERVER").ok();
+    let named = named.filter(|server| !server.is_empty());
+    vec![named.unwrap_or_else(|| "127.0.0.1:2181".to_owned())]
+}
+
 /// Whom to load.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServersArgs {
-    /// Server to load; several (or `a,b`) share the sessions
-    #[arg(long, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
+    /// Client port of the server to load, also in ZOARIUM_SERVER; several (or `a,b`) share the sessions
+    #[arg(short, long, default_values_t = default_servers(), value_name = "HOST:PORT")]
     pub(crate) server: Vec<String>,
     /// Second server to load in turns with the first, for a comparison
     #[arg(long, value_name = "HOST:PORT")]

@@ -5,6 +5,8 @@
 use client::Error;
 use proto::ErrorCode;
 
+use crate::exit;
+
 /// A command that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
@@ -17,6 +19,10 @@ pub(crate) struct Failure {
     pub(crate) ends_script: bool,
     /// Whether the session is over.
     pub(crate) ends_session: bool,
+    /// The exit code of a command of the program, such as `zoarium get`.
+    pub(crate) exit: u8,
+    /// The text that such a command prints, if it is another one.
+    pub(crate) plain: Option<String>,
 }
 
 impl Failure {
@@ -26,6 +32,36 @@ impl Failure {
             code: 1,
             ends_script: false,
             ends_session: false,
+            exit: exit::FAILED,
+            plain: None,
+        }
+    }
+
+    /// The text that a command of the program prints.
+    pub(crate) fn plain(&self) -> &str {
+        self.plain.as_deref().unwrap_or(&self.text)
+    }
+
+    /// Sets the exit code of commands of the program.
+    pub(crate) fn with_exit(self, exit: u8) -> Self {
+        Self { exit, ..self }
+    }
+
+    /// Names the line of the input that failed.
+    pub(crate) fn in_line(self, number: usize) -> Self {
+        Self {
+            text: format!("line {number}: {}", self.text),
+            plain: self.plain.map(|plain| format!("line {number}: {plain}")),
+            ..self
+        }
+    }
+
+    /// Adds a line.
+    pub(crate) fn with_note(self, note: &str) -> Self {
+        Self {
+            text: format!("{}\n{note}", self.text),
+            plain: self.plain.map(|plain| format!("{plain}\n{note}")),
+            ..self
         }
     }
 
@@ -47,14 +83,19 @@ impl Failure {
 
     /// What Apache Commons CLI calls an exception of this name.
     pub(crate) fn commons_cli(exception: &str, text: &str) -> Self {
-        Self::new(format!(
-            "org.apache.commons.cli.{exception}Exception: {text}"
-        ))
+        Self {
+            plain: Some(text.to_owned()),
+            ..Self::new(format!(
+                "org.apache.commons.cli.{exception}Exception: {text}"
+            ))
+            .with_exit(exit::USAGE)
+        }
     }
 
     pub(crate) fn no_number(option: &str, text: &str) -> Self {
         Self {
             ends_script: true,
+            exit: exit::USAGE,
             ..Self::new(format!("-{option} needs a number, not \"{text}\""))
         }
     }
@@ -70,12 +111,17 @@ impl Failure {
             Error::Op { code, .. } | Error::Multi { code, .. } => *code,
             Error::SessionExpired { .. } => ErrorCode::SessionExpired.code(),
             Error::TooLarge { .. } | Error::Reply { .. } => {
-                return Self::new(format!("zoarium: {error}"));
+                return Self {
+                    plain: Some(error.to_string()),
+                    ..Self::new(format!("zoarium: {error}"))
+                };
             }
             _ => {
                 let lost = keeper_error("ConnectionLoss", path);
                 return Self {
                     ends_session,
+                    exit: exit::of_client(error),
+                    plain: Some(error.to_string()),
                     ..Self::new(format!("{lost}\nzoarium: {error}"))
                 };
             }
@@ -88,30 +134,70 @@ impl Failure {
 
     /// What an error code says about `path`.
     pub(crate) fn of_code(code: i32, path: &str) -> Self {
-        let Some(code) = ErrorCode::from_i32(code) else {
-            return Self::new(keeper_error(&format!("Unknown error {code}"), path));
-        };
-        Self::new(match code {
-            ErrorCode::NoNode => format!("Node does not exist: {path}"),
-            ErrorCode::NoChildrenForEphemerals => {
-                format!("Ephemerals cannot have children: {path}")
-            }
-            ErrorCode::NodeExists => format!("Node already exists: {path}"),
-            ErrorCode::NotEmpty => format!("Node not empty: {path}"),
-            ErrorCode::NoAuth => format!("Insufficient permission : {path}"),
-            ErrorCode::BadArguments => format!("Arguments are not valid : {path}"),
-            ErrorCode::BadVersion => format!("version No is not valid : {path}"),
-            ErrorCode::InvalidAcl => format!("Acl is not valid : {path}"),
-            ErrorCode::QuotaExceeded => format!("Quota has exceeded : {path}"),
-            ErrorCode::ReconfigInProgress => "Another reconfiguration is in progress -- \
+        Self {
+            exit: exit::of_code(code),
+            plain: Some(plain(code, path)),
+            ..Self::new(java_text(code, path))
+        }
+    }
+}
+
+fn java_text(code: i32, path: &str) -> String {
+    let Some(code) = ErrorCode::from_i32(code) else {
+        return keeper_error(&format!("Unknown error {code}"), path);
+    };
+    match code {
+        ErrorCode::NoNode => format!("Node does not exist: {path}"),
+        ErrorCode::NoChildrenForEphemerals => {
+            format!("Ephemerals cannot have children: {path}")
+        }
+        ErrorCode::NodeExists => format!("Node already exists: {path}"),
+        ErrorCode::NotEmpty => format!("Node not empty: {path}"),
+        ErrorCode::NoAuth => format!("Insufficient permission : {path}"),
+        ErrorCode::BadArguments => format!("Arguments are not valid : {path}"),
+        ErrorCode::BadVersion => format!("version No is not valid : {path}"),
+        ErrorCode::InvalidAcl => format!("Acl is not valid : {path}"),
+        ErrorCode::QuotaExceeded => format!("Quota has exceeded : {path}"),
+        ErrorCode::ReconfigInProgress => "Another reconfiguration is in progress -- \
                 concurrent reconfigs not supported (yet)"
-                .to_owned(),
-            ErrorCode::NewConfigNoQuorum => "No quorum of new config is connected and \
+            .to_owned(),
+        ErrorCode::NewConfigNoQuorum => "No quorum of new config is connected and \
                 up-to-date with the leader of last commmitted config - try invoking \
                 reconfiguration after new servers are connected and synced"
-                .to_owned(),
-            other => keeper_error(message(other), path),
-        })
+            .to_owned(),
+        other => keeper_error(message(other), path),
+    }
+}
+
+/// An error code in plain English.
+fn plain(code: i32, path: &str) -> String {
+    let Some(code) = ErrorCode::from_i32(code) else {
+        return format!("{path}: the server answers with the unknown error code {code}");
+    };
+    let reason = match code {
+        ErrorCode::NoNode => "the znode does not exist",
+        ErrorCode::NodeExists => "the znode exists already",
+        ErrorCode::NotEmpty => "the znode has children",
+        ErrorCode::NoChildrenForEphemerals => "an ephemeral znode cannot have children",
+        ErrorCode::NoAuth => "permission denied",
+        ErrorCode::BadVersion => "the znode has another version",
+        ErrorCode::InvalidAcl => "the server does not accept the ACL",
+        ErrorCode::BadArguments => "the server does not accept the request",
+        ErrorCode::QuotaExceeded => "a quota would be exceeded",
+        ErrorCode::SessionExpired => "the session has expired",
+        ErrorCode::ReconfigDisabled => {
+            "the server does not allow reconfiguration (reconfigEnabled)"
+        }
+        ErrorCode::ReconfigInProgress => "another reconfiguration is in progress",
+        ErrorCode::NewConfigNoQuorum => {
+            "no quorum of the new members is connected and up to date with the leader"
+        }
+        ErrorCode::Unimplemented => "the server does not know the request",
+        other => return format!("{path}: the server answers {}", other.name()),
+    };
+    match path {
+        "" => reason.to_owned(),
+        path => format!("{path}: {reason}"),
     }
 }
 
@@ -160,6 +246,11 @@ mod tests {
             Failure::of_code(ErrorCode::ReconfigDisabled.code(), "").text,
             "KeeperErrorCode = Reconfig is disabled"
         );
+        let failure = Failure::of_code(ErrorCode::NoNode.code(), "/p");
+        assert_eq!(failure.plain(), "/p: the znode does not exist");
+        assert_eq!(failure.exit, exit::NOT_FOUND);
+        let noted = failure.with_note("2 created");
+        assert!(noted.plain().ends_with("exist\n2 created"));
         assert_eq!(
             Failure::of_code(-9999, "").text,
             "KeeperErrorCode = Unknown error -9999"

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 /// A line. Control characters that JSON lets pass are escaped: a terminal would follow them.
 pub(crate) fn line(value: &Value) -> String {
     let text = value.to_string();
-    if !text.contains(char::is_control) {
+    if !text.contains(is_escaped) {
         return text;
     }
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         // Outside of texts there are none.
-        match c.is_control() {
+        match is_escaped(c) {
             true => {
                 let _ = write!(plain, "\\u{:04x}", u32::from(c));
             }
@@ -27,6 +27,11 @@ pub(crate) fn line(value: &Value) -> String {
         }
     }
     plain
+}
+
+/// Control characters, and those that YAML does not allow in texts.
+fn is_escaped(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// Data with its `encoding`: `utf-8` for text, `base64` for all else or if that is wanted, null for

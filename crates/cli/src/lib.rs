@@ -11,23 +11,30 @@
 
 mod commands;
 mod connection;
+mod direct;
+pub mod exit;
 mod failure;
 mod json;
 mod options;
 mod path;
 mod person;
+mod quit;
 mod shell;
 mod start;
+mod suggest;
 mod text;
 mod words;
+mod yaml;
 
 use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+pub use direct::{Data, DataForm, Direct, Target, check_path, run_direct};
 use shell::Shell;
 use start::Start;
-pub use start::{ClientSettings, SaslClient};
+pub use start::{ClientSettings, Format, SaslClient};
+pub use yaml::yaml;
 
 static VERSION: OnceLock<String> = OnceLock::new();
 
@@ -50,6 +57,9 @@ pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitC
             return ExitCode::from(failure.code);
         }
     };
+    if start.wants_help {
+        return help(&start);
+    }
     // The main thread waits for a person or a pipe; one other drives the connection.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -69,11 +79,25 @@ pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitC
     }
 }
 
+/// Prints the help, without a connection.
+fn help(start: &Start) -> ExitCode {
+    match commands::help(start.command.first().map(String::as_str)) {
+        Ok(text) => {
+            terminal::say!("{}", text.trim_end());
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            terminal::complain!("{}", failure.text);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
 async fn serve(start: Start) -> u8 {
     let mut shell = Shell::new(start);
     let start = shell.start.clone();
     let is_own = |name: &String| commands::is_own(name);
-    if start.is_json || start.command.first().is_some_and(is_own) {
+    if start.format.is_structured() || start.command.first().is_some_and(is_own) {
         // What it prints is for other programs too.
         shell.prints_watches = false;
     } else {
@@ -94,7 +118,7 @@ async fn serve(start: Start) -> u8 {
         shell.leave().await;
         return shell.exit_code();
     }
-    if start.is_json {
+    if start.format.is_structured() {
         read_lines(&mut shell).await;
         shell.leave().await;
         return shell.exit_code();

@@ -2,6 +2,7 @@
 //!
 //! Source: PathUtils.validatePath, ZooKeeper.prependChroot.
 
+use crate::exit;
 use crate::failure::Failure;
 
 /// Checks a path before it is sent. Positions count UTF-16 units, as Java's do.
@@ -14,19 +15,21 @@ pub(crate) fn validate(path: &str) -> Result<(), Failure> {
             "" => "Path length must be > 0",
             _ => "Path must start with / character",
         };
-        return Err(Failure::new(text));
+        return Err(Failure::new(text).with_exit(exit::USAGE));
     };
     if behind.is_empty() {
         return Ok(());
     }
     if path.ends_with('/') {
-        return Err(Failure::new("Path must not end with / character"));
+        let failure = Failure::new("Path must not end with / character");
+        return Err(failure.with_exit(exit::USAGE));
     }
     let units: Vec<u16> = path.encode_utf16().collect();
     match (1..units.len()).find_map(|at| fault(&units, at)) {
         Some(reason) => Err(Failure::new(format!(
             "Invalid path string \"{path}\" caused by {reason}"
-        ))),
+        ))
+        .with_exit(exit::USAGE)),
         None => Ok(()),
     }
 }

@@ -1,15 +1,19 @@
 //! A shell for a person: line editing, history, completion of commands, options and paths.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use client::Client;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
-use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter, Validator};
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::SearchDirection;
+use rustyline::{Config, Context, Editor, Helper, Validator};
 use tokio::runtime::Handle;
 
-use crate::commands::{COMMANDS, has_secret};
+use crate::commands::{self, COMMANDS, has_secret};
 use crate::failure::Failure;
 use crate::path::Chroot;
 use crate::shell::Shell;
@@ -24,10 +28,41 @@ const NAMES_MAX: usize = 1000;
 const NEWS_EVERY: Duration = Duration::from_millis(100);
 
 /// What completion asks: the runtime, and the session of the moment.
-#[derive(Helper, Highlighter, Hinter, Validator)]
+#[derive(Helper, Validator)]
 struct Completion {
     runtime: Handle,
     session: Option<(Client, Chroot)>,
+    /// Path that relative paths begin with.
+    dir: Option<String>,
+    /// Whether hints are shown while the user types.
+    has_hints: bool,
+}
+
+impl Hinter for Completion {
+    type Hint = String;
+
+    /// Returns the arguments of a command whose name is complete, or the rest of the last such line.
+    fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<String> {
+        if !self.has_hints || line.is_empty() || at < line.len() {
+            return None;
+        }
+        if let Some(name) = line.strip_suffix(' ')
+            && let Some(arguments) = commands::arguments(name)
+        {
+            return Some(arguments.to_owned());
+        }
+        let history = context.history();
+        let last = history.len().checked_sub(1)?;
+        let found = history.starts_with(line, last, SearchDirection::Reverse);
+        let found = found.ok().flatten()?;
+        found.entry.get(line.len()..).map(str::to_owned)
+    }
+}
+
+impl Highlighter for Completion {
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Owned(format!("\x1b[2m{hint}\x1b[0m"))
+    }
 }
 
 impl Completer for Completion {
@@ -48,7 +83,7 @@ impl Completer for Completion {
                 names.filter(|name| name.starts_with(word)).collect()
             }
             (_, true) => self.paths(word),
-            _ => Vec::new(),
+            (_, false) => self.relative_paths(word),
         };
         let pair = |text: String| Pair {
             display: text.clone(),
@@ -59,6 +94,17 @@ impl Completer for Completion {
 }
 
 impl Completion {
+    /// The znodes below the path of `cd` that begin with what is typed.
+    fn relative_paths(&self, word: &str) -> Vec<String> {
+        let Some(dir) = &self.dir else {
+            return Vec::new();
+        };
+        let begin = format!("{}/", dir.trim_end_matches('/'));
+        let paths = self.paths(&format!("{begin}{word}"));
+        let below = paths.iter().filter_map(|path| path.strip_prefix(&begin));
+        below.map(str::to_owned).collect()
+    }
+
     /// The znodes that begin with what is typed.
     fn paths(&self, word: &str) -> Vec<String> {
         let Some((client, chroot)) = &self.session else {
@@ -109,6 +155,8 @@ pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
         lines.set_helper(Some(Completion {
             runtime: Handle::current(),
             session,
+            dir: shell.dir.clone(),
+            has_hints: shell.is_friendly,
         }));
         let prompt = shell.prompt();
         let reading = tokio::task::spawn_blocking(move || {

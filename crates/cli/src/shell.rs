@@ -10,11 +10,13 @@ use serde_json::Value;
 
 use crate::commands;
 use crate::connection::{Connection, block};
+use crate::exit;
 use crate::failure::{Failure, keeper_error};
 use crate::json;
 use crate::path::Chroot;
-use crate::start::Start;
+use crate::start::{Format, Start};
 use crate::words;
+use crate::yaml::yaml;
 
 /// How many commands `history` shows besides itself.
 const HISTORY_SHOWN: usize = 10;
@@ -49,26 +51,31 @@ pub(crate) struct Shell {
     exit_code: u8,
     /// Whether somebody types: an odd number is no reason to leave then.
     pub(crate) talks_to_a_person: bool,
+    /// Path that relative paths begin with, after `cd`.
+    pub(crate) dir: Option<String>,
+    /// Whether this is `zoarium shell`, whose prompt and errors are not those of zkCli.sh.
+    pub(crate) is_friendly: bool,
     /// Whether standard output takes no more: there is nobody left to talk to.
     is_unheard: bool,
 }
 
 impl Shell {
     pub(crate) fn new(start: Start) -> Self {
-        let is_json = start.is_json;
         Self {
             server: start.server.clone(),
+            // Structured output is for programs.
+            prints_watches: !start.format.is_structured(),
             start,
             link: Link::NotYet,
             auths: Vec::new(),
-            // What is printed as JSON is for programs.
-            prints_watches: !is_json,
             is_over: false,
             has_ephemerals: false,
             history: BTreeMap::new(),
             commands: 0,
             exit_code: 0,
             talks_to_a_person: false,
+            dir: None,
+            is_friendly: false,
             is_unheard: false,
         }
     }
@@ -92,13 +99,31 @@ impl Shell {
         self.write(text);
     }
 
-    /// Prints an object on a line of its own, or the text where no JSON is wanted.
+    /// Prints an object in the form of the output.
     pub(crate) fn show(&mut self, value: impl FnOnce() -> Value, text: impl FnOnce() -> String) {
-        let line = match self.start.is_json {
-            true => json::line(&value()),
-            false => text(),
+        let shown = match self.start.format {
+            Format::Json => json::line(&value()),
+            Format::Yaml => yaml(&value()).trim_end().to_owned(),
+            Format::Text => text(),
         };
-        self.print(&line);
+        self.print(&shown);
+    }
+
+    /// Reports a result: as an object on standard output, or as text on standard error.
+    pub(crate) fn report(&mut self, value: Value, text: &str) {
+        match self.start.format.is_structured() {
+            true => self.show(|| value, String::new),
+            false => self.complain(text),
+        }
+    }
+
+    /// Writes bytes on standard output as they are. A terminal gets the end of a line as well.
+    pub(crate) fn print_bytes(&mut self, bytes: &[u8]) {
+        let mut out = terminal::stdout();
+        let ends_line = out.is_terminal() && !bytes.ends_with(b"\n");
+        let end: &[u8] = if ends_line { b"\n" } else { b"" };
+        let written = out.write_all(bytes).and_then(|()| out.write_all(end));
+        self.is_unheard |= written.and_then(|()| out.flush()).is_err();
     }
 
     /// Prints on standard error.
@@ -153,7 +178,10 @@ impl Shell {
         }
         match &self.link {
             Link::Open(connection) => Ok(connection.client.clone()),
-            Link::AuthFailed => Err(Failure::new(keeper_error("AuthFailed", path))),
+            Link::AuthFailed => Err(Failure {
+                plain: Some("the server refused the credentials".to_owned()),
+                ..Failure::new(keeper_error("AuthFailed", path)).with_exit(exit::DENIED)
+            }),
             Link::NotYet | Link::Closed => Err(Failure::not_connected()),
         }
     }
@@ -267,7 +295,16 @@ impl Shell {
             Link::NotYet => "CONNECTING",
             Link::Closed => "CLOSED",
         };
-        format!("[zk: {}({state}) {}] ", self.server, self.commands)
+        match (self.is_friendly, &self.dir) {
+            (false, _) => format!("[zk: {}({state}) {}] ", self.server, self.commands),
+            (true, dir) => {
+                let state = match state {
+                    "CONNECTED" => String::new(),
+                    other => format!(" ({})", other.to_lowercase()),
+                };
+                format!("{}{state} {}> ", self.server, dir.as_deref().unwrap_or("/"))
+            }
+        }
     }
 
     /// Carries out a line that was typed or read.
@@ -295,6 +332,7 @@ impl Shell {
             self.exit_code = failure.code;
             match failure.code {
                 0 => self.print(&failure.text),
+                _ if self.is_friendly => self.complain(failure.plain()),
                 _ => self.complain(&failure.text),
             }
             self.is_over |= failure.ends_script && !self.talks_to_a_person;

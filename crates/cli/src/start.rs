@@ -22,6 +22,25 @@ pub struct ClientSettings {
     pub login: Option<SaslClient>,
 }
 
+/// Form of the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Text for people.
+    #[default]
+    Text,
+    /// JSON, one object per line.
+    Json,
+    /// YAML, one document per object.
+    Yaml,
+}
+
+impl Format {
+    /// Whether programs read the output.
+    pub fn is_structured(self) -> bool {
+        self != Self::Text
+    }
+}
+
 /// A login by SASL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaslClient {
@@ -32,7 +51,7 @@ pub enum SaslClient {
 }
 
 /// What `zoarium cli` was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Start {
     /// `host:port[,...][/chroot]`, as given.
     pub(crate) server: String,
@@ -41,10 +60,31 @@ pub(crate) struct Start {
     pub(crate) waits_for_connection: bool,
     configuration: Option<PathBuf>,
     pub(crate) settings: ClientSettings,
-    /// Whether what is read is printed as JSON, an object a line.
-    pub(crate) is_json: bool,
+    /// Form of the output.
+    pub(crate) format: Format,
+    /// Connector for all connections, in place of the configuration's.
+    pub(crate) connector: Option<Connector>,
+    /// Whether the user wants to read the help only.
+    pub(crate) wants_help: bool,
     /// The command and its words; empty for a shell.
     pub(crate) command: Vec<String>,
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self {
+            server: "localhost:2181".to_owned(),
+            timeout: "30000".to_owned(),
+            read_only: false,
+            waits_for_connection: false,
+            configuration: None,
+            settings: ClientSettings::default(),
+            format: Format::Text,
+            connector: None,
+            wants_help: false,
+            command: Vec::new(),
+        }
+    }
 }
 
 impl Start {
@@ -53,16 +93,7 @@ impl Start {
     /// # Errors
     /// An option without its value.
     pub(crate) fn parse(words: Vec<String>) -> Result<Self, Failure> {
-        let mut start = Self {
-            server: "localhost:2181".to_owned(),
-            timeout: "30000".to_owned(),
-            read_only: false,
-            waits_for_connection: false,
-            configuration: None,
-            settings: ClientSettings::default(),
-            is_json: false,
-            command: Vec::new(),
-        };
+        let mut start = Self::default();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             let mut value = || {
@@ -70,21 +101,54 @@ impl Start {
                 words.next().ok_or_else(|| Failure::new(text))
             };
             match word.as_str() {
-                "-server" => start.server = value()?,
-                "-timeout" => start.timeout = value()?,
+                "-server" | "--server" | "-s" => start.server = value()?,
+                "-timeout" | "--timeout" => start.timeout = value()?,
+                "--help" => start.wants_help = true,
                 "-client-configuration" => start.configuration = Some(value()?.into()),
-                "--output" => start.is_json = is_json(&value()?)?,
+                "--output" => start.format = format_of(&value()?)?,
                 "-r" => start.read_only = true,
                 "-waitforconnection" => start.waits_for_connection = true,
                 option if option.starts_with('-') => {}
                 _ => {
                     start.command.push(word);
                     start.command.extend(words);
+                    start.take_output()?;
                     return Ok(start);
                 }
             }
         }
         Ok(start)
+    }
+
+    /// Takes `--output FORM` and `--help` out of the words of the command. Java's commands have no such options.
+    fn take_output(&mut self) -> Result<(), Failure> {
+        let ends = self.command.iter().position(|word| word == "--");
+        let rest = self.command.split_off(ends.unwrap_or(self.command.len()));
+        let mut words = std::mem::take(&mut self.command).into_iter();
+        while let Some(word) = words.next() {
+            match word.split_once('=') {
+                Some(("--output", form)) => self.format = format_of(form)?,
+                _ if word == "--help" => self.wants_help = true,
+                _ if word == "--output" => {
+                    let form = words.next();
+                    let missing = || Failure::missing_argument("output");
+                    self.format = format_of(&form.ok_or_else(missing)?)?;
+                }
+                _ => self.command.push(word),
+            }
+        }
+        self.command.extend(rest);
+        Ok(())
+    }
+
+    /// Settings for a command of the program.
+    pub(crate) fn direct(server: String, format: Format, connector: Option<Connector>) -> Self {
+        Self {
+            server,
+            format,
+            connector,
+            ..Self::default()
+        }
     }
 
     /// How to connect to `server`, which may be another than the one of the start.
@@ -100,9 +164,14 @@ impl Start {
         let mut options =
             Options::new(servers).with_session_timeout(Duration::from_millis(timeout_ms));
         options.read_only = self.read_only;
-        let configuration = self.configuration()?;
-        if configuration.is_secure() {
-            options.connector = configuration.connector()?;
+        match &self.connector {
+            Some(connector) => options.connector = connector.clone(),
+            None => {
+                let configuration = self.configuration()?;
+                if configuration.is_secure() {
+                    options.connector = configuration.connector()?;
+                }
+            }
         }
         options.login = self.settings.login.as_ref().map(|login| match login {
             SaslClient::Password(login) => login.clone(),
@@ -121,7 +190,10 @@ impl Start {
     /// # Errors
     /// What is wrong with the configuration.
     pub(crate) fn admin_connector(&self) -> Result<Connector, Failure> {
-        self.configuration()?.connector()
+        match &self.connector {
+            Some(connector) => Ok(connector.clone()),
+            None => self.configuration()?.connector(),
+        }
     }
 
     fn configuration(&self) -> Result<Configuration, Failure> {
@@ -136,12 +208,13 @@ impl Start {
     }
 }
 
-fn is_json(format: &str) -> Result<bool, Failure> {
-    match format {
-        "json" => Ok(true),
-        "text" => Ok(false),
+fn format_of(name: &str) -> Result<Format, Failure> {
+    match name {
+        "json" => Ok(Format::Json),
+        "yaml" => Ok(Format::Yaml),
+        "text" | "table" => Ok(Format::Text),
         _ => Err(Failure::new(format!(
-            "--output is json or text, not \"{format}\""
+            "--output is text, json or yaml, not \"{name}\""
         ))),
     }
 }
@@ -277,9 +350,15 @@ mod tests {
                 .starts_with("Error while processing nosuch.cfg: ")
         );
         assert!(Start::parse(vec!["-server".to_owned()]).is_err());
-        assert!(parse("--output json ls /").is_json && !parse("--output text ls /").is_json);
+        assert_eq!(parse("--output json ls /").format, Format::Json);
+        assert_eq!(parse("--output text ls /").format, Format::Text);
+        let start = parse("--server a:1 get --output json /x -- --output");
+        assert_eq!((start.server.as_str(), start.format), ("a:1", Format::Json));
+        assert_eq!(start.command, ["get", "/x", "--", "--output"]);
+        assert!(parse("--help").wants_help && parse("get --help").wants_help);
+        assert!(Start::parse(vec!["get".to_owned(), "--output".to_owned()]).is_err());
         let words = ["--output", "xml"].map(str::to_owned).to_vec();
         let failure = Start::parse(words).unwrap_err();
-        assert_eq!(failure.text, "--output is json or text, not \"xml\"");
+        assert_eq!(failure.text, "--output is text, json or yaml, not \"xml\"");
     }
 }

@@ -65,7 +65,7 @@ pub(crate) const PERMISSIONS: [(char, i32); 5] = [
     ('a', perms::ADMIN),
 ];
 
-fn permissions(bits: i32) -> String {
+pub(crate) fn permissions(bits: i32) -> String {
     let is_set = |(_, bit): &(char, i32)| bits & bit != 0;
     let set = PERMISSIONS.into_iter().filter(is_set);
     set.map(|(letter, _)| letter).collect()

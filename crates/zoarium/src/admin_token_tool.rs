@@ -18,6 +18,7 @@ use crate::tool::ToolError;
 /// The file `admin-token` in the dataDir has mode 0600. Whoever has the credential is a super user of this server. A
 /// server takes the file up while it runs, and forgets the credential when the file is removed.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium admin-token conf/zoo.cfg")]
 pub(crate) struct AdminTokenArgs {
     /// The configuration; the built-in settings unless it is given
     #[arg(value_name = "ZOO.CFG")]
@@ -75,7 +76,7 @@ pub(crate) fn text(config: &Config, anew: bool) -> io::Result<String> {
 }
 
 /// Where a browser on this machine finds the console.
-fn console_address(config: &Config) -> Option<String> {
+pub(crate) fn console_address(config: &Config) -> Option<String> {
     let admin = &config.admin;
     if !admin.is_enabled || !admin.console_enabled {
         return None;
@@ -95,17 +96,22 @@ fn console_address(config: &Config) -> Option<String> {
     Some(format!("{scheme}://{host}:{}/", admin.port))
 }
 
-/// The first start on a terminal: prints the credential, if there is none yet and no other way to administer.
-pub(crate) fn greet(config: &Config) {
+/// Writes the credential at the first start, and returns user and password. `None` if there is one already, or another
+/// way to administer the server.
+pub(crate) fn first_credential(config: &Config) -> Option<(&'static str, String)> {
     let has_other = config.auth.super_digest.is_some() || !config.auth.super_users.is_empty();
     let is_first = !admin_token::path(&config.data_dir).exists();
-    if !terminal::stderr().is_terminal() || has_other || !is_first || !config.admin.is_enabled {
-        return;
+    if has_other || !is_first || !config.auth.digest_enabled {
+        return None;
     }
-    match text(config, false) {
-        Ok(text) => {
-            terminal::complain!("\n{text}");
+    match admin_token::ensure(&config.data_dir, false) {
+        Ok(secret) => {
+            let (_, password) = secret.expose().split_once(':')?;
+            Some((admin_token::USER, password.to_owned()))
         }
-        Err(error) => tracing::warn!(err = %error, "cannot write the credential of administrators"),
+        Err(error) => {
+            tracing::warn!(err = %error, "cannot write the credential of administrators");
+            None
+        }
     }
 }

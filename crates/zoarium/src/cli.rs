@@ -11,7 +11,12 @@ use crate::backup::{self, BackupArgs};
 use crate::client_flags;
 use crate::config_tool::{self, ConfigArgs};
 use crate::container::{self, ContainerArgs};
-use crate::history_tool::{self, CatArgs, DiffArgs, HistoryArgs, TreeArgs};
+use crate::history_tool::{self, HistoryArgs};
+use crate::live::{
+    self, AclArgs, CatArgs, CpArgs, CreateArgs, DiffArgs, ExportArgs, FindArgs, ImportArgs,
+    InteractiveArgs, LsArgs, MvArgs, ReconfigArgs, RmArgs, SetArgs, StatArgs, StatusArgs, TopArgs,
+    TreeArgs,
+};
 use crate::log_tool::{self, LogArgs as LogToolArgs};
 use crate::logging::LogArgs;
 use crate::pages::{self, CompletionsArgs, ManArgs};
@@ -52,27 +57,44 @@ enum Command {
     /// Prints and checks snapshots
     Snapshot(SnapshotArgs),
     History(Box<HistoryArgs>),
-    Cat(CatArgs),
+    Shell(InteractiveArgs),
+    Status(StatusArgs),
+    Top(TopArgs),
+    #[command(visible_alias = "cat")]
+    Get(CatArgs),
+    Ls(LsArgs),
+    Stat(StatArgs),
+    Set(SetArgs),
+    Create(CreateArgs),
+    Rm(RmArgs),
+    Cp(CpArgs),
+    Mv(MvArgs),
     Tree(TreeArgs),
+    Find(FindArgs),
     Diff(DiffArgs),
+    Acl(AclArgs),
+    Export(ExportArgs),
+    Import(ImportArgs),
+    Reconfig(ReconfigArgs),
     Backup(BackupArgs),
     Purge(PurgeArgs),
     Restore(RestoreArgs),
     RestorePath(RestorePathArgs),
     Watch(WatchArgs),
-    /// Asks a server a four-letter word
+    /// Sends a four-letter word to a server and prints the answer
     Word(WordArgs),
     Container(ContainerArgs),
     TestServer(TestServerArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
-    /// A shell with the commands of zkCli.sh, or one of them
+    /// Starts a shell with the commands of zkCli.sh, or runs one of them
     #[command(disable_help_flag = true)]
     Cli(ShellArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(
+    after_help = "Example:\n  zoarium cli -server localhost:2181 ls /",
     override_usage = "zoarium cli [-server HOST:PORT[,...][/CHROOT]] [-timeout MS] [-r] [-waitforconnection] [-client-configuration FILE] [COMMAND [ARGUMENT]...]"
 )]
 struct ShellArgs {
@@ -88,6 +110,7 @@ struct ShellArgs {
 
 #[derive(Debug, Args)]
 #[command(
+    after_help = "Example:\n  zoarium server conf/zoo.cfg",
     override_usage = "zoarium server [--log-format text|json] [--log-levels FILE] [-Dkey=value]... [zoo.cfg | PORT DATADIR [TICKTIME] [MAXCNXNS]]"
 )]
 struct ServerArgs {
@@ -116,9 +139,24 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Some(Command::Log(args)) => log_tool::run(&args),
         Some(Command::Snapshot(args)) => snapshot_tool::run(&args),
         Some(Command::History(args)) => history_tool::run_history(&args),
-        Some(Command::Cat(args)) => history_tool::run_cat(&args),
-        Some(Command::Tree(args)) => history_tool::run_tree(&args),
-        Some(Command::Diff(args)) => history_tool::run_diff(&args),
+        Some(Command::Shell(args)) => live::run_interactive(&args),
+        Some(Command::Status(args)) => live::run_status(&args),
+        Some(Command::Top(args)) => live::run_top(&args),
+        Some(Command::Get(args)) => live::run_get(&args),
+        Some(Command::Ls(args)) => live::run_ls(&args),
+        Some(Command::Stat(args)) => live::run_stat(&args),
+        Some(Command::Set(args)) => live::run_set(&args),
+        Some(Command::Create(args)) => live::run_create(&args),
+        Some(Command::Rm(args)) => live::run_rm(&args),
+        Some(Command::Cp(args)) => live::run_cp(&args),
+        Some(Command::Mv(args)) => live::run_mv(&args),
+        Some(Command::Tree(args)) => live::run_tree(&args),
+        Some(Command::Find(args)) => live::run_find(&args),
+        Some(Command::Diff(args)) => live::run_diff(&args),
+        Some(Command::Acl(args)) => live::run_acl(&args),
+        Some(Command::Export(args)) => live::run_export(&args),
+        Some(Command::Import(args)) => live::run_import(&args),
+        Some(Command::Reconfig(args)) => live::run_reconfig(&args),
         Some(Command::Backup(args)) => backup::run(&args),
         Some(Command::Purge(args)) => purge_tool::run(&args),
         Some(Command::Restore(args)) => restore_tool::run(&args),

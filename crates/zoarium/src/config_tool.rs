@@ -17,6 +17,7 @@ use crate::tool::{NO_GO, ToolError};
 
 /// Checks a zoo.cfg, explains a setting, shows what is in force
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium config explain snapCount")]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     command: ConfigCommand,
@@ -40,7 +41,7 @@ enum ConfigCommand {
         /// The name
         key: String,
         /// How the answer looks
-        #[arg(long, value_enum, default_value = "text")]
+        #[arg(long, value_enum, default_value = "table")]
         output: Output,
     },
     /// Shows the value in force of every setting, and where it comes from; secrets are masked
@@ -55,7 +56,7 @@ struct FileArgs {
     #[command(flatten)]
     definitions: DefinitionArgs,
     /// How the answer looks
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "table")]
     output: Output,
 }
 
@@ -86,14 +87,17 @@ fn check(file: &FileArgs, is_strict: bool) -> Result<ExitCode, ToolError> {
     let all = flags.findings.iter().cloned().chain(of_config).collect();
     let report = judge(path, all, None);
     write_stdout(|out| match file.output {
-        Output::Text => {
+        Output::Table => {
             findings::write_text(&report, out)?;
             match has_no_administrator {
                 true => writeln!(out, "{NO_ADMINISTRATOR}"),
                 false => Ok(()),
             }
         }
-        Output::Json => writeln!(out, "{:#}", findings::as_json(&report)),
+        form => {
+            let value = findings::as_json(&report);
+            form.write_object(&value, format_args!("{value:#}"), out)
+        }
     })?;
     Ok(findings::exit_code(report.verdict, is_strict))
 }
@@ -106,8 +110,11 @@ fn explained(key: &str, output: Output) -> Result<ExitCode, ToolError> {
         })
     })?;
     write_stdout(|out| match output {
-        Output::Text => write_explanation(&found, out),
-        Output::Json => writeln!(out, "{:#}", explanation_json(&found)),
+        Output::Table => write_explanation(&found, out),
+        form => {
+            let value = explanation_json(&found);
+            form.write_object(&value, format_args!("{value:#}"), out)
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -179,10 +186,10 @@ fn effective(file: &FileArgs) -> Result<ExitCode, ToolError> {
         }
     };
     write_stdout(|out| match file.output {
-        Output::Text => rows.iter().try_for_each(|row| write_row(row, out)),
-        Output::Json => {
-            let rows: Vec<Value> = rows.iter().map(row_json).collect();
-            writeln!(out, "{:#}", Value::from(rows))
+        Output::Table => rows.iter().try_for_each(|row| write_row(row, out)),
+        form => {
+            let rows = Value::from(rows.iter().map(row_json).collect::<Vec<Value>>());
+            form.write_object(&rows, format_args!("{rows:#}"), out)
         }
     })?;
     Ok(ExitCode::SUCCESS)

@@ -26,6 +26,7 @@ use crate::tool::ToolError;
 /// As the official image of Apache ZooKeeper: with `zkServer.sh start-foreground` or nothing a
 /// server, with `zkCli.sh ...` a shell, and anything else is run as it stands.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium container zkServer.sh start-foreground")]
 pub(crate) struct ContainerArgs {
     /// What to run
     #[arg(

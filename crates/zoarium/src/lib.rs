@@ -15,6 +15,7 @@
 //!
 //! docs/EMBEDDING.md has more of it.
 
+mod address;
 mod admin_token_tool;
 mod backup;
 mod cli;
@@ -24,6 +25,7 @@ mod container;
 mod embedded;
 mod findings;
 mod history_tool;
+mod live;
 mod log_output;
 mod log_tool;
 mod logging;
@@ -33,6 +35,7 @@ mod pages;
 mod preflight_tool;
 mod purge_tool;
 mod quickstart;
+mod ready;
 mod restore_path;
 mod restore_tool;
 mod server_cmd;

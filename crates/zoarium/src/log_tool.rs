@@ -16,6 +16,7 @@ use crate::tool::{LimitArgs, ToolError, files_dir, parse_zxid};
 
 /// Without an option: prints every transaction.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium log --verify zoarium-data/version-2")]
 pub(crate) struct LogArgs {
     /// Log files, or data directories for all the logs in them
     #[arg(required = true)]

@@ -43,6 +43,8 @@ enum LogFormat {
 /// How the log was begun, for when it is told to be so again.
 #[derive(Debug)]
 pub(crate) struct Logging {
+    /// Whether the lines are JSON, for programs.
+    pub(crate) is_json: bool,
     file: Option<PathBuf>,
     /// The levels without a file.
     levels: String,
@@ -60,6 +62,7 @@ pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
     };
     let chosen = std::env::var("ZOARIUM_LOG").or_else(|_| std::env::var("RUST_LOG"));
     let logging = Logging {
+        is_json: format == LogFormat::Json,
         file: args.log_levels,
         levels: chosen.unwrap_or_else(|_| default.to_owned()),
     };

@@ -1,16 +1,56 @@
 //! Standard output that may be long, and whose reader may have enough of it.
 
+use std::fmt::Arguments;
 use std::io::{self, BufWriter, Write};
 
 use clap::ValueEnum;
+use serde_json::Value;
 
-/// How an answer looks.
+/// Form of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people
-    Text,
-    /// One object a line, or one in all
+    /// Text for people
+    #[value(alias = "text")]
+    Table,
+    /// JSON, one object per line
     Json,
+    /// YAML, one document per object
+    Yaml,
+}
+
+impl Output {
+    /// Writes one object as JSON or YAML. The JSON text is `json`, which may contain line breaks.
+    ///
+    /// # Errors
+    /// Output errors.
+    pub(crate) fn write_object(
+        self,
+        value: &Value,
+        json: Arguments<'_>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        match self {
+            Self::Yaml => out.write_all(::cli::yaml(value).as_bytes()),
+            Self::Json | Self::Table => writeln!(out, "{json}"),
+        }
+    }
+
+    /// Writes one object as one line of JSON, or as one YAML document.
+    ///
+    /// # Errors
+    /// Output errors.
+    pub(crate) fn write_line(self, value: &Value, out: &mut dyn Write) -> io::Result<()> {
+        self.write_object(value, format_args!("{value}"), out)
+    }
+
+    /// Form of the same name for commands with a session.
+    pub(crate) fn format(self) -> ::cli::Format {
+        match self {
+            Self::Table => ::cli::Format::Text,
+            Self::Json => ::cli::Format::Json,
+            Self::Yaml => ::cli::Format::Yaml,
+        }
+    }
 }
 
 /// Writes through one large buffer. What `write` returns is returned; an error of the last flush

@@ -15,12 +15,16 @@ use crate::tool::ToolError;
 ///
 /// For bash: `zoarium completions bash > ~/.local/share/bash-completion/completions/zoarium`
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  zoarium completions bash > ~/.local/share/bash-completion/completions/zoarium"
+)]
 pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
 /// Writes the manual pages, one for each command, into a directory
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
     /// Such as ~/.local/share/man/man1
     #[arg(value_name = "DIR")]

@@ -17,6 +17,7 @@ use crate::tool::ToolError;
 /// Changes nothing, listens at no port, and can run beside the server that is to be replaced. Exit code 0 for go, 1 for
 /// warnings with --strict, 3 for no-go.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium preflight conf/zoo.cfg")]
 pub(crate) struct PreflightArgs {
     /// The configuration; flags of java.env and zookeeper-env.sh beside it, and of SERVER_JVMFLAGS and JVMFLAGS, count
     #[arg(value_name = "ZOO.CFG")]
@@ -24,7 +25,7 @@ pub(crate) struct PreflightArgs {
     #[command(flatten)]
     definitions: DefinitionArgs,
     /// How the answer looks
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "table")]
     output: Output,
     /// Checks and prints the points of the checklist in docs/SECURITY.md as well; each open point is a warning
     #[arg(long)]
@@ -45,8 +46,11 @@ pub(crate) fn run(args: &PreflightArgs) -> ExitCode {
     };
     let report = preflight::examine(&question, &mut ThisMachine);
     let printed = write_stdout(|out| match args.output {
-        Output::Text => findings::write_text(&report, out),
-        Output::Json => writeln!(out, "{:#}", findings::as_json(&report)),
+        Output::Table => findings::write_text(&report, out),
+        form => {
+            let value = findings::as_json(&report);
+            form.write_object(&value, format_args!("{value:#}"), out)
+        }
     });
     match printed {
         Ok(()) => findings::exit_code(report.verdict, args.strict),

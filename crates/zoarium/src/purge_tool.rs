@@ -15,6 +15,7 @@ const KEPT_MIN: usize = 3;
 ///
 /// Beside a server that runs as well. `autopurge.purgeInterval` has a server do it by itself.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium purge --data-dir zoarium-data -n 3")]
 pub(crate) struct PurgeArgs {
     /// The dataDir
     #[arg(long, value_name = "DIR")]

@@ -14,6 +14,7 @@ use storage::{
 };
 
 use crate::backup;
+use crate::history_tool::typed_moment;
 use crate::staging::Staging;
 use crate::tool::{LimitArgs, ToolError};
 use history::Moment;
@@ -25,6 +26,7 @@ use history::Moment;
 /// known to be good. It holds no epochs: it is for a server that stands alone, or for each member of
 /// a new ensemble.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium restore --backup /backups/zk1 --to new-data")]
 pub(crate) struct RestoreArgs {
     /// A directory, or a file, that `zoarium backup` made
     #[arg(long, value_name = "BACKUP", required_unless_present = "data_dir")]
@@ -43,7 +45,7 @@ pub(crate) struct RestoreArgs {
     to_log: Option<PathBuf>,
     /// After this transaction, or the last one not later than this time; without it, all that a
     /// backup has
-    #[arg(long, value_name = "ZXID|TIME", value_parser = Moment::parse)]
+    #[arg(long, value_name = "ZXID|TIME", value_parser = typed_moment)]
     at: Option<Moment>,
     #[command(flatten)]
     limits: LimitArgs,

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Config, ConfigError, Notice, NoticeLevel, Surroundings, SystemProperties};
-use server::{Server, StartError, Started};
+use server::{Server, StartError};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::admin_token_tool;
 use crate::log_output::{self, FlushAtEnd};
 use crate::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
 use crate::notify;
+use crate::ready::{ready_line, welcome};
 
 /// Environment variables that operators put `-D` flags into.
 const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
@@ -170,11 +170,12 @@ fn serve(config: Arc<Config>, logging: Logging) -> ExitCode {
             return ExitCode::from(1);
         }
     };
+    let is_json = logging.is_json;
     let code = runtime.block_on(async {
         // From here on they do not end the process, also while the data is loaded.
         let signals = Signals::listen();
         tokio::spawn(logging.follow(signals.hang_up));
-        serve_until_told(config, signals.stop, signals.quit).await
+        serve_until_told(config, is_json, signals.stop, signals.quit).await
     });
     runtime.shutdown_timeout(LEFT_BEHIND_MAX);
     code
@@ -208,6 +209,7 @@ impl Signals {
 
 async fn serve_until_told(
     config: Arc<Config>,
+    is_json: bool,
     stop: io::Result<Stop>,
     quit: io::Result<Signal>,
 ) -> ExitCode {
@@ -227,9 +229,12 @@ async fn serve_until_told(
         Ok(Ok(server)) => server,
         Ok(Err(StartError::Unsupported(error))) => return refuse(&error),
         Ok(Err(error)) => {
-            tracing::error!("{error}");
             log_output::flush();
-            terminal::complain!("zoarium: {error}");
+            // Both go to standard error: people read a sentence, programs a line of the log.
+            match is_json {
+                true => tracing::error!("{error}"),
+                false => terminal::complain!("zoarium: {error}"),
+            }
             if let Some(address) = error.address() {
                 report_port_holder(address);
                 if config.source.is_none() {
@@ -243,8 +248,10 @@ async fn serve_until_told(
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     };
     log_output::flush();
-    terminal::say!("{}", ready_line(server.started(), &config));
-    admin_token_tool::greet(&config);
+    match terminal::stdout().is_terminal() {
+        true => terminal::say!("{}", welcome(server.started(), &config)),
+        false => terminal::say!("{}", ready_line(server.started(), &config)),
+    }
     let watchdog = notify::ready().map(tokio::spawn);
     let code = tokio::select! {
         name = told => {
@@ -286,34 +293,6 @@ fn election_ports(config: &Config) -> impl Iterator<Item = u16> {
     let ensemble = config.ensemble.iter();
     let own = ensemble.filter_map(|ensemble| ensemble.membership.members.get(&ensemble.my_id));
     own.flat_map(|member| member.addresses.iter().map(|address| address.election_port))
-}
-
-fn ready_line(started: &Started, config: &Config) -> String {
-    let Started {
-        client_address,
-        secure_client_address,
-        member,
-        zxid,
-        znodes,
-        sessions,
-        replayed,
-    } = started;
-    let listens = match (client_address, secure_client_address) {
-        (Some(plain), None) => format!("serving clients on {plain}"),
-        (None, Some(secure)) => format!("serving clients on {secure} (TLS)"),
-        (Some(plain), Some(secure)) => {
-            format!("serving clients on {plain} and {secure} (TLS)")
-        }
-        (None, None) => "running without a client port".to_owned(),
-    };
-    let listens = match member {
-        Some(sid) => format!("member {sid} of an ensemble, {listens} once there is a leader"),
-        None => listens,
-    };
-    format!(
-        "zoarium: {listens}; data in {}: zxid {zxid}, {znodes} znodes, {sessions} sessions, {replayed} transactions replayed",
-        config.data_dir.display(),
-    )
 }
 
 /// Writes to the log what the server does, at each SIGQUIT, as a JVM does with its threads. Never ends.

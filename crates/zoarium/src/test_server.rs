@@ -16,6 +16,7 @@ use crate::testing::TestEnsemble;
 /// Prints one line of JSON when it serves: `connectString` for all members, `members` with one for each. Ends when its
 /// standard input is closed, which the end of whoever started it does, too; its data goes with it.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium test-server --members 3")]
 pub(crate) struct TestServerArgs {
     /// Members that vote; 1 is an ensemble of one
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=31))]

@@ -1,14 +1,15 @@
-//! What the tools for files have in common: limits, zxids, errors and exit codes.
-//!
-//! Exit codes: 0 all is well; 1 a file is damaged or something failed; 2 the command line makes
-//! no sense (as clap has it); 3 `preflight` or `config check` found what keeps a server from
-//! starting ([`NO_GO`]). docs/OPERATIONS.md has the table.
+//! Common parts of the tools: limits, errors and exit codes. docs/COMMANDS.md contains the table of exit codes.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ::cli::exit;
 use clap::Args;
+use client::admin::AdminError;
+use client::changes::ChangesError;
+use history::HistoryError;
+use history::ask::AskError;
 pub(crate) use history::parse_zxid;
 use jute::Limits;
 use storage::StorageError;
@@ -24,15 +25,15 @@ pub(crate) enum ToolError {
     #[error("cannot print: {0}")]
     Output(#[from] io::Error),
     #[error("{0}")]
-    History(#[from] history::HistoryError),
+    History(#[from] HistoryError),
     #[error("{0}")]
-    Ask(#[from] history::ask::AskError),
+    Ask(#[from] AskError),
     #[error("{0}")]
-    Admin(#[from] client::admin::AdminError),
+    Admin(#[from] AdminError),
     #[error("{0}")]
     Client(#[from] client::Error),
     #[error("{0}")]
-    Changes(#[from] client::changes::ChangesError),
+    Changes(#[from] ChangesError),
     #[error("{0}")]
     NotFound(String),
     #[error("{0}")]
@@ -42,7 +43,8 @@ pub(crate) enum ToolError {
 }
 
 impl ToolError {
-    /// Says it on stderr, unless a reader of the output only had enough of it.
+    /// Prints the error on stderr and returns the exit code. If the reader of the output has closed it, there is no
+    /// error.
     pub(crate) fn report(&self, tool: &str) -> ExitCode {
         match self {
             Self::Output(error) | Self::Storage(StorageError::Io { source: error, .. })
@@ -50,15 +52,42 @@ impl ToolError {
             {
                 ExitCode::SUCCESS
             }
-            Self::Usage(_) => {
-                terminal::complain!("zoarium {tool}: {self}");
-                ExitCode::from(2)
-            }
             _ => {
                 terminal::complain!("zoarium {tool}: {self}");
-                ExitCode::FAILURE
+                ExitCode::from(self.exit_code())
             }
         }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => exit::USAGE,
+            Self::NotFound(_) | Self::Ask(AskError::NoZnode { .. }) => exit::NOT_FOUND,
+            Self::Ask(AskError::Parameter { .. }) => exit::USAGE,
+            Self::Ask(AskError::History(error)) | Self::History(error) => match error {
+                HistoryError::NoPermission { .. } => exit::DENIED,
+                _ => exit::FAILED,
+            },
+            Self::Admin(error) | Self::Changes(ChangesError::Refused(error)) => admin_code(error),
+            Self::Client(error) => exit::of_client(error),
+            Self::Storage(_)
+            | Self::Output(_)
+            | Self::Ask(_)
+            | Self::Changes(_)
+            | Self::Refused(_) => exit::FAILED,
+        }
+    }
+}
+
+fn admin_code(error: &AdminError) -> u8 {
+    match error {
+        AdminError::Unreachable { .. } => exit::UNREACHABLE,
+        AdminError::Refused { status, .. } => match status.as_u16() {
+            401 | 403 => exit::DENIED,
+            404 => exit::NOT_FOUND,
+            _ => exit::FAILED,
+        },
+        _ => exit::FAILED,
     }
 }
 

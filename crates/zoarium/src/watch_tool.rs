@@ -1,85 +1,108 @@
-//! `zoarium watch`: follows the changes below a path, over the loss of members.
+//! `zoarium watch`: changes below a path, from the live tree or from the change history of all members.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use ::cli::Direct;
 use clap::Args;
 use client::changes::{ChangeOptions, Changes, ChangesError, ChangesEvent, Start};
 use proto::SessionId;
 use proto::position::{Position, parse_zxid};
 
-use crate::history_tool::source::ServerArgs;
+use crate::address::AddressArgs;
 use crate::history_tool::{FilterArgs, text};
+use crate::live;
 use crate::output::Output;
 use crate::tool::ToolError;
 
-/// Follows committed changes below a path, each once and in order
+/// Prints changes below a path as they happen
 ///
-/// When a member is lost, the next one goes on where it was. Ends when no member keeps the changes
-/// any more that are next, and says where to go on.
+/// Without further options it sets a watch on the live tree, which every server supports. With a start, a filter or
+/// an admin port it follows the change history: each committed change once and in order, also when a member is lost.
+/// It ends when no member keeps the next changes, and reports where to continue.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  zoarium watch /app\n  zoarium watch /app --from 0x1 --op delete"
+)]
 pub(crate) struct WatchArgs {
-    /// The top of the subtree
+    /// Top of the subtree
     #[arg(default_value = "/")]
     path: String,
     #[command(flatten)]
-    servers: ServerArgs,
-    /// From this transaction on; without, from now on
+    address: AddressArgs,
+    /// First transaction; without it, changes from now on
     #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
     from: Option<proto::Zxid>,
-    /// Behind this change: `position` of the last one that was seen, or a zxid
+    /// Last change that was seen: its `position`, or a zxid
     #[arg(long, value_name = "POSITION", conflicts_with = "from", value_parser = Position::parse)]
     after: Option<Position>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Ends after so many changes
+    /// Number of changes after which the command ends
     #[arg(long)]
     limit: Option<u64>,
-    /// How changes look
-    #[arg(long, value_enum, default_value = "text")]
+    /// Form of the output
+    #[arg(long, value_enum, default_value = "table")]
     output: Output,
-    /// With `--output json`: also says now and then how far it is
+    /// With `--output json`: also prints the progress now and then
     #[arg(long)]
     progress: bool,
 }
 
-/// Does what the arguments say.
+/// Runs `watch`.
 pub(crate) fn run(args: &WatchArgs) -> ExitCode {
-    let followed = follow(args);
-    match followed {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report("watch"),
-    }
+    let followed = follows_history(args).and_then(|follows_history| match follows_history {
+        true => follow(args).map(|()| ExitCode::SUCCESS),
+        false => {
+            let (path, limit) = (args.path.clone(), args.limit);
+            let direct = Direct::Watch { path, limit };
+            Ok(live::run("watch", &args.address, args.output, direct))
+        }
+    });
+    followed.unwrap_or_else(|error| error.report("watch"))
+}
+
+/// Whether the change history is followed, and not the live tree.
+fn follows_history(args: &WatchArgs) -> Result<bool, ToolError> {
+    let filter = &args.filter;
+    let has_filter =
+        filter.by.is_some() || filter.session.is_some() || !filter.op.is_empty() || filter.diff;
+    let has_start = args.from.is_some() || args.after.is_some();
+    Ok(has_start || has_filter || args.progress || args.address.names_admin_port()?)
 }
 
 fn follow(args: &WatchArgs) -> Result<(), ToolError> {
-    if args.servers.server.is_empty() {
-        return Err(ToolError::Usage("name --server".to_owned()));
-    }
+    let options = options(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(write_changes(args, io::BufWriter::new(terminal::stdout())))
+    let out = io::BufWriter::new(terminal::stdout());
+    runtime.block_on(write_changes(args, options, out))
 }
 
 fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
     let filter = &args.filter;
     let start = args.from.map_or(Start::Now, Start::From);
+    let servers = args.address.admin_servers()?;
     Ok(ChangeOptions {
-        servers: args.servers.server.clone(),
         start: args.after.map_or(start, Start::After),
         by: filter.by.clone(),
         session: filter.session.map(SessionId),
         operations: filter.op.iter().map(|op| op.name().to_owned()).collect(),
         with_states: filter.diff,
-        authorization: args.servers.authorization()?,
-        connector: args.servers.connector()?,
+        authorization: args.address.authorization(&servers)?,
+        connector: args.address.connector()?,
+        servers,
         ..ChangeOptions::new("", &args.path)
     })
 }
 
-async fn write_changes(args: &WatchArgs, mut out: impl Write) -> Result<(), ToolError> {
-    let mut changes = Changes::new(options(args)?);
+async fn write_changes(
+    args: &WatchArgs,
+    options: ChangeOptions,
+    mut out: impl Write,
+) -> Result<(), ToolError> {
+    let mut changes = Changes::new(options);
     let mut left = args.limit.unwrap_or(u64::MAX);
     while left > 0 {
         // Whoever reads sees at once what came, and what comes at once is written at once.
@@ -94,7 +117,8 @@ async fn write_changes(args: &WatchArgs, mut out: impl Write) -> Result<(), Tool
             ChangesEvent::Change(change) => {
                 match args.output {
                     Output::Json => out.write_all(change.line())?,
-                    Output::Text => text::write_change(change.json(), &mut out)?,
+                    Output::Yaml => Output::Yaml.write_line(change.json(), &mut out)?,
+                    Output::Table => text::write_change(change.json(), &mut out)?,
                 }
                 left -= 1;
             }

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use ::cli::exit;
 use clap::Args;
 use client::tls::{ClientStores, Connector};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::tool::ToolError;
 use crate::{client_flags, server_cmd};
 
 /// Largest answer, in bytes; `wchp` of a large server is long, and an endless answer is cut.
@@ -18,8 +20,9 @@ const ANSWER_BYTES_MAX: u64 = 1 << 30;
 const PIECE_BYTES: usize = 1 << 14;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium word localhost:2181 srvr")]
 pub(crate) struct WordArgs {
-    /// Where the server is
+    /// Client port of the server
     #[arg(value_name = "HOST:PORT")]
     server: String,
     /// The word, such as srvr, ruok or mntr
@@ -35,10 +38,10 @@ pub(crate) struct WordArgs {
     zoo_cfg: Option<PathBuf>,
 }
 
-/// Prints the answer as it comes; exit code 1 if there is none.
+/// Prints the answer as it arrives. A refusal goes to stderr, and has the exit code of missing permissions.
 pub(crate) fn run(args: &WordArgs) -> ExitCode {
     let limit = Duration::from_secs(args.timeout);
-    let mut out = terminal::stdout();
+    let mut out = Answer::default();
     let printed = match args.tls {
         false => ask(&args.server, &args.word, limit, &mut out),
         true => ask_by_tls(args, limit, &mut out),
@@ -46,16 +49,76 @@ pub(crate) fn run(args: &WordArgs) -> ExitCode {
     match printed {
         Ok(0) => fail(
             args,
-            "closed the connection without an answer: is the word known?",
+            exit::FAILED,
+            "the server closed the connection without an answer; is the word known?",
         ),
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => fail(args, &error.to_string()),
+        Ok(_) if out.is_refusal() => fail(
+            args,
+            exit::DENIED,
+            &format!(
+                "{}; allow it with 4lw.commands.whitelist",
+                String::from_utf8_lossy(&out.held)
+                    .trim_end()
+                    .trim_end_matches('.')
+            ),
+        ),
+        Ok(_) => match out.release() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => ToolError::from(error).report("word"),
+        },
+        Err(error) => fail(args, exit::UNREACHABLE, &error.to_string()),
     }
 }
 
-fn fail(args: &WordArgs, reason: &str) -> ExitCode {
-    terminal::complain!("zoarium: {}: {reason}", args.server);
-    ExitCode::FAILURE
+fn fail(args: &WordArgs, code: u8, reason: &str) -> ExitCode {
+    terminal::complain!("zoarium word: {}: {reason}", args.server);
+    ExitCode::from(code)
+}
+
+/// Longest answer that may be a refusal, in bytes.
+const REFUSAL_BYTES_MAX: usize = 128;
+
+/// Standard output for an answer whose begin is held back until it cannot be a refusal.
+#[derive(Default)]
+struct Answer {
+    held: Vec<u8>,
+    is_released: bool,
+}
+
+impl Answer {
+    fn is_refusal(&self) -> bool {
+        let text = String::from_utf8_lossy(&self.held);
+        text.contains("is not executed because it is not in the whitelist")
+    }
+
+    fn release(&mut self) -> io::Result<()> {
+        self.is_released = true;
+        let held = std::mem::take(&mut self.held);
+        let mut out = terminal::stdout();
+        out.write_all(&held)?;
+        out.flush()
+    }
+}
+
+impl Write for Answer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_released {
+            terminal::stdout().write_all(bytes)?;
+            return Ok(bytes.len());
+        }
+        self.held.extend_from_slice(bytes);
+        if self.held.len() > REFUSAL_BYTES_MAX {
+            self.release()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.is_released {
+            true => terminal::stdout().flush(),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Sends `word` to `server` and writes the answer to `out`; returns the number of bytes. `limit` bounds the wait for the

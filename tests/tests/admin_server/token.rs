@@ -173,7 +173,7 @@ fn the_first_start_at_a_terminal_shows_the_way_into_the_console() {
         admin.number(),
     );
     std::fs::write(&config, text).expect("write zoo.cfg");
-    let server = start_at_terminal(&config, "header:   Authorization: digest admin-token:");
+    let server = start_at_terminal(&config, "Ctrl-C stops the server.");
     let file = dir.path().join("data/admin-token");
     let token = std::fs::read_to_string(&file).expect("the credential");
     let mode = std::fs::metadata(&file).expect("it").permissions().mode();
@@ -188,14 +188,22 @@ fn the_first_start_at_a_terminal_shows_the_way_into_the_console() {
     );
     assert_eq!(answered, 200, "{text}");
     let shown = server.stop();
-    let console = format!("console:  http://127.0.0.1:{}/", admin.number());
-    let password_line = format!("password: {password}");
-    assert!(
-        shown.contains(&console) && shown.contains(&password_line),
-        "{shown}"
+    let lines: Vec<&str> = shown.lines().map(str::trim).collect();
+    let first = lines.iter().position(|line| line.starts_with("Zoarium "));
+    let welcome = &lines[first.expect("the version")..][..5];
+    let console = format!(
+        "console: http://127.0.0.1:{}/ (user admin-token, password {password})",
+        admin.number()
     );
-    assert!(shown.contains(&header), "{shown}");
+    assert_eq!(
+        welcome[1],
+        format!("clients: 127.0.0.1:{}", client.number())
+    );
+    assert_eq!(welcome[2], console);
+    assert!(welcome[3].starts_with("data: "), "{shown}");
+    assert_eq!(welcome[4], "Ctrl-C stops the server.");
 
-    let shown = start_at_terminal(&config, "transactions replayed").stop();
+    let shown = start_at_terminal(&config, "Ctrl-C stops the server.").stop();
     assert!(!shown.contains(&password), "{shown}");
+    assert!(shown.contains("console: http://127.0.0.1:"), "{shown}");
 }

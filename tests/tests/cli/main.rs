@@ -1,9 +1,10 @@
-//! `zoarium cli`: against what zkCli.sh of Apache ZooKeeper 3.9.5 printed, what it has beyond, and at a
+//! `zoarium cli` and the commands of the program: against what zkCli.sh of Apache ZooKeeper 3.9.5 printed, what it has beyond, and at a
 //! terminal.
 
 mod beyond;
 mod import;
 mod json;
+mod program;
 mod recorded;
 mod terminal;
 mod top;
@@ -16,6 +17,9 @@ use tests::zoarium_binary;
 
 /// How long a command may take, in seconds.
 const LIMIT_S: &str = "120";
+
+/// How long something may take on a busy machine.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Runs the shell with words behind `cli` and with what comes through a pipe.
 fn run(words: &[String], stdin: Option<&str>) -> Output {

@@ -30,10 +30,14 @@ impl Terminal {
 
     /// With a command.
     fn start_with(server: &Server, words: &[&str]) -> Terminal {
+        Terminal::start_program(&[&["cli", "-server", &server.address()], words].concat())
+    }
+
+    /// Any command of the program.
+    fn start_program(words: &[&str]) -> Terminal {
         let (keys, open) = terminal_pair();
         let home = tempfile::tempdir().expect("a home");
         let child = Command::new(zoarium_binary())
-            .args(["cli", "-server", &server.address()])
             .args(words)
             .env("TERM", "xterm")
             .env("HOME", home.path())
@@ -227,6 +231,9 @@ fn top_goes_on_until_it_is_interrupted_or_its_terminal_is_gone() {
     let pid = Pid::from_child(&terminal.child);
     rustix::process::kill_process(pid, Signal::INT).expect("interrupt it");
     assert_eq!(ended(&mut terminal).code(), Some(0));
+    let mut terminal = top();
+    terminal.press("q");
+    assert_eq!(ended(&mut terminal).code(), Some(0));
 
     // Nobody else holds this one: with its file it is gone.
     let (mut screen, slave) = terminal_pair();
@@ -246,4 +253,42 @@ fn top_goes_on_until_it_is_interrupted_or_its_terminal_is_gone() {
     wait_for("end of top", Duration::from_secs(30), || {
         child.try_wait().ok().flatten()
     });
+}
+
+#[test]
+fn the_shell_has_relative_paths_hints_and_commands_that_end_with_q() {
+    let Some(server) = or_skip("shell", Server::start(Flavour::Zoarium)) else {
+        return;
+    };
+    let address = server.address();
+    let mut terminal = Terminal::start_program(&["shell", "-s", &address]);
+    terminal.wait_to_see("/> ");
+    terminal.press("create /app\r");
+    terminal.wait_to_see("Created /app");
+    // The arguments of a command are shown before they are typed.
+    terminal.press("cd ");
+    terminal.wait_to_see("[path]");
+    terminal.press("app\r");
+    terminal.wait_to_see("/app> ");
+    terminal.press("create inner data\r");
+    terminal.wait_to_see("Created /app/inner");
+    terminal.press("get in\t\r");
+    terminal.wait_to_see("data");
+    terminal.press("gte /app\r");
+    terminal.wait_to_see("did you mean `get`?");
+    terminal.press("top -d 0.2\r");
+    terminal.wait_to_see("standalone");
+    terminal.press("q");
+    terminal.wait_to_see("/app> ");
+    terminal.press("watch inner\r");
+    terminal.wait_to_see("watching /app/inner");
+    terminal.press("q");
+    terminal.wait_to_see("/app> ");
+    terminal.press("ls ..\r");
+    terminal.wait_to_see("[app, zookeeper]");
+    terminal.press("\u{4}");
+    let ended = wait_for("end of the shell", Duration::from_secs(30), || {
+        terminal.child.try_wait().ok().flatten()
+    });
+    assert!(ended.success());
 }

@@ -170,7 +170,7 @@ async fn what_makes_no_sense_is_refused_with_a_reason() {
     }
     // The tools pass the reason on.
     let refused = site.tool(&["cat", "/none", "--at", "0x3"]);
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(4));
     assert!(
         stderr(&refused).contains("there was no /none"),
         "{}",

@@ -298,11 +298,11 @@ async fn feeds_are_bounded_and_leave_the_admin_server_free() {
 }
 
 #[test]
-fn a_watch_of_nobody_says_what_it_needs() {
-    let refused = zoarium(&["watch", "/"]);
-    assert_eq!(refused.status.code(), Some(2));
+fn a_watch_of_nobody_names_the_server() {
+    let refused = zoarium(&["watch", "/", "--server", "127.0.0.1:1"]);
+    assert_eq!(refused.status.code(), Some(7), "{}", stderr(&refused));
     assert!(
-        stderr(&refused).contains("--server"),
+        stderr(&refused).contains("127.0.0.1:1"),
         "{}",
         stderr(&refused)
     );

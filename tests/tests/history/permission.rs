@@ -186,7 +186,7 @@ async fn the_commands_and_the_feed_are_refused_alike() {
         ],
     ] {
         let refused = site.tool(&words);
-        assert_eq!(refused.status.code(), Some(1), "{words:?}");
+        assert_eq!(refused.status.code(), Some(5), "{words:?}");
         let text = stderr(&refused);
         assert!(text.contains("no permission to read"), "{words:?}: {text}");
     }

@@ -60,7 +60,7 @@ pub(super) async fn get_acl(
         || json!({ "path": path, "acl": json::acl(&acl), "stat": json::stat(&stat) }),
         || text::acl(&acl),
     );
-    if given.has("s") && !shell.start.is_json {
+    if given.has("s") && !shell.start.format.is_structured() {
         shell.print(&text::stat(&stat));
     }
     Ok(())
@@ -108,7 +108,7 @@ pub(super) async fn who_am_i(shell: &mut Shell) -> Result<(), Failure> {
     let client = shell.client("").await?;
     let identities = client.who_am_i().await;
     let identities = identities.map_err(|error| Failure::of(&error, ""))?;
-    if !shell.start.is_json {
+    if !shell.start.format.is_structured() {
         shell.print("Auth scheme: User");
     }
     for identity in identities {

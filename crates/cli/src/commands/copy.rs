@@ -5,11 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use client::Create;
 use proto::ErrorCode;
+use serde_json::{Value, json};
 
 use super::Command;
 use super::ahead::Ahead;
 use super::look::{plain, tell_progress};
 use super::place::{Found, Place};
+use crate::exit;
 use crate::failure::Failure;
 use crate::options::Given;
 use crate::shell::Shell;
@@ -48,15 +50,17 @@ pub(super) async fn cp(shell: &mut Shell, command: &Command, given: &Given) -> R
     let text = tally.text();
     match copied {
         Ok(()) if tally.gone + tally.unreadable == 0 => {
-            shell.complain(&text);
+            shell.report(tally.json(), &text);
             Ok(())
         }
-        Ok(()) => Err(Failure::new(text)),
+        Ok(()) => Err(Failure::new(text).with_exit(match tally.unreadable {
+            0 => exit::FAILED,
+            _ => exit::DENIED,
+        })),
         // What is there already is good to know.
-        Err(failure) if tally.created + tally.replaced > 0 => Err(Failure {
-            text: format!("{}\nNot finished: {text}", failure.text),
-            ..failure
-        }),
+        Err(failure) if tally.created + tally.replaced > 0 => {
+            Err(failure.with_note(&format!("Not finished: {text}")))
+        }
         Err(failure) => Err(failure),
     }
 }
@@ -134,7 +138,8 @@ async fn check(given: &Given, source: &Place, target: &Place) -> Result<(), Fail
             true => Ok(()),
             false => Err(Failure::new(format!(
                 "Node already exists: {to} (-f replaces data and ACLs)"
-            ))),
+            ))
+            .with_exit(exit::CONFLICT)),
         };
     }
     match target.missing_parent().await? {
@@ -232,6 +237,12 @@ impl Tally {
                 shell.complain(&format!("Insufficient permission : {}", shown()));
             }
         }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "created": self.created, "replaced": self.replaced, "ephemerals": self.ephemerals,
+        })
     }
 
     fn text(&self) -> String {

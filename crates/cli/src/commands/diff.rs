@@ -10,6 +10,7 @@ use super::Command;
 use super::ahead::Ahead;
 use super::look::{plain, tell_progress};
 use super::place::{Found, Place, Znode};
+use crate::exit;
 use crate::failure::Failure;
 use crate::options::Given;
 use crate::shell::Shell;
@@ -47,7 +48,7 @@ pub(super) async fn diff(
     }
     if unreadable > 0 {
         text.push_str(&format!(", {unreadable} could not be read"));
-        return Err(trouble(Failure::new(text)));
+        return Err(trouble(Failure::new(text).with_exit(exit::DENIED)));
     }
     if differences > 0 {
         return Err(Failure::new(text));
@@ -149,7 +150,8 @@ fn judge(
 }
 
 fn missing(place: &Place) -> Failure {
-    Failure::new(format!("Node does not exist: {}", plain(&place.shown(""))))
+    let place = plain(&place.shown(""));
+    Failure::new(format!("Node does not exist: {place}")).with_exit(exit::NOT_FOUND)
 }
 
 /// What is below it is not told: it is there only, too.

@@ -6,6 +6,7 @@ use std::fs;
 
 use proto::request::ReconfigRequest;
 use proto::{ErrorCode, Stat};
+use serde_json::{Value, json};
 
 use super::Command;
 use crate::connection::Watch;
@@ -15,7 +16,7 @@ use crate::shell::Shell;
 use crate::text;
 
 /// Where the member list is. No chroot applies to it.
-const CONFIG: &str = "/zookeeper/config";
+pub(crate) const CONFIG: &str = "/zookeeper/config";
 
 pub(super) async fn config(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
     let client = shell.client("").await?;
@@ -30,6 +31,10 @@ pub(super) async fn config(shell: &mut Shell, given: &Given) -> Result<(), Failu
         connection.leave(Watch::Data, CONFIG);
     }
     let members = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
+    if shell.start.format.is_structured() {
+        shell.show(|| list_value(&members), String::new);
+        return Ok(());
+    }
     match given.has("c") {
         true => shell.print(&for_clients(&members)),
         false => shell.print(&members),
@@ -38,21 +43,101 @@ pub(super) async fn config(shell: &mut Shell, given: &Given) -> Result<(), Failu
     Ok(())
 }
 
-/// The client addresses of all members; none if the list is empty, or may not be read.
-pub(super) async fn client_addresses(shell: &mut Shell) -> Result<Vec<String>, Failure> {
+/// A line of the member list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Id of the server.
+    pub(crate) id: String,
+    /// Its host.
+    pub(crate) host: String,
+    /// Client address, if it is known.
+    pub(crate) client: Option<String>,
+    /// `participant` or `observer`.
+    pub(crate) role: String,
+}
+
+/// Returns a member list as an object.
+pub(crate) fn list_value(text: &str) -> Value {
+    let version = text.lines().find_map(|line| line.strip_prefix("version="));
+    let rows = member_list(text).into_iter().map(|member| {
+        let Member {
+            id,
+            host,
+            client,
+            role,
+        } = member;
+        json!({ "member": id, "role": role, "host": host, "client_address": client })
+    });
+    json!({ "version": version, "members": rows.collect::<Vec<Value>>() })
+}
+
+/// Reads a member list: `server.1=host:port:port[:role][;[address:]port]` on each line.
+pub(crate) fn member_list(text: &str) -> Vec<Member> {
+    text.lines().filter_map(member).collect()
+}
+
+fn member(line: &str) -> Option<Member> {
+    let (id, rest) = line.strip_prefix("server.")?.split_once('=')?;
+    let (quorum, client) = match rest.split_once(';') {
+        Some((quorum, client)) => (quorum, Some(client)),
+        None => (rest, None),
+    };
+    // A member may have several addresses; the first one stands for it.
+    let first = quorum.split('|').next().unwrap_or(quorum);
+    let host = match first
+        .strip_prefix('[')
+        .and_then(|text| text.split_once(']'))
+    {
+        Some((host, _)) => format!("[{host}]"),
+        None => first.split(':').next().unwrap_or_default().to_owned(),
+    };
+    let client = client.map(|client| match client.rsplit_once(':') {
+        // All addresses of a machine are none to connect to.
+        Some(("0.0.0.0" | "[::]" | "", port)) => format!("{host}:{port}"),
+        Some(_) => client.to_owned(),
+        None => format!("{host}:{client}"),
+    });
+    let is_observer = quorum.ends_with(":observer");
+    Some(Member {
+        id: id.to_owned(),
+        host,
+        client,
+        role: if is_observer {
+            "observer"
+        } else {
+            "participant"
+        }
+        .to_owned(),
+    })
+}
+
+/// Returns the members of the ensemble; none of a server that stands alone, or if the list may not be read. A member
+/// whose line has no client address is expected at the port of this session, if no other member has that address.
+pub(crate) async fn member_addresses(shell: &mut Shell) -> Result<Vec<Member>, Failure> {
     let client = shell.client("").await?;
     let data = match client.get_data(CONFIG).await {
         Ok((data, _)) => data,
         Err(_) => None,
     };
-    let members = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
-    let addresses = version_and_addresses(&members).1.into_iter();
-    // All addresses of a machine are none to connect to.
-    let reachable = |(host, address): (&str, String)| match address.strip_prefix("0.0.0.0:") {
-        Some(port) => format!("{host}:{port}"),
-        None => address,
-    };
-    Ok(addresses.map(reachable).collect())
+    let mut members = member_list(&String::from_utf8_lossy(
+        data.as_deref().unwrap_or_default(),
+    ));
+    let (options, _) = shell.start.options(shell.server())?;
+    let first = options.servers.first();
+    if let Some((_, port)) = first.and_then(|server| server.rsplit_once(':')) {
+        expect_at_port(&mut members, port);
+    }
+    Ok(members)
+}
+
+fn expect_at_port(members: &mut [Member], port: &str) {
+    for index in 0..members.len() {
+        let Member { host, client, .. } = &members[index];
+        let others = members.iter().filter(|other| other.host == *host).count();
+        if client.is_none() && others == 1 {
+            members[index].client = Some(format!("{host}:{port}"));
+        }
+    }
 }
 
 /// The version and the client addresses of all members: `100000000 a:2181,b:2181`.
@@ -125,6 +210,10 @@ pub(super) async fn reconfig(
     };
     let answer = client.reconfig(&request).await;
     let (data, stat) = answer.map_err(|error| Failure::of(&error, ""))?;
+    if shell.start.format.is_structured() {
+        shell.show(|| list_value(&text::data(data.as_deref())), String::new);
+        return Ok(());
+    }
     shell.print("Committed new configuration:");
     shell.print(&text::data(data.as_deref()));
     print_stat(shell, given, &stat);
@@ -157,6 +246,25 @@ fn read_members(file: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_have_addresses_as_far_as_the_list_tells() {
+        let list = "server.1=h1:1:2:participant;0.0.0.0:2181\nserver.2=h2:1:2:observer;2182\n\
+            server.3=[::1]:1:2|h3:1:2\nserver.4=h4:1:2;10.0.0.4:2184\nversion=a";
+        let mut members = member_list(list);
+        let client = |member: &Member| member.client.clone().unwrap_or_default();
+        let clients: Vec<String> = members.iter().map(client).collect();
+        assert_eq!(clients, ["h1:2181", "h2:2182", "", "10.0.0.4:2184"]);
+        assert_eq!(
+            (members[1].role.as_str(), members[2].id.as_str()),
+            ("observer", "3")
+        );
+        expect_at_port(&mut members, "9");
+        assert_eq!(client(&members[2]), "[::1]:9");
+        let mut together = member_list("server.1=h:1:2\nserver.2=h:3:4\n");
+        expect_at_port(&mut together, "9");
+        assert!(together.iter().all(|member| member.client.is_none()));
+    }
 
     #[test]
     fn clients_get_version_and_addresses() {

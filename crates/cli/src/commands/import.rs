@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use client::{Client, Create, Error};
 use proto::{Acl, ErrorCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Command;
 use super::ahead::Ahead;
@@ -56,14 +56,13 @@ pub(super) async fn import(
     let mut tally = Tally::default();
     match import_lines(shell, &below, given.has("f"), &mut tally).await {
         Ok(()) => {
-            shell.complain(&tally.text());
+            shell.report(tally.json(), &tally.text());
             Ok(())
         }
         // Lines behind the one that was refused may be there: they were under way with it.
-        Err(failure) if tally.created + tally.replaced > 0 => Err(Failure {
-            text: format!("{}\nNot finished: {}", failure.text, tally.text()),
-            ..failure
-        }),
+        Err(failure) if tally.created + tally.replaced > 0 => {
+            Err(failure.with_note(&format!("Not finished: {}", tally.text())))
+        }
         Err(failure) => Err(failure),
     }
 }
@@ -116,8 +115,8 @@ async fn import_lines(
             }
             // Those that are under way with it are counted first.
             Err(error) => {
-                let text = Failure::of(&error, &line.path).text;
-                refused.get_or_insert(wrong(line.number, &text));
+                let failure = Failure::of(&error, &line.path);
+                refused.get_or_insert(failure.in_line(line.number));
                 (read, unread) = (None, None);
             }
         }
@@ -166,6 +165,10 @@ impl Tally {
 
     fn count(&self) -> usize {
         self.created + self.replaced + self.kept
+    }
+
+    fn json(&self) -> Value {
+        json!({ "created": self.created, "replaced": self.replaced, "kept": self.kept })
     }
 
     fn text(&self) -> String {
@@ -252,8 +255,6 @@ fn read_line(number: usize) -> Result<Option<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::super::look::acl_to_json;
     use super::*;
 

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::options::Given;
 use crate::path;
 use crate::shell::Shell;
+use crate::start::Format;
 
 /// Lines of an export are printed so many bytes at a time: each print is a system call.
 const LINES_BYTES: usize = 64 << 10;
@@ -255,10 +256,14 @@ pub(super) async fn export(
             "data": seen.data.map(|data| STANDARD.encode(data)),
             "acl": seen.acl.iter().map(acl_to_json).collect::<Vec<_>>(),
         });
-        if !lines.is_empty() {
-            lines.push('\n');
+        if shell.start.format == Format::Yaml {
+            shell.show(|| line, String::new);
+        } else {
+            if !lines.is_empty() {
+                lines.push('\n');
+            }
+            lines.push_str(&line.to_string());
         }
-        lines.push_str(&line.to_string());
         if lines.len() >= LINES_BYTES {
             shell.print(&lines);
             lines.clear();
@@ -280,7 +285,7 @@ pub(super) async fn export(
 
 /// Whether it belongs to a session. Servers tell clients of containers and TTL znodes as of any
 /// other. Source: DataNode.copyStat.
-pub(super) fn is_ephemeral(stat: &Stat) -> bool {
+pub(crate) fn is_ephemeral(stat: &Stat) -> bool {
     stat.ephemeral_owner != 0 && is_session(stat.ephemeral_owner)
 }
 

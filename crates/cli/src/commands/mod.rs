@@ -6,18 +6,20 @@ mod acl;
 mod ahead;
 mod copy;
 mod diff;
-mod ensemble;
+pub(crate) mod ensemble;
+mod help;
 mod import;
-mod look;
+pub(crate) mod look;
 mod own;
 mod place;
 mod quota;
-mod read;
-mod top;
-mod walk;
-mod watches;
-mod write;
+pub(crate) mod read;
+pub(crate) mod top;
+pub(crate) mod walk;
+pub(crate) mod watches;
+pub(crate) mod write;
 
+use crate::exit;
 use crate::failure::Failure;
 use crate::options::{Given, Opt, flag, value};
 use crate::shell::Shell;
@@ -78,14 +80,16 @@ commands! {
     Sync, "sync", "path", [], false;
     Version, "version", "", [], false;
     WhoAmI, "whoami", "", [], false;
+    Cd, "cd", "[path]", [], true;
     Cp, "cp", "[-r] [-f] [-auth scheme:auth] [host:port]path [host:port]path", [flag("r"), flag("f"), value("auth")], true;
     Diff, "diff", "[-a] [-e] [-auth scheme:auth] [host:port]path [host:port]path", [flag("a"), flag("e"), value("auth")], true;
     Du, "du", "[-d depth] path", [value("d")], true;
     Export, "export", "path", [], true;
     Find, "find", "[-name glob] path", [value("name")], true;
     Grep, "grep", "[-l] text path", [flag("l")], true;
-    Help, "help", "", [], true;
+    Help, "help", "[command]", [], true;
     Import, "import", "[-f] path < lines", [flag("f")], true;
+    Pwd, "pwd", "", [], true;
     Top, "top", "[-d seconds] [-n count] [-by address|identity] [-a adminhost:port,...] [-tls] [-auth scheme:auth]", [value("d"), value("n"), value("by"), value("a"), flag("tls"), value("auth")], true;
     Tree, "tree", "[-d depth] path", [value("d")], true;
     Watch, "watch", "path", [], true;
@@ -101,6 +105,12 @@ pub(crate) fn has_secret(line: &str) -> bool {
             || word.starts_with("-auth")
             || word.starts_with("--auth")
     })
+}
+
+/// Returns the arguments of a command, as the usage shows them.
+pub(crate) fn arguments(name: &str) -> Option<&'static str> {
+    let command = COMMANDS.iter().find(|command| command.name == name)?;
+    (!command.usage.is_empty()).then_some(command.usage)
 }
 
 /// Whether zkCli.sh does not have the command.
@@ -120,18 +130,27 @@ pub(crate) async fn execute(
     words: &[String],
 ) -> Result<(), Failure> {
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        let usage = usage(false);
-        let text = format!("{usage}Command not found: Command not found {name}");
+        let text = match terminal::stdout().is_terminal() {
+            // Programs get the text of zkCli.sh.
+            false => format!(
+                "{}Command not found: Command not found {name}",
+                usage(false)
+            ),
+            true => help::unknown(name),
+        };
         return Err(Failure::new(text).with_code(127));
     };
-    if shell.start.is_json && command.kind.prints_text() {
-        return Err(Failure::new(format!("{name} has no JSON output")));
+    if shell.start.format.is_structured() && command.kind.prints_text() {
+        return Err(Failure::new(format!("{name} has no structured output")));
     }
-    let given = Given::parse(words, command.options).map_err(|failure| match command.kind {
+    let mut given = Given::parse(words, command.options).map_err(|failure| match command.kind {
         // Its code 1 says that there are differences.
         Kind::Diff => failure.with_code(diff::TROUBLE),
         _ => failure,
     })?;
+    if let Some(dir) = &shell.dir {
+        own::resolve(&mut given, command.kind, dir);
+    }
     match command.kind {
         Kind::AddWatch => watches::add_watch(shell, command, &given).await,
         Kind::AddAuth => acl::add_auth(shell, command, &given).await,
@@ -166,6 +185,8 @@ pub(crate) async fn execute(
         Kind::Stat => read::stat(shell, command, &given).await,
         Kind::Sync => read::sync(shell, command, &given).await,
         Kind::WhoAmI => acl::who_am_i(shell).await,
+        Kind::Cd => own::cd(shell, &given).await,
+        Kind::Pwd => own::pwd(shell),
         Kind::Cp => copy::cp(shell, command, &given).await,
         Kind::Diff => diff::diff(shell, command, &given).await,
         Kind::Du => look::du(shell, command, &given).await,
@@ -178,7 +199,10 @@ pub(crate) async fn execute(
         Kind::Watch => watches::follow(shell, command, &given).await,
         Kind::Help | Kind::History | Kind::Version => {
             let text = match command.kind {
-                Kind::Help => usage(true),
+                Kind::Help => match given.word(0) {
+                    Some(name) => help::of(name)?,
+                    None => usage(true),
+                },
                 Kind::History => shell.history().join("\n"),
                 _ => format!("ZooKeeper CLI version: {}", crate::version()),
             };
@@ -187,6 +211,34 @@ pub(crate) async fn execute(
         }
     }
 }
+
+/// Returns the help of one command, or of the shell.
+///
+/// # Errors
+/// If there is no such command.
+pub(crate) fn help(name: Option<&str>) -> Result<String, Failure> {
+    match name {
+        Some(name) => help::of(name),
+        None => Ok(format!("{START_OPTIONS}\n{}", usage(true))),
+    }
+}
+
+/// Options before the command.
+const START_OPTIONS: &str = "\
+Usage: zoarium cli [OPTION]... [COMMAND [ARGUMENT]...]
+
+Runs a command of zkCli.sh, or a shell without a command.
+
+Options:
+  -server HOST:PORT[,...][/CHROOT]   servers (--server and -s, too) [default: localhost:2181]
+  -timeout MS                        session timeout [default: 30000]
+  -r                                 accepts a read-only server
+  -waitforconnection                 connects before the command
+  -client-configuration FILE         properties of the client, such as TLS stores
+  --output text|json|yaml            form of the output
+  --help                             prints this text, or with a command its help
+
+Commands:";
 
 /// The lines of all commands, with our own if wanted. Source: ZooKeeperMain.usage.
 fn usage(with_own: bool) -> String {
@@ -207,11 +259,9 @@ impl Kind {
         matches!(
             self,
             Self::AddWatch
-                | Self::Config
                 | Self::Help
                 | Self::History
                 | Self::ListQuota
-                | Self::Reconfig
                 | Self::Version
                 | Self::Watch
         )
@@ -225,7 +275,7 @@ impl Command {
 
     /// It was called wrongly. Source: MalformedCommandException.
     fn misused(&self) -> Failure {
-        Failure::new(self.line())
+        Failure::new(self.line()).with_exit(exit::USAGE)
     }
 
     /// Its path, which must be there.

@@ -2,9 +2,13 @@
 //!
 //! Source: ZooKeeperMain.processZKCmd.
 
-use super::execute;
+use proto::ErrorCode;
+use serde_json::json;
+
+use super::{Kind, execute};
 use crate::failure::Failure;
 use crate::options::Given;
+use crate::path;
 use crate::shell::Shell;
 
 /// Ends the session; a command alone begins one first, as Java does.
@@ -44,5 +48,123 @@ pub(super) async fn redo(shell: &mut Shell, given: &Given) -> Result<(), Failure
         Some((name, _)) if name == "redo" => Err(Failure::new("No redoing redos")),
         Some((name, words)) => execute(shell, name, words).await,
         None => Ok(()),
+    }
+}
+
+/// Changes the path that relative paths begin with; without one, to the root.
+pub(super) async fn cd(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
+    let path = given.word(0).unwrap_or("/");
+    let path = match &shell.dir {
+        Some(_) => path.to_owned(),
+        // The first change begins at the root.
+        None => absolute("/", path),
+    };
+    path::validate(&path)?;
+    let (client, outside) = shell.client_for(&path).await?;
+    let found = client.exists(&outside).await;
+    let found = found.map_err(|error| Failure::of(&error, &path))?;
+    if found.is_none() {
+        return Err(Failure::of_code(ErrorCode::NoNode.code(), &path));
+    }
+    shell.dir = Some(path);
+    Ok(())
+}
+
+/// Prints the path that relative paths begin with.
+pub(super) fn pwd(shell: &mut Shell) -> Result<(), Failure> {
+    let path = shell.dir.clone().unwrap_or_else(|| "/".to_owned());
+    shell.show(|| json!({ "path": path }), || path.clone());
+    Ok(())
+}
+
+/// Makes the relative paths of a command absolute.
+pub(super) fn resolve(given: &mut Given, kind: Kind, dir: &str) {
+    let places: &[usize] = match kind {
+        Kind::AddAuth
+        | Kind::Close
+        | Kind::Config
+        | Kind::Connect
+        | Kind::Help
+        | Kind::History
+        | Kind::PrintWatches
+        | Kind::Pwd
+        | Kind::Quit
+        | Kind::Reconfig
+        | Kind::Redo
+        | Kind::Top
+        | Kind::Version
+        | Kind::WhoAmI => return,
+        Kind::Cp | Kind::Diff => &[0, 1],
+        Kind::Grep => &[1],
+        _ => &[0],
+    };
+    // These show the present path if no other one is named.
+    let shows_present = matches!(
+        kind,
+        Kind::Ls | Kind::Stat | Kind::Get | Kind::Tree | Kind::Du | Kind::Find | Kind::GetAcl
+    );
+    if shows_present && given.words.is_empty() {
+        given.words.push(dir.to_owned());
+    }
+    for place in places {
+        if let Some(word) = given.words.get_mut(*place)
+            // HOST:PORT/PATH belongs to another ensemble.
+            && !(places.len() > 1 && word.contains(':') && word.contains('/'))
+        {
+            *word = absolute(dir, word);
+        }
+    }
+}
+
+/// Returns the path that a word means at a path: `..`, `.` and names without a slash at the begin are relative.
+fn absolute(dir: &str, word: &str) -> String {
+    if word.starts_with('/') {
+        return word.to_owned();
+    }
+    let mut names: Vec<&str> = dir.split('/').filter(|name| !name.is_empty()).collect();
+    for name in word.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    format!("/{}", names.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::flag;
+
+    #[test]
+    fn relative_paths_begin_with_the_path_of_cd() {
+        for (dir, word, wanted) in [
+            ("/", "a", "/a"),
+            ("/a", "b/c", "/a/b/c"),
+            ("/a/b", "..", "/a"),
+            ("/a", "../../..", "/"),
+            ("/a", "/b", "/b"),
+            ("/a", ".", "/a"),
+        ] {
+            assert_eq!(absolute(dir, word), wanted);
+        }
+    }
+
+    #[test]
+    fn each_command_has_its_own_paths() {
+        let resolved = |kind: Kind, line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            let mut given = Given::parse(&words, &[flag("r")]).unwrap();
+            resolve(&mut given, kind, "/app");
+            given.words.join(" ")
+        };
+        assert_eq!(resolved(Kind::Ls, ""), "/app");
+        assert_eq!(resolved(Kind::Create, "x data"), "/app/x data");
+        assert_eq!(resolved(Kind::Cp, "-r x h:1/y"), "/app/x h:1/y");
+        assert_eq!(resolved(Kind::Grep, "text x"), "text /app/x");
+        assert_eq!(resolved(Kind::AddAuth, "digest a:b"), "digest a:b");
     }
 }

@@ -8,6 +8,7 @@ use client::{Client, Create, Error};
 use proto::{Acl, ErrorCode, Stat};
 
 use super::look::is_ephemeral;
+use crate::exit;
 use crate::failure::Failure;
 use crate::options::Given;
 use crate::path;
@@ -85,7 +86,8 @@ impl Place {
         if !word.contains('/') {
             return Err(Failure::new(format!(
                 "{word} is neither a path nor HOST:PORT/PATH of another ensemble"
-            )));
+            ))
+            .with_exit(exit::USAGE));
         }
         let (options, inside) = shell.start.options(word)?;
         let root = match inside.outside("/") {
@@ -97,7 +99,7 @@ impl Place {
             .await
             .map_err(|error| Failure::of(&error, word))?;
         if let Some(identity) = given.value("auth") {
-            let form = || Failure::new("-auth needs the form scheme:auth");
+            let form = || Failure::new("-auth needs the form scheme:auth").with_exit(exit::USAGE);
             let (scheme, auth) = identity.split_once(':').ok_or_else(form)?;
             let added = client.add_auth(scheme, auth.to_owned()).await;
             added.map_err(|error| Failure::of(&error, word))?;

@@ -54,7 +54,7 @@ pub(super) async fn ls(shell: &mut Shell, command: &Command, given: &Given) -> R
 }
 
 /// Names of the children, in no order, and the Stat.
-pub(super) async fn children(
+pub(crate) async fn children(
     shell: &mut Shell,
     path: &str,
     watch: bool,
@@ -72,7 +72,7 @@ pub(super) async fn children(
 }
 
 /// A line for each znode, level by level.
-async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Failure> {
+pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Failure> {
     let mut level = vec![path.to_owned()];
     let mut is_first = true;
     while !level.is_empty() {
@@ -126,7 +126,7 @@ pub(super) async fn get(
         json!({ "path": path, "data": data, "encoding": encoding, "stat": json::stat(&stat) })
     };
     shell.show(value, shown);
-    if given.has("s") && !shell.start.is_json {
+    if given.has("s") && !shell.start.format.is_structured() {
         shell.print(&text::stat(&stat));
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::shell::Shell;
 
 /// What is asked for of each znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// Its Stat and the names of its children.
     Names,
     /// Its data and ACL as well.
@@ -21,17 +21,17 @@ pub(super) enum Wanted {
 }
 
 /// A znode of the walk.
-pub(super) struct Seen {
-    pub(super) path: String,
+pub(crate) struct Seen {
+    pub(crate) path: String,
     /// Of its children, sorted.
-    pub(super) names: Vec<String>,
-    pub(super) stat: Stat,
+    pub(crate) names: Vec<String>,
+    pub(crate) stat: Stat,
     /// How far below the root of the walk it is.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// With [`Wanted::All`].
-    pub(super) data: Option<Bytes>,
+    pub(crate) data: Option<Bytes>,
     /// With [`Wanted::All`].
-    pub(super) acl: Vec<Acl>,
+    pub(crate) acl: Vec<Acl>,
 }
 
 /// What the server has said of a znode.
@@ -49,7 +49,7 @@ struct Waiting {
 }
 
 /// Walks a subtree in the order of the paths, each znode in front of its children.
-pub(super) struct Walk {
+pub(crate) struct Walk {
     wanted: Wanted,
     deepest: usize,
     ahead: Ahead<Waiting, Result<Found, Error>>,
@@ -58,7 +58,7 @@ pub(super) struct Walk {
 
 impl Walk {
     /// Of the znode `root` and so many levels below it.
-    pub(super) fn new(root: &str, deepest: usize, wanted: Wanted) -> Self {
+    pub(crate) fn new(root: &str, deepest: usize, wanted: Wanted) -> Self {
         let mut ahead = Ahead::default();
         ahead.push(Waiting {
             path: root.to_owned(),
@@ -77,7 +77,7 @@ impl Walk {
     ///
     /// # Errors
     /// The root cannot be read; the connection is lost.
-    pub(super) async fn next(&mut self, shell: &mut Shell) -> Result<Option<Seen>, Failure> {
+    pub(crate) async fn next(&mut self, shell: &mut Shell) -> Result<Option<Seen>, Failure> {
         while let Some(first) = self.ahead.first() {
             let client = shell.client(&first.path).await?;
             let ask_of =

@@ -4,7 +4,7 @@
 
 use std::pin::pin;
 
-use client::{AddWatchMode, WatchKind};
+use client::{AddWatchMode, WatchEvent, WatchKind};
 use proto::ErrorCode;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -86,30 +86,49 @@ pub(super) async fn follow(
     given: &Given,
 ) -> Result<(), Failure> {
     let path = command.path(given)?;
-    let client = shell.client(path).await?;
+    shell.client(path).await?;
+    let quiet = std::mem::replace(&mut shell.prints_watches, false);
+    shell.print(&format!("watching {path}, end with Ctrl-C"));
+    let done = each_event(shell, path, |shell, event| {
+        let now = text::time(jiff::Timestamp::now().as_millisecond());
+        let path = shell.inside(&event.path).to_owned();
+        shell.print(&format!(
+            "{now} {:?} {path} zxid 0x{:x}",
+            event.kind, event.zxid.0
+        ));
+        true
+    });
+    let done = done.await;
+    shell.print_news();
+    shell.prints_watches = quiet;
+    done
+}
+
+/// Calls `each` for each event of a subtree until it returns `false`, the user ends it, the session ends, or nobody
+/// reads the output.
+pub(crate) async fn each_event(
+    shell: &mut Shell,
+    path: &str,
+    mut each: impl FnMut(&mut Shell, &WatchEvent) -> bool,
+) -> Result<(), Failure> {
+    let (client, outside) = shell.client_for(path).await?;
     let mut events = client.events();
-    let outside = shell.outside(path);
     let added = client
         .add_watch(&outside, AddWatchMode::PersistentRecursive)
         .await;
     added.map_err(|error| Failure::of(&error, path))?;
-    shell.print(&format!("watching {path}, end with Ctrl-C"));
-    let quiet = std::mem::replace(&mut shell.prints_watches, false);
     // One for all events: it must not be lost between two.
-    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    let mut ended = pin!(crate::quit::by_user(terminal::stdout().is_terminal()));
     let done = loop {
         let event = tokio::select! {
             event = events.recv() => event,
-            _ = &mut interrupted => break Ok(()),
+            () = &mut ended => break Ok(()),
         };
         match event {
             Ok(event) => {
-                let now = text::time(jiff::Timestamp::now().as_millisecond());
-                let path = shell.inside(&event.path).to_owned();
-                shell.print(&format!(
-                    "{now} {:?} {path} zxid 0x{:x}",
-                    event.kind, event.zxid.0
-                ));
+                if !each(shell, &event) {
+                    break Ok(());
+                }
             }
             Err(RecvError::Lagged(count)) => {
                 shell.complain(&format!("{count} changes came too fast and are not shown"));
@@ -123,7 +142,5 @@ pub(super) async fn follow(
     let _ = client
         .remove_watches(&outside, WatchKind::PersistentRecursive)
         .await;
-    shell.print_news();
-    shell.prints_watches = quiet;
     done
 }

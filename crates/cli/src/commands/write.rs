@@ -22,7 +22,7 @@ use crate::text;
 const STDIN_BYTES_MAX: u64 = 256 << 20;
 
 /// How many znodes `deleteall` deletes in one request without `-b`.
-const BATCH: usize = 1000;
+pub(crate) const BATCH: usize = 1000;
 
 pub(super) async fn create(
     shell: &mut Shell,
@@ -103,7 +103,7 @@ fn kind_of_znode(given: &Given) -> Result<Create, Failure> {
     })
 }
 
-fn read_stdin() -> Result<Bytes, Failure> {
+pub(crate) fn read_stdin() -> Result<Bytes, Failure> {
     let mut data = Vec::new();
     let read = io::stdin()
         .lock()
@@ -221,7 +221,7 @@ pub(super) async fn delete_all(
 }
 
 /// The znode and all below it, level by level.
-pub(super) async fn subtree(shell: &mut Shell, root: &str) -> Result<Vec<String>, Failure> {
+pub(crate) async fn subtree(shell: &mut Shell, root: &str) -> Result<Vec<String>, Failure> {
     let mut all = vec![root.to_owned()];
     let mut at = 0;
     while let Some(path) = all.get(at).cloned() {

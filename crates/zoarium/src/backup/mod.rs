@@ -43,7 +43,7 @@ use manifest::{Kept, number_of};
 use pack::After;
 pub(crate) use unpack::unpack;
 
-use crate::history_tool::source::ServerArgs;
+use crate::address::AddressArgs;
 use crate::restore_tool::snapshot_before;
 use crate::staging::lock;
 use crate::tool::{LimitArgs, ToolError};
@@ -53,19 +53,15 @@ use crate::tool::{LimitArgs, ToolError};
 /// The first time all of it; then what the log has behind that. The result is put together and
 /// compared with the digests in the log before it counts.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  zoarium backup /backups/zk1 -s zk1:2181")]
 pub(crate) struct BackupArgs {
     /// Where the backup is, or is to be: a directory of its own, or one file, whose name ends with .tar
     #[arg(value_name = "BACKUP")]
     dir: PathBuf,
     #[command(flatten)]
-    server: ServerArgs,
-    /// The dataDir of a server, Apache ZooKeeper's too, that runs or does not
-    #[arg(
-        long,
-        value_name = "DIR",
-        required_unless_present_any = ["server", "verify"],
-        conflicts_with = "server"
-    )]
+    address: AddressArgs,
+    /// dataDir of a running or stopped server, also of Apache ZooKeeper
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "admin"])]
     data_dir: Option<PathBuf>,
     /// Its dataLogDir, if that is another one
     #[arg(long, value_name = "DIR", requires = "data_dir")]
@@ -74,7 +70,7 @@ pub(crate) struct BackupArgs {
     #[arg(long, conflicts_with = "verify")]
     full: bool,
     /// Takes nothing: reads the whole backup and compares all hashes and digests
-    #[arg(long, conflicts_with_all = ["server", "data_dir"])]
+    #[arg(long, conflicts_with_all = ["server", "admin", "data_dir"])]
     verify: bool,
     #[command(flatten)]
     limits: LimitArgs,
@@ -278,8 +274,8 @@ impl Taking<'_> {
         &self,
         from: impl AsyncFn(&client::admin::AdminClient, &DataDirs) -> Result<(), ToolError>,
     ) -> Result<(), ToolError> {
+        let (client, to) = (self.args.address.admin_client()?, self.unfinished.dirs()?);
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (client, to) = (self.args.server.client()?, self.unfinished.dirs()?);
         runtime
             .block_on(from(&client, &to))
             .map_err(fetch::explained)

@@ -1,4 +1,4 @@
-//! `zoarium history`, `cat`, `tree` and `diff`: who changed what, and the tree as it was.
+//! `zoarium history`, and `get`, `tree` and `diff` of the past.
 
 mod export;
 pub(crate) mod source;
@@ -19,6 +19,7 @@ use crate::tool::ToolError;
 
 /// Says who changed a znode and when
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium history /app --since yesterday --diff")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct HistoryArgs {
     #[command(subcommand)]
@@ -85,50 +86,17 @@ pub(crate) struct FilterArgs {
     pub(crate) diff: bool,
 }
 
-/// Prints the data of a znode as it was
-#[derive(Debug, Args)]
-pub(crate) struct CatArgs {
-    /// The znode
-    path: String,
-    /// After this transaction, or the last change not later than this time
-    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
-    at: String,
-    #[command(flatten)]
-    source: SourceArgs,
-}
-
-/// Prints the tree as it was
-#[derive(Debug, Args)]
-pub(crate) struct TreeArgs {
-    /// The top of it
-    #[arg(default_value = "/")]
-    path: String,
-    /// After this transaction, or the last change not later than this time
-    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
-    at: String,
-    #[command(flatten)]
-    source: SourceArgs,
-}
-
-/// Says which znodes differ between two moments
-#[derive(Debug, Args)]
-pub(crate) struct DiffArgs {
-    /// The top of the tree
-    #[arg(default_value = "/")]
-    path: String,
-    /// The earlier moment
-    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
-    from: String,
-    /// The later one
-    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
-    to: String,
-    #[command(flatten)]
-    source: SourceArgs,
-}
-
-/// A moment as it was given: a server reads it as this does.
+/// Parses a moment that the user typed. The result is a zxid or a time in UTC, which every server accepts.
 pub(crate) fn parse_moment(text: &str) -> Result<String, String> {
-    Moment::parse(text).map(|_| text.to_owned())
+    Ok(match typed_moment(text)? {
+        Moment::Zxid(zxid) => format!("{:#x}", zxid.0),
+        Moment::Time(ms) => history::time_text(ms),
+    })
+}
+
+/// Parses a moment that the user typed.
+pub(crate) fn typed_moment(text: &str) -> Result<Moment, String> {
+    Moment::parse_typed(text, &jiff::Zoned::now())
 }
 
 fn parse_operation(text: &str) -> Result<Operation, String> {
@@ -146,19 +114,19 @@ pub(crate) fn run_history(args: &HistoryArgs) -> ExitCode {
     })
 }
 
-/// Does what the arguments say.
-pub(crate) fn run_cat(args: &CatArgs) -> ExitCode {
-    report("cat", |out| cat(args, out))
+/// Runs `get` for a moment of the past.
+pub(crate) fn run_cat(path: &str, at: &str, source: &SourceArgs) -> ExitCode {
+    report("get", |out| cat((path, at), source, out))
 }
 
-/// Does what the arguments say.
-pub(crate) fn run_tree(args: &TreeArgs) -> ExitCode {
-    report("tree", |out| tree(args, out))
+/// Runs `tree` for a moment of the past.
+pub(crate) fn run_tree(path: &str, at: &str, source: &SourceArgs) -> ExitCode {
+    report("tree", |out| tree((path, at), source, out))
 }
 
-/// Does what the arguments say.
-pub(crate) fn run_diff(args: &DiffArgs) -> ExitCode {
-    report("diff", |out| diff(args, out))
+/// Runs `diff` for two moments of the past.
+pub(crate) fn run_diff(path: &str, moments: (&str, &str), source: &SourceArgs) -> ExitCode {
+    report("diff", |out| diff((path, moments), source, out))
 }
 
 fn report(tool: &str, write: impl FnOnce(&mut dyn Write) -> Result<(), ToolError>) -> ExitCode {
@@ -195,12 +163,12 @@ fn list(path: &str, args: &ListArgs, out: &mut dyn Write) -> Result<(), ToolErro
         return Ok(());
     }
     let write = |result: &_| match output {
-        Output::Json => Ok(writeln!(out, "{result}")?),
-        Output::Text => text::write_change(result, out),
+        Output::Json | Output::Yaml => Ok(output.write_line(result, out)?),
+        Output::Table => text::write_change(result, out),
     };
     let last = source.pages(Question::Changes, parameters, args.limit, write)?;
     match output {
-        Output::Text if last["next"].is_null() => text::write_extent(&last, out),
+        Output::Table if last["next"].is_null() => text::write_extent(&last, out),
         _ => Ok(()),
     }
 }
@@ -210,67 +178,77 @@ fn blame(args: &BlameArgs, out: &mut dyn Write) -> Result<(), ToolError> {
     let output = args.source.output;
     let mut is_first = true;
     let write = |result: &_| match output {
-        Output::Json => Ok(writeln!(out, "{result}")?),
-        Output::Text => text::write_blame(result, std::mem::take(&mut is_first), out),
+        Output::Json | Output::Yaml => Ok(output.write_line(result, out)?),
+        Output::Table => text::write_blame(result, std::mem::take(&mut is_first), out),
     };
     let source = args.source.open()?;
     source.pages(Question::Blame, parameters, usize::MAX, write)?;
     Ok(())
 }
 
-fn cat(args: &CatArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+fn cat(
+    (path, at): (&str, &str),
+    source: &SourceArgs,
+    out: &mut dyn Write,
+) -> Result<(), ToolError> {
     let parameters = Parameters::default()
-        .with("path", Some(&args.path))
-        .with("at", Some(&args.at));
-    let output = args.source.output;
+        .with("path", Some(path))
+        .with("at", Some(at));
+    let output = source.output;
     let write = |znode: &serde_json::Value| {
-        if output == Output::Json {
-            return Ok(writeln!(out, "{znode}")?);
+        if output != Output::Table {
+            return Ok(output.write_line(znode, out)?);
         }
         match text::data_bytes(&znode["data"]) {
             Some(bytes) => Ok(out.write_all(&bytes)?),
             None if znode["data"].is_null() => Ok(()),
             None => Err(ToolError::NotFound(format!(
-                "the {} bytes of {} were not kept",
-                znode["data"]["size"], args.path
+                "the {} bytes of {path} were not kept",
+                znode["data"]["size"]
             ))),
         }
     };
-    args.source
-        .open()?
-        .pages(Question::Cat, parameters, 1, write)?;
+    source.open()?.pages(Question::Cat, parameters, 1, write)?;
     Ok(())
 }
 
-fn tree(args: &TreeArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+fn tree(
+    (path, at): (&str, &str),
+    source: &SourceArgs,
+    out: &mut dyn Write,
+) -> Result<(), ToolError> {
     let parameters = Parameters::default()
-        .with("path", Some(&args.path))
-        .with("at", Some(&args.at));
-    let output = args.source.output;
+        .with("path", Some(path))
+        .with("at", Some(at));
+    let output = source.output;
     let write = |znode: &serde_json::Value| match output {
-        Output::Json => Ok(writeln!(out, "{znode}")?),
-        Output::Text => Ok(writeln!(
+        Output::Json | Output::Yaml => Ok(output.write_line(znode, out)?),
+        Output::Table => Ok(writeln!(
             out,
             "{}",
             znode["path"].as_str().unwrap_or_default()
         )?),
     };
-    let source = args.source.open()?;
+    let source = source.open()?;
     source.pages(Question::Tree, parameters, usize::MAX, write)?;
     Ok(())
 }
 
-fn diff(args: &DiffArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+fn diff(
+    (path, (from, to)): (&str, (&str, &str)),
+    source: &SourceArgs,
+    out: &mut dyn Write,
+) -> Result<(), ToolError> {
     let parameters = Parameters::default()
-        .with("path", Some(&args.path))
-        .with("from", Some(&args.from))
-        .with("to", Some(&args.to));
-    let output = args.source.output;
+        .with("path", Some(path))
+        .with("from", Some(from))
+        .with("to", Some(to));
+    let output = source.output;
     let write = |one: &_| match output {
-        Output::Json => Ok(writeln!(out, "{one}")?),
-        Output::Text => text::write_difference(one, out),
+        Output::Json | Output::Yaml => Ok(output.write_line(one, out)?),
+        Output::Table => text::write_difference(one, out),
     };
-    let source = args.source.open()?;
+    let source = source.open()?;
     source.pages(Question::Diff, parameters, usize::MAX, write)?;
     Ok(())
 }

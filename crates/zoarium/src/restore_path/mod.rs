@@ -25,15 +25,16 @@ use crate::tool::ToolError;
 /// that a write that came in between ends it and is not overwritten. Ephemerals are neither created
 /// nor deleted. What the history does not record is not touched.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium restore-path /app --at 10m --dry-run")]
 pub(crate) struct RestorePathArgs {
     /// The top of the subtree
     path: String,
     /// After this transaction, or the last change not later than this time
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
     at: String,
-    /// The servers to restore on, as clients reach them
+    /// Client ports of the servers to restore on, if they are not those of --server
     #[arg(long, value_name = "HOST:PORT,...")]
-    connect: String,
+    connect: Option<String>,
     #[command(flatten)]
     place: PlaceArgs,
     /// Shows the steps and does nothing
@@ -57,11 +58,15 @@ pub(crate) fn run(args: &RestorePathArgs) -> ExitCode {
 
 fn restore(args: &RestorePathArgs) -> Result<(), ToolError> {
     let (wanted, kinds) = wanted(args)?;
+    let servers = match &args.connect {
+        Some(servers) => servers.clone(),
+        None => args.place.address.client_servers()?,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let client = connect(args).await?;
+        let client = connect(args, &servers).await?;
         let restored = restore_with(args, (&wanted, &kinds), &client).await;
         // The session ends by its timeout if this fails.
         let _ = client.close().await;
@@ -103,9 +108,10 @@ fn wanted(args: &RestorePathArgs) -> Result<(Wanted, Kinds), ToolError> {
     Ok((wanted, kinds))
 }
 
-async fn connect(args: &RestorePathArgs) -> Result<Client, ToolError> {
-    let client = Client::connect(Options::new(&args.connect)).await?;
-    if let Some(authorization) = args.place.server.authorization()? {
+async fn connect(args: &RestorePathArgs, servers: &str) -> Result<Client, ToolError> {
+    let client = Client::connect(Options::new(servers)).await?;
+    let named: Vec<String> = servers.split(',').map(str::to_owned).collect();
+    if let Some(authorization) = args.place.address.authorization(&named)? {
         let (scheme, data) = authorization
             .split_once(' ')
             .unwrap_or((&authorization, ""));

@@ -44,7 +44,7 @@ pub(crate) struct CompareArgs {
     )]
     nodes: i64,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Output::Text)]
+    #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
     limits: LimitArgs,
@@ -118,13 +118,13 @@ pub(super) fn write(args: &CompareArgs, out: &mut dyn Write) -> Result<(), ToolE
     for found in both(&left, &right).filter(|found| found.is_beyond(args)) {
         layers.entry(found.one().depth).or_default().push(found);
     }
-    if args.output == Output::Json {
+    if args.output != Output::Table {
         for found in layers.values().flatten() {
             let (bytes, nodes) = found.difference();
             let path = &found.one().path;
             let line =
                 json!({ "path": path, "in": found.side(), "bytes": bytes, "descendants": nodes });
-            writeln!(out, "{line}")?;
+            args.output.write_line(&line, out)?;
         }
         return Ok(());
     }
@@ -149,7 +149,7 @@ fn read(args: &CompareArgs, path: &Path, out: &mut dyn Write) -> Result<Vec<Size
     let path = file(path)?;
     let begun = Instant::now();
     let tree = sizes::read(&path, args.limits.limits())?;
-    if args.output == Output::Json {
+    if args.output != Output::Table {
         return Ok(tree);
     }
     let (path, seconds) = (path.display(), begun.elapsed().as_secs_f64());

@@ -21,6 +21,7 @@ use summary::SummaryArgs;
 
 /// Without an option: prints znodes and sessions as Apache ZooKeeper's SnapshotFormatter does.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zoarium snapshot zoarium-data")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct SnapshotArgs {
     #[command(subcommand)]

@@ -67,7 +67,7 @@ fn a_setting_is_explained_or_its_neighbour_named() {
     );
     assert_eq!(found["fate"][1]["fate"], "refused");
     let output = site.run(&["config", "explain", "snapCuont"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(4));
     assert!(
         stderr(&output).contains("did you mean snapCount?"),
         "{}",

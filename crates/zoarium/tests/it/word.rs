@@ -13,9 +13,9 @@ fn a_word_is_answered_and_its_refusal_too() {
         stdout(&answer)
     );
     let refused = zoarium(["word", &server.address, "mntr"]);
-    assert!(refused.status.success());
-    let expected = "mntr is not executed because it is not in the whitelist.\n";
-    assert_eq!(stdout(&refused), expected);
+    assert_eq!(refused.status.code(), Some(5), "{}", stdout(&refused));
+    let expected = "mntr is not executed because it is not in the whitelist";
+    assert!(stderr(&refused).contains(expected) && stdout(&refused).is_empty());
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn nobody_there_and_no_answer_are_failures() {
     assert_eq!(unknown.status.code(), Some(1));
     assert!(!stderr(&unknown).is_empty() && stdout(&unknown).is_empty());
     let nobody = zoarium(["word", "127.0.0.1:1", "ruok"]);
-    assert_eq!(nobody.status.code(), Some(1));
+    assert_eq!(nobody.status.code(), Some(7));
     assert!(
         stderr(&nobody).contains("127.0.0.1:1: "),
         "{}",

@@ -13,9 +13,9 @@ use client::tls::Connector;
 
 use super::{Command, ensemble};
 use crate::failure::Failure;
-use crate::json;
 use crate::options::Given;
 use crate::shell::Shell;
+pub(crate) use sample::fields;
 use sample::{Admins, Asking, Sample};
 
 /// The pause between two looks, unless another one is asked for.
@@ -41,10 +41,11 @@ pub(super) async fn top(
     }
     let interval = interval.map_or(INTERVAL, Duration::from_secs_f64);
     let asking = asking(shell, given).await?;
-    let is_live = rounds.is_none() && !shell.start.is_json && terminal::stdout().is_terminal();
+    let is_live =
+        rounds.is_none() && !shell.start.format.is_structured() && terminal::stdout().is_terminal();
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
     // One for all rounds: it must not be lost between two.
-    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    let mut ended = pin!(crate::quit::by_user(is_live));
     let mut before = (Instant::now(), asking.sample().await);
     let mut round = 0;
     while rounds.is_none_or(|rounds| round < rounds) && !shell.is_unheard() {
@@ -59,7 +60,7 @@ pub(super) async fn top(
         };
         let sample = tokio::select! {
             sample = look => sample,
-            _ = &mut interrupted => break,
+            () = &mut ended => break,
         };
         let now = Instant::now();
         let seconds = now.duration_since(before.0).as_secs_f64();
@@ -77,12 +78,15 @@ async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
     if !["address", "identity"].contains(&by) {
         return Err(Failure::new("-by is address or identity"));
     }
-    let listed = ensemble::client_addresses(shell).await?;
+    let listed = ensemble::member_addresses(shell).await?;
     let (options, _) = shell.start.options(shell.server())?;
-    let members = match listed.is_empty() {
-        true => options.servers.iter().map(ToString::to_string).collect(),
-        false => listed,
-    };
+    let mut members: Vec<String> = listed.iter().filter_map(|one| one.client.clone()).collect();
+    if members.len() < listed.len() || listed.is_empty() {
+        let given = options.servers.iter().map(ToString::to_string);
+        members.extend(given);
+        members.sort_unstable();
+        members.dedup();
+    }
     let connector = match given.has("tls") {
         true => shell.start.admin_connector()?,
         false => Connector::plain(),
@@ -98,12 +102,11 @@ async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
 }
 
 fn show(shell: &mut Shell, samples: (&Sample, &Sample), seconds: f64, is_live: bool) {
-    let text = match shell.start.is_json {
-        true => json::line(&table::json(samples, seconds)),
-        false => table::text(samples, seconds),
-    };
     if is_live {
         shell.clear_screen();
     }
-    shell.print(&text);
+    shell.show(
+        || table::json(samples, seconds),
+        || table::text(samples, seconds),
+    );
 }

@@ -1,21 +1,15 @@
 //! One look at the ensemble.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::time::Duration;
 
 use client::admin::AdminClient;
+use client::port::{ADMIN_PORT, ask_word};
 use client::tls::Connector;
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 /// How long a member may take: a look must not wait for one that is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of an answer to `srvr`, which has a few hundred.
-const SRVR_BYTES_MAX: u64 = 64 << 10;
-/// Where the admin port is, if nobody says it.
-const ADMIN_PORT: u16 = 8080;
 /// Clients, and slow requests, that each member is asked for.
 const CLIENTS: usize = 200;
 const SLOW: usize = 5;
@@ -99,7 +93,8 @@ impl Asking {
         for member in &self.members {
             let (member, connector) = (member.clone(), self.connector.clone());
             words.spawn(async move {
-                let asked = tokio::time::timeout(PATIENCE, srvr(&member, &connector)).await;
+                let asked =
+                    tokio::time::timeout(PATIENCE, ask_word(&member, "srvr", &connector)).await;
                 let answer = asked.map_or_else(|_| String::new(), Result::unwrap_or_default);
                 (member, fields(&answer))
             });
@@ -182,21 +177,8 @@ impl Sample {
     }
 }
 
-/// The word by the way that clients take, through TLS where they do.
-async fn srvr(member: &str, connector: &Connector) -> io::Result<String> {
-    let stream = TcpStream::connect(member).await?;
-    let host = member.rsplit_once(':').map_or(member, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let mut stream = connector.establish(stream, &[host]).await?;
-    stream.write_all(b"srvr").await?;
-    stream.flush().await?;
-    let mut answer = Vec::new();
-    stream.take(SRVR_BYTES_MAX).read_to_end(&mut answer).await?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
-}
-
-/// The lines `name: value` of an answer.
-fn fields(answer: &str) -> BTreeMap<String, String> {
+/// Returns the lines `name: value` of an answer by name.
+pub(crate) fn fields(answer: &str) -> BTreeMap<String, String> {
     let pairs = answer.lines().filter_map(|line| line.split_once(": "));
     pairs
         .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))

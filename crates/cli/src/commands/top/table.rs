@@ -19,7 +19,7 @@ pub(super) fn text((before, now): (&Sample, &Sample), seconds: f64) -> String {
     let moment = text::time(jiff::Timestamp::now().as_millisecond());
     let _ = writeln!(
         out,
-        "{moment}  {} members  end with Ctrl-C\n",
+        "{moment}  {} members  end with q or Ctrl-C\n",
         now.members.len()
     );
     members((before, now), seconds, &mut out);

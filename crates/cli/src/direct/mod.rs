@@ -1,0 +1,308 @@
+//! Commands of the program itself, such as `zoarium get /path`: clean output, plain errors, exit codes.
+//!
+//! They share sessions, walks and texts with the shell. What differs from zkCli.sh is the output: results go to standard
+//! output, everything else to standard error.
+
+mod members;
+mod relocate;
+mod status;
+mod watch;
+mod znode;
+
+use std::io::IsTerminal;
+
+use client::port::{ADMIN_PORT, CLIENT_PORT, PortKind, probe};
+use client::tls::Connector;
+
+use crate::commands;
+use crate::exit;
+use crate::failure::Failure;
+use crate::path;
+use crate::person;
+use crate::shell::Shell;
+use crate::start::{ClientSettings, Format, Start};
+
+/// Servers of a command, and how it uses them.
+#[derive(Debug, Clone, Default)]
+pub struct Target {
+    /// Connect string: `host:port[,...][/chroot]`.
+    pub servers: String,
+    /// Form of the output.
+    pub format: Format,
+    /// Connector for all connections, in place of the one of `settings`.
+    pub connector: Option<Connector>,
+    /// TLS and login by flags.
+    pub settings: ClientSettings,
+    /// Scheme and data of an identity for the session, such as `digest` and `user:password`.
+    pub identity: Option<(String, String)>,
+}
+
+/// Data of a znode from the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Data {
+    /// No data: null.
+    Null,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// All of standard input.
+    Stdin,
+}
+
+/// How data is printed as text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DataForm {
+    /// The bytes as they are.
+    #[default]
+    Raw,
+    /// Base64.
+    Base64,
+    /// A table of hexadecimal numbers.
+    Hex,
+}
+
+/// A command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Direct {
+    /// Prints the data of a znode.
+    Get {
+        /// Path of the znode.
+        path: String,
+        /// Form of the data.
+        form: DataForm,
+    },
+    /// Prints the names of the children.
+    List {
+        /// Path of the parent.
+        path: String,
+        /// Whether columns with details are printed.
+        is_long: bool,
+        /// Whether the paths of the whole subtree are printed.
+        is_recursive: bool,
+    },
+    /// Prints the Stat of a znode.
+    Stat {
+        /// Path of the znode.
+        path: String,
+    },
+    /// Replaces the data of a znode.
+    Set {
+        /// Path of the znode.
+        path: String,
+        /// New data.
+        data: Data,
+        /// Version that the znode must have; -1 for any.
+        version: i32,
+    },
+    /// Creates a znode and prints its path.
+    Create {
+        /// Path of the znode.
+        path: String,
+        /// Its data.
+        data: Data,
+        /// Its ACL; open to everybody if it is missing.
+        acl: Option<String>,
+        /// Whether the server appends a number to the path.
+        is_sequential: bool,
+        /// Whether the server deletes the znode after its last child.
+        is_container: bool,
+        /// Time after which the server deletes the unchanged znode, in ms.
+        ttl_ms: Option<i64>,
+        /// Whether missing parents are created.
+        with_parents: bool,
+    },
+    /// Deletes a znode.
+    Remove {
+        /// Path of the znode.
+        path: String,
+        /// Version that the znode must have; -1 for any.
+        version: i32,
+        /// Whether all znodes below are deleted too.
+        is_recursive: bool,
+        /// Whether a missing znode is a success.
+        is_forced: bool,
+    },
+    /// Moves a subtree in one transaction.
+    Move {
+        /// Path of the subtree.
+        from: String,
+        /// New path.
+        to: String,
+    },
+    /// Prints or replaces an ACL.
+    Acl {
+        /// Path of the znode.
+        path: String,
+        /// The new ACL: `scheme:id:perms[,...]`.
+        acl: Option<String>,
+        /// ACL version that the znode must have; -1 for any.
+        version: i32,
+        /// Whether all znodes below get the ACL too.
+        is_recursive: bool,
+    },
+    /// Prints the member list.
+    Members,
+    /// Prints a table of members.
+    Status {
+        /// Whether all members of the ensemble are queried, and not only the named servers.
+        is_all: bool,
+    },
+    /// Prints changes below a path as they happen.
+    Watch {
+        /// Top of the subtree.
+        path: String,
+        /// Number of changes after which it ends.
+        limit: Option<u64>,
+    },
+    /// The interactive shell.
+    Interactive,
+    /// A command of the shell with its words.
+    Shell(Vec<String>),
+}
+
+/// Checks the path of a znode.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_path(text: &str) -> Result<String, String> {
+    match path::validate(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(failure) => Err(failure.text),
+    }
+}
+
+/// Runs a command and returns its exit code. `name` stands in its errors.
+pub fn run_direct(name: &str, target: Target, direct: Direct) -> u8 {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            terminal::complain!("zoarium {name}: cannot start a runtime: {error}");
+            return exit::FAILED;
+        }
+    };
+    let code = runtime.block_on(run(name, target, direct));
+    // A thread that still reads the terminal is not waited for.
+    runtime.shutdown_background();
+    code
+}
+
+async fn open(target: Target) -> Shell {
+    let mut shell = Shell::new(Start::direct(
+        target.servers,
+        target.format,
+        target.connector,
+    ));
+    shell.start.settings = target.settings;
+    shell.prints_watches = false;
+    if let Some((scheme, auth)) = &target.identity {
+        shell.add_auth(scheme, auth).await;
+    }
+    shell
+}
+
+/// Runs the shell for a person, or the commands from standard input.
+async fn run_shell(shell: &mut Shell) -> Result<u8, Failure> {
+    shell.is_friendly = true;
+    shell.dir = Some("/".to_owned());
+    if std::io::stdin().is_terminal() && terminal::stdout().is_terminal() {
+        shell.client("").await?;
+        shell.prints_watches = true;
+        let server = shell.server().to_owned();
+        shell.print(&format!(
+            "Connected to {server}. `help` lists the commands, Tab completes them, and Ctrl-D ends the shell."
+        ));
+        person::run(shell).await?;
+    } else {
+        crate::read_lines(shell).await;
+    }
+    Ok(shell.exit_code())
+}
+
+async fn run(name: &str, target: Target, direct: Direct) -> u8 {
+    let mut shell = open(target).await;
+    let done = direct.execute(&mut shell).await;
+    let code = match done {
+        Ok(code) => code,
+        Err(failure) => {
+            let mut text = failure.plain().to_owned();
+            if failure.exit == exit::UNREACHABLE
+                && let Some(hint) = wrong_port(&shell).await
+            {
+                text = hint;
+            }
+            terminal::complain!("zoarium {name}: {text}");
+            failure.exit
+        }
+    };
+    shell.leave().await;
+    code
+}
+
+/// An explanation if a server is reachable, but the port is not a client port.
+async fn wrong_port(shell: &Shell) -> Option<String> {
+    let (options, _) = shell.start.options(shell.server()).ok()?;
+    for server in &options.servers {
+        let kind = probe(server, &options.connector).await;
+        let reason = match kind.ok()? {
+            PortKind::Client => continue,
+            PortKind::Admin => format!(
+                "{server} is an admin port. Name it with --admin; --server takes the client port (by default {CLIENT_PORT})"
+            ),
+            PortKind::Tls => {
+                format!("{server} requires TLS: use --tls, or name the plain client port")
+            }
+            PortKind::Other => format!(
+                "{server} is neither a client port (by default {CLIENT_PORT}) nor an admin port (by default {ADMIN_PORT})"
+            ),
+        };
+        return Some(reason);
+    }
+    None
+}
+
+impl Direct {
+    /// Returns the exit code.
+    async fn execute(&self, shell: &mut Shell) -> Result<u8, Failure> {
+        match self {
+            Self::Get { path, form } => znode::get(shell, path, *form).await?,
+            Self::List {
+                path,
+                is_long,
+                is_recursive,
+            } => znode::list(shell, path, *is_long, *is_recursive).await?,
+            Self::Stat { path } => znode::stat(shell, path).await?,
+            Self::Set {
+                path,
+                data,
+                version,
+            } => znode::set(shell, path, data, *version).await?,
+            Self::Create { .. } => znode::create(shell, self).await?,
+            Self::Remove {
+                path,
+                version,
+                is_recursive,
+                is_forced,
+            } => relocate::remove(shell, path, *version, (*is_recursive, *is_forced)).await?,
+            Self::Move { from, to } => relocate::relocate(shell, from, to).await?,
+            Self::Acl {
+                path,
+                acl,
+                version,
+                is_recursive,
+            } => znode::acl(shell, path, acl.as_deref(), (*version, *is_recursive)).await?,
+            Self::Interactive => return run_shell(shell).await,
+            Self::Members => members::print(shell).await?,
+            Self::Status { is_all } => return status::status(shell, *is_all).await,
+            Self::Watch { path, limit } => watch::watch(shell, path, *limit).await?,
+            Self::Shell(words) => {
+                if let Some((name, words)) = words.split_first() {
+                    commands::execute(shell, name, words).await?;
+                }
+            }
+        }
+        Ok(exit::DONE)
+    }
+}

@@ -1,0 +1,163 @@
+//! `rm` and `mv`.
+
+use client::{Create, MultiOp};
+use proto::ErrorCode;
+use serde_json::json;
+
+use super::znode::{moved, parent};
+use crate::commands::look::is_ephemeral;
+use crate::commands::walk::{Seen, Walk, Wanted};
+use crate::commands::write::{BATCH, subtree};
+use crate::exit;
+use crate::failure::Failure;
+use crate::shell::Shell;
+
+/// Bytes of a request for a znode besides its path, data and ACL.
+const ENTRY_BYTES: usize = 64;
+
+/// Largest transaction of `mv`, in bytes: what a server with default settings accepts.
+const MOVE_BYTES_MAX: usize = client::limits::REQUEST_BYTES_MAX - 4096;
+
+/// Deletes a znode, or a subtree from below.
+pub(super) async fn remove(
+    shell: &mut Shell,
+    path: &str,
+    version: i32,
+    (is_recursive, is_forced): (bool, bool),
+) -> Result<(), Failure> {
+    let removed = match is_recursive {
+        true => remove_all(shell, path).await,
+        false => remove_one(shell, path, version).await,
+    };
+    let count = match removed {
+        Err(failure) if is_forced && failure.exit == exit::NOT_FOUND => 0,
+        removed => removed?,
+    };
+    if shell.start.format.is_structured() {
+        shell.show(|| json!({ "path": path, "deleted": count }), String::new);
+    }
+    Ok(())
+}
+
+async fn remove_one(shell: &mut Shell, path: &str, version: i32) -> Result<usize, Failure> {
+    let (client, outside) = shell.client_for(path).await?;
+    match client.delete(&outside, version).await {
+        Ok(()) => Ok(1),
+        Err(error) if error.code() == Some(ErrorCode::NotEmpty) => Err(Failure {
+            plain: Some(format!("{path}: the znode has children (-r deletes them)")),
+            ..Failure::of(&error, path)
+        }),
+        Err(error) => Err(Failure::of(&error, path)),
+    }
+}
+
+async fn remove_all(shell: &mut Shell, root: &str) -> Result<usize, Failure> {
+    if root == "/" {
+        let text = "/ cannot be deleted; name the znodes below it";
+        return Err(Failure::new(text).with_exit(exit::USAGE));
+    }
+    let all = subtree(shell, root).await?;
+    let client = shell.client(root).await?;
+    let mut count = 0;
+    // The list has each znode before its children.
+    let from_below: Vec<&String> = all.iter().rev().collect();
+    for paths in from_below.chunks(BATCH) {
+        let delete = |path: &&String| MultiOp::delete(&shell.outside(path), -1);
+        let ops: Vec<MultiOp> = paths.iter().map(delete).collect();
+        match client.multi(&ops).await {
+            Ok(_) => count += paths.len(),
+            Err(error) => {
+                let path = match error {
+                    client::Error::Multi { index, .. } => paths.get(index).copied(),
+                    _ => None,
+                };
+                let failure = Failure::of(&error, path.map_or(root, String::as_str));
+                return Err(failure.with_note(&format!("Not finished: {count} znodes deleted")));
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Moves a subtree in one transaction: all of it or nothing.
+pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<(), Failure> {
+    let refused = |text: String| Failure::new(text).with_exit(exit::USAGE);
+    let is_below = |path: &str, root: &str| {
+        path == root || (path.starts_with(root) && path.as_bytes().get(root.len()) == Some(&b'/'))
+    };
+    if from == "/" || is_below(from, "/zookeeper") || is_below(to, "/zookeeper") {
+        return Err(refused(format!("{from} cannot be moved to {to}")));
+    }
+    if is_below(to, from) {
+        return Err(refused(format!("{to} is below {from}")));
+    }
+    let seen = read(shell, from).await?;
+    let client = shell.client(from).await?;
+    let mut ops = Vec::with_capacity(seen.len() * 2);
+    for znode in &seen {
+        let create = Create::persistent().with_acl(znode.acl.clone());
+        let target = shell.outside(&moved(&znode.path, from, to));
+        ops.push(match &znode.data {
+            Some(data) => MultiOp::create(&target, data.clone(), &create),
+            None => MultiOp::create_without_data(&target, &create),
+        });
+    }
+    // The versions make the transaction fail if somebody has written since.
+    for znode in seen.iter().rev() {
+        ops.push(MultiOp::delete(
+            &shell.outside(&znode.path),
+            znode.stat.version,
+        ));
+    }
+    if let Err(error) = client.multi(&ops).await {
+        return Err(explained(&error, &seen, from, to));
+    }
+    let count = seen.len();
+    shell.report(
+        json!({ "from": from, "to": to, "moved": count }),
+        &format!("{count} znodes moved"),
+    );
+    Ok(())
+}
+
+/// All znodes of the subtree.
+async fn read(shell: &mut Shell, from: &str) -> Result<Vec<Seen>, Failure> {
+    let mut walk = Walk::new(from, usize::MAX, Wanted::All);
+    let mut all = Vec::new();
+    let mut bytes = 0;
+    while let Some(seen) = walk.next(shell).await? {
+        if is_ephemeral(&seen.stat) {
+            return Err(Failure::new(format!(
+                "{}: an ephemeral znode belongs to its session and cannot be moved",
+                seen.path
+            )));
+        }
+        let acl: usize = seen.acl.iter().map(|acl| acl.id.id.len() + 32).sum();
+        let data = seen.data.as_ref().map_or(0, |data| data.len());
+        bytes += 2 * (seen.path.len() + ENTRY_BYTES) + data + acl;
+        if bytes > MOVE_BYTES_MAX {
+            return Err(Failure::new(format!(
+                "{from} is larger than one transaction: copy it with `zoarium cp -r`, then delete it with `zoarium rm -r`"
+            )));
+        }
+        all.push(seen);
+    }
+    Ok(all)
+}
+
+/// The znode that an operation of the transaction was about.
+fn explained(error: &client::Error, seen: &[Seen], from: &str, to: &str) -> Failure {
+    let client::Error::Multi { index, .. } = error else {
+        return Failure::of(error, from);
+    };
+    let source = |index: usize| seen.get(index).map_or(from, |znode| znode.path.as_str());
+    if *index >= seen.len() {
+        let path = source((2 * seen.len()).saturating_sub(index + 1));
+        return Failure::of(error, path);
+    }
+    let target = moved(source(*index), from, to);
+    match error.code() {
+        Some(ErrorCode::NoNode) => Failure::of(error, parent(&target)),
+        _ => Failure::of(error, &target),
+    }
+}

@@ -1,0 +1,339 @@
+//! Addresses of servers: one rule for all commands.
+//!
+//! `--server` names client ports, `--admin` names admin ports. A command that needs the other port finds it: a client
+//! port implies port 8080 of the same host, and an admin server reports its client port. An admin port in `--server`
+//! is recognised, because earlier versions expected it there.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use client::admin::AdminClient;
+use client::port::{ADMIN_PORT, CLIENT_PORT, PortKind, host_of, probe};
+use client::tls::{ClientStores, Connector, Store};
+use server::admin_token;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+
+use crate::tool::ToolError;
+
+/// Environment variable with the addresses of `--server`.
+const SERVER_VARIABLE: &str = "ZOARIUM_SERVER";
+
+/// Environment variable with the identity of `--auth`, which other users of this machine cannot read.
+const AUTH_VARIABLE: &str = "ZOARIUM_AUTH";
+
+/// Directories in which a server on this machine may have its credential: that of the built-in settings, of the
+/// package, and of a container.
+const DATA_DIRS: [&str; 3] = ["zoarium-data", "/var/lib/zookeeper", "/data"];
+
+/// Time limit for the question for the client port.
+const QUESTION_LIMIT: Duration = Duration::from_secs(5);
+
+/// Servers, and the identity of the caller.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AddressArgs {
+    /// Client ports of servers, tried in turn [default: $ZOARIUM_SERVER, then localhost:2181]
+    #[arg(short, long, value_name = "HOST:PORT,...", value_delimiter = ',')]
+    server: Vec<String>,
+    /// Admin ports of servers, tried in turn [default: port 8080 of the hosts of --server]
+    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
+    admin: Vec<String>,
+    /// Identity, such as `digest user:password`; the environment variable ZOARIUM_AUTH works too
+    #[arg(long, value_name = "SCHEME DATA")]
+    auth: Option<String>,
+    /// File that `zoarium admin-token` wrote; without --auth, the file of a server on this machine is found
+    #[arg(long, value_name = "FILE", conflicts_with = "auth")]
+    token_file: Option<PathBuf>,
+    /// Uses TLS for all connections
+    #[arg(long)]
+    tls: bool,
+    /// Trusted certificates (.pem, .p12 or .jks), instead of the platform's
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_trust: Option<PathBuf>,
+    /// Own key and certificate (.pem, .p12 or .jks), for servers that require them
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_key: Option<PathBuf>,
+    /// File with the password of both
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_password_file: Option<PathBuf>,
+    /// Accepts a certificate for any host
+    #[arg(long, requires = "tls")]
+    tls_any_host: bool,
+}
+
+impl AddressArgs {
+    /// Whether the command line names an admin port, as `--admin` or as `--server`.
+    ///
+    /// # Errors
+    /// If no runtime can be started, or TLS cannot be used.
+    pub(crate) fn names_admin_port(&self) -> Result<bool, ToolError> {
+        if !self.admin.is_empty() {
+            return Ok(true);
+        }
+        if self.server.is_empty() {
+            return Ok(false);
+        }
+        let kinds = runtime()?.block_on(kinds_of(&self.server, &self.connector()?));
+        Ok(kinds.contains(&Some(PortKind::Admin)))
+    }
+
+    /// Returns the connect string for clients: `host:port[,...][/chroot]`.
+    ///
+    /// # Errors
+    /// If only an admin port is named, and it does not report the client port.
+    pub(crate) fn client_servers(&self) -> Result<String, ToolError> {
+        if !self.server.is_empty() {
+            return Ok(self.server.join(","));
+        }
+        if let Some(server) = server_of_environment() {
+            return Ok(server);
+        }
+        if self.admin.is_empty() {
+            return Ok(format!("localhost:{CLIENT_PORT}"));
+        }
+        let client = self.admin_client_of(self.admin.clone())?;
+        let ports = runtime()?.block_on(client_ports(&client));
+        let ports = ports.map_err(|reason| {
+            ToolError::Refused(format!(
+                "{reason}; name the client port with --server HOST:PORT"
+            ))
+        })?;
+        Ok(ports.join(","))
+    }
+
+    /// Returns the admin ports.
+    ///
+    /// # Errors
+    /// If a named port is another one.
+    pub(crate) fn admin_servers(&self) -> Result<Vec<String>, ToolError> {
+        let connector = self.connector()?;
+        let runtime = runtime()?;
+        if !self.admin.is_empty() {
+            let kinds = runtime.block_on(kinds_of(&self.admin, &connector));
+            for (address, kind) in self.admin.iter().zip(kinds) {
+                refuse_wrong_kind(address, kind)?;
+            }
+            return Ok(self.admin.clone());
+        }
+        let servers = match self.server.is_empty() {
+            false => self.server.clone(),
+            true => match server_of_environment() {
+                Some(servers) => servers.split(',').map(str::to_owned).collect(),
+                None => vec![format!("localhost:{CLIENT_PORT}")],
+            },
+        };
+        let servers: Vec<String> = servers
+            .iter()
+            .map(|server| without_chroot(server))
+            .collect();
+        let kinds = runtime.block_on(kinds_of(&servers, &connector));
+        Ok(admin_ports(&servers, &kinds))
+    }
+
+    /// Returns a client of the admin ports.
+    ///
+    /// # Errors
+    /// If a named port is another one, or a file of `--tls-...` cannot be used.
+    pub(crate) fn admin_client(&self) -> Result<AdminClient, ToolError> {
+        self.admin_client_of(self.admin_servers()?)
+    }
+
+    fn admin_client_of(&self, servers: Vec<String>) -> Result<AdminClient, ToolError> {
+        Ok(AdminClient {
+            authorization: self.authorization(&servers)?,
+            servers,
+            connector: self.connector()?,
+        })
+    }
+
+    /// Returns scheme and data of the caller's identity: those of the command line or of a credential that is found.
+    /// `servers` will receive them.
+    ///
+    /// # Errors
+    /// If the file of `--token-file` contains no credential.
+    pub(crate) fn authorization(&self, servers: &[String]) -> Result<Option<String>, ToolError> {
+        if let Some(file) = &self.token_file {
+            let unusable = |reason: &dyn std::fmt::Display| {
+                ToolError::Refused(format!("--token-file: {}: {reason}", file.display()))
+            };
+            let found = admin_token::read(file).map_err(|error| unusable(&error))?;
+            let found = found.ok_or_else(|| unusable(&"the file does not exist"))?;
+            return Ok(Some(format!("digest {}", found.expose())));
+        }
+        Ok(self.named_identity().or_else(|| found_token(servers)))
+    }
+
+    /// Returns the identity that `--auth` or the environment names.
+    pub(crate) fn named_identity(&self) -> Option<String> {
+        let named = self.auth.clone();
+        named.or_else(|| std::env::var(AUTH_VARIABLE).ok())
+    }
+
+    /// Returns the connector of the connections.
+    ///
+    /// # Errors
+    /// If a file of `--tls-...` cannot be used.
+    pub(crate) fn connector(&self) -> Result<Connector, ToolError> {
+        if !self.tls {
+            return Ok(Connector::plain());
+        }
+        let store = |location: &PathBuf| Store {
+            location: Some(location.clone()),
+            password_path: self.tls_password_file.clone(),
+            ..Store::default()
+        };
+        let stores = ClientStores {
+            key: self.tls_key.as_ref().map(store),
+            trust: self.tls_trust.as_ref().map(store),
+            checks_hosts: !self.tls_any_host,
+            resumes_sessions: true,
+        };
+        Connector::of_client(&stores).map_err(|error| ToolError::Refused(format!("--tls: {error}")))
+    }
+
+    /// Whether `--tls` is given.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.tls
+    }
+}
+
+/// Returns the addresses of `ZOARIUM_SERVER`, if it is set.
+fn server_of_environment() -> Option<String> {
+    let server = std::env::var(SERVER_VARIABLE).ok();
+    server.filter(|server| !server.trim().is_empty())
+}
+
+/// The credential of a server on this machine, in the directories that servers use by default. It is sent to no other
+/// machine.
+fn found_token(servers: &[String]) -> Option<String> {
+    let is_local = |server: &String| {
+        let host = host_of(server);
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    };
+    if servers.is_empty() || !servers.iter().all(is_local) {
+        return None;
+    }
+    let mut files = DATA_DIRS
+        .iter()
+        .map(|dir| admin_token::path(Path::new(dir)));
+    let found = files.find_map(|file| admin_token::read(&file).ok().flatten());
+    found.map(|secret| format!("digest {}", secret.expose()))
+}
+
+fn runtime() -> Result<Runtime, ToolError> {
+    Ok(Builder::new_current_thread().enable_all().build()?)
+}
+
+/// The kind of each port, or `None` where no connection can be made.
+async fn kinds_of(servers: &[String], connector: &Connector) -> Vec<Option<PortKind>> {
+    let mut probes = JoinSet::new();
+    for (index, server) in servers.iter().enumerate() {
+        let (server, connector) = (server.clone(), connector.clone());
+        probes.spawn(async move { (index, probe(&server, &connector).await.ok()) });
+    }
+    let mut kinds = probes.join_all().await;
+    kinds.sort_by_key(|(index, _)| *index);
+    kinds.into_iter().map(|(_, kind)| kind).collect()
+}
+
+/// The admin ports of servers whose kinds are known. A server that does not answer keeps the address that the user gave
+/// if others are admin ports, too.
+fn admin_ports(servers: &[String], kinds: &[Option<PortKind>]) -> Vec<String> {
+    let has_client = kinds.contains(&Some(PortKind::Client));
+    let mut ports = Vec::new();
+    for (server, kind) in servers.iter().zip(kinds) {
+        let port = match kind {
+            Some(PortKind::Client) => admin_port_of(server),
+            None if has_client => admin_port_of(server),
+            _ => server.clone(),
+        };
+        if !ports.contains(&port) {
+            ports.push(port);
+        }
+    }
+    ports
+}
+
+/// The default admin port at the host of a server.
+fn admin_port_of(server: &str) -> String {
+    let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
+    format!("{host}:{ADMIN_PORT}")
+}
+
+fn without_chroot(server: &str) -> String {
+    let server = server.split('/').next().unwrap_or(server);
+    server.trim().to_owned()
+}
+
+fn refuse_wrong_kind(address: &str, kind: Option<PortKind>) -> Result<(), ToolError> {
+    match kind {
+        Some(PortKind::Client) => Err(ToolError::Usage(format!(
+            "{address} is a client port. Name it with --server; --admin takes the admin port (by default {ADMIN_PORT})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The client ports that admin servers report.
+async fn client_ports(client: &AdminClient) -> Result<Vec<String>, String> {
+    let mut ports = Vec::new();
+    let mut reason = String::new();
+    for server in &client.servers {
+        let one = AdminClient {
+            servers: vec![server.clone()],
+            ..client.clone()
+        };
+        let question = tokio::time::timeout(QUESTION_LIMIT, one.ask("configuration", &[])).await;
+        match question {
+            Ok(Ok(answer)) => {
+                let number = |name: &str| answer[name].as_u64().filter(|port| *port > 0);
+                let port = number("client_port").or_else(|| number("secure_client_port"));
+                let host = server
+                    .rsplit_once(':')
+                    .map_or(server.as_str(), |(host, _)| host);
+                match port {
+                    Some(port) => ports.push(format!("{host}:{port}")),
+                    None => reason = format!("{server} has no client port"),
+                }
+            }
+            Ok(Err(error)) => reason = error.to_string(),
+            Err(_) => reason = format!("{server}: no answer in time"),
+        }
+    }
+    match ports.is_empty() {
+        true => Err(reason),
+        false => Ok(ports),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports(servers: &[&str], kinds: &[Option<PortKind>]) -> Vec<String> {
+        let servers: Vec<String> = servers.iter().map(|server| (*server).to_owned()).collect();
+        admin_ports(&servers, kinds)
+    }
+
+    #[test]
+    fn a_client_port_implies_the_default_admin_port() {
+        let (client, admin) = (Some(PortKind::Client), Some(PortKind::Admin));
+        assert_eq!(ports(&["a:2181"], &[client]), ["a:8080"]);
+        assert_eq!(ports(&["a:2181", "a:2182"], &[client, None]), ["a:8080"]);
+        assert_eq!(ports(&["[::1]:2181"], &[client]), ["[::1]:8080"]);
+        // As earlier versions took it.
+        assert_eq!(ports(&["a:9", "b:9"], &[admin, None]), ["a:9", "b:9"]);
+        assert_eq!(ports(&["a:9"], &[None]), ["a:9"]);
+        assert_eq!(without_chroot("a:2181/app"), "a:2181");
+    }
+
+    #[test]
+    fn a_client_port_is_no_admin_port() {
+        let error = refuse_wrong_kind("a:2181", Some(PortKind::Client)).unwrap_err();
+        assert!(error.to_string().contains("a:2181 is a client port"));
+        assert!(refuse_wrong_kind("a:1", Some(PortKind::Admin)).is_ok());
+        assert!(refuse_wrong_kind("a:1", None).is_ok());
+    }
+}

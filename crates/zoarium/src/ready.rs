@@ -1,0 +1,82 @@
+//! What a server prints when it has started.
+
+use std::net::SocketAddr;
+
+use config::Config;
+use server::Started;
+
+use crate::admin_token_tool;
+
+/// The line for programs.
+pub(crate) fn ready_line(started: &Started, config: &Config) -> String {
+    let Started {
+        client_address,
+        secure_client_address,
+        member,
+        zxid,
+        znodes,
+        sessions,
+        replayed,
+    } = started;
+    let listens = match (client_address, secure_client_address) {
+        (Some(plain), None) => format!("serving clients on {plain}"),
+        (None, Some(secure)) => format!("serving clients on {secure} (TLS)"),
+        (Some(plain), Some(secure)) => {
+            format!("serving clients on {plain} and {secure} (TLS)")
+        }
+        (None, None) => "running without a client port".to_owned(),
+    };
+    let listens = match member {
+        Some(sid) => format!("member {sid} of an ensemble, {listens} once there is a leader"),
+        None => listens,
+    };
+    format!(
+        "zoarium: {listens}; data in {}: zxid {zxid}, {znodes} znodes, {sessions} sessions, {replayed} transactions replayed",
+        config.data_dir.display(),
+    )
+}
+
+/// Five lines for a person at a terminal: version, clients, console, data, and how to stop the server.
+pub(crate) fn welcome(started: &Started, config: &Config) -> String {
+    let version = monitoring::version::PRODUCT;
+    let plain = started.client_address.map(local);
+    let secure = started
+        .secure_client_address
+        .map(|address| format!("{} (TLS)", local(address)));
+    let clients: Vec<String> = plain.into_iter().chain(secure).collect();
+    let clients = match (clients.is_empty(), started.member) {
+        (true, _) => "no client port is configured".to_owned(),
+        (false, None) => clients.join(" and "),
+        (false, Some(id)) => format!("{}, once member {id} has a leader", clients.join(" and ")),
+    };
+    let console = match admin_token_tool::console_address(config) {
+        Some(address) => match admin_token_tool::first_credential(config) {
+            Some((user, password)) => format!("{address} (user {user}, password {password})"),
+            None => address,
+        },
+        None => "switched off (admin.enableServer, admin.console.enabled)".to_owned(),
+    };
+    let (znodes, data) = (started.znodes, config.data_dir.display());
+    format!(
+        "Zoarium {version}\n  clients: {clients}\n  console: {console}\n  data:    {data} ({znodes} znodes)\n  Ctrl-C stops the server."
+    )
+}
+
+/// An address that works on this machine.
+fn local(address: SocketAddr) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("localhost:{}", address.port()),
+        false => address.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::local;
+
+    #[test]
+    fn an_address_of_all_interfaces_is_this_machine() {
+        assert_eq!(local("0.0.0.0:2181".parse().unwrap()), "localhost:2181");
+        assert_eq!(local("10.0.0.7:2181".parse().unwrap()), "10.0.0.7:2181");
+    }
+}
