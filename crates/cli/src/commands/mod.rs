@@ -151,52 +151,56 @@ pub(crate) async fn execute(
     if let Some(dir) = &shell.dir {
         own::resolve(&mut given, command.kind, dir);
     }
+    run(shell, command, &given).await
+}
+
+async fn run(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
     match command.kind {
-        Kind::AddWatch => watches::add_watch(shell, command, &given).await,
-        Kind::AddAuth => acl::add_auth(shell, command, &given).await,
+        Kind::AddWatch => watches::add_watch(shell, command, given).await,
+        Kind::AddAuth => acl::add_auth(shell, command, given).await,
         Kind::Close => {
             own::close(shell).await;
             Ok(())
         }
-        Kind::Config => ensemble::config(shell, &given).await,
+        Kind::Config => ensemble::config(shell, given).await,
         Kind::Connect => shell.reconnect(given.word(0)).await,
-        Kind::Create => write::create(shell, command, &given).await,
-        Kind::Delete => write::delete(shell, command, &given).await,
-        Kind::DeleteAll => write::delete_all(shell, command, &given).await,
-        Kind::DelQuota => quota::delete(shell, command, &given).await,
-        Kind::Get => read::get(shell, command, &given).await,
-        Kind::GetAcl => acl::get_acl(shell, command, &given).await,
-        Kind::GetAllChildrenNumber => read::all_children_number(shell, command, &given).await,
-        Kind::GetEphemerals => read::ephemerals(shell, &given).await,
-        Kind::ListQuota => quota::list(shell, command, &given).await,
-        Kind::Ls => read::ls(shell, command, &given).await,
-        Kind::PrintWatches => own::print_watches(shell, &given),
+        Kind::Create => write::create(shell, command, given).await,
+        Kind::Delete => write::delete(shell, command, given).await,
+        Kind::DeleteAll => write::delete_all(shell, command, given).await,
+        Kind::DelQuota => quota::delete(shell, command, given).await,
+        Kind::Get => read::get(shell, command, given).await,
+        Kind::GetAcl => acl::get_acl(shell, command, given).await,
+        Kind::GetAllChildrenNumber => read::all_children_number(shell, command, given).await,
+        Kind::GetEphemerals => read::ephemerals(shell, given).await,
+        Kind::ListQuota => quota::list(shell, command, given).await,
+        Kind::Ls => read::ls(shell, command, given).await,
+        Kind::PrintWatches => own::print_watches(shell, given),
         Kind::Quit => {
             shell.is_over = true;
             own::close(shell).await;
             Ok(())
         }
-        Kind::Reconfig => ensemble::reconfig(shell, command, &given).await,
-        Kind::Redo => Box::pin(own::redo(shell, &given)).await,
-        Kind::RemoveWatches => watches::remove_watches(shell, command, &given).await,
-        Kind::Set => write::set(shell, command, &given).await,
-        Kind::SetAcl => acl::set_acl(shell, command, &given).await,
-        Kind::SetQuota => quota::set(shell, command, &given).await,
-        Kind::Stat => read::stat(shell, command, &given).await,
-        Kind::Sync => read::sync(shell, command, &given).await,
+        Kind::Reconfig => ensemble::reconfig(shell, command, given).await,
+        Kind::Redo => Box::pin(own::redo(shell, given)).await,
+        Kind::RemoveWatches => watches::remove_watches(shell, command, given).await,
+        Kind::Set => write::set(shell, command, given).await,
+        Kind::SetAcl => acl::set_acl(shell, command, given).await,
+        Kind::SetQuota => quota::set(shell, command, given).await,
+        Kind::Stat => read::stat(shell, command, given).await,
+        Kind::Sync => read::sync(shell, command, given).await,
         Kind::WhoAmI => acl::who_am_i(shell).await,
-        Kind::Cd => own::cd(shell, &given).await,
+        Kind::Cd => own::cd(shell, given).await,
         Kind::Pwd => own::pwd(shell),
-        Kind::Cp => copy::cp(shell, command, &given).await,
-        Kind::Diff => diff::diff(shell, command, &given).await,
-        Kind::Du => look::du(shell, command, &given).await,
-        Kind::Export => look::export(shell, command, &given).await,
-        Kind::Find => look::find(shell, command, &given).await,
-        Kind::Grep => look::grep(shell, command, &given).await,
-        Kind::Import => import::import(shell, command, &given).await,
-        Kind::Top => top::top(shell, command, &given).await,
-        Kind::Tree => look::tree(shell, command, &given).await,
-        Kind::Watch => watches::follow(shell, command, &given).await,
+        Kind::Cp => copy::cp(shell, command, given).await,
+        Kind::Diff => diff::diff(shell, command, given).await,
+        Kind::Du => look::du(shell, command, given).await,
+        Kind::Export => look::export(shell, command, given).await,
+        Kind::Find => look::find(shell, command, given).await,
+        Kind::Grep => look::grep(shell, command, given).await,
+        Kind::Import => import::import(shell, command, given).await,
+        Kind::Top => top::top(shell, command, given).await,
+        Kind::Tree => look::tree(shell, command, given).await,
+        Kind::Watch => watches::follow(shell, command, given).await,
         Kind::Help | Kind::History | Kind::Version => {
             let text = match command.kind {
                 Kind::Help => match given.word(0) {
