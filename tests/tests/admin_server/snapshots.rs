@@ -169,6 +169,18 @@ fn replay(record: &Value, port: u16, good: &mut Option<()>) {
     }
 }
 
+/// An answer ends its restore: a script that tries again at once must not hear of the restore before.
+#[test]
+fn a_restore_that_was_answered_is_over() {
+    let Some(site) = Site::start(&[NO_LIMIT]) else {
+        return;
+    };
+    for number in 0..200 {
+        let answer = call(site.port, "POST", "/commands/restore", Some(b"no snapshot"));
+        assert_eq!(answer.status, 500, "restore {number}: {}", answer.text());
+    }
+}
+
 #[test]
 fn what_is_fetched_can_be_restored_and_outlives_a_crash() {
     let Some(mut site) = Site::start(&[NO_LIMIT]) else {

@@ -108,7 +108,11 @@ impl Admin {
             workers: self.workers.clone(),
             only_one: only_one.clone(),
         };
-        upload.take_in(body).await?;
+        if let Err(error) = upload.take_in(body).await {
+            let removing = self.workers.run(move |_| upload.remove());
+            removing.await.map_err(|_| RestoreError::Ending)?;
+            return Err(error);
+        }
         let _at_work = activity.begin();
         let (config, core) = (self.config.clone(), served.core.clone());
         let workers = self.workers.clone();
@@ -129,7 +133,7 @@ async fn load_and_replace(
 ) -> Result<Zxid, RestoreError> {
     let loading = workers.run(move |_| {
         let loaded = load(&upload.path, &config);
-        drop(upload);
+        upload.remove();
         loaded
     });
     let (tree, zxid) = loading.await.map_err(|_| RestoreError::Ending)??;
@@ -143,7 +147,8 @@ async fn load_and_replace(
     Ok(zxid)
 }
 
-/// A file that is removed when this is dropped, before another restore may begin.
+/// A file that is removed before another restore may begin: by [`Upload::remove`] before the answer, or when this is
+/// dropped, for a client that has gone.
 struct Upload {
     path: PathBuf,
     workers: Workers,
@@ -172,20 +177,33 @@ impl Upload {
         }
         Ok(())
     }
+
+    /// Removes the file on this thread, which is one for admin work.
+    fn remove(mut self) {
+        remove_upload(&std::mem::take(&mut self.path));
+    }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        let (path, only_one) = (std::mem::take(&mut self.path), self.only_one.clone());
+        let path = std::mem::take(&mut self.path);
+        if path.as_os_str().is_empty() {
+            return;
+        }
+        let only_one = self.only_one.clone();
         // A client that disconnects drops the upload on a worker of the runtime.
         self.workers.discard(move || {
-            if let Err(error) = RealDisk.remove(&path)
-                && error.kind() != std::io::ErrorKind::NotFound
-            {
-                tracing::warn!(file = %path.display(), err = %error, "cannot remove an upload");
-            }
+            remove_upload(&path);
             drop(only_one);
         });
+    }
+}
+
+fn remove_upload(path: &Path) {
+    if let Err(error) = RealDisk.remove(path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(file = %path.display(), err = %error, "cannot remove an upload");
     }
 }
 
