@@ -139,9 +139,10 @@ impl Connections {
         };
         match end {
             LinkEnd::Closed => tracing::debug!(%sid, "election connection closed"),
-            _ => {
-                // A member that cannot be reached again is reported.
-                tracing::debug!(%sid, err = %end, "election connection broken");
+            // A member that cannot be reached again is reported.
+            LinkEnd::Io(_) => tracing::debug!(%sid, err = %end, "election connection broken"),
+            LinkEnd::Length { .. } | LinkEnd::Stalled => {
+                log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %end, "election connection broken");
             }
         }
     }
