@@ -94,7 +94,7 @@ enum Command {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  zoarium cli -server localhost:2181 ls /",
+    after_help = "Further options: --server is the same as -server, --output text|json|yaml chooses the form of the output, and --help prints the help.\n\nExample:\n  zoarium cli -server localhost:2181 ls /",
     override_usage = "zoarium cli [-server HOST:PORT[,...][/CHROOT]] [-timeout MS] [-r] [-waitforconnection] [-client-configuration FILE] [COMMAND [ARGUMENT]...]"
 )]
 struct ShellArgs {

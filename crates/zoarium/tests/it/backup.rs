@@ -223,8 +223,7 @@ async fn a_backup_of_another_history_is_not_gone_on_with() {
         "--server",
         "127.0.0.1:1",
     ]);
-    refused(&missing, 1, &["127.0.0.1:1"]);
-    refused(&zoarium(["backup", "nowhere"]), 2, &["--data-dir"]);
+    refused(&missing, 7, &["127.0.0.1:1"]);
 }
 
 /// Two at once, or a restore beside a server.

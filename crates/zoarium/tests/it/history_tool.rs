@@ -122,10 +122,10 @@ async fn every_command_answers_and_refuses() {
     let tree = stdout(&story.run(&format!("tree /kafka --at {:#x}", story.locked)));
     assert_eq!(tree, "/kafka\n/kafka/b-1\n/kafka/b-2\n");
     for (line, code, reason) in [
-        ("cat /nothing --at 0x1", 1, "there was no /nothing"),
+        ("cat /nothing --at 0x1", 4, "there was no /nothing"),
         ("cat /kafka --at 0x7fffffffffff", 1, "not recorded yet"),
-        ("cat kafka --at 0x1", 1, "does not begin with /"),
-        ("cat /kafka --at yesterday", 2, "neither a zxid"),
+        ("cat kafka --at 0x1", 2, "must start with /"),
+        ("cat /kafka --at soon", 2, "neither a zxid"),
         (
             "tree --at 1970-01-02T00:00:00Z",
             1,

@@ -285,6 +285,6 @@ fn what_takes_the_room_is_summed_up() {
     // A list for each znode with children, and one object for each other.
     assert_eq!(text.matches("\"name\":").count(), 30);
     let (code, _, errors) = summary(&["/nope"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(4));
     assert!(errors.contains("there is no znode /nope"), "{errors}");
 }
