@@ -187,13 +187,19 @@ mod tests {
     fn a_pipe_that_nobody_reads_blocks_no_thread_and_bounds_memory() {
         let (output, mut reader) = with_pipe();
         let line = long_line();
+        let waiting = || {
+            let lines = |pending: &mut Pending| Some((pending.bytes.len(), pending.dropped));
+            output.pending.try_take(lines).unwrap()
+        };
+        (&output).write_all(&line).unwrap();
+        while waiting().0 > 0 {
+            thread::yield_now();
+        }
+        // From here on the thread waits for the pipe.
         for _ in 0..100 {
             (&output).write_all(&line).unwrap();
         }
-        let (bytes, dropped) = output
-            .pending
-            .try_take(|pending| Some((pending.bytes.len(), pending.dropped)))
-            .unwrap();
+        let (bytes, dropped) = waiting();
         assert!(bytes <= BYTES_MAX && dropped >= 88, "{bytes}, {dropped}");
         // The end of the process waits for a bounded time.
         output.flush();

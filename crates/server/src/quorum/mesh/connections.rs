@@ -1,6 +1,6 @@
 //! The sockets behind the numbers that [`election::links::Links`] decides about.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use election::links::{CloseReason, ConnectionId};
@@ -22,7 +22,8 @@ pub(super) struct Connections {
     last: u64,
     undecided: BTreeMap<ConnectionId, Undecided>,
     kept: BTreeMap<ConnectionId, Kept>,
-    unreachable: BTreeSet<Sid>,
+    /// Servers that are not reached, with the last reported reason.
+    unreachable: BTreeMap<Sid, String>,
     tasks: JoinSet<()>,
 }
 
@@ -50,7 +51,7 @@ impl Connections {
             last: 0,
             undecided: BTreeMap::new(),
             kept: BTreeMap::new(),
-            unreachable: BTreeSet::new(),
+            unreachable: BTreeMap::new(),
             tasks: JoinSet::new(),
         }
     }
@@ -72,11 +73,13 @@ impl Connections {
         });
     }
 
-    /// Reports that a server is not reached, once until it is reached again.
+    /// Reports that a server is not reached, once for each reason until it is reached again.
     pub(super) fn tell_unreachable(&mut self, sid: Sid, error: &DialError) {
-        if !self.unreachable.insert(sid) {
+        let reason = error.to_string();
+        if self.unreachable.get(&sid) == Some(&reason) {
             return tracing::debug!(%sid, err = %error, "server still not reached for an election");
         }
+        self.unreachable.insert(sid, reason);
         log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %error, "server not reached for an election");
     }
 
