@@ -104,7 +104,7 @@ fn by_tool(site: &Site, wanted: &[u8]) {
         "--auth",
         "no",
     ]);
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(5));
     assert!(!place.path().join("asked-2").exists());
 }
 

@@ -54,7 +54,7 @@ enum By {
     after_help = "Examples:\n  zoarium reconfig\n  zoarium reconfig --add '4=zk4:2888:3888;2181' --remove 3"
 )]
 pub(crate) struct ReconfigArgs {
-    /// Member that joins, or whose addresses change: ID=HOST:PORT:PORT[:ROLE];PORT
+    /// Member that joins, or whose addresses change: `ID=HOST:PORT:PORT[:ROLE];PORT`
     #[arg(long, value_name = "MEMBER")]
     add: Vec<String>,
     /// Ids of members that leave
