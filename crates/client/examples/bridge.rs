@@ -1,13 +1,14 @@
-//! A bridge: changes below a path go as lines of JSON to the standard input of a program, whatever it
-//! does with them, and where it got to is kept in a file.
+//! Bridge from the change history to a program. It writes the changes below a path as lines of JSON
+//! to the standard input of the program, and stores its position in a file.
 //!
 //! ```text
 //! cargo run -p zoarium-client --features admin --example bridge -- \
 //!     HOST:PORT,HOST:PORT /path position.txt -- kcat -P -b broker -t changes
 //! ```
 //!
-//! Every change gets there, in order. After a crash some come twice, those that were handed over
-//! since the file was written last: `position` in each line says which.
+//! The program receives every change, in order. After a crash it may receive again the changes that
+//! were written after the last save of the position. The `position` in each line identifies such
+//! duplicates.
 
 #![allow(
     clippy::disallowed_methods,
@@ -24,23 +25,23 @@ use std::{env, fs, io};
 use client::changes::{ChangeOptions, Changes, ChangesEvent, Start};
 use proto::position::Position;
 
-/// Between two positions that are kept, while changes come.
+/// Interval between two saves of the position while changes arrive.
 const SAVE_EVERY: Duration = Duration::from_millis(200);
 
-/// What a bridge is told.
+/// Settings of a bridge.
 pub(crate) struct Bridge {
-    /// The admin servers.
+    /// Addresses of the admin servers.
     pub(crate) servers: String,
     /// The top of the subtree.
     pub(crate) path: String,
-    /// Where the position is kept.
+    /// File that contains the position.
     pub(crate) position: PathBuf,
 }
 
 type Failure = Box<dyn std::error::Error>;
 
 impl Bridge {
-    /// Where the last run got to; the beginning of what is kept if there was none.
+    /// Returns the position of the last run, or the beginning of the kept history if there is none.
     fn start(&self) -> Result<Start, Failure> {
         match fs::read_to_string(&self.position) {
             Ok(text) => Ok(Start::After(Position::parse(text.trim())?)),
@@ -51,7 +52,7 @@ impl Bridge {
         }
     }
 
-    /// A crash leaves the old file or the new one.
+    /// Saves the position. After a crash, the file contains either the old or the new position.
     fn save(&self, position: Position) -> io::Result<()> {
         let unfinished = self.position.with_extension("unfinished");
         let mut file = File::create(&unfinished)?;
@@ -60,10 +61,10 @@ impl Bridge {
         fs::rename(&unfinished, &self.position)
     }
 
-    /// Hands changes over until the program takes no more, or the feed cannot go on.
+    /// Writes changes to `to` until `to` fails or the feed ends with an error.
     pub(crate) async fn run(&self, mut to: impl Write) -> Result<(), Failure> {
         let mut options = ChangeOptions::new(&self.servers, &self.path).with_start(self.start()?);
-        // Whoever looks at processes does not see it there.
+        // An environment variable, because the list of processes shows command lines.
         options.authorization = env::var("ZOARIUM_AUTH").ok();
         let mut changes = Changes::new(options);
         let mut saved_at = Instant::now();
@@ -73,7 +74,7 @@ impl Bridge {
                     to.write_all(change.line())?;
                     false
                 }
-                // Comes every few seconds when nothing else does.
+                // Arrives every few seconds while no change does.
                 ChangesEvent::Progress(_) => true,
                 ChangesEvent::Lost(error) => {
                     eprintln!("bridge: {error}");

@@ -1,4 +1,4 @@
-//! Logs in with a Kerberos ticket, which `kinit` has got before, and shows what that is worth:
+//! Logs in with a Kerberos ticket that `kinit` has obtained, and shows the resulting access:
 //!
 //! ```text
 //! kerberos login <address> <service, such as zookeeper/host> <znode to create for whoever has logged in>

@@ -1,4 +1,4 @@
-//! What a session does on its own after a handle was dropped, which cannot wait for an answer.
+//! Background work of a session after a handle was dropped. `Drop` cannot wait for an answer.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,15 +8,16 @@ use parking_lot::Mutex;
 use proto::mutant::{self, Mutant};
 use tokio::sync::Notify;
 
-/// Something to be seen to. Paths are as the server knows them.
+/// Unit of background work. Its paths are paths of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Chore {
-    /// A waiter does not wait any more.
+    /// Removes a waiter that was dropped.
     Forget(u64),
-    /// A znode must go, over as many connections as it takes.
+    /// Deletes a znode. Continues on new connections until the server has answered.
     Delete(Str),
-    /// The children of `parent` whose names begin so must go: a creation of theirs may have
-    /// happened without anybody hearing of it, or may still happen: so many looks are left.
+    /// Deletes the children of `parent` whose names start with `prefix`. A creation of such a child
+    /// may have succeeded without an answer, or may still succeed. `looks` is the number of
+    /// remaining searches.
     FindAndDelete {
         parent: Str,
         prefix: Str,
@@ -24,11 +25,11 @@ pub(crate) enum Chore {
     },
 }
 
-/// Chores that nobody has looked at yet.
+/// Background work that the session has not yet accepted.
 ///
-/// Each comes from a handle or a call that the application has let go, and is taken up at once,
-/// whether there is a connection or not; how many wait for a connection bounds how many requests
-/// are sent (`crate::machine`).
+/// Each entry comes from a handle or a call that the application has dropped. The session accepts
+/// entries immediately, with or without a connection. The entries that wait for a connection bound
+/// the number of requests that are sent for them (`crate::machine`).
 #[derive(Debug, Default)]
 pub(crate) struct Chores {
     waiting: Mutex<VecDeque<Chore>>,
@@ -49,7 +50,7 @@ impl Chores {
         std::mem::take(&mut *self.waiting.lock())
     }
 
-    /// A number that no other waiter of the session has.
+    /// Returns a waiter id that is unique in the session.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }

@@ -1,15 +1,15 @@
-//! The directory that a client takes for the root.
+//! Directory that a client uses as its root.
 
 use std::sync::Arc;
 
 use jute::Str;
 
-/// Empty, or a path without a slash at its end. Cheap to clone.
+/// Root directory: empty, or a path without a trailing slash. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Chroot(Option<Arc<str>>);
 
 impl Chroot {
-    /// From what stands behind the servers in a connection string; `/` is none.
+    /// Parses the part of a connection string after the servers. `/` means an empty root.
     pub(crate) fn new(path: &str) -> Self {
         match path {
             "" | "/" => Self(None),
@@ -21,7 +21,8 @@ impl Chroot {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Whether it can be one. Source: ConnectStringParser, PathUtils.validatePath.
+    /// Returns whether the root is a valid path. Source: ConnectStringParser,
+    /// PathUtils.validatePath.
     pub(crate) fn is_valid(&self) -> bool {
         let Some(path) = &self.0 else { return true };
         let mut names = path.split('/');
@@ -29,7 +30,7 @@ impl Chroot {
         names.next() == Some("") && names.all(is_name)
     }
 
-    /// A path of the application as the server knows it.
+    /// Converts a path of the application to a path of the server.
     pub(crate) fn outside(&self, path: &str) -> Str {
         match &self.0 {
             None => path.into(),
@@ -38,7 +39,8 @@ impl Chroot {
         }
     }
 
-    /// A path of the server as the application knows it; one that is not below is left as it is.
+    /// Converts a path of the server to a path of the application. A path outside of the root stays
+    /// unchanged.
     pub(crate) fn inside(&self, path: Str) -> Str {
         let Some(root) = &self.0 else { return path };
         match path.strip_prefix(&**root) {

@@ -1,4 +1,4 @@
-//! The handle that applications hold.
+//! Handle of an application.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,15 +28,15 @@ use crate::state::{State, WatchEvent};
 use crate::telling::{Listening, Teller};
 use crate::watch::{Watch, WatchStream};
 
-/// A session with a ZooKeeper ensemble. Clones share it.
+/// A session with a ZooKeeper ensemble. Clones share the session.
 ///
-/// Calls may be made concurrently; they go out in the order in which they were first polled and
-/// share writes to the socket. When the connection is lost, calls under way fail with
-/// [`Error::ConnectionLost`] and the session goes on at the next server that takes it, with its
-/// login, credentials and watches; [`state`](Self::state) tells.
+/// Calls may run concurrently. They are sent in the order in which they were first polled, and
+/// share writes to the socket. When the connection is lost, calls in flight fail with
+/// [`Error::ConnectionLost`]. The session continues at the next server that accepts it, with its
+/// login, credentials and watches. [`state`](Self::state) reports such changes.
 ///
-/// Dropping the last handle drops the connection but leaves the session, with its ephemerals, to
-/// time out; [`close`](Self::close) ends it.
+/// Dropping the last handle closes the connection, but the session and its ephemerals stay until
+/// the session timeout. [`close`](Self::close) ends the session.
 ///
 /// ```no_run
 /// use client::{Client, Create, Options};
@@ -60,7 +60,7 @@ pub struct Client {
 
 #[derive(Debug)]
 struct Shared {
-    /// Weak, so that subscribers see the end of the channel when the driver is gone.
+    /// Weak, so that subscribers see the end of the channel when the driver has ended.
     events: broadcast::WeakSender<WatchEvent>,
     state: Listening,
     session: Arc<Mutex<Session>>,
@@ -73,7 +73,7 @@ struct Shared {
     limits: Limits,
 }
 
-/// The task behind the handles.
+/// Task that serves the handles.
 #[derive(Debug)]
 struct Running {
     task: JoinHandle<()>,
@@ -81,10 +81,11 @@ struct Running {
 }
 
 impl Client {
-    /// Connects to the first server that answers and opens, or goes on with, a session.
+    /// Connects to the first server that answers. Opens a session or continues an existing one.
     ///
     /// # Errors
-    /// That of the last server tried; [`Error::SessionExpired`] and [`Error::Login`] at once.
+    /// The error of the last server tried. [`Error::SessionExpired`] and [`Error::Login`] are
+    /// returned without trying further servers.
     pub async fn connect(options: Options) -> Result<Self> {
         if !options.chroot.is_valid() {
             let chroot = options.chroot.as_str().to_owned();
@@ -135,32 +136,32 @@ impl Client {
         })
     }
 
-    /// The session: with it another client, or another process, can go on where this one is.
+    /// Returns the session. Another client, or another process, can continue with it.
     pub fn session(&self) -> Session {
         self.shared.session.lock().clone()
     }
 
-    /// The session's id. With [`Options::with_renewal`] it may be another one later.
+    /// Returns the session's id. With [`Options::with_renewal`] the id can change.
     pub fn session_id(&self) -> SessionId {
         self.shared.session.lock().id
     }
 
-    /// Whether another session follows one that is over: [`Options::with_renewal`].
+    /// Returns whether a new session replaces an expired one. See [`Options::with_renewal`].
     pub fn is_renewed(&self) -> bool {
         self.shared.is_renewed
     }
 
-    /// How the session stands, now and later.
+    /// Subscribes to the state of the session.
     pub fn state(&self) -> watch::Receiver<State> {
         self.shared.state.listen()
     }
 
-    /// Events of all watches from now on, for tools that show what happens. An event is here before
-    /// the reply that reveals its change.
+    /// Subscribes to the events of all watches from now on, for tools that display events. An event
+    /// arrives before the reply that reveals its change.
     ///
-    /// A listener that falls thousands of events behind gets `Lagged` in their place; the channel
-    /// ends with the session. Whoever waits for one change takes a handle, with which that cannot
-    /// happen: [`watch_data`](Self::watch_data) and its kin.
+    /// A listener that is thousands of events late receives `Lagged` instead of the missed events.
+    /// The channel ends with the session. A handle cannot miss its change, so use
+    /// [`watch_data`](Self::watch_data) and similar methods to wait for one change.
     pub fn events(&self) -> broadcast::Receiver<WatchEvent> {
         match self.shared.events.upgrade() {
             Some(events) => events.subscribe(),
@@ -168,28 +169,28 @@ impl Client {
         }
     }
 
-    /// Ends the session: its ephemerals are deleted, and the connection is closed.
+    /// Ends the session. The server deletes its ephemerals and closes the connection.
     ///
     /// # Errors
-    /// If the server could not be told; the session then ends by its timeout.
+    /// If the request did not reach the server. The session then ends by its timeout.
     pub async fn close(&self) -> Result<()> {
         self.call(OpCode::CloseSession, None, Bytes::new()).await?;
         let running = self.shared.driver.lock().take();
         if let Some(running) = running {
-            // It has nothing left to do but to say so.
+            // The driver only has to report the end.
             let _ = running.task.await;
         }
         Ok(())
     }
 
-    /// Ends this client, with all its handles, and leaves the session open: whoever has it
-    /// ([`Options::with_session`]) within its timeout goes on with it, ephemerals and all.
+    /// Ends this client and all its handles, but leaves the session open. Another client with the
+    /// session ([`Options::with_session`]) can continue it within its timeout, with its ephemerals.
     ///
     /// ```no_run
     /// # use client::{Client, Options};
     /// # async fn example(old: Client) -> client::Result<()> {
     /// let session = old.hand_over().await;
-    /// // Here, or in another process that was told id and password:
+    /// // Here, or in another process that received the id and the password:
     /// let new = Client::connect(Options::new("zk1:2181").with_session(session)).await?;
     /// # Ok(())
     /// # }
@@ -197,7 +198,7 @@ impl Client {
     pub async fn hand_over(&self) -> Session {
         let running = self.shared.driver.lock().take();
         if let Some(Running { task, leave }) = running {
-            // If it has ended already, there is nobody to tell.
+            // Sending fails if the driver has already ended.
             let _ = leave.send(());
             let _ = task.await;
         }
@@ -216,12 +217,12 @@ impl Client {
         self.shared.chores.push(chore);
     }
 
-    /// For names that nobody else has, not for secrets.
+    /// Returns a random UUID for unique names. Do not use it as a secret.
     pub fn random_uuid(&self) -> String {
         uuid(self.shared.random.lock().u128(..))
     }
 
-    /// A handle for a watch on `path`, and what goes with the request that sets it.
+    /// Creates a handle for a watch on `path`, and the registration for the request that sets it.
     pub(crate) fn new_watch(&self, path: &str, effect: WatchEffect) -> (Watch, Registration) {
         let Shared { chroot, chores, .. } = &*self.shared;
         let (watch, waiter) = Watch::new(path, chroot, chores);
@@ -235,7 +236,8 @@ impl Client {
         (stream, self.registration(path, effect, Some(waiter)))
     }
 
-    /// A watch for the listeners of [`events`](Self::events), or a removal.
+    /// Creates the registration of a watch for the listeners of [`events`](Self::events), or of a
+    /// removal.
     pub(crate) fn registration(
         &self,
         path: &str,
@@ -250,14 +252,14 @@ impl Client {
         }
     }
 
-    /// Sends any operation with any record, as it is, and returns the reply as it is.
+    /// Sends an operation with an encoded record, and returns the reply unchanged.
     ///
-    /// `path` is for errors only, and the record's paths are those of the server: the root of
-    /// [`Options::chroot`] is not put in front of them. Watches that the record sets are not set again after a
-    /// reconnect; those of the methods are.
+    /// `path` is used only in errors. The paths in the record are paths of the server, so the root
+    /// of [`Options::chroot`] is not added to them. Watches that the record sets are not set again
+    /// after a reconnect, unlike watches of the other methods.
     ///
     /// # Errors
-    /// As for every operation.
+    /// See [`Error`].
     pub async fn call(&self, op: OpCode, path: Option<Str>, body: Bytes) -> Result<Reply> {
         self.command(op, path, body, None, None).await
     }
@@ -275,7 +277,7 @@ impl Client {
         self.decode(op, path, reply, T::decode)
     }
 
-    /// A request whose reply has no body of interest.
+    /// Sends a request whose reply body is not used.
     pub(crate) async fn request_plain(
         &self,
         op: OpCode,
@@ -288,7 +290,7 @@ impl Client {
             .map(drop)
     }
 
-    /// A request without a body of interest, in this session or not at all.
+    /// Sends a request in this session or not at all. The reply body is not used.
     pub(crate) async fn request_in(
         &self,
         session: SessionId,
@@ -361,18 +363,18 @@ impl Client {
         answer.await.unwrap_or_else(|_| Err(self.ended(op)))
     }
 
-    /// Why nobody answers any more.
+    /// Returns the error for a request after the end of the driver.
     fn ended(&self, op: OpCode) -> Error {
         let state = self.shared.state.now();
         state.refusal(op, self.session_id())
     }
 }
 
-/// In front of every request's record.
+/// Bytes of the header before every request's record.
 const HEADER_BYTES: usize = 8;
 
-/// Chance enough for the order of servers and for names; a system without randomness has other
-/// worries.
+/// Returns a random seed for the order of servers and for names, or 0 if the random source of the
+/// system fails.
 fn seed() -> u64 {
     let mut bytes = [0; 8];
     let filled = getrandom::fill(&mut bytes);

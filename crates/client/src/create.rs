@@ -1,4 +1,4 @@
-//! How to create a znode.
+//! Kinds and options of znodes to create.
 
 use bytes::Bytes;
 use proto::request::{CreateRequest, WriteRequest, flags};
@@ -31,22 +31,23 @@ impl Create {
         }
     }
 
-    /// Stays until it is deleted.
+    /// A persistent znode.
     pub fn persistent() -> Self {
         Self::new(flags::PERSISTENT)
     }
 
-    /// Goes with the session.
+    /// An ephemeral znode, deleted at the end of the session.
     pub fn ephemeral() -> Self {
         Self::new(flags::EPHEMERAL)
     }
 
-    /// Goes after its last child.
+    /// A container, which the server deletes after its last child is deleted.
     pub fn container() -> Self {
         Self::new(flags::CONTAINER)
     }
 
-    /// Goes when it was not set for `ttl_ms` and has no children.
+    /// A znode that the server deletes if it was not modified for `ttl_ms` and does not have
+    /// children.
     pub fn ttl(ttl_ms: i64) -> Self {
         Self {
             ttl_ms,
@@ -54,7 +55,7 @@ impl Create {
         }
     }
 
-    /// With a number of ten digits appended to the path. Containers have no such form.
+    /// Appends a ten-digit number to the path. Containers cannot be sequential.
     #[must_use]
     pub fn sequential(mut self) -> Self {
         self.flags = match self.flags {
@@ -66,14 +67,14 @@ impl Create {
         self
     }
 
-    /// With this ACL instead of world:anyone.
+    /// Sets the ACL. The default is world:anyone.
     #[must_use]
     pub fn with_acl(mut self, acl: Vec<Acl>) -> Self {
         self.acl = acl;
         self
     }
 
-    /// With the Stat in the reply: create2 in place of create (3.5 and later).
+    /// Requests the Stat in the reply: create2 in place of create (3.5 and later).
     #[must_use]
     pub fn with_stat(mut self) -> Self {
         self.with_stat = true;
@@ -84,7 +85,8 @@ impl Create {
         matches!(self.flags, flags::EPHEMERAL | flags::EPHEMERAL_SEQUENTIAL)
     }
 
-    /// Containers and TTL znodes have opcodes of their own, which all reply with the Stat.
+    /// Returns the opcode. Containers and TTL znodes have their own opcodes, which always reply
+    /// with the Stat.
     pub(crate) fn op(&self) -> OpCode {
         match self.flags {
             flags::CONTAINER => OpCode::CreateContainer,

@@ -1,4 +1,4 @@
-//! Another way to a server than TCP.
+//! Interface for connections to servers that do not use TCP.
 
 use std::fmt;
 use std::io;
@@ -6,14 +6,14 @@ use std::pin::Pin;
 
 use transport::Duplex;
 
-/// Opens the stream to a server: a socket of another kind, a tunnel, a simulated network.
+/// Opens the stream to a server: another kind of socket, a tunnel, or a simulated network.
 ///
-/// The stream is used as it is: TLS is put on TCP only, so that whoever wants it elsewhere has the
-/// dialer do it.
+/// The client uses the stream unchanged. It adds TLS to TCP connections only, so a dialer must add
+/// TLS itself if it needs TLS.
 pub trait Dial: fmt::Debug + Send + Sync {
-    /// Begins to connect to `server`, which is what [`crate::Options::servers`] says.
+    /// Starts a connection to `server`, an entry of [`crate::Options::servers`].
     fn dial(&self, server: &str) -> Dialing;
 }
 
-/// A stream on its way.
+/// Future of a stream.
 pub type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn Duplex>>> + Send>>;

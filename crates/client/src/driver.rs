@@ -1,4 +1,5 @@
-//! The task behind a [`crate::Client`]: it moves bytes and time for a [`Machine`], which decides.
+//! Task of a [`crate::Client`]. It moves bytes and reads the clock for a [`Machine`], which makes
+//! all decisions.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::wire::Wire;
 
 type Link = Wire<transport::Stream>;
 
-/// Opens the session that `options` ask for, trying each server once.
+/// Opens the session of `options`. Tries each server once.
 pub(crate) async fn connect(options: &Options, hosts: &mut Hosts) -> Result<RawConnection> {
     let mut last = Error::NoServers;
     for _ in 0..hosts.len() {
@@ -33,13 +34,13 @@ pub(crate) async fn connect(options: &Options, hosts: &mut Hosts) -> Result<RawC
 pub(crate) struct Driver {
     pub(crate) machine: Machine,
     pub(crate) chores: Arc<Chores>,
-    /// What the machine's time counts from.
+    /// Origin of the machine's time.
     pub(crate) origin: Instant,
     pub(crate) leaving: tokio::sync::oneshot::Receiver<()>,
 }
 
 impl Driver {
-    /// Serves until the session ends, is left, or every handle is dropped.
+    /// Serves until the session ends, is handed over, or every handle is dropped.
     pub(crate) async fn run(self, first: RawConnection) {
         let Self {
             mut machine,
@@ -82,7 +83,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Tells the machine of a dial's outcome.
+    /// Passes the result of a dial to the machine.
     fn adopt(&mut self, dialed: Result<RawConnection>) -> Option<Link> {
         let now = self.now();
         match dialed {
@@ -107,8 +108,9 @@ impl Serving<'_> {
         }
     }
 
-    /// Does what is ready first in the order here, which is fixed: a simulation has to be able to
-    /// repeat it. What the server sends comes first, and does not hold up the rest.
+    /// Executes the first branch that is ready. The order of the branches is fixed, so that a
+    /// simulation can repeat it. Data from the server comes first. After such data, the other work
+    /// follows in the same step, so it is never delayed.
     async fn step(&mut self, wire: &mut Link) -> Result<(), LossReason> {
         let room = self.machine.has_room(wire.unsent());
         let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
@@ -146,7 +148,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Sends the calls that are waiting, as far as there is room.
+    /// Sends the waiting calls while there is room.
     async fn take_commands(&mut self, wire: &mut Link) -> Result<(), LossReason> {
         let now = self.now();
         while self.machine.is_connected() && self.machine.has_room(wire.unsent()) {
@@ -159,8 +161,8 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Every handle is gone without a close: what they left to be done is done, and the session is
-    /// left to time out.
+    /// Finishes after the last handle was dropped without a close. Executes the remaining
+    /// background work and leaves the session to time out.
     async fn finish(&mut self, wire: &mut Link) -> Result<(), LossReason> {
         let now = self.now();
         self.machine.handle_chores(wire.outbound(), now);
@@ -199,7 +201,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Dials, while chores and deadlines are seen to.
+    /// Connects to a server. Handles background work and deadlines meanwhile.
     async fn dial(&mut self, server: &Arc<str>, handshake: &Handshake) -> Result<RawConnection> {
         let mut dialing = pin!(RawConnection::open(server, handshake));
         loop {
@@ -215,7 +217,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Waits, without a connection, for the next deadline or chore.
+    /// Waits, without a connection, for the next deadline or for background work.
     async fn pass_time(&mut self) {
         let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
         let mut nowhere = Vec::new();
@@ -227,18 +229,18 @@ impl Serving<'_> {
             }
             () = tokio::time::sleep_until(at(self.origin, deadline)) => {
                 let now = self.origin.elapsed();
-                // Without a connection there is none that could be dead.
+                // Without a connection, the deadline cannot report a dead connection.
                 let _ = self.machine.handle_deadline(&mut nowhere, now);
             }
         }
     }
 }
 
-/// The moment, or a far one.
+/// Returns the instant of `moment`, or an instant in the far future if `moment` is too large.
 fn at(origin: Instant, moment: Duration) -> Instant {
     let far = || Instant::now() + FAR;
     origin.checked_add(moment).unwrap_or_else(far)
 }
 
-/// Beyond every deadline.
+/// Duration beyond every deadline.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -1,4 +1,4 @@
-//! What can go wrong, with the server, the operation and the path it went wrong for.
+//! Errors of the client. Each error names the server, the operation and the path.
 
 use std::fmt;
 use std::io;
@@ -14,14 +14,14 @@ use crate::frame::FrameError;
 /// Result of every call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Which request an error is about. Prints as `getData /a at 127.0.0.1:2181`.
+/// Request that an error is about. Prints as `getData /a at 127.0.0.1:2181`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The operation.
     pub op: OpCode,
-    /// Its path, if it has one, as the server knows it.
+    /// Path of the request, if any, as a path of the server.
     pub path: Option<Str>,
-    /// The server that got it, or would have.
+    /// Server that received, or would have received, the request.
     pub server: Arc<str>,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// A reply's error number, known or not.
+/// Error number of a reply, known or unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code(pub i32);
 
@@ -48,42 +48,42 @@ impl fmt::Display for Code {
     }
 }
 
-/// Why a connection ended.
+/// Reason for the end of a connection.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LossReason {
     /// The socket failed.
     #[error("{0}")]
     Io(Arc<io::Error>),
-    /// The server closed it, without a word, as servers do.
+    /// The server closed the connection without a reason. Servers never send one.
     #[error("closed by the server")]
     ClosedByServer,
-    /// Nothing came for two thirds of the session timeout, pings went unanswered.
+    /// Pings were not answered, and no data arrived for two thirds of the session timeout.
     #[error("no answer for {silent_ms} ms")]
     Silent {
-        /// How long.
+        /// Duration of the silence, in ms.
         silent_ms: u128,
     },
-    /// The server sent what is no frame.
+    /// The server sent data that is not a frame.
     #[error("{0}")]
     Frame(#[from] FrameError),
-    /// The server answered something that was not asked next.
+    /// The server sent a reply that does not answer the next request.
     #[error("reply with xid {got} while {expected} was to be answered next")]
     OutOfOrder {
-        /// The reply's.
+        /// Xid of the reply.
         got: i32,
-        /// The oldest unanswered request's; `None` if nothing was asked.
+        /// Xid of the oldest unanswered request, or `None` without such a request.
         expected: XidOrNothing,
     },
     /// An event or internal reply does not decode.
     #[error("{what} does not decode: {source}")]
     Decode {
-        /// Which packet.
+        /// Kind of the packet.
         what: &'static str,
-        /// Why.
+        /// Error of the decoder.
         source: DecodeError,
     },
-    /// Credentials were refused; the server closes after that.
+    /// The server refused the credentials. It closes the connection after that.
     #[error("authentication failed")]
     AuthFailed,
 }
@@ -97,36 +97,38 @@ impl From<io::Error> for LossReason {
     }
 }
 
-/// Why a login by SASL came to nothing. The name and the password are in none of them.
+/// Reason for a failed SASL login. The texts never contain the name or the password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginFailure {
-    /// The server says no: a wrong name or password, as a rule. The code is its error code.
+    /// The server refused the login, usually because of a wrong name or password. Contains the
+    /// error code.
     #[error("the server refuses name and password: {}", Code(*.0))]
     Refused(i32),
-    /// The server says no to a Kerberos ticket.
+    /// The server refused a Kerberos ticket. Contains the error code.
     #[error("the server refuses the Kerberos ticket, its log says why: {}", Code(*.0))]
     TicketRefused(i32),
-    /// The server answers without a token.
+    /// The server answered without a token.
     #[error(
         "the server answers without a token: it has no SASL, or lets clients stay that have failed"
     )]
     NoToken,
-    /// What the server sends is no token of this exchange.
+    /// The server sent data that is not a token of this exchange.
     #[error("a token of the server cannot be taken: {0}")]
     Token(Refusal),
-    /// There is no Kerberos ticket, or the server does not prove that it has the key of its service.
+    /// There is no Kerberos ticket, or the server does not prove that it has the key of its
+    /// service.
     #[error(transparent)]
     Ticket(GssapiRefusal),
-    /// The server cannot prove that it knows the password: it may be another than it says.
+    /// The server does not prove that it knows the password. It may be an impostor.
     #[error("the server does not know the password itself")]
     ServerUnproven,
-    /// The system has no random bytes.
+    /// The random source of the system failed.
     #[error("the system has no random bytes")]
     NoRandomness,
 }
 
-/// An xid, or nothing at all.
+/// An xid, or the absence of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XidOrNothing(pub Option<i32>);
 
@@ -139,16 +141,16 @@ impl fmt::Display for XidOrNothing {
     }
 }
 
-/// Why a call, or the connection, failed.
+/// Error of a call or of a connection.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No TCP connection to the server.
+    /// The TCP connection to the server failed.
     #[error("connect to {server}: {source}")]
     Connect {
         /// The server.
         server: Arc<str>,
-        /// What the system says.
+        /// Error of the operating system.
         source: Arc<io::Error>,
     },
     /// The server did not answer the handshake in time.
@@ -156,32 +158,32 @@ pub enum Error {
     ConnectTimeout {
         /// The server.
         server: Arc<str>,
-        /// How long it had.
+        /// Time limit of the handshake, in ms.
         timeout_ms: u128,
     },
-    /// The connection ended before the handshake was answered: a server that does not serve, has
-    /// too many connections, or has seen less than this client.
+    /// The connection ended before the server answered the handshake. The server does not serve,
+    /// has too many connections, or has a smaller last zxid than this client.
     #[error("handshake with {server}: {reason}")]
     Handshake {
         /// The server.
         server: Arc<str>,
-        /// How it ended.
+        /// Reason for the end.
         reason: LossReason,
     },
-    /// The login by SASL failed; nothing else was asked.
+    /// The SASL login failed. No other request was sent.
     #[error("login at {server}: {reason}")]
     Login {
         /// The server.
         server: Arc<str>,
-        /// Why.
+        /// Reason for the failure.
         reason: LoginFailure,
     },
-    /// The server does not know the session any more, or not by this password.
+    /// The server does not know the session any more, or the password of the session is wrong.
     #[error("session {session} is over, says {server}")]
     SessionExpired {
         /// The session.
         session: SessionId,
-        /// Who says so.
+        /// Server that reported the end.
         server: Arc<str>,
     },
     /// The server answered with an error code.
@@ -189,33 +191,33 @@ pub enum Error {
     Op {
         /// The request.
         call: Call,
-        /// An [`ErrorCode`], as a rule.
+        /// Error code, usually of an [`ErrorCode`].
         code: i32,
     },
-    /// An operation of a multi failed, so none was done.
+    /// An operation of a multi failed, so the server executed none of its operations.
     #[error("{call}: operation {index}: {}", Code(*.code))]
     Multi {
         /// The multi.
         call: Call,
-        /// Which operation, from 0.
+        /// Index of the failed operation, from 0.
         index: usize,
-        /// Its code.
+        /// Error code of the operation.
         code: i32,
     },
-    /// The connection was lost before the answer came; a write may have been done or not.
+    /// The connection was lost before the answer arrived. The server may have executed a write.
     #[error("{call}: connection lost before the answer: {reason}")]
     ConnectionLost {
         /// The request.
         call: Call,
-        /// How it was lost.
+        /// Reason for the loss.
         reason: LossReason,
     },
-    /// No server could be reached for a whole session timeout; the request was never sent.
+    /// No server was reachable for a whole session timeout. The request was never sent.
     #[error("{call}: not sent, no server reached: {last}")]
     Unreachable {
         /// The request.
         call: Call,
-        /// What the last attempt met.
+        /// Error of the last connection attempt.
         last: Box<Error>,
     },
     /// The reply's record does not decode.
@@ -223,44 +225,44 @@ pub enum Error {
     Reply {
         /// The request.
         call: Call,
-        /// Why.
+        /// Error of the decoder.
         source: DecodeError,
     },
-    /// The request is larger than servers take; it was not sent.
+    /// The request exceeds the size limit. It was not sent.
     #[error("{call}: request of {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// The request.
         call: Call,
-        /// Its size.
+        /// Size of the request, in bytes.
         bytes: usize,
         /// [`crate::Options::request_bytes_max`].
         limit: usize,
     },
-    /// The client was closed, or its session ended; the request was not sent.
+    /// The client was closed, or its session ended. The request was not sent.
     #[error("{} not sent: the client is closed", op.name())]
     Closed {
         /// The request's operation.
         op: OpCode,
     },
-    /// The watch was taken off by [`crate::Client::remove_watches`].
+    /// [`crate::Client::remove_watches`] removed the watch.
     #[error("the watch on {path} was removed")]
     WatchRemoved {
-        /// What was watched, as the server knows it.
+        /// Watched path, as a path of the server.
         path: Str,
     },
-    /// The directory that is to be the root cannot be a path.
+    /// The root directory of the client is not a valid path.
     #[error("{chroot:?} cannot be the root of a client")]
     Chroot {
-        /// As it was given.
+        /// Root directory as the application passed it.
         chroot: String,
     },
-    /// No servers were named.
+    /// The list of servers is empty.
     #[error("no server named to connect to")]
     NoServers,
 }
 
 impl Error {
-    /// The error code the server answered with, if it did and it is a known one.
+    /// Returns the error code of the server's answer, if it is a known code.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Op { code, .. } | Self::Multi { code, .. } => ErrorCode::from_i32(*code),
@@ -268,14 +270,14 @@ impl Error {
         }
     }
 
-    /// Whether the connection went away, or never came: the same call may succeed later. A write may
-    /// have been done if this is [`Error::ConnectionLost`].
+    /// Returns whether the connection was lost or never established. The same call may succeed
+    /// later. After [`Error::ConnectionLost`] the server may have executed a write.
     pub fn is_connection_loss(&self) -> bool {
         matches!(self, Self::ConnectionLost { .. } | Self::Unreachable { .. })
     }
 
-    /// Whether only a new [`crate::Client`] helps: the session is gone for good, or its login was
-    /// refused.
+    /// Returns whether the session cannot continue. It has ended, or a server refused its login.
+    /// Only a new [`crate::Client`] can work.
     pub fn ends_session(&self) -> bool {
         matches!(
             self,

@@ -1,7 +1,7 @@
-//! Frames: a length, a header, a record; in and out without an allocation per frame.
+//! Frames: a length, a header and a record. Encoding and decoding do not allocate for each frame.
 //!
-//! Outgoing frames are appended to one buffer that a single write then takes. Incoming bytes
-//! are read in large pieces and handed out as slices of the read buffer:
+//! Outgoing frames are appended to one buffer, which a single write sends. Incoming bytes are read
+//! in large pieces and returned as slices of the read buffer:
 //!
 //! ```
 //! use client::frame::{FrameReader, put_request, split_reply};
@@ -27,37 +27,37 @@ use proto::{Xid, Zxid};
 
 use crate::limits::{BUFFER_BYTES_KEPT, READ_BYTES};
 
-/// What a server sent that is no frame, or no reply.
+/// Error for bytes of a server that are not a frame or not a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// The length in front of a frame is negative or above the limit.
+    /// The length before a frame is negative or above the limit.
     #[error("frame length {len} is outside 0..={limit}")]
     Length {
-        /// As read.
+        /// Length that was read.
         len: i32,
         /// Largest length accepted, in bytes.
         limit: usize,
     },
-    /// Too short for the header of a reply.
+    /// The frame is too short for the header of a reply.
     #[error("a reply of {0} bytes has no header")]
     Header(usize),
 }
 
-/// Appends one frame whose content `body` writes.
+/// Appends one frame. `body` writes its content.
 pub fn put_frame(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     body(out);
-    // Callers bound their requests far below 2^31 (limits::REQUEST_BYTES_MAX); a server would
-    // refuse a saturated length like any other that is too large.
+    // Callers bound their requests far below 2^31 (limits::REQUEST_BYTES_MAX). A server would
+    // refuse a saturated length like any other large length.
     let len = i32::try_from(out.len() - start - 4).unwrap_or(i32::MAX);
     if let Some(slot) = out.get_mut(start..start + 4) {
         slot.copy_from_slice(&len.to_be_bytes());
     }
 }
 
-/// Appends one request: header and the record that `body` writes.
+/// Appends one request: the header and the record that `body` writes.
 pub fn put_request(xid: Xid, op: i32, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     put_frame(out, |out| {
         RequestHeader { xid, op }.encode(out);
@@ -65,10 +65,10 @@ pub fn put_request(xid: Xid, op: i32, out: &mut Vec<u8>, body: impl FnOnce(&mut 
     });
 }
 
-/// Splits a frame into the header of a reply (or event) and the record behind it.
+/// Splits a frame into the header and the record of a reply or event.
 ///
 /// # Errors
-/// If it is shorter than a header.
+/// If the frame is shorter than a header.
 pub fn split_reply(frame: &[u8]) -> Result<(ReplyHeader, &[u8]), FrameError> {
     let read = || {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
@@ -84,17 +84,17 @@ pub fn split_reply(frame: &[u8]) -> Result<(ReplyHeader, &[u8]), FrameError> {
     read().ok_or(FrameError::Header(frame.len()))
 }
 
-/// Bytes from a socket, cut into frames.
+/// Splits the bytes of a socket into frames.
 #[derive(Debug)]
 pub struct FrameReader {
     bytes: Vec<u8>,
-    /// Start of the first frame not yet handed out.
+    /// Start of the first frame that the reader has not returned.
     at: usize,
     frame_bytes_max: usize,
 }
 
 impl FrameReader {
-    /// A reader that refuses frames of more than `frame_bytes_max` bytes.
+    /// Creates a reader that refuses frames of more than `frame_bytes_max` bytes.
     pub fn new(frame_bytes_max: usize) -> Self {
         Self {
             bytes: Vec::new(),
@@ -103,25 +103,25 @@ impl FrameReader {
         }
     }
 
-    /// Changes the largest frame accepted from here on.
+    /// Changes the size limit for the following frames.
     pub fn set_frame_bytes_max(&mut self, frame_bytes_max: usize) {
         self.frame_bytes_max = frame_bytes_max;
     }
 
-    /// Appends bytes that came from elsewhere than a socket.
+    /// Appends bytes from another source than a socket.
     pub fn extend(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Bytes that came and were not handed out.
+    /// Returns the number of received bytes that the reader has not returned.
     pub fn buffered(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// The next whole frame without its length, or `None` until more bytes came.
+    /// Returns the next complete frame without its length, or `None` until more bytes arrive.
     ///
     /// # Errors
-    /// If the length in front of it cannot be; the connection is of no more use.
+    /// If the length before the frame is invalid. The connection is then unusable.
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameError> {
         let Some(rest) = self.bytes.get(self.at..) else {
             return Ok(None);
@@ -142,10 +142,10 @@ impl FrameReader {
         Ok(Some(frame))
     }
 
-    /// The buffer to read into, with room behind what is there.
+    /// Returns the buffer to read into, with free space at its end.
     ///
-    /// It grows by what came, never by what a length promises: a peer that announces a large
-    /// frame and sends nothing costs nothing.
+    /// The buffer grows with the received bytes, never with an announced length. A peer that
+    /// announces a large frame without sending it therefore does not cost memory.
     pub(crate) fn space(&mut self) -> &mut Vec<u8> {
         if self.at == self.bytes.len() {
             self.bytes.clear();

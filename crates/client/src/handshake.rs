@@ -1,4 +1,4 @@
-//! The first frame each way, and the connection that comes of it.
+//! Handshake of a connection, and the connection after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,27 +19,28 @@ use crate::limits::FRAME_BYTES_MAX;
 use crate::login::{Login, NotLoggedIn, log_in};
 use crate::wire::Wire;
 
-/// What to say when a connection opens.
+/// Parameters for the start of a connection.
 #[derive(Debug, Clone)]
 pub struct Handshake {
-    /// Session timeout to ask for, ms; the server clamps it.
+    /// Requested session timeout in ms. The server clamps it.
     pub timeout_ms: i32,
-    /// The session to go on with, or `None` for a new one.
+    /// Session to continue, or `None` for a new one.
     pub session: Option<Session>,
-    /// Newest zxid seen; a server that is behind it closes without an answer.
+    /// Newest zxid that the client has seen. A server with a smaller zxid closes the connection
+    /// without an answer.
     pub last_zxid_seen: Zxid,
-    /// Whether a server that lost its quorum will do. `None` leaves the byte out, as clients
-    /// before 3.4 (and the C client before 3.5) do.
+    /// Whether to accept a server without a quorum. `None` leaves the byte out, like clients before
+    /// 3.4 (and the C client before 3.5).
     pub read_only: Option<bool>,
-    /// Largest frame to accept, bytes.
+    /// Size limit of an incoming frame, in bytes.
     pub frame_bytes_max: usize,
-    /// Time for name lookup, TCP connection, TLS, answer and login together.
+    /// Time limit for name lookup, TCP connection, TLS, answer and login together.
     pub connect_timeout: Duration,
-    /// TLS, if the server is to be reached by it.
+    /// TLS settings, if the server requires TLS.
     pub connector: Connector,
-    /// As whom the connection logs in by SASL, if it is to.
+    /// Credentials of the SASL login, if any.
     pub login: Option<Login>,
-    /// What connects to the server, if that is not TCP.
+    /// Dialer that replaces TCP, if any.
     pub dialer: Option<Arc<dyn Dial>>,
 }
 
@@ -77,49 +78,50 @@ impl Handshake {
     }
 }
 
-/// What it takes to go on with a session on another connection.
+/// Id and password of a session. They are sufficient to continue the session on another connection.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its id.
+    /// Id of the session.
     pub id: SessionId,
-    /// Its password, 16 bytes.
+    /// Password of the session, 16 bytes.
     pub password: Bytes,
 }
 
 impl std::fmt::Debug for Session {
-    // The password must not find its way into logs.
+    // The password must not appear in logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Session({})", self.id)
     }
 }
 
-/// What the server granted.
+/// Answer of the server to the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     /// The session, new or continued.
     pub session: Session,
     /// Negotiated session timeout, ms.
     pub timeout_ms: i32,
-    /// Whether the server only reads, for want of a quorum.
+    /// Whether the server accepts only reads because it is without a quorum.
     pub read_only: bool,
 }
 
-/// A connection with its session: requests and replies as bytes, in whatever number the caller
-/// likes. Nothing is sent unasked: no pings, no reconnects. See [`crate::Client`] for those.
+/// Connection with a session. Requests and replies are bytes, and the caller may have any number of
+/// requests in flight. The connection does not send pings and does not reconnect. See
+/// [`crate::Client`] for both.
 #[derive(Debug)]
 pub struct RawConnection<S = Stream> {
-    /// The bytes.
+    /// Stream and buffers.
     pub wire: Wire<S>,
-    /// What the handshake brought.
+    /// Result of the handshake.
     pub accepted: Accepted,
 }
 
 impl RawConnection {
-    /// Connects to `server` (`host:port`) and opens or continues a session.
+    /// Connects to `server` (`host:port`), and opens or continues a session.
     ///
     /// # Errors
-    /// [`Error::Connect`], [`Error::ConnectTimeout`], [`Error::Handshake`], [`Error::Login`], or
-    /// [`Error::SessionExpired`] if the session to continue is over.
+    /// [`Error::Connect`], [`Error::ConnectTimeout`], [`Error::Handshake`] or [`Error::Login`] if
+    /// that step fails. [`Error::SessionExpired`] if the session to continue has ended.
     pub async fn open(server: &Arc<str>, handshake: &Handshake) -> Result<Self> {
         let attempt = async {
             let connect = async {
@@ -149,11 +151,12 @@ impl RawConnection {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> RawConnection<S> {
-    /// Opens or continues a session over a stream that is connected already, and logs in if that is
-    /// asked for; `server` is only named in errors.
+    /// Opens or continues a session over a connected stream, and logs in if `handshake` contains a
+    /// login. `server` is used only in errors.
     ///
     /// # Errors
-    /// [`Error::Handshake`], [`Error::SessionExpired`] or [`Error::Login`].
+    /// [`Error::Handshake`] or [`Error::Login`] if that step fails. [`Error::SessionExpired`] if
+    /// the session to continue has ended.
     pub async fn over(stream: S, server: &Arc<str>, handshake: &Handshake) -> Result<Self> {
         let mut wire = Wire::new(stream, handshake.frame_bytes_max);
         put_frame(wire.outbound(), |out| handshake.request().encode(out));
@@ -189,7 +192,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> RawConnection<S> {
         Ok(Self { wire, accepted })
     }
 
-    /// Appends a closeSession; the server answers it and closes.
+    /// Appends a closeSession request. The server answers it and closes the connection.
     pub fn put_close(&mut self, xid: Xid) {
         put_request(
             xid,

@@ -1,14 +1,14 @@
 //! An async ZooKeeper client in two layers.
 //!
-//! * [`Client`] is what applications use: methods for every operation, any number of calls in
-//!   flight, pings, a handle for every watch, and the same session on another connection when one
-//!   is lost.
-//! * [`RawConnection`] is a socket with a handshake behind it and a buffer on either side. The
-//!   caller encodes requests, as many as it likes, and gets replies as slices: no allocation, no
-//!   task, one write and one read for whatever waits.
+//! * [`Client`] is the handle for applications. It has a method for every operation, allows any
+//!   number of calls in flight, sends pings, and provides a handle for every watch. When a
+//!   connection is lost, it continues the session on another connection.
+//! * [`RawConnection`] is a socket after the handshake, with a buffer in each direction. The caller
+//!   encodes any number of requests and receives replies as slices. It does not allocate and does
+//!   not start a task. One write and one read move all waiting data.
 //!
-//! Either speaks TLS ([`tls::Connector`]) and logs in by SASL ([`Login`]) on each connection, before
-//! any request goes.
+//! Both support TLS ([`tls::Connector`]), and log in by SASL ([`Login`]) on each connection before
+//! the first request.
 //!
 //! ```no_run
 //! use client::{Client, Create, Options};
@@ -25,19 +25,19 @@
 //! ```
 //!
 //! # Dropped futures
-//! The future of a call may be dropped at any time. A request that was not sent yet is not sent
-//! then; one that was sent is carried out, and its answer is thrown away. Only
-//! [`Client::create_protected`] takes back what was done unheard. Waiting for a watch or a stream
-//! loses nothing when it is dropped and begun again.
+//! The future of a call may be dropped at any time. An unsent request is then never sent. The
+//! server executes a sent request, and the client discards its answer. Only
+//! [`Client::create_protected`] reverts a creation whose answer was lost. Dropping a future that
+//! waits for a watch or a stream loses nothing, and another future can wait again.
 //!
 //! # Admin servers
-//! With the feature `admin`, `AdminClient` asks the admin servers of members, and `Changes` follows
-//! what is changed below a path, over the loss of members.
+//! With the feature `admin`, `AdminClient` queries the admin servers of members, and `Changes`
+//! follows the changes below a path, also when members fail.
 //!
 //! # Bounds
-//! None of it trusts the server: lengths are bounded before memory is taken ([`limits`]), and what
-//! does not decode ends the connection with an error that says what it was. Calls, events and what
-//! waits to be sent have bounds, too.
+//! The client does not trust the server. It checks lengths before it allocates memory ([`limits`]).
+//! Data that does not decode ends the connection with an error that describes the data. Calls,
+//! events and unsent data also have bounds.
 //!
 //! Source: ZooKeeper, ClientCnxn.
 

@@ -1,57 +1,59 @@
-//! Bounds of everything that a server, or a hasty caller, could make grow.
+//! Bounds of everything that a server, or a fast caller, could make grow.
 
 use transport::sasl::gssapi::TOKEN_BYTES_MAX;
 
-/// Bytes of one incoming frame, inclusive, unless [`crate::Handshake`] or [`crate::Options`] say
-/// otherwise. Servers do not limit what they send, so this is well above `jute.maxbuffer`: a
-/// getChildren of a million names still fits.
+/// Default size limit of an incoming frame in bytes, inclusive. [`crate::Handshake`] and
+/// [`crate::Options`] can change it. Servers do not limit their replies, so the value is well above
+/// `jute.maxbuffer`. The reply to a getChildren with a million names still fits.
 pub const FRAME_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of one outgoing request that a server with default settings takes, inclusive.
+/// Largest request in bytes that a server with default settings accepts, inclusive.
 ///
 /// Source: `jute.maxbuffer`, BinaryInputArchive.checkLength.
 pub const REQUEST_BYTES_MAX: usize = 0xf_ffff;
 
-/// Bytes of one incoming frame while a login is under way, inclusive: more than any of its tokens.
+/// Size limit of an incoming frame during a login in bytes, inclusive. It exceeds every token of
+/// DIGEST-MD5.
 pub(crate) const LOGIN_FRAME_BYTES_MAX: usize = 8 << 10;
 
-/// The same where the token may be one of Kerberos.
+/// Size limit of an incoming frame during a login with Kerberos.
 pub(crate) const TICKET_FRAME_BYTES_MAX: usize = TOKEN_BYTES_MAX + 64;
 
-/// Space that every read from the socket has at least.
+/// Minimum space for a read from the socket, in bytes.
 pub(crate) const READ_BYTES: usize = 16 << 10;
 
-/// A buffer that grew beyond this for one large frame is given back afterwards.
+/// Capacity in bytes above which a buffer is shrunk after a large frame.
 pub(crate) const BUFFER_BYTES_KEPT: usize = 1 << 20;
 
-/// Requests of one [`crate::Client`] that may wait for their answers on the wire.
+/// Maximum number of unanswered requests of one [`crate::Client`].
 pub(crate) const IN_FLIGHT_MAX: usize = 1024;
 
-/// Requests of one [`crate::Client`] that may wait to be sent; callers wait beyond it.
+/// Maximum number of unsent requests of one [`crate::Client`]. Further callers wait.
 pub(crate) const COMMANDS_MAX: usize = 1024;
 
-/// Unsent bytes at which a [`crate::Client`] takes no more requests until the socket drains.
+/// Unsent bytes at which a [`crate::Client`] stops to accept requests until the socket drains.
 pub(crate) const OUTBOUND_BYTES_MAX: usize = 4 << 20;
 
-/// Watch events that one listener of all events may fall behind before it is told that it lagged.
+/// Maximum number of watch events that wait for one listener of all events. A slower listener
+/// receives a lag error.
 pub(crate) const EVENTS_MAX: usize = 4096;
 
-/// Watch events that the reader of one [`crate::WatchStream`] may fall behind before it has to read
-/// everything again.
+/// Maximum number of watch events that wait for the reader of one [`crate::WatchStream`]. A slower
+/// reader has to read everything again.
 pub(crate) const STREAM_EVENTS_MAX: usize = 1024;
 
-/// Path bytes in one setWatches packet. Source: ClientCnxn.SET_WATCHES_MAX_LENGTH.
+/// Maximum path bytes in one setWatches packet. Source: ClientCnxn.SET_WATCHES_MAX_LENGTH.
 pub(crate) const SET_WATCHES_BYTES_MAX: usize = 128 << 10;
 
-/// Auth packets that a [`crate::Client`] remembers for its next connection.
+/// Maximum number of auth packets that a [`crate::Client`] repeats on its next connection.
 pub(crate) const AUTHS_MAX: usize = 128;
 
-/// Bytes of an answer of an admin server that are taken.
+/// Size limit of an admin server's answer, in bytes.
 #[cfg(feature = "admin")]
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// Bytes of one line of a feed: more than a change has whose data and the data before and after it are
-/// each as long as a server may be told to take.
+/// Size limit of one line of a feed, in bytes. It exceeds a change with data and both states of the
+/// znode, each as long as a server's configuration may allow.
 #[cfg(feature = "admin")]
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 20;
 

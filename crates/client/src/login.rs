@@ -1,4 +1,4 @@
-//! Logging in by SASL, right behind the handshake and before anything else is said.
+//! SASL login, directly after the handshake and before any other request.
 //!
 //! ```text
 //! client                          server
@@ -8,10 +8,11 @@
 //!           <--------------------- proof that the server knows the password, too
 //! ```
 //!
-//! With a Kerberos ticket there are more tokens (`transport::sasl::gssapi`), and none in the last answer.
+//! With a Kerberos ticket there are more tokens (`transport::sasl::gssapi`), and the last answer
+//! does not contain one.
 //!
-//! Source: ZooKeeperSaslClient, SaslServerCallbackHandler. Unlike Java's client, this one does not go
-//! on with a server that lets it in without a login: whoever names a user wants to be that user.
+//! Source: ZooKeeperSaslClient, SaslServerCallbackHandler. Unlike Java's client, this client
+//! refuses a server that accepts it without a login, because a configured user must take effect.
 
 use std::fmt;
 
@@ -30,7 +31,7 @@ use crate::frame::{put_request, split_reply};
 use crate::limits::{LOGIN_FRAME_BYTES_MAX, TICKET_FRAME_BYTES_MAX};
 use crate::wire::Wire;
 
-/// As whom a connection logs in, and by which mechanism. Its `Debug` output has no secret.
+/// Identity and mechanism of a login. The `Debug` output does not contain the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login(Mechanism);
 
@@ -41,14 +42,15 @@ enum Mechanism {
 }
 
 impl Login {
-    /// By name and password, with DIGEST-MD5.
+    /// Creates a login by name and password, with DIGEST-MD5.
     pub fn digest_md5(user: impl Into<String>, password: Secret) -> Self {
         let user = user.into();
         Self(Mechanism::DigestMd5(SaslLogin { user, password }))
     }
 
-    /// By the Kerberos ticket of whoever runs the program, as `kinit` gets it, with the service of this name, such as
-    /// `zookeeper/host`. Builds without the feature `gssapi` cannot log in so.
+    /// Creates a login with the Kerberos ticket of the current user, as `kinit` obtains it.
+    /// `service` is the name of the service, such as `zookeeper/host`. Builds without the feature
+    /// `gssapi` do not support such a login.
     pub fn kerberos(service: impl Into<String>) -> Self {
         let service = service.into();
         Self(Mechanism::Kerberos { service })
@@ -64,12 +66,12 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Why a connection is not logged in.
+/// Reason for a failed login.
 #[derive(Debug)]
 pub(crate) enum NotLoggedIn {
-    /// The connection is gone: another may do.
+    /// The connection was lost. Another connection may succeed.
     Lost(LossReason),
-    /// It will be no better on another one.
+    /// The login would also fail on another connection.
     Failed(LoginFailure),
 }
 
@@ -94,11 +96,11 @@ impl From<GssapiRefusal> for NotLoggedIn {
     }
 }
 
-/// Of each request of a login. Callers begin with 1, so it is never that of another request.
+/// Xid of every login request. The xids of callers start with 1, so they never collide.
 const LOGIN_XID: Xid = Xid(0);
 
-/// Logs in on a connection whose session is open and on which nothing else was asked. What may come
-/// is bounded until that is done.
+/// Logs in on a new connection of an open session, before any other request. Limits the size of
+/// incoming frames during the login.
 pub(crate) async fn log_in<S>(
     wire: &mut Wire<S>,
     login: &Login,
@@ -165,7 +167,7 @@ where
         });
         let (stepped, next) = stepped.await?;
         if next.is_last {
-            // It says that the client is in by saying nothing, and that it is not by an error.
+            // An empty answer confirms the login. An error refuses it.
             ask(wire, next.token.into()).await?;
             return Ok(());
         }
@@ -173,7 +175,7 @@ where
     }
 }
 
-/// Steps of GSSAPI read files and ask the KDC.
+/// Runs a GSSAPI step in a blocking thread, because it reads files and queries the KDC.
 async fn off_thread<T: Send + 'static>(
     step: impl FnOnce() -> Result<T, GssapiRefusal> + Send + 'static,
 ) -> Result<T, NotLoggedIn> {
@@ -183,7 +185,7 @@ async fn off_thread<T: Send + 'static>(
     }
 }
 
-/// A token to the server, and the one that it answers.
+/// Sends a token to the server and returns the token of the answer.
 async fn ask<S>(wire: &mut Wire<S>, token: Bytes) -> Result<Option<Bytes>, NotLoggedIn>
 where
     S: AsyncRead + AsyncWrite + Unpin,

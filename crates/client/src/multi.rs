@@ -1,4 +1,4 @@
-//! multi and multiRead: what goes in, what comes out.
+//! Operations and results of multi and multiRead.
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Reader, Str};
@@ -16,22 +16,22 @@ use crate::Create;
 pub struct MultiOp(pub(crate) WriteRequest);
 
 impl MultiOp {
-    /// A creation; with [`Create::with_stat`] the result brings the Stat.
+    /// Creates a znode. With [`Create::with_stat`] the result contains the Stat.
     pub fn create(path: &str, data: impl Into<Bytes>, create: &Create) -> Self {
         Self(create.request(path, Some(data.into())))
     }
 
-    /// A creation with null for data.
+    /// Creates a znode with null data.
     pub fn create_without_data(path: &str, create: &Create) -> Self {
         Self(create.request(path, None))
     }
 
-    /// A deletion; version -1 matches any.
+    /// Deletes a znode. Version -1 matches any version.
     pub fn delete(path: &str, version: i32) -> Self {
         Self(WriteRequest::Delete(path_version(path, version)))
     }
 
-    /// New data; version -1 matches any.
+    /// Replaces the data. Version -1 matches any version.
     pub fn set_data(path: &str, data: impl Into<Bytes>, version: i32) -> Self {
         Self(WriteRequest::SetData(SetDataRequest {
             path: Some(path.into()),
@@ -40,7 +40,7 @@ impl MultiOp {
         }))
     }
 
-    /// Null for data; version -1 matches any.
+    /// Replaces the data with null. Version -1 matches any version.
     pub fn set_data_to_null(path: &str, version: i32) -> Self {
         Self(WriteRequest::SetData(SetDataRequest {
             path: Some(path.into()),
@@ -49,7 +49,7 @@ impl MultiOp {
         }))
     }
 
-    /// Changes nothing, but fails the multi unless the znode has this version.
+    /// Checks the version of a znode. A different version fails the multi.
     pub fn check(path: &str, version: i32) -> Self {
         Self(WriteRequest::Check(path_version(path, version)))
     }
@@ -62,27 +62,28 @@ pub(crate) fn path_version(path: &str, version: i32) -> PathVersionRequest {
     }
 }
 
-/// What became of one operation of a multi.
+/// Result of one operation of a multi.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MultiResult {
-    /// Created under this path; with its Stat if the operation was a create2 or a kin of it.
+    /// The znode was created. The Stat is present after create2, createContainer and createTTL.
     Created {
-        /// The final path.
+        /// Final path of the znode.
         path: Str,
-        /// Just after the creation.
+        /// Stat directly after the creation.
         stat: Option<Stat>,
     },
-    /// Deleted.
+    /// The znode was deleted.
     Deleted,
-    /// Data set.
+    /// The data was replaced.
     Set(Stat),
-    /// The version was the expected one.
+    /// The version matched.
     Checked,
-    /// Failed, or not tried: a code. Nothing of the multi was done.
+    /// The operation failed or was not tried. Contains an error code. The server executed none of
+    /// the operations.
     Failed(i32),
 }
 
-/// One read of a multiRead; it never sets watches.
+/// Read of a multiRead. It never sets a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MultiRead<'a> {
     /// getData.
@@ -92,7 +93,7 @@ pub enum MultiRead<'a> {
 }
 
 impl MultiRead<'_> {
-    /// With the paths that `outside` makes of its own.
+    /// Encodes the read. `outside` converts the path to a path of the server.
     pub(crate) fn encode(&self, outside: impl Fn(&str) -> Str, out: &mut Vec<u8>) {
         use jute::Encode;
         let (op, path) = match self {
@@ -108,21 +109,21 @@ impl MultiRead<'_> {
     }
 }
 
-/// What one read of a multiRead brought.
+/// Result of one read of a multiRead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MultiReadResult {
-    /// Data and Stat.
+    /// Data and Stat of the znode.
     Data(Option<Bytes>, Stat),
-    /// Names of the children, in no order.
+    /// Names of the children, in an arbitrary order.
     Children(Vec<Str>),
-    /// This read failed with a code; the others are not concerned.
+    /// The read failed with this error code. Other reads are not affected.
     Failed(i32),
 }
 
-/// Reads the results of a multi.
+/// Decodes the results of a multi.
 ///
 /// # Errors
-/// If they do not decode.
+/// If the results do not decode.
 pub fn decode_results(input: &mut Reader) -> Result<Vec<MultiResult>, DecodeError> {
     decode_list(input, |op, input| {
         Ok(match OpCode::from_i32(op) {
@@ -144,10 +145,10 @@ pub fn decode_results(input: &mut Reader) -> Result<Vec<MultiResult>, DecodeErro
     })
 }
 
-/// Reads the results of a multiRead.
+/// Decodes the results of a multiRead.
 ///
 /// # Errors
-/// If they do not decode.
+/// If the results do not decode.
 pub fn decode_read_results(input: &mut Reader) -> Result<Vec<MultiReadResult>, DecodeError> {
     decode_list(input, |op, input| {
         Ok(match OpCode::from_i32(op) {
@@ -164,7 +165,8 @@ pub fn decode_read_results(input: &mut Reader) -> Result<Vec<MultiReadResult>, D
     })
 }
 
-/// The first operation that failed by itself, not because of another, and its code.
+/// Returns the index and the code of the operation that caused the failure. Other operations fail
+/// because of it.
 pub fn first_failure(results: &[MultiResult]) -> Option<(usize, i32)> {
     results
         .iter()
@@ -179,7 +181,8 @@ fn decode_list<T>(
     input: &mut Reader,
     mut decode: impl FnMut(i32, &mut Reader) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
-    // No count is announced; each result takes at least its header's 9 bytes of the body.
+    // The encoding does not contain a count. Each result takes at least the 9 bytes of its header,
+    // which bounds the loop.
     let mut results = Vec::new();
     loop {
         let header = MultiHeader::decode(input)?;
@@ -197,7 +200,7 @@ fn unknown_result(op: i32) -> DecodeError {
     }
 }
 
-/// With the paths that `outside` makes of their own.
+/// Encodes the operations. `outside` converts each path to a path of the server.
 pub(crate) fn encode_ops(ops: &[MultiOp], outside: impl Fn(&str) -> Str, out: &mut Vec<u8>) {
     use jute::Encode;
     for MultiOp(write) in ops {

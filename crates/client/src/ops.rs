@@ -1,4 +1,4 @@
-//! A method for every operation.
+//! Methods of [`Client`] for all operations.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,16 +27,16 @@ use crate::multi::{
 };
 use crate::watch::{Watch, WatchStream};
 
-/// Operations. Every method fails with [`Error::Op`] for what the server refuses, and with the
-/// errors of the connection.
+/// Operations. Every method fails with [`Error::Op`] if the server refuses the operation, or with
+/// an error of the connection.
 impl Client {
-    /// Creates a znode and returns its path, which for a sequential one ends in its number.
+    /// Creates a znode and returns its path. The path of a sequential znode ends in its number.
     pub async fn create(&self, path: &str, data: impl Into<Bytes>, create: &Create) -> Result<Str> {
         let data = Some(data.into());
         Ok(self.create_with(path, data, create, None).await?.0)
     }
 
-    /// Creates a znode with null data, which is not the same as empty data.
+    /// Creates a znode with null data. Null differs from empty data.
     pub async fn create_without_data(&self, path: &str, create: &Create) -> Result<Str> {
         Ok(self.create_with(path, None, create, None).await?.0)
     }
@@ -82,42 +82,46 @@ impl Client {
         Ok((self.inside(path), stat))
     }
 
-    /// Deletes a znode that has no children; version -1 matches any.
+    /// Deletes a znode without children. Version -1 matches any version.
     pub async fn delete(&self, path: &str, version: i32) -> Result<()> {
         let record = path_version(&self.outside(path), version);
         self.request_plain(OpCode::Delete, path, &record, None)
             .await
     }
 
-    /// Deletes a znode in this session or not at all: with [`crate::Options::with_renewal`] a call that
-    /// waits for a connection may find itself in another session. For what may be done only while the
-    /// session lives, such as deleting an ephemeral at a path that others use, too.
+    /// Deletes a znode in this session or not at all.
+    ///
+    /// With [`crate::Options::with_renewal`], a call that waits for a connection may be sent in
+    /// another session. Use this method for operations that are valid only while the session lives,
+    /// such as deleting an ephemeral at a path that other clients use, too.
     ///
     /// # Errors
-    /// [`Error::SessionExpired`], and nothing was sent, if another session
-    /// has followed.
+    /// [`Error::SessionExpired`] if another session has replaced this session. The request was not
+    /// sent.
     pub async fn delete_in(&self, session: SessionId, path: &str, version: i32) -> Result<()> {
         let record = path_version(&self.outside(path), version);
         self.request_in(session, OpCode::Delete, path, &record)
             .await
     }
 
-    /// The Stat, or `None` if there is no such znode.
+    /// Returns the Stat, or `None` if the znode is missing.
     pub async fn exists(&self, path: &str) -> Result<Option<Stat>> {
         self.exists_with(path, None).await
     }
 
-    /// [`exists`](Self::exists), leaving a watch also on a znode that is missing, for the listeners
-    /// of [`events`](Self::events).
+    /// Works like [`exists`](Self::exists) and sets a watch for the listeners of
+    /// [`events`](Self::events), also if the znode is missing.
     pub async fn exists_and_watch(&self, path: &str) -> Result<Option<Stat>> {
         let watch = self.registration(path, WatchEffect::Exists, None);
         self.exists_with(path, Some(watch)).await
     }
 
-    /// [`exists`](Self::exists) with a handle for the next creation, deletion or change of data.
+    /// Works like [`exists`](Self::exists) and returns a handle for the next creation, deletion or
+    /// change of data.
     ///
-    /// A watch on a znode that is missing stays until it is created: to wait for a deletion,
-    /// [`watch_data`](Self::watch_data) leaves nothing behind if the znode is gone already.
+    /// A watch on a missing znode stays until the creation of the znode. To wait for a deletion,
+    /// use [`watch_data`](Self::watch_data). It does not set a watch if the znode is already
+    /// deleted.
     pub async fn watch_exists(&self, path: &str) -> Result<(Option<Stat>, Watch)> {
         let (watch, asked) = self.new_watch(path, WatchEffect::Exists);
         Ok((self.exists_with(path, Some(asked)).await?, watch))
@@ -133,19 +137,20 @@ impl Client {
         }
     }
 
-    /// Data, which may be null, and Stat.
+    /// Returns the data, which may be null, and the Stat.
     pub async fn get_data(&self, path: &str) -> Result<(Option<Bytes>, Stat)> {
         self.get_data_with(path, None).await
     }
 
-    /// [`get_data`](Self::get_data), leaving a watch for the listeners of
+    /// Works like [`get_data`](Self::get_data) and sets a watch for the listeners of
     /// [`events`](Self::events).
     pub async fn get_data_and_watch(&self, path: &str) -> Result<(Option<Bytes>, Stat)> {
         let watch = self.registration(path, WatchEffect::Data, None);
         self.get_data_with(path, Some(watch)).await
     }
 
-    /// [`get_data`](Self::get_data) with a handle for the next change of data, or deletion.
+    /// Works like [`get_data`](Self::get_data) and returns a handle for the next change of data or
+    /// deletion.
     pub async fn watch_data(&self, path: &str) -> Result<(Option<Bytes>, Stat, Watch)> {
         let (watch, asked) = self.new_watch(path, WatchEffect::Data);
         let (data, stat) = self.get_data_with(path, Some(asked)).await?;
@@ -163,7 +168,7 @@ impl Client {
         Ok((data, stat))
     }
 
-    /// Replaces the data; version -1 matches any.
+    /// Replaces the data. Version -1 matches any version.
     pub async fn set_data(&self, path: &str, data: impl Into<Bytes>, version: i32) -> Result<Stat> {
         let record = SetDataRequest {
             path: Some(self.outside(path)),
@@ -174,7 +179,7 @@ impl Client {
         Ok(response.stat)
     }
 
-    /// ACL and Stat.
+    /// Returns the ACL and the Stat.
     pub async fn get_acl(&self, path: &str) -> Result<(Vec<Acl>, Stat)> {
         let GetAclResponse { acl, stat } = self
             .request(OpCode::GetAcl, path, &self.path_only(path), None)
@@ -182,7 +187,7 @@ impl Client {
         Ok((acl, stat))
     }
 
-    /// Replaces the ACL; the version is the Stat's aversion, -1 matches any.
+    /// Replaces the ACL. The version is the aversion of the Stat. Version -1 matches any version.
     pub async fn set_acl(&self, path: &str, acl: Vec<Acl>, aversion: i32) -> Result<Stat> {
         let record = SetAclRequest {
             path: Some(self.outside(path)),
@@ -193,7 +198,7 @@ impl Client {
         Ok(response.stat)
     }
 
-    /// Names of the children, in no order (getChildren).
+    /// Returns the names of the children, in an arbitrary order (getChildren).
     pub async fn get_children(&self, path: &str) -> Result<Vec<Str>> {
         let record = self.path_watch(path, false);
         let response: NamesResponse = self
@@ -202,20 +207,20 @@ impl Client {
         Ok(response.names)
     }
 
-    /// Names of the children, in no order, and Stat (getChildren2).
+    /// Returns the names of the children, in an arbitrary order, and the Stat (getChildren2).
     pub async fn get_children2(&self, path: &str) -> Result<(Vec<Str>, Stat)> {
         self.get_children2_with(path, None).await
     }
 
-    /// [`get_children2`](Self::get_children2), leaving a child watch for the listeners of
-    /// [`events`](Self::events).
+    /// Works like [`get_children2`](Self::get_children2) and sets a child watch for the listeners
+    /// of [`events`](Self::events).
     pub async fn get_children2_and_watch(&self, path: &str) -> Result<(Vec<Str>, Stat)> {
         let watch = self.registration(path, WatchEffect::Child, None);
         self.get_children2_with(path, Some(watch)).await
     }
 
-    /// [`get_children2`](Self::get_children2) with a handle for the next child that comes or goes,
-    /// or the deletion of the znode.
+    /// Works like [`get_children2`](Self::get_children2) and returns a handle for the next creation
+    /// or deletion of a child, or the deletion of the znode.
     pub async fn watch_children(&self, path: &str) -> Result<(Vec<Str>, Stat, Watch)> {
         let (watch, asked) = self.new_watch(path, WatchEffect::Child);
         let (children, stat) = self.get_children2_with(path, Some(asked)).await?;
@@ -234,7 +239,7 @@ impl Client {
         Ok((children, stat))
     }
 
-    /// Number of all descendants (3.6 and later).
+    /// Returns the number of all descendants (3.6 and later).
     pub async fn get_all_children_number(&self, path: &str) -> Result<i32> {
         let response: GetAllChildrenNumberResponse = self
             .request(
@@ -247,7 +252,8 @@ impl Client {
         Ok(response.total)
     }
 
-    /// Paths of this session's ephemerals that start with `prefix`, in no order (3.6 and later).
+    /// Returns the paths of this session's ephemerals that start with `prefix`, in an arbitrary
+    /// order (3.6 and later).
     pub async fn get_ephemerals(&self, prefix: &str) -> Result<Vec<Str>> {
         let response: NamesResponse = self
             .request(OpCode::GetEphemerals, prefix, &self.path_only(prefix), None)
@@ -256,7 +262,7 @@ impl Client {
         Ok(names.map(|path| self.inside(path)).collect())
     }
 
-    /// Lets the server catch up with all that was committed so far.
+    /// Waits until the server has applied everything that was committed before the call.
     pub async fn sync(&self, path: &str) -> Result<()> {
         let _: SyncResponse = self
             .request(OpCode::Sync, path, &self.path_only(path), None)
@@ -264,10 +270,10 @@ impl Client {
         Ok(())
     }
 
-    /// Does all of it or nothing; the results stand in the order of the operations.
+    /// Executes all operations or none. The results are in the order of the operations.
     ///
     /// # Errors
-    /// [`Error::Multi`] names the first operation that failed.
+    /// [`Error::Multi`] contains the first operation that failed.
     pub async fn multi(&self, ops: &[MultiOp]) -> Result<Vec<MultiResult>> {
         let results = self.multi_results(ops).await?;
         match first_failure(&results) {
@@ -280,7 +286,7 @@ impl Client {
         }
     }
 
-    /// [`multi`](Self::multi), with failures among the results.
+    /// Works like [`multi`](Self::multi), but returns failures as results.
     pub async fn multi_results(&self, ops: &[MultiOp]) -> Result<Vec<MultiResult>> {
         self.multi_with(ops, None).await
     }
@@ -303,7 +309,7 @@ impl Client {
         Ok(results)
     }
 
-    /// Several reads in one request, each with its own result (3.6 and later).
+    /// Executes several reads in one request. Each read has its own result (3.6 and later).
     pub async fn multi_read(&self, reads: &[MultiRead<'_>]) -> Result<Vec<MultiReadResult>> {
         let mut body = Vec::new();
         for read in reads {
@@ -314,15 +320,15 @@ impl Client {
         self.decode(OpCode::MultiRead, "", reply, decode_read_results)
     }
 
-    /// Leaves a watch that stays until it is removed (3.6 and later), for the listeners of
+    /// Sets a watch that stays until it is removed (3.6 and later), for the listeners of
     /// [`events`](Self::events).
     pub async fn add_watch(&self, path: &str, mode: AddWatchMode) -> Result<()> {
         let asked = self.registration(path, WatchEffect::Add(mode), None);
         self.add_watch_with(path, mode, asked).await
     }
 
-    /// A stream of what happens to the znode, or to it and all below it, until the stream is
-    /// dropped (3.6 and later).
+    /// Returns a stream of the events of the znode or, depending on `mode`, of the znode and its
+    /// descendants (3.6 and later). Dropping the stream removes the watch.
     ///
     /// ```no_run
     /// # use client::{AddWatchMode, Change, Client};
@@ -355,7 +361,7 @@ impl Client {
         Ok(())
     }
 
-    /// Whether this connection has such a watch.
+    /// Returns whether this connection has such a watch.
     pub async fn has_watch(&self, path: &str, kind: WatchKind) -> Result<bool> {
         let record = self.path_mode(path, kind as i32);
         match self
@@ -368,7 +374,7 @@ impl Client {
         }
     }
 
-    /// Removes watches; there must be such a watch.
+    /// Removes watches. At least one such watch must exist.
     pub async fn remove_watches(&self, path: &str, kind: WatchKind) -> Result<()> {
         let record = self.path_mode(path, kind as i32);
         let removal = self.registration(path, WatchEffect::Remove(kind), None);
@@ -376,10 +382,10 @@ impl Client {
             .await
     }
 
-    /// Adds an identity to the connection; it is added again after a reconnect.
+    /// Adds an identity to the connection. The client adds it again after a reconnect.
     ///
-    /// Every client may make up digest identities, so a wrong password is no error here: it is
-    /// another identity.
+    /// A client can add any digest identity, so a wrong password does not fail. It is just another
+    /// identity.
     pub async fn add_auth(&self, scheme: &str, auth: impl Into<Bytes>) -> Result<()> {
         let packet = AuthPacket {
             auth_type: 0,
@@ -391,7 +397,7 @@ impl Client {
             .map(drop)
     }
 
-    /// One step of a SASL exchange: a token to the server and one back.
+    /// Executes one step of a SASL exchange: sends a token and returns the server's token.
     pub async fn sasl(&self, token: Bytes) -> Result<Option<Bytes>> {
         use jute::Decode;
         let packet = SaslToken {
@@ -402,7 +408,7 @@ impl Client {
         Ok(answer.token.into_exposed())
     }
 
-    /// The identities of the connection (3.7 and later).
+    /// Returns the identities of the connection (3.7 and later).
     pub async fn who_am_i(&self) -> Result<Vec<ClientInfo>> {
         use jute::Decode;
         let reply = self.call(OpCode::WhoAmI, None, Bytes::new()).await?;
@@ -410,7 +416,7 @@ impl Client {
         Ok(answer.clients)
     }
 
-    /// Changes the ensemble; returns the new configuration and its znode's Stat.
+    /// Changes the ensemble. Returns the new configuration and the Stat of its znode.
     pub async fn reconfig(&self, change: &ReconfigRequest) -> Result<(Option<Bytes>, Stat)> {
         let GetDataResponse { data, stat } = self
             .request(OpCode::Reconfig, "/zookeeper/config", change, None)
@@ -419,7 +425,7 @@ impl Client {
     }
 }
 
-/// Records whose paths are those of the server.
+/// Records with paths of the server.
 impl Client {
     fn path_watch(&self, path: &str, watch: bool) -> PathWatchRequest {
         PathWatchRequest {

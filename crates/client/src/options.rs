@@ -11,42 +11,43 @@ use crate::handshake::{Handshake, Session};
 use crate::limits::{FRAME_BYTES_MAX, REQUEST_BYTES_MAX};
 use crate::login::Login;
 
-/// Where and how a client connects.
+/// Settings of a client and its connections.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `host:port` of each server.
     pub servers: Vec<Arc<str>>,
-    /// Whether the servers are put in an order by chance first, so that clients spread over them.
+    /// Whether to shuffle the servers first, so that clients spread over them.
     pub is_shuffled: bool,
-    /// Whether a session that is over is followed by a new one.
+    /// Whether a new session replaces an expired one.
     pub is_renewed: bool,
-    /// Session timeout to ask for; the server clamps it.
+    /// Requested session timeout. The server clamps it.
     pub session_timeout: Duration,
-    /// A session to go on with instead of a new one.
+    /// Session to continue, instead of a new one.
     pub session: Option<Session>,
-    /// Whether a server that lost its quorum will do.
+    /// Whether to accept a server without a quorum.
     pub read_only: bool,
-    /// Time that one server has to accept the session.
+    /// Time limit of one server for the whole handshake.
     pub connect_timeout: Duration,
-    /// Largest reply to accept, bytes.
+    /// Size limit of a reply, in bytes.
     pub frame_bytes_max: usize,
-    /// Largest request to send, bytes: what is larger fails before it costs the connection.
+    /// Size limit of a request, in bytes. A larger request fails before it costs the connection.
     pub request_bytes_max: usize,
-    /// TLS, if the servers are to be reached by it.
+    /// TLS settings, if the servers require TLS.
     pub connector: Connector,
-    /// As whom each connection logs in by SASL, if it is to.
+    /// Credentials of the SASL login on each connection, if any.
     pub login: Option<Login>,
-    /// What connects to the servers, if that is not TCP.
+    /// Dialer that replaces TCP, if any.
     pub dialer: Option<Arc<dyn Dial>>,
-    /// What chance begins with, for who wants the same again; otherwise the system's.
+    /// Seed of all random decisions, for reproducible runs. `None` means a random seed of the
+    /// system.
     pub seed: Option<u64>,
     pub(crate) chroot: Chroot,
 }
 
 impl Options {
-    /// Defaults for the servers of a connection string like `10.0.0.1:2181,10.0.0.2/app`; the port
-    /// is 2181 where none is given. What begins with a slash is the directory that the client takes
-    /// for its root; it must exist before anything is created in it.
+    /// Returns the defaults for a connection string such as `10.0.0.1:2181,10.0.0.2/app`. The
+    /// default port is 2181. The part from the first slash on is the root directory of the client.
+    /// The root must exist before the client creates znodes in it.
     ///
     /// ```
     /// use client::Options;
@@ -80,73 +81,73 @@ impl Options {
         }
     }
 
-    /// The directory that the client takes for its root; empty if that is the root itself.
+    /// Returns the root directory of the client. It is empty for the root of the tree.
     pub fn chroot(&self) -> &str {
         self.chroot.as_str()
     }
 
-    /// The same with another directory for the root.
+    /// Sets the root directory.
     #[must_use]
     pub fn with_chroot(mut self, chroot: &str) -> Self {
         self.chroot = Chroot::new(chroot);
         self
     }
 
-    /// The same, trying the servers in the order in which they are named.
+    /// Makes the client try the servers in the given order.
     #[must_use]
     pub fn in_order(mut self) -> Self {
         self.is_shuffled = false;
         self
     }
 
-    /// The same with a new session whenever a server says that the last one is over.
+    /// Makes the client open a new session whenever a server reports the end of the last one.
     ///
-    /// The handle goes on: [`State::Expired`](crate::State::Expired) is followed by
-    /// [`State::Connected`](crate::State::Connected) with the new session's id. Ephemerals are gone
-    /// and watches have ended; credentials are sent again. This is what recipes want.
+    /// The handle continues: [`State::Connected`](crate::State::Connected) with the new session's
+    /// id follows [`State::Expired`](crate::State::Expired). Ephemerals and watches of the old
+    /// session have ended. The client sends its credentials again. Recipes need this option.
     #[must_use]
     pub fn with_renewal(mut self) -> Self {
         self.is_renewed = true;
         self
     }
 
-    /// The same with another session timeout.
+    /// Sets the session timeout.
     #[must_use]
     pub fn with_session_timeout(mut self, session_timeout: Duration) -> Self {
         self.session_timeout = session_timeout;
         self
     }
 
-    /// The same, going on with a session that exists.
+    /// Sets an existing session to continue.
     #[must_use]
     pub fn with_session(mut self, session: Session) -> Self {
         self.session = Some(session);
         self
     }
 
-    /// The same over TLS, or whatever the connector speaks.
+    /// Sets the connector, usually for TLS.
     #[must_use]
     pub fn with_connector(mut self, connector: Connector) -> Self {
         self.connector = connector;
         self
     }
 
-    /// The same with a login by SASL on each connection, before any request goes.
+    /// Sets a SASL login, executed on each connection before the first request.
     #[must_use]
     pub fn with_login(mut self, login: Login) -> Self {
         self.login = Some(login);
         self
     }
 
-    /// The same, reaching the servers by something else than TCP.
+    /// Sets a dialer that replaces TCP.
     #[must_use]
     pub fn with_dialer(mut self, dialer: Arc<dyn Dial>) -> Self {
         self.dialer = Some(dialer);
         self
     }
 
-    /// The same with chance (the order of servers, pauses, names of protected znodes) that follows
-    /// from a number: for simulations. Two clients of one seed give the same names.
+    /// Sets the seed of all random decisions (order of servers, pauses, names of protected znodes),
+    /// for simulations. Two clients with one seed generate equal names.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -172,7 +173,8 @@ impl Options {
 const DEFAULT_PORT: u16 = 2181;
 
 fn with_port(server: &str) -> Arc<str> {
-    // An IPv6 address has its port behind the bracket; its own colons are no ports.
+    // The port of an IPv6 address follows the bracket. Colons inside the brackets belong to the
+    // address.
     let host_end = server.rfind(']').unwrap_or(0);
     match server.get(host_end..) {
         Some(tail) if tail.contains(':') => server.into(),

@@ -1,4 +1,4 @@
-//! Four-letter words, and the kind of a port: client port, admin port, or another one.
+//! Four-letter words, and detection of a port's kind: client port, admin port, or another port.
 
 use std::io;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use transport::tls::Connector;
 /// Time limit of each step: the connection with its TLS handshake, and each answer.
 const STEP_LIMIT: Duration = Duration::from_secs(2);
 
-/// Time limit for the answer to the word alone. An HTTP server does not answer it.
+/// Time limit for the answer to the word alone. An HTTP server does not answer a bare word.
 const WORD_LIMIT: Duration = Duration::from_millis(500);
 
-/// Largest answer to a word that is read, in bytes. The answer to `srvr` has a few hundred.
+/// Size limit of an answer to a word, in bytes. The answer to `srvr` has a few hundred bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// First byte of a TLS alert.
@@ -23,13 +23,13 @@ const TLS_ALERT: u8 = 0x15;
 /// Answer of a server that does not serve.
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
-/// Port that clients use if the user names no other one.
+/// Default port of clients.
 pub const CLIENT_PORT: u16 = 2181;
 
-/// Port of the admin server if `admin.serverPort` names no other one.
+/// Default port of the admin server (`admin.serverPort`).
 pub const ADMIN_PORT: u16 = 8080;
 
-/// What answers at a port.
+/// Kind of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortKind {
     /// A client port.
@@ -56,10 +56,10 @@ pub async fn ask_word(server: &str, word: &str, connector: &Connector) -> io::Re
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Finds out what kind of a port `server` is.
+/// Detects the kind of the port at `server`.
 ///
 /// # Errors
-/// If no connection can be made.
+/// If the connection fails.
 pub async fn probe(server: &str, connector: &Connector) -> io::Result<PortKind> {
     let mut stream = connect(server, connector).await?;
     if stream.write_all(b"srvr").await.is_err() || stream.flush().await.is_err() {
@@ -70,7 +70,7 @@ pub async fn probe(server: &str, connector: &Connector) -> io::Result<PortKind> 
     if let Ok(read) = timeout(WORD_LIMIT, stream.read(&mut answer)).await {
         length = read.unwrap_or(0);
     } else if stream.write_all(b"\r\n\r\n").await.is_ok() && stream.flush().await.is_ok() {
-        // The word was not answered. An HTTP server refuses it when the head is complete.
+        // The word was not answered. An HTTP server refuses the request after the end of its head.
         let read = timeout(STEP_LIMIT, stream.read(&mut answer)).await;
         length = read.map_or(0, |read| read.unwrap_or(0));
     }
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(host_of("a"), "a");
     }
 
-    /// Accepts one connection, waits for the bytes `until`, and answers.
+    /// Accepts one connection, reads up to the bytes `until`, and sends `answer`.
     async fn answering(until: &'static [u8], answer: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

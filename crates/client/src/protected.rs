@@ -1,11 +1,11 @@
-//! Creating a znode so that a lost answer leaves neither doubt nor orphan.
+//! Protected creation of znodes, which remains reliable when an answer is lost.
 //!
-//! The name holds a random id, as Curator writes it: `_c_` + UUID + `-` in front of the name that was
-//! asked for. After a lost connection the parent's children are looked through for it.
+//! The name contains a random id in Curator's format: `_c_` + UUID + `-`, followed by the requested
+//! name. After a lost connection, the client searches the parent's children for the id.
 //!
-//! A request whose connection was lost may be carried out later than that look: it may still lie
-//! unread in the old connection. So a creation that was sent twice is cleaned up twice, too: others of
-//! its id are deleted once it is made, and once more when it is deleted itself.
+//! A server may execute a request of a lost connection after this search, because the request may
+//! still be unread in the old connection. If a creation was sent twice, the client therefore
+//! deletes other znodes with its id twice: after the creation, and after the deletion of the znode.
 //!
 //! Source: CreateBuilderImpl.findProtectedNodeInForeground, ProtectedUtils, CURATOR-45, CURATOR-498.
 
@@ -23,13 +23,13 @@ use crate::create::Create;
 use crate::error::{Error, Result};
 use crate::multi::{MultiOp, MultiResult};
 
-/// How the name of a protected creation holds its random id.
+/// Format of the random id in the name of a protected znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protection {
-    /// `_c_` + UUID + `-` + name, as Curator has it.
+    /// `_c_` + UUID + `-` + name, as in Curator.
     #[default]
     Curator,
-    /// 32 hex digits + name, as kazoo has it.
+    /// 32 hex digits + name, as in kazoo.
     Kazoo,
 }
 
@@ -42,27 +42,27 @@ impl Protection {
     }
 }
 
-/// A znode that was created.
+/// A znode after its protected creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
-    /// Its path, for a sequential one with its number.
+    /// Path of the znode. The path of a sequential znode includes its number.
     pub path: Str,
-    /// Its Stat when it was created or found. `czxid` is unique and grows over the life of the
-    /// ensemble: a fencing token.
+    /// Stat at the time when the znode was created or found. `czxid` is unique and increases over
+    /// the life of the ensemble, so it is a valid fencing token.
     pub stat: Stat,
-    /// The directory and what the name begins with.
+    /// Parent directory, and prefix of the name.
     id: (Str, Str),
-    /// Whether more than one request was sent, so that there may be another one some day.
+    /// Whether more than one request was sent. A second znode may then appear later.
     is_repeated: bool,
 }
 
 impl Client {
-    /// Creates a znode under a name of its own, whatever becomes of connections meanwhile: at the
-    /// end there is exactly one, or after an error none.
+    /// Creates a znode under a unique name, also when connections fail. After success exactly one
+    /// such znode exists. After an error, none remains.
     ///
-    /// `/locks/lock-` is created as `/locks/_c_7f3c1a2e-…-lock-0000000004`, if it is sequential. If
-    /// the future is dropped, or fails, what may have been created is found and deleted behind the
-    /// scenes, over as many connections as that takes.
+    /// A sequential `/locks/lock-` is created as `/locks/_c_7f3c1a2e-…-lock-0000000004`. If the
+    /// future fails or is dropped, the client finds and deletes a possibly created znode in the
+    /// background. It continues on new connections until a server has answered.
     ///
     /// ```no_run
     /// # use client::{Client, Create};
@@ -75,7 +75,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As for every creation; [`Error::Unreachable`] if no server was reached for a session timeout.
+    /// If the server refuses the creation. [`Error::Unreachable`] if no server was reachable for a
+    /// session timeout.
     pub async fn create_protected(
         &self,
         path: &str,
@@ -86,11 +87,12 @@ impl Client {
             .await
     }
 
-    /// [`create_protected`](Self::create_protected) with the id in the name as another library
-    /// has it.
+    /// Works like [`create_protected`](Self::create_protected), with the id in the format of
+    /// another library.
     ///
     /// # Errors
-    /// The same.
+    /// If the server refuses the creation. [`Error::Unreachable`] if no server was reachable for a
+    /// session timeout.
     pub async fn create_protected_as(
         &self,
         protection: Protection,
@@ -112,17 +114,21 @@ impl Client {
                 attempt.is_over = true;
                 return Ok(created);
             }
-            // It belongs to a session that is over, and goes with it or by the attempt's end.
+            // The znode belongs to an expired session. The end of that session, or of the attempt,
+            // deletes it.
         }
     }
 
-    /// Deletes what was created and creates another one like it, in one transaction: nobody sees both, or
-    /// neither. `None` if that is refused, for what was created is gone, or if its answer is lost. Then
-    /// nothing is left of it in the end, and [`delete_created`](Self::delete_created) and
-    /// [`create_protected_as`](Self::create_protected_as) are to follow.
+    /// Replaces the znode `created` by a new one in one transaction. Other clients never see both
+    /// znodes or neither.
+    ///
+    /// Returns `None` if the transaction was refused because `created` does not exist any more, or
+    /// if its answer was lost. The new znode will then be deleted if it exists. The caller must
+    /// continue with [`delete_created`](Self::delete_created) and
+    /// [`create_protected_as`](Self::create_protected_as).
     ///
     /// # Errors
-    /// As for every transaction.
+    /// If the transaction fails for a reason other than a lost connection or a missing znode.
     pub async fn replace_created(
         &self,
         created: &Created,
@@ -132,7 +138,7 @@ impl Client {
         create: &Create,
     ) -> Result<Option<Created>> {
         if created.is_repeated {
-            // There may be more of it than one.
+            // More than one znode of this creation may exist.
             return Ok(None);
         }
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -184,10 +190,10 @@ impl Client {
                 Err(error @ Error::ConnectionLost { .. }) => {
                     tracing::debug!(%error, "looking for what may have been created");
                 }
-                // A name without a number: the one before was carried out after all.
+                // The name is not sequential. The earlier request was executed after all.
                 Err(error) if requests > 1 && error.code() == Some(ErrorCode::NodeExists) => {}
                 Err(error) => {
-                    // The server said no, and nobody was asked before.
+                    // The server refused the first request, so nothing was created.
                     attempt.is_over |= requests == 1 && error.code().is_some();
                     return Err(error);
                 }
@@ -201,7 +207,7 @@ impl Client {
         }
     }
 
-    /// The child of `parent` whose name begins so.
+    /// Returns the first child of `parent` whose name starts with `prefix`.
     async fn find(&self, parent: &str, prefix: &str) -> Result<Option<(Str, Stat)>> {
         loop {
             let names = self.find_names(parent, prefix).await?;
@@ -219,8 +225,8 @@ impl Client {
 
     async fn find_names(&self, parent: &str, prefix: &str) -> Result<Vec<Str>> {
         loop {
-            // Another server may have the creation still on its way: what comes behind a sync sees
-            // it.
+            // The creation may still be in flight through another server. A read after a sync sees
+            // its result.
             let (synced, children) = tokio::join!(self.sync(parent), self.get_children(parent));
             match synced.and(children) {
                 Ok(mut names) => {
@@ -252,11 +258,11 @@ impl Client {
         }
     }
 
-    /// Deletes what [`create_protected`](Self::create_protected) created, and what else may have
-    /// come of it by a request that was carried out late. That it is gone already is fine.
+    /// Deletes a znode of [`create_protected`](Self::create_protected), and any duplicates from
+    /// requests that were executed late. Already deleted znodes are not an error.
     ///
     /// # Errors
-    /// As for every deletion.
+    /// If the server refuses a deletion or the connection is lost.
     pub async fn delete_created(&self, created: &Created) -> Result<()> {
         self.delete_if_there(&created.path).await?;
         if created.is_repeated {
@@ -265,8 +271,9 @@ impl Client {
         Ok(())
     }
 
-    /// [`delete_created`](Self::delete_created) behind the scenes, over as many connections as it
-    /// takes while the client lives. For what cannot wait, such as `Drop`.
+    /// Works like [`delete_created`](Self::delete_created), but in the background. The work
+    /// continues on new connections while the client lives. For callers that cannot wait, such as
+    /// `Drop`.
     pub fn delete_created_in_background(&self, created: &Created) {
         self.delete_in_background(&created.path);
         if created.is_repeated {
@@ -283,14 +290,15 @@ impl Client {
         });
     }
 
-    /// Deletes a znode behind the scenes, over as many connections as it takes while the client
-    /// lives; that it is gone already is fine. For what cannot wait, such as `Drop`.
+    /// Deletes a znode in the background. The work continues on new connections while the client
+    /// lives. An already deleted znode is not an error. For callers that cannot wait, such as
+    /// `Drop`.
     pub fn delete_in_background(&self, path: &str) {
         self.push_chore(Chore::Delete(self.outside(path)));
     }
 }
 
-/// Takes back what was created unheard, unless it is over.
+/// Guard that deletes a possibly created znode unless the attempt is complete.
 struct Attempt<'a> {
     client: &'a Client,
     parent: &'a str,
@@ -324,7 +332,8 @@ impl Attempt<'_> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        // The call's future is gone by now, so what was not sent will not be.
+        // The future of the call is dropped before this guard, so an unsent request will never be
+        // sent.
         if self.is_over || !self.is_sent.load(Ordering::SeqCst) {
             return;
         }
@@ -332,7 +341,8 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// How often what may be carried out late is looked for, with the time between two pings between.
+/// Number of searches for a znode that may appear late. The time of one ping interval separates
+/// them.
 const LOOKS: u32 = 2;
 
 fn below(parent: &str, name: &str) -> Str {
@@ -340,7 +350,7 @@ fn below(parent: &str, name: &str) -> Str {
     format!("{parent}{separator}{name}").into()
 }
 
-/// Random bytes as the text of a UUID, version 4: lower-case, 36 characters. Source: RFC 9562.
+/// Formats random bits as a UUID of version 4: 36 lower-case characters. Source: RFC 9562.
 pub(crate) fn uuid(random: u128) -> String {
     let bits = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{bits:032x}");

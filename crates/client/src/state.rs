@@ -1,4 +1,4 @@
-//! How a session stands, and what its watches see.
+//! States of a session, and events of its watches.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::chroot::Chroot;
 use crate::error::{Error, LoginFailure};
 use crate::handshake::Accepted;
 
-/// A change that a watch saw.
+/// Change that a watch reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchEvent {
-    /// What happened.
+    /// Kind of the change.
     pub kind: EventType,
-    /// To which path.
+    /// Path of the znode.
     pub path: Str,
-    /// The transaction that did it; -1 from servers before 3.9, and for changes found when
-    /// watches were set again on a new connection.
+    /// Transaction of the change. It is -1 from servers before 3.9, and for changes that a server
+    /// found when the client set its watches again on a new connection.
     pub zxid: Zxid,
 }
 
@@ -29,7 +29,7 @@ impl WatchEvent {
     }
 }
 
-/// How a client's session stands.
+/// State of a client's session.
 ///
 /// ```text
 ///                 connection lost              session timeout over, by this clock
@@ -42,37 +42,38 @@ impl WatchEvent {
 ///              with renewal: Connected, in another session
 /// ```
 ///
-/// Whoever acts on a right that hangs on the session, such as a leader, stops at `Reconnecting` to
-/// be safe, and at `Lost` at the latest: from then on somebody else may have it.
+/// A program that acts on a right of the session, such as a leader, should stop at `Reconnecting`.
+/// It must stop at `Lost`, because another client may have the right from then on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Connected to a server.
+    /// The client is connected to a server.
     Connected {
-        /// Which.
+        /// Address of the server.
         server: Arc<str>,
-        /// The session.
+        /// Id of the session.
         session: SessionId,
-        /// Negotiated timeout, ms.
+        /// Negotiated session timeout, in ms.
         timeout_ms: i32,
-        /// Whether the server only reads.
+        /// Whether the server accepts only reads.
         read_only: bool,
     },
-    /// The connection is lost; the session lives on if a server is reached in time.
+    /// The connection is lost. The session continues if a server is reached in time.
     Reconnecting,
-    /// The session timeout has passed, by this client's clock, since it sent the last thing that a
-    /// server answered: the session may be over, and nobody can be asked. It is `Connected` again
-    /// if a server still knows it: servers give sessions more time after elections.
+    /// The session timeout has passed, by the client's clock, since the sending time of the newest
+    /// request that a server answered. The session may have ended, and no server is reachable. The
+    /// state becomes `Connected` again if a server still knows the session. Servers extend sessions
+    /// after elections.
     Lost,
-    /// A server said that the session is over.
+    /// A server reported the end of the session.
     Expired,
-    /// A server refused the login of a new connection; the session is left to time out.
+    /// A server refused the login of a new connection. The session will time out.
     LoginRefused {
-        /// Which.
+        /// Address of the server.
         server: Arc<str>,
-        /// Why.
+        /// Reason of the refusal.
         reason: LoginFailure,
     },
-    /// Closed by the application, or left to another process.
+    /// The application closed the client, or handed the session over.
     Closed,
 }
 
@@ -86,7 +87,8 @@ impl State {
         }
     }
 
-    /// The session, if there is a connection: nobody else has what this session holds.
+    /// Returns the session while there is a connection. During this time, other clients do not have
+    /// the rights of the session.
     pub fn connected_session(&self) -> Option<SessionId> {
         match self {
             Self::Connected { session, .. } => Some(*session),
@@ -94,7 +96,7 @@ impl State {
         }
     }
 
-    /// Whether nothing comes after it, renewal aside.
+    /// Returns whether the session has ended. With renewal, a new session follows.
     pub fn is_end(&self) -> bool {
         matches!(
             self,
@@ -102,7 +104,7 @@ impl State {
         )
     }
 
-    /// What a call meets that comes after the end.
+    /// Returns the error for a call after the end.
     pub(crate) fn refusal(&self, op: OpCode, session: SessionId) -> Error {
         match self {
             Self::Expired => Error::SessionExpired {

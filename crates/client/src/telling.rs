@@ -1,7 +1,8 @@
-//! Whom a session tells how it stands.
+//! Notification of listeners about the state of a session.
 //!
-//! Each listener has a channel of its own, and they are told in the order in which they came. tokio wakes the receivers
-//! of one channel in an order that it draws by chance, and then a simulation is not repeated by its seed.
+//! Each listener has its own channel, and receives states in the order of subscription. tokio wakes
+//! the receivers of one channel in a random order, so a simulation could not be repeated from its
+//! seed.
 
 use std::sync::{Arc, Weak};
 
@@ -10,17 +11,17 @@ use tokio::sync::watch;
 
 use crate::state::State;
 
-/// Fewest listeners among which those that are gone are looked for.
+/// Minimum number of listeners before dropped ones are removed.
 const LISTENERS_MIN: usize = 8;
 
-/// What tells them; they hear of its end.
+/// Sender of states. Dropping it ends the channels of the listeners.
 #[derive(Debug)]
 pub(crate) struct Teller {
     first: watch::Sender<State>,
     listeners: Arc<Mutex<Listeners>>,
 }
 
-/// What takes listeners.
+/// Handle that accepts new listeners.
 #[derive(Debug)]
 pub(crate) struct Listening {
     first: watch::Receiver<State>,
@@ -30,7 +31,7 @@ pub(crate) struct Listening {
 #[derive(Debug, Default)]
 struct Listeners {
     all: Vec<watch::Sender<State>>,
-    /// From so many on, those that are gone are removed first.
+    /// Number of listeners at which dropped ones are removed.
     full_at: usize,
     has_changed: bool,
 }
@@ -50,8 +51,9 @@ impl Teller {
         *self.first.borrow() == *state
     }
 
-    /// Without the lock while it tells: a listener that looks at its state holds that up, and may ask for
-    /// another one meanwhile. Who comes then has the new state already.
+    /// Sends a state to all listeners, without holding the lock. A listener that borrows its state
+    /// blocks the sender, and may subscribe again meanwhile. A new listener already has the new
+    /// state.
     pub(crate) fn tell(&self, state: State) {
         let mut told = {
             let mut listeners = self.listeners.lock();
@@ -69,12 +71,12 @@ impl Teller {
 }
 
 impl Listening {
-    /// As it is at this moment.
+    /// Returns the current state.
     pub(crate) fn now(&self) -> watch::Ref<'_, State> {
         self.first.borrow()
     }
 
-    /// For one listener. A state that is not the first one counts as a change.
+    /// Adds a listener. If the state has ever changed, the listener starts with an unseen change.
     pub(crate) fn listen(&self) -> watch::Receiver<State> {
         let Some(listeners) = self.listeners.upgrade() else {
             return self.first.clone();
@@ -124,7 +126,7 @@ mod tests {
         let state = held.borrow();
         std::thread::scope(|scope| {
             scope.spawn(|| teller.tell(State::Lost));
-            // It has begun, and waits for the one that looks.
+            // The sender has started, and waits for the borrowed state.
             while *listening.now() != State::Lost {
                 std::thread::yield_now();
             }

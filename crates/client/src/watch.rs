@@ -1,5 +1,5 @@
-//! Handles of watches: each waits for its own events, and takes its watch off the server when it is
-//! dropped.
+//! Handles of watches. Each handle waits for its own events, and removes its watch from the server
+//! when it is dropped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,10 +16,11 @@ use crate::limits::STREAM_EVENTS_MAX;
 use crate::machine::{Sink, Waiter};
 use crate::state::WatchEvent;
 
-/// One standard watch: it tells of one change, and is over then.
+/// Handle of a standard watch, which reports one change.
 ///
-/// It outlives connections: on the next one it is set again, and what changed meanwhile is told.
-/// Dropping it takes the watch off the server unless somebody else waits for the same.
+/// The watch survives a lost connection. The client sets it again on the next connection, and the
+/// server reports a change that happened meanwhile. Dropping the handle removes the watch from the
+/// server unless another handle has an equal watch.
 ///
 /// ```no_run
 /// # async fn example(client: &client::Client) -> client::Result<()> {
@@ -44,7 +45,7 @@ enum Told {
 }
 
 impl Watch {
-    /// A handle and what the session's table gets.
+    /// Creates a handle and the waiter for the session's table.
     pub(crate) fn new(path: &str, chroot: &Chroot, chores: &Arc<Chores>) -> (Self, Waiter) {
         let (sender, receiver) = oneshot::channel();
         let id = chores.next_id();
@@ -59,13 +60,13 @@ impl Watch {
         (watch, Waiter { id, sink })
     }
 
-    /// What is watched.
+    /// Returns the watched path.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Waits for the change. The future may be dropped and made anew; once the change is told, it
-    /// is told again.
+    /// Waits for the change. The future may be dropped and created again. After the change, each
+    /// call returns it again.
     ///
     /// # Errors
     /// If the session ended first, or the watch was removed.
@@ -74,7 +75,7 @@ impl Watch {
             let told = match receiver.await {
                 Ok(Ok(event)) => Ok(event.inside(&self.chroot)),
                 Ok(Err(error)) => Err(error),
-                // The session ended without a word to anybody.
+                // The session ended without reporting an error.
                 Err(_) => Err(Error::Closed {
                     op: proto::OpCode::AddWatch,
                 }),
@@ -93,7 +94,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if let Told::NotYet(receiver) = &mut self.told {
-            // First, so that a reply that comes now finds nobody.
+            // Must be first, so that a concurrent reply finds the channel closed.
             receiver.close();
             self.chores.push(Chore::Forget(self.id));
         }
@@ -109,20 +110,20 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// What a [`WatchStream`] brings.
+/// Item of a [`WatchStream`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A change.
+    /// Event of the watch.
     Event(WatchEvent),
-    /// Changes may have been missed: the connection was lost for a while, or nobody took the
-    /// events for too long. Whoever follows a state must read all of it again.
+    /// Events may be missing, because the connection was lost or the reader was too slow. A reader
+    /// that tracks a state must read all of it again.
     Missed,
 }
 
-/// The events of a persistent watch, until it is dropped; then the watch is taken off the server
-/// unless somebody else has the same.
+/// Stream of the events of a persistent watch. Dropping the stream removes the watch from the
+/// server unless another handle has an equal watch.
 ///
-/// A reader that is 1,024 events behind gets [`Change::Missed`] in their place.
+/// After 1,024 waiting events, the reader receives [`Change::Missed`] in their place.
 pub struct WatchStream {
     path: Str,
     id: u64,
@@ -132,7 +133,7 @@ pub struct WatchStream {
 }
 
 impl WatchStream {
-    /// A handle and what the session's table gets.
+    /// Creates a handle and the waiter for the session's table.
     pub(crate) fn new(path: &str, chroot: &Chroot, chores: &Arc<Chores>) -> (Self, Waiter) {
         let queue = Arc::new(StreamQueue::default());
         let id = chores.next_id();
@@ -147,15 +148,16 @@ impl WatchStream {
         (stream, Waiter { id, sink })
     }
 
-    /// What is watched.
+    /// Returns the watched path.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Waits for the next change. The future may be dropped and made anew: nothing is lost.
+    /// Waits for the next change. The future may be dropped and created again without losing
+    /// events.
     ///
     /// # Errors
-    /// If the session is over, or the watch was removed.
+    /// If the session has ended, or the watch was removed.
     pub async fn next(&mut self) -> Result<Change> {
         loop {
             let woken = self.queue.woken.notified();
@@ -184,7 +186,7 @@ impl fmt::Debug for WatchStream {
     }
 }
 
-/// Events between the session and the reader of a stream; bounded.
+/// Bounded queue of events between the session and the reader of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct StreamQueue {
     inner: Mutex<Inner>,
@@ -202,7 +204,7 @@ struct Inner {
 impl StreamQueue {
     pub(crate) fn push(&self, event: &WatchEvent) {
         let mut inner = self.inner.lock();
-        // Who must read everything again gains nothing from what comes before that.
+        // The reader has to read everything again, so earlier events are useless.
         if inner.is_missing {
             return;
         }

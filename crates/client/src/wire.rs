@@ -1,4 +1,5 @@
-//! A stream with a buffer on either side: one write takes all that waits, one read all that came.
+//! Stream with a buffer in each direction. One write sends all waiting data, and one read receives
+//! all available data.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,24 +11,25 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use crate::frame::{FrameError, FrameReader};
 use crate::limits::{BUFFER_BYTES_KEPT, READ_BYTES};
 
-/// A frame that came, and where to append frames that answer it.
+/// Received frame, and the buffer for frames that answer it.
 pub type Exchange<'a> = (&'a [u8], &'a mut Vec<u8>);
 
-/// A connection as bytes: requests are appended to [`outbound`](Self::outbound), replies come
-/// out of [`next_frame`](Self::next_frame), and [`turn`](Self::turn) moves bytes.
+/// Connection that transports bytes. The caller appends requests to [`outbound`](Self::outbound)
+/// and reads replies with [`next_frame`](Self::next_frame). [`turn`](Self::turn) moves bytes.
 ///
-/// All its futures may be dropped at any await and called again: no byte is lost or sent twice.
+/// All futures may be dropped at any await and called again. They do not lose bytes or send them
+/// twice.
 #[derive(Debug)]
 pub struct Wire<S> {
     stream: S,
     inbound: FrameReader,
     outbound: Vec<u8>,
-    /// Bytes of `outbound` that the stream has taken.
+    /// Number of bytes of `outbound` that the stream has accepted.
     written: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// Wraps a stream; frames of more than `frame_bytes_max` bytes are refused.
+    /// Wraps a stream. Refuses frames of more than `frame_bytes_max` bytes.
     pub fn new(stream: S, frame_bytes_max: usize) -> Self {
         Self {
             stream,
@@ -37,44 +39,44 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// The stream.
+    /// Returns the stream.
     pub fn stream(&self) -> &S {
         &self.stream
     }
 
-    /// Where to append frames. What is already there must stay.
+    /// Returns the buffer to which the caller appends frames. The existing content must stay.
     pub fn outbound(&mut self) -> &mut Vec<u8> {
         &mut self.outbound
     }
 
-    /// Bytes that still wait to be written.
+    /// Returns the number of bytes that wait to be written.
     pub fn unsent(&self) -> usize {
         self.outbound.len() - self.written
     }
 
-    /// The next frame that came whole. See [`FrameReader::next_frame`].
+    /// Returns the next complete frame. See [`FrameReader::next_frame`].
     ///
     /// # Errors
-    /// If the length in front of it cannot be.
+    /// If the length before the frame is invalid.
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameError> {
         self.inbound.next_frame()
     }
 
-    /// The next frame together with the buffer for answers to it.
+    /// Returns the next complete frame and the buffer for answers to it.
     ///
     /// # Errors
-    /// If the length in front of it cannot be.
+    /// If the length before the frame is invalid.
     pub fn next_frame_and_outbound(&mut self) -> Result<Option<Exchange<'_>>, FrameError> {
         let frame = self.inbound.next_frame()?;
         Ok(frame.map(|frame| (frame, &mut self.outbound)))
     }
 
-    /// Changes the largest frame accepted from here on.
+    /// Changes the size limit for the following frames.
     pub fn set_frame_bytes_max(&mut self, frame_bytes_max: usize) {
         self.inbound.set_frame_bytes_max(frame_bytes_max);
     }
 
-    /// Writes all that waits.
+    /// Writes all waiting bytes.
     ///
     /// # Errors
     /// If the stream fails.
@@ -82,10 +84,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         poll_fn(|context| self.poll_write_out(context)).await
     }
 
-    /// Writes what waits while the peer takes it, until bytes from the peer came.
+    /// Writes waiting bytes while the peer accepts them, until bytes from the peer arrive.
     ///
-    /// Reading goes on while a write is stuck, so that two sides with full buffers cannot wait
-    /// for each other.
+    /// Reading continues while a write is blocked. Therefore two peers with full buffers cannot
+    /// wait for each other.
     ///
     /// # Errors
     /// If the stream fails or has ended (`UnexpectedEof`).
@@ -102,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     fn poll_write_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Otherwise a peer that never quite catches up would make the buffer grow for ever.
+        // Otherwise the buffer would grow without bound if the peer never catches up completely.
         if self.written > READ_BYTES && self.written > self.outbound.len() / 2 {
             self.outbound.drain(..self.written);
             self.written = 0;
@@ -119,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         if self.outbound.capacity() > BUFFER_BYTES_KEPT {
             self.outbound.shrink_to(0);
         }
-        // A TCP stream holds nothing back, but an encrypted one may.
+        // A TCP stream does not buffer data, but an encrypted stream may.
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
@@ -170,7 +172,7 @@ mod tests {
         let mut taken = vec![0; 1000];
         for _ in 0..10_000 {
             wire.outbound().extend_from_slice(&frame(996));
-            // One byte from the peer ends the turn, with most of the buffer still unsent.
+            // One byte from the peer ends the turn. Most of the buffer is still unsent.
             theirs.write_all(&[0]).await.unwrap();
             wire.turn().await.unwrap();
             theirs.read_exact(&mut taken).await.unwrap();

@@ -1,4 +1,4 @@
-//! Asking the admin servers of members over HTTP or HTTPS: the first one that answers is believed.
+//! Client of the members' admin servers, over HTTP or HTTPS. It uses the first answer.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,49 +16,50 @@ use transport::tls::Connector;
 
 use crate::limits::ANSWER_BYTES_MAX;
 
-/// How long a server may take to accept the connection, a handshake of TLS included.
+/// Time limit for the TCP connection and the TLS handshake together.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// How long it may be silent: a feed sends a line every 5 seconds.
+/// Longest silence of a server. A feed sends a line every 5 seconds.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// The type of a feed: lines of JSON.
+/// Content type of a feed: lines of JSON.
 pub const LINES: &str = "application/x-ndjson";
-/// The type of snapshots and logs.
+/// Content type of snapshots and logs.
 pub const FILE: &str = "application/octet-stream";
-/// The type of exports of the change history.
+/// Content type of exports of the change history.
 pub const PROTOBUF: &str = "application/x-protobuf";
 
-/// Why there is no answer.
+/// Reason why a request to an admin server failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// Nobody is there, or the connection broke.
+    /// The server could not be reached, or the connection broke.
     #[error("{server}: {reason}")]
     Unreachable {
-        /// Who.
+        /// Address of the server.
         server: String,
-        /// What the system says, or what was wrong.
+        /// Error of the operating system, or a description of the fault.
         reason: String,
     },
-    /// The server says why not.
+    /// The server refused the request.
     #[error("{server}: {text}")]
     Refused {
-        /// Who.
+        /// Address of the server.
         server: String,
-        /// What kind of a refusal.
+        /// HTTP status of the refusal.
         status: StatusCode,
-        /// Its reason.
+        /// Reason that the server reported.
         text: String,
-        /// What it says besides.
+        /// Whole answer of the server.
         answer: Value,
     },
 }
 
 impl AdminError {
-    /// Whether another member may have the answer.
+    /// Returns whether another member may be able to answer.
     pub fn may_be_known_elsewhere(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
-            // With 200 a server says that it does not serve yet, or keeps no history.
+            // A server also answers with status 200 if it does not serve yet, or does not keep a
+            // history.
             Self::Refused { status, .. } => {
                 status.is_server_error() || matches!(*status, StatusCode::GONE | StatusCode::OK)
             }
@@ -66,29 +67,30 @@ impl AdminError {
     }
 }
 
-/// Where to ask, and as whom.
+/// Addresses and credentials for requests to admin servers.
 #[derive(Clone, Default)]
 pub struct AdminClient {
     /// `host:port` of each admin server, in the order in which they are tried.
     pub servers: Vec<String>,
-    /// The header `Authorization`: scheme and data, such as `digest user:password`.
+    /// Value of the header `Authorization`: scheme and data, such as `digest user:password`.
     pub authorization: Option<String>,
-    /// TLS, if they are to be reached by it.
+    /// TLS settings, if the servers require TLS.
     pub connector: Connector,
 }
 
 impl fmt::Debug for AdminClient {
-    // Not as whom: passwords are part of it.
+    // Leaves out `authorization`, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AdminClient({:?})", self.servers)
     }
 }
 
 impl AdminClient {
-    /// The answer of the first member that has one.
+    /// Returns the answer of the first member that has one.
     ///
     /// # Errors
-    /// That of the last member.
+    /// If no member answers, or a member refuses for a reason that applies to all members. Returns
+    /// the error of the last member that was queried.
     pub async fn ask(
         &self,
         command: &str,
@@ -117,11 +119,12 @@ impl AdminClient {
         whole(server, response).await
     }
 
-    /// The answer of the first member that has one, as it comes, and whose it is; `kind` is the content
-    /// type that it has to have.
+    /// Opens the answer of the first member that has one, and returns the answer as a stream with
+    /// the member's address. `kind` is the content type that the answer must have.
     ///
     /// # Errors
-    /// If there is none, or a refusal: that of the last member.
+    /// If no member answers, or a member refuses for a reason that applies to all members. Returns
+    /// the error of the last member that was queried.
     pub async fn open(
         &self,
         command: &str,
@@ -139,10 +142,10 @@ impl AdminClient {
         Err(last)
     }
 
-    /// The same of one member.
+    /// Opens the answer of one member, like [`open`](Self::open).
     ///
     /// # Errors
-    /// If there is none, or a refusal.
+    /// If the member is unreachable or refuses.
     pub async fn open_one(
         &self,
         server: &str,
@@ -179,7 +182,7 @@ impl AdminClient {
         let io = TokioIo::new(stream);
         let shaken = hyper::client::conn::http1::handshake(io).await;
         let (mut sender, connection) = shaken.map_err(|error| unreachable(server, &error))?;
-        // Ends with the connection; what breaks it shows in the body.
+        // The task ends with the connection. Reading the body reports any error of the connection.
         tokio::spawn(connection);
         let query = encoded(parameters);
         let mut request = Request::get(format!("/commands/{command}?{query}")).header(HOST, server);
@@ -209,7 +212,7 @@ fn nobody() -> AdminError {
     unreachable("nobody", &"no server is named")
 }
 
-/// The object of an answer; a refusal as an error.
+/// Reads the JSON object of an answer. A refusal becomes an error.
 async fn whole(server: &str, response: Response<Incoming>) -> Result<Value, AdminError> {
     let status = response.status();
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
@@ -234,7 +237,7 @@ async fn whole(server: &str, response: Response<Incoming>) -> Result<Value, Admi
     })
 }
 
-/// A server that gives no answer that can be used, and why.
+/// Constructs the error for a server without a usable answer.
 pub fn unreachable(server: &str, reason: &dyn fmt::Display) -> AdminError {
     AdminError::Unreachable {
         server: server.to_owned(),

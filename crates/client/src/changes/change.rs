@@ -10,15 +10,15 @@ use serde_json::Value;
 /// The data that a change has set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeData {
-    /// None was set, or null.
+    /// The change set no data, or null.
     None,
     /// These bytes.
     Bytes(Bytes),
-    /// So many bytes, which the history does not keep or the asker may not see.
+    /// Number of bytes of data that the history does not keep or the reader may not see.
     Omitted(u64),
 }
 
-/// One change of one znode: what was committed, and what the member knows of who asked for it.
+/// One change of one znode: the committed operation, and its origin as far as the member knows it.
 #[derive(Debug, Clone)]
 pub struct Change {
     position: Position,
@@ -46,54 +46,58 @@ impl Change {
         self.value[name].as_str().unwrap_or_default()
     }
 
-    /// Its place in the order of all changes, the same on all members.
+    /// Returns the position in the order of all changes. It is equal on all members.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// The transaction.
+    /// Returns the zxid of the transaction.
     pub fn zxid(&self) -> Zxid {
         self.position.zxid
     }
 
-    /// The znode.
+    /// Returns the path of the znode.
     pub fn path(&self) -> &str {
         self.text("path")
     }
 
-    /// What was done: `create`, `set`, `setAcl`, `delete`, `deleteByServer`, `closeSession`, `reconfig`.
+    /// Returns the operation: `create`, `set`, `setAcl`, `delete`, `deleteByServer`, `closeSession`
+    /// or `reconfig`.
     pub fn operation(&self) -> &str {
         self.text("operation")
     }
 
-    /// The leader's clock, ms since 1970.
+    /// Returns the time of the leader's clock, in ms since 1970.
     pub fn time_ms(&self) -> i64 {
         self.value["time_ms"].as_i64().unwrap_or(0)
     }
 
-    /// Whether the server hides the origin: session, client and identities. Administrators see it.
+    /// Returns whether the server hides the origin (session, client and identities). Administrators
+    /// see the origin.
     pub fn is_origin_hidden(&self) -> bool {
         self.value["session"].is_null()
     }
 
-    /// The session that asked for it, 0 for the server itself and for a hidden origin.
+    /// Returns the session that requested the change. The id is 0 for the server itself and for a
+    /// hidden origin.
     pub fn session(&self) -> SessionId {
         let digits = self.text("session").trim_start_matches("0x");
         SessionId(u64::from_str_radix(digits, 16).map_or(0, u64::cast_signed))
     }
 
-    /// Where the session came from; empty where the member did not serve it.
+    /// Returns the address of the client. It is empty if the member did not serve the session.
     pub fn client(&self) -> &str {
         self.text("client")
     }
 
-    /// What the session had proved, `scheme:id`; known like the address.
+    /// Returns the identities of the session, as `scheme:id`. They are known under the same
+    /// condition as the address.
     pub fn identities(&self) -> impl Iterator<Item = &str> {
         let found = self.value["identities"].as_array();
         found.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// The version of the data after it.
+    /// Returns the version of the data after the change.
     pub fn version(&self) -> i32 {
         let version = self.value["version"].as_i64();
         version
@@ -101,7 +105,7 @@ impl Change {
             .unwrap_or(0)
     }
 
-    /// The data that it has set.
+    /// Returns the data that the change has set.
     pub fn data(&self) -> ChangeData {
         let data = &self.value["data"];
         let bytes = data["base64"].as_str().map(|text| BASE64.decode(text));
@@ -112,12 +116,12 @@ impl Change {
         }
     }
 
-    /// All that the server says of it; docs/HISTORY.md has the names.
+    /// Returns all fields that the server sent. docs/HISTORY.md lists their names.
     pub fn json(&self) -> &Value {
         &self.value
     }
 
-    /// As the server sent it: an object of JSON and the end of the line.
+    /// Returns the line that the server sent: a JSON object and a line feed.
     pub fn line(&self) -> &[u8] {
         &self.line
     }

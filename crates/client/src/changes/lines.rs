@@ -1,4 +1,4 @@
-//! The lines of a feed, out of the pieces in which they come.
+//! Splits the bytes of a feed into lines.
 
 use bytes::{Buf, Bytes, BytesMut};
 use proto::position::Position;
@@ -8,7 +8,7 @@ use super::Progress;
 use super::change::Change;
 use crate::limits::LINE_BYTES_MAX;
 
-/// A line that says something.
+/// Meaning of a line.
 #[derive(Debug)]
 pub(super) enum Line {
     Change(Change),
@@ -24,11 +24,11 @@ impl Line {
     }
 }
 
-/// What has come, and is not taken.
+/// Received bytes that the reader has not consumed.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: BytesMut,
-    /// Up to here there is no end of a line.
+    /// Number of bytes that were already searched for the end of a line.
     searched: usize,
 }
 
@@ -37,8 +37,8 @@ impl Lines {
         self.bytes.extend_from_slice(data);
     }
 
-    /// The next line that is there whole. `position` is how far the feed is: a change that is not
-    /// behind it was told before.
+    /// Returns the next complete line. `position` is the position of the feed. A change at or
+    /// before this position is an error.
     pub(super) fn next(&mut self, position: Option<Position>) -> Result<Option<Line>, String> {
         let end = self.bytes[self.searched..].iter().position(|b| *b == b'\n');
         let Some(end) = end else {

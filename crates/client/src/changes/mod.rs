@@ -1,7 +1,9 @@
-//! A stream of committed changes below a path, each once and in order, over the loss of members.
+//! Stream of committed changes below a path. Each change arrives once and in order, also when
+//! members fail.
 //!
-//! Members that keep a change history (`history.enabled`) serve it at their admin port. A position is
-//! the same on all of them, so when one is lost the next goes on where it was.
+//! Members that keep a change history (`history.enabled`) serve it at their admin port. Positions
+//! are equal on all members. When a member fails, the stream therefore continues at the next member
+//! from its position.
 //!
 //! ```no_run
 //! # async fn follow() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,14 +17,14 @@
 //! loop {
 //!     let change = changes.next().await?;
 //!     println!("{} {} {}", change.position(), change.operation(), change.path());
-//!     // Where a program that is started again goes on: Start::After.
+//! // A restarted program continues with Start::After.
 //!     let _position = changes.position();
 //! }
 //! # }
 //! ```
 //!
-//! Nothing is read ahead but what the socket holds and one line: a reader that is slow is dropped by
-//! its server after some seconds, and goes on from its position.
+//! The stream reads ahead only one line and the contents of the socket buffer. A server drops a
+//! slow reader after some seconds. The reader then continues from its position.
 
 mod change;
 mod lines;
@@ -46,76 +48,78 @@ pub use change::{Change, ChangeData};
 use lines::{Line, Lines};
 pub use options::{ChangeOptions, Start};
 
-/// The command.
+/// Admin command of the feed.
 const FEED: &str = "history/feed";
-/// Until all members are tried once more.
+/// Pause before all members are tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Why a feed cannot go on.
+/// Reason why a feed cannot continue.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangesError {
-    /// No member keeps what is next any more, or none has ever seen it.
+    /// No member keeps the next change any more, or no member has ever received it.
     #[error("no member keeps what is next; changes after {resume_after} are there: {last}")]
     NotKept {
-        /// Behind this there are changes again, as far as members say; what is before it is lost to this
-        /// feed.
+        /// Position after which changes exist again, according to the members. The feed has lost
+        /// the changes before it.
         resume_after: Position,
-        /// What the last member said.
+        /// Error of the last member.
         last: AdminError,
     },
-    /// A member refuses in a way in which every one would.
+    /// A member refused the request for a reason that applies to every member.
     #[error("{0}")]
     Refused(AdminError),
-    /// No servers were named.
+    /// The list of servers is empty.
     #[error("no admin server named to connect to")]
     NoServers,
 }
 
-/// What there is to tell.
+/// Event of a feed.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ChangesEvent {
     /// A change.
     Change(Box<Change>),
-    /// There is nothing else up to the [position](Changes::position), but for what may not be seen.
+    /// All visible changes up to the [position](Changes::position) have arrived.
     Progress(Progress),
-    /// A member was lost, or cannot go on; the next one is tried.
+    /// The connection to a member failed, or the member cannot continue. The feed tries the next
+    /// member.
     Lost(AdminError),
 }
 
-/// How far a feed is.
+/// Progress of a feed.
 #[derive(Debug, Clone)]
 pub struct Progress {
-    /// All up to here was told.
+    /// Position up to which all changes have arrived.
     pub position: Position,
-    /// Changes that may not be seen, since this connection was made.
+    /// Number of changes since the start of this connection that the reader may not see.
     pub hidden: u64,
     line: bytes::Bytes,
 }
 
 impl Progress {
-    /// As the server sent it: an object of JSON and the end of the line.
+    /// Returns the line that the server sent: a JSON object and a line feed.
     pub fn line(&self) -> &[u8] {
         &self.line
     }
 }
 
-/// Follows changes; see the [module](self).
+/// Feed of changes. See the [module](self).
 #[derive(Debug)]
 pub struct Changes {
     client: AdminClient,
     options: ChangeOptions,
     position: Option<Position>,
     connection: Option<Connection>,
-    /// The connection to the member to be asked next, on its way: a call that is dropped meanwhile
-    /// does not begin it anew.
+    /// Connection attempt to the next member. A dropped call leaves the attempt here, and the next
+    /// call continues it.
     connecting: Option<Connecting>,
-    /// The member to be asked next.
+    /// Index of the next member.
     next_server: usize,
-    /// How many in a row could not go on.
+    /// Number of consecutive members that could not continue.
     failed: usize,
-    /// How many of them said that what is next is not kept, and where they could go on.
+    /// Number of these members that do not keep the next change, and the position from which they
+    /// could continue.
     not_kept: (usize, Option<Position>),
     pause_until: Option<Instant>,
 }
@@ -125,7 +129,7 @@ struct Connection {
     server: String,
     body: Incoming,
     lines: Lines,
-    /// Since when more is waited for, over all calls that did.
+    /// Start of the current wait for data, over all calls.
     silent_since: Option<Instant>,
 }
 
@@ -138,7 +142,7 @@ impl fmt::Debug for Connecting {
 }
 
 impl Changes {
-    /// A feed that connects with the first call for a change.
+    /// Constructs a feed that connects at the first call for a change.
     pub fn new(options: ChangeOptions) -> Self {
         let client = AdminClient {
             servers: options.servers.clone(),
@@ -161,15 +165,16 @@ impl Changes {
         }
     }
 
-    /// All up to here was told; `None` before anything was. A feed that begins [after](Start::After) it
-    /// goes on.
+    /// Returns the position up to which all changes have arrived, or `None` before the first one. A
+    /// feed that starts [after](Start::After) this position continues this feed.
     pub fn position(&self) -> Option<Position> {
         self.position
     }
 
-    /// The next change, waiting for it and for members to come back.
+    /// Returns the next change. Waits for the change and, if no member is reachable, for the
+    /// members.
     ///
-    /// May be dropped while it waits: nothing is lost.
+    /// The future may be dropped while it waits. No change is lost.
     ///
     /// # Errors
     /// See [`ChangesError`]. Another call tries again.
@@ -181,12 +186,12 @@ impl Changes {
         }
     }
 
-    /// The next change, or what else there is to tell.
+    /// Returns the next event.
     ///
-    /// May be dropped while it waits: nothing is lost.
+    /// The future may be dropped while it waits. No event is lost.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// See [`ChangesError`]. Another call tries again.
     pub async fn next_event(&mut self) -> Result<ChangesEvent, ChangesError> {
         if self.client.servers.is_empty() {
             return Err(ChangesError::NoServers);
@@ -197,10 +202,11 @@ impl Changes {
         }
     }
 
-    /// The next event if it has come already: whoever writes what it gets need not do so for each.
+    /// Returns the next event if it has already arrived. A program can use this function to write
+    /// several events with one operation.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// See [`ChangesError`]. Another call tries again.
     pub fn ready_event(&mut self) -> Result<Option<ChangesEvent>, ChangesError> {
         match self.take_line() {
             Ok(event) => Ok(event),
@@ -208,7 +214,7 @@ impl Changes {
         }
     }
 
-    /// A member cannot go on.
+    /// Handles a member that cannot continue, and selects the next member.
     fn lose(&mut self, told: AdminError) -> Result<ChangesEvent, ChangesError> {
         self.connection = None;
         if !told.may_be_known_elsewhere() {
@@ -250,7 +256,7 @@ impl Changes {
         (self.failed, self.not_kept) = (0, (0, None));
     }
 
-    /// What comes next from a member, which is connected to if none is.
+    /// Reads the next event from a member. Connects first if no connection exists.
     async fn read(&mut self) -> Result<ChangesEvent, AdminError> {
         if self.connection.is_none() {
             if let Some(until) = self.pause_until {
@@ -277,7 +283,7 @@ impl Changes {
         }
     }
 
-    /// What the next line says, if one is there.
+    /// Returns the event of the next line if the whole line has arrived.
     fn take_line(&mut self) -> Result<Option<ChangesEvent>, AdminError> {
         let Some(connection) = &mut self.connection else {
             return Ok(None);
@@ -310,7 +316,7 @@ impl Changes {
 }
 
 impl Connection {
-    /// The next line that is there whole; its position is behind the one given.
+    /// Returns the next complete line whose position is after `position`.
     fn next_line(&mut self, position: Option<Position>) -> Result<Option<Line>, AdminError> {
         let line = self.lines.next(position);
         line.map_err(|reason| unreachable(&self.server, &reason))

@@ -1,4 +1,4 @@
-//! Which changes are followed, from where on, and by whom.
+//! Options of a feed: filters, start and credentials.
 
 use std::fmt;
 
@@ -9,43 +9,46 @@ use transport::tls::Connector;
 /// Where a feed begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// With what is committed from now on.
+    /// Start with the changes that are committed from now on.
     Now,
-    /// With the first change of this transaction, or the next one behind it.
+    /// Start with the first change of this transaction or, if it is missing, of the next
+    /// transaction.
     From(Zxid),
-    /// With the change that follows this place.
+    /// Start with the change that follows this position.
     After(Position),
 }
 
-/// What is followed, and where.
+/// Options of a feed.
 #[derive(Clone)]
 pub struct ChangeOptions {
     /// `host:port` of the admin servers, in the order in which they are tried.
     pub servers: Vec<String>,
-    /// The top of the subtree.
+    /// Path at the top of the subtree.
     pub path: String,
-    /// Whether changes below it count, too.
+    /// Whether the feed includes changes of all descendants.
     pub recursive: bool,
-    /// Where to begin.
+    /// Start of the feed.
     pub start: Start,
-    /// Only by this identity (`scheme:id`) or from this host, where the member knows them.
+    /// Filter: only changes by this identity (`scheme:id`) or from this host, if the member knows
+    /// them.
     pub by: Option<String>,
-    /// Only in this session.
+    /// Filter: only changes by this session.
     pub session: Option<SessionId>,
-    /// Only these operations (`create`, `set`, `setAcl`, `delete`, `deleteByServer`, `closeSession`,
-    /// `reconfig`); all if empty.
+    /// Filter: only these operations (`create`, `set`, `setAcl`, `delete`, `deleteByServer`,
+    /// `closeSession`, `reconfig`). An empty list means all operations.
     pub operations: Vec<String>,
-    /// Whether the znode before and after each change is wanted, too.
+    /// Whether each change includes the states of the znode before and after it.
     pub with_states: bool,
-    /// Who asks: scheme and data, such as `digest user:password`. Without, `world:anyone`.
+    /// Credentials of the reader: scheme and data, such as `digest user:password`. Without them,
+    /// the reader is `world:anyone`.
     pub authorization: Option<String>,
-    /// TLS, if the servers are to be reached by it.
+    /// TLS settings, if the servers require TLS.
     pub connector: Connector,
 }
 
 impl ChangeOptions {
-    /// All changes of a path and below it from now on, told by the admin servers of a list like
-    /// `10.0.0.1:8080,10.0.0.2:8080`.
+    /// Returns options for all changes of a path and its descendants from now on. `servers` lists
+    /// admin servers, such as `10.0.0.1:8080,10.0.0.2:8080`.
     pub fn new(servers: &str, path: &str) -> Self {
         let named = servers.split(',').map(str::trim);
         Self {
@@ -65,21 +68,21 @@ impl ChangeOptions {
         }
     }
 
-    /// The same from another place on.
+    /// Sets the start of the feed.
     #[must_use]
     pub fn with_start(mut self, start: Start) -> Self {
         self.start = start;
         self
     }
 
-    /// The same, asked by somebody: scheme and data.
+    /// Sets the credentials of the reader: scheme and data.
     #[must_use]
     pub fn with_authorization(mut self, authorization: &str) -> Self {
         self.authorization = Some(authorization.to_owned());
         self
     }
 
-    /// What a member is asked with by a feed that has come so far.
+    /// Returns the parameters of the request for a feed that has reached `position`.
     pub(super) fn parameters(&self, position: Option<Position>) -> Vec<(String, String)> {
         let mut parameters = vec![("path".to_owned(), self.path.clone())];
         let mut put = |name: &str, value: String| parameters.push((name.to_owned(), value));
@@ -109,7 +112,7 @@ impl ChangeOptions {
 }
 
 impl fmt::Debug for ChangeOptions {
-    // Not as whom: passwords are part of it.
+    // Leaves out `authorization`, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChangeOptions")
             .field("servers", &self.servers)

@@ -8,10 +8,11 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// How long anything may take on a busy machine.
+/// Time limit of a step on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// An admin server that answers each connection with the next of these, and notes what it was asked.
+/// Admin server that answers each connection with the next answer of a list, and records the
+/// requests.
 struct Scripted {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -33,7 +34,7 @@ impl Scripted {
                 let head = String::from_utf8(head).unwrap();
                 let target = head.split(' ').nth(1).unwrap();
                 notes.lock().await.push(target.to_owned());
-                // The reader may have had enough of it.
+                // The reader may already have closed the connection.
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
@@ -52,7 +53,7 @@ fn progress(position: &str) -> String {
     format!("{{\"progress\":\"{position}\",\"hidden\":0}}\n")
 }
 
-/// A feed that breaks off behind these lines.
+/// Returns an answer whose connection breaks after these lines.
 fn feed(lines: &[String]) -> String {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\
                 transfer-encoding: chunked\r\n\r\n";
@@ -85,7 +86,7 @@ async fn positions(changes: &mut Changes, count: usize) -> Vec<String> {
 
 #[tokio::test]
 async fn another_member_goes_on_where_the_last_one_broke_off() {
-    // The first has sent half of a line when it goes.
+    // The first server closes the connection after half of a line.
     let cut = change("0x3.0")[..20].to_owned();
     let one = Scripted::start(vec![feed(&[
         progress("0x0"),
@@ -94,7 +95,7 @@ async fn another_member_goes_on_where_the_last_one_broke_off() {
         cut,
     ])])
     .await;
-    // The second tells some of it again, and is not believed.
+    // The second server repeats a change, which is an error. The reader tries the next server.
     let two = Scripted::start(vec![feed(&[change("0x1.1"), change("0x1.2")])]).await;
     let three = Scripted::start(vec![feed(&[
         change("0x1.2"),
@@ -145,7 +146,7 @@ async fn what_nobody_keeps_is_said_with_where_to_go_on() {
         panic!("{error}");
     };
     assert_eq!(resume_after.to_string(), "0x40");
-    // One that has it is enough.
+    // One server that keeps the change is enough.
     assert_eq!(positions(&mut changes, 1).await, ["0x41.0"]);
 }
 
@@ -219,7 +220,7 @@ fn nobody_reads_a_password_in_a_debug_line() {
     assert!(!text.contains("secret"), "{text}");
 }
 
-/// An admin server that takes one connection, and answers with what it is sent.
+/// Starts an admin server that accepts one connection and sends the answers of a channel.
 async fn slow() -> (String, tokio::sync::mpsc::UnboundedSender<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -229,7 +230,7 @@ async fn slow() -> (String, tokio::sync::mpsc::UnboundedSender<String>) {
         while let Some(answer) = answers.recv().await {
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
-        // No end of the connection: the reader is to notice by itself.
+        // The connection stays open. The reader must detect the end by itself.
         std::future::pending::<()>().await;
     });
     (address, sender)
@@ -240,7 +241,7 @@ async fn calls_that_are_dropped_go_on_with_one_connection_and_notice_its_silence
     let (address, answers) = slow().await;
     let options = ChangeOptions::new(&address, "/a");
     let mut changes = Changes::new(options);
-    // The server has no second connection to give.
+    // The server does not accept a second connection.
     for _ in 0..50 {
         let waited = timeout(Duration::from_millis(2), changes.next()).await;
         assert!(waited.is_err(), "{waited:?}");
@@ -260,7 +261,8 @@ async fn calls_that_are_dropped_go_on_with_one_connection_and_notice_its_silence
     assert!(calls > 5, "given up after {calls}");
 }
 
-/// What waits for a change may move to another thread: a task of a runtime with several does.
+/// The future of a feed must be `Send`, because a runtime with several threads moves tasks between
+/// them.
 #[tokio::test]
 async fn a_feed_may_be_followed_by_a_task() {
     let options = ChangeOptions::new("", "/");

@@ -1,4 +1,4 @@
-//! Requests out, replies and events in.
+//! Outgoing requests, and incoming replies and events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,21 +23,23 @@ use crate::frame::{put_request, split_reply};
 use crate::limits::AUTHS_MAX;
 use crate::state::WatchEvent;
 
-/// A request on its way from a caller to its session. No `Debug`: the body may be a credential.
+/// A request between its caller and the session. Without `Debug`, because the body may contain a
+/// credential.
 pub(crate) struct Command {
     pub(crate) op: OpCode,
     pub(crate) path: Option<Str>,
     pub(crate) body: Bytes,
-    /// In which session it may be sent, if not in any.
+    /// Session in which the request may be sent. `None` means any session.
     pub(crate) session: Option<SessionId>,
     pub(crate) watch: Option<Registration>,
-    /// Set before the request goes, for callers who must know whether it may have been carried out.
+    /// Set before the request is sent, for callers that must know whether the server may have
+    /// executed it.
     pub(crate) is_sent: Option<Arc<AtomicBool>>,
     pub(crate) reply: oneshot::Sender<Result<Reply>>,
 }
 
 impl Command {
-    /// A request with nothing beside it, and where its answer comes.
+    /// Creates a request without a session, a watch or a flag, and the receiver of its answer.
     pub(crate) fn new(
         op: OpCode,
         path: Option<Str>,
@@ -65,7 +67,7 @@ impl Command {
     }
 
     pub(super) fn refuse(self, error: Error) {
-        // Whoever does not listen any more does not care.
+        // Fails if the caller does not wait any more.
         let _ = self.reply.send(Err(error));
     }
 }
@@ -74,7 +76,8 @@ impl Machine {
     /// Sends a call.
     pub(crate) fn submit(&mut self, command: Command, out: &mut Vec<u8>, now: Duration) {
         if let Some(is_sent) = &command.is_sent {
-            // Before the look at the caller, who closes before it looks at this.
+            // Must precede the check of the caller, which closes its receiver before it reads this
+            // flag.
             is_sent.store(true, Ordering::SeqCst);
         }
         if command.reply.is_closed() {
@@ -111,15 +114,15 @@ impl Machine {
         });
     }
 
-    /// 1, 2, 3 ... and from 2^31-2 to 1 again: what is not positive is reserved.
+    /// Returns the next xid: 1, 2, 3 ... up to 2^31-2, then 1 again. Other values are reserved.
     fn take_xid(&mut self) -> Xid {
         let xid = self.next_xid;
         self.next_xid = if xid >= i32::MAX - 1 { 1 } else { xid + 1 };
         Xid(xid)
     }
 
-    /// Answers the calls that wait for a connection, and says whether a close was among them, which
-    /// ends the client.
+    /// Refuses the calls that wait for a connection. Stops at a close and returns whether there was
+    /// one, because a close ends the client.
     pub(super) fn refuse_waiting(&mut self, last: &Error) -> bool {
         let server = self.hosts.current();
         while let Ok(command) = self.inbox.try_recv() {
@@ -134,7 +137,7 @@ impl Machine {
         false
     }
 
-    /// Takes up what handles left to be done.
+    /// Accepts the background work of dropped handles.
     pub(crate) fn handle_chores(&mut self, out: &mut Vec<u8>, now: Duration) {
         for chore in self.chores.take() {
             let phase = std::mem::replace(&mut self.phase, Phase::Ended);
@@ -145,7 +148,7 @@ impl Machine {
             }
             self.phase = phase;
             match chore {
-                // There is nothing on a server to be taken off.
+                // Without a connection, a server does not have the watch.
                 Chore::Forget(id) => drop(self.watches.forget(id)),
                 other if self.is_ended() => drop(other),
                 other => self.undone.push_back(other),
@@ -161,8 +164,8 @@ impl Machine {
         now: Duration,
     ) {
         match &chore {
-            // The session's end takes ephemerals and watches with it; if it does not end, they are
-            // taken care of on the next connection.
+            // The end of the session deletes its ephemerals and watches. If the session does not
+            // end, the next connection handles them.
             _ if link.is_closing => self.undone.push_back(chore),
             Chore::Forget(id) => {
                 if let Some(unwanted) = self.watches.forget(*id) {
@@ -180,8 +183,8 @@ impl Machine {
             }
             Chore::FindAndDelete { parent, .. } => {
                 let path = parent.clone();
-                // The creation may be on its way through another server: what comes behind a sync
-                // sees it, or it will never be carried out.
+                // The creation may be in flight through another server. A read after a sync sees
+                // it, or the creation will never be executed.
                 let sync = PathRequest {
                     path: Some(path.clone()),
                 };
@@ -197,8 +200,8 @@ impl Machine {
         }
     }
 
-    /// Takes a watch off the server, unless a request on its way sets the same: that one would be
-    /// taken off with it.
+    /// Removes a watch from the server, unless a request in flight sets an equal watch. The server
+    /// would remove both.
     fn take_off(&mut self, link: &mut Link, unwanted: &Unwanted, out: &mut Vec<u8>, now: Duration) {
         if link.in_flight.may_set(unwanted) {
             return;
@@ -238,10 +241,10 @@ impl Machine {
         });
     }
 
-    /// Takes one frame of the server's.
+    /// Handles one frame of the server.
     ///
     /// # Errors
-    /// If the connection cannot be trusted any more.
+    /// If the frame shows that the connection is unusable.
     pub(crate) fn handle_frame(
         &mut self,
         frame: &[u8],
@@ -297,7 +300,7 @@ impl Machine {
             zxid: header.zxid,
         };
         self.watches.handle_event(&event);
-        // It is no error that nobody listens.
+        // Fails without listeners, which is not an error.
         let _ = self.events.send(event.inside(&self.options.chroot));
         Ok(())
     }
@@ -327,7 +330,8 @@ impl Machine {
         match pending.asker {
             Asker::Caller(reply) => {
                 let result = match header.err {
-                    // A multiRead that failed has its results so far in the body, of use to nobody.
+                    // The body of a failed multiRead contains partial results, which callers do not
+                    // use.
                     0 => Ok(Reply { header, body }),
                     code => Err(Error::Op {
                         call: pending.call,
@@ -367,7 +371,7 @@ impl Machine {
     }
 }
 
-/// What is still to be done when a chore was answered.
+/// Returns the further background work that results from an answer.
 fn done(chore: &Chore, err: i32, body: Bytes) -> Result<Vec<Chore>, LossReason> {
     if err != 0 {
         if err != ErrorCode::NoNode.code() {
@@ -391,7 +395,7 @@ fn done(chore: &Chore, err: i32, body: Bytes) -> Result<Vec<Chore>, LossReason> 
     Ok(paths.map(Chore::Delete).collect())
 }
 
-/// What is to be looked for once more when some time has passed.
+/// Returns the search to repeat some time after the answer to `chore`.
 fn later(chore: Chore) -> Option<Chore> {
     match chore {
         Chore::FindAndDelete {

@@ -1,19 +1,20 @@
-//! Which server is tried next, and when.
+//! Order of the servers to try, and the pauses between attempts.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The servers in the order in which they are tried, round and round.
+/// Servers in the order of attempts, in rounds.
 ///
-/// Within a round there is no pause: the next server is likely to be well. Between rounds there is,
-/// from [`PAUSE_MIN`], doubled up to [`PAUSE_MAX`], and cut by chance to between half and all of it,
-/// so that clients that lost the same server do not come back together.
+/// Within a round, each attempt follows directly, because the next server is probably healthy. The
+/// pause between rounds starts at [`PAUSE_MIN`] and doubles up to [`PAUSE_MAX`]. A random factor
+/// between one half and one shortens it, so that clients of a failed server do not reconnect
+/// together.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     servers: Vec<Arc<str>>,
-    /// Of the server that is tried, or served last.
+    /// Index of the server that is being tried or that served last.
     at: usize,
-    /// Servers that failed since one served.
+    /// Number of servers that failed since the last one that served.
     failures: usize,
     pause: Duration,
     random: fastrand::Rng,
@@ -43,18 +44,19 @@ impl Hosts {
         self.servers.get(self.at).cloned().unwrap_or_default()
     }
 
-    /// The current one serves.
+    /// Records that the current server serves.
     pub(crate) fn handle_served(&mut self) {
         self.failures = 0;
         self.pause = PAUSE_MIN;
     }
 
-    /// The connection to the current one, which served, is lost: the next one is tried at once.
+    /// Records the loss of a serving connection. Selects the next server without a pause.
     pub(crate) fn handle_lost(&mut self) {
         self.turn();
     }
 
-    /// The current one could not be reached or did not want: how long to wait for the next one.
+    /// Records that the current server was unreachable or refused the session. Returns the pause
+    /// before the next attempt.
     pub(crate) fn handle_failed(&mut self) -> Duration {
         self.turn();
         self.failures += 1;
@@ -71,7 +73,7 @@ impl Hosts {
     }
 }
 
-/// Pause after a round of failures.
+/// Pause after the first round of failures.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 

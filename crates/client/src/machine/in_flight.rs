@@ -1,4 +1,4 @@
-//! Requests on the wire, and which of them a reply answers.
+//! Unanswered requests, and the match between replies and requests.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,34 +12,35 @@ use super::watches::{Registration, Unwanted};
 use crate::chores::Chore;
 use crate::error::{Call, Error, LossReason, Result, XidOrNothing};
 
-/// A reply as it came: `header.err` is 0.
+/// A successful reply (`header.err` is 0), not yet decoded.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// Its header.
+    /// Header of the reply.
     pub header: ReplyHeader,
-    /// The record behind it.
+    /// Record after the header.
     pub body: Bytes,
 }
 
-/// A request whose answer somebody waits for. No `Debug`: the packet may be a credential.
+/// A request that waits for its answer. Without `Debug`, because the packet may contain a
+/// credential.
 pub(crate) struct Pending {
     pub(crate) xid: Xid,
     pub(crate) call: Call,
-    /// When it was put on the wire.
+    /// Time at which the request was sent.
     pub(crate) sent: Duration,
     pub(crate) watch: Option<Registration>,
-    /// The packet of an auth, to be sent again on the next connection.
+    /// Packet of an auth request, to repeat on the next connection.
     pub(crate) auth: Option<Bytes>,
     pub(crate) asker: Asker,
 }
 
-/// Who waits for an answer.
+/// Requester that waits for an answer.
 pub(crate) enum Asker {
-    /// A call.
+    /// A call of the application.
     Caller(oneshot::Sender<Result<Reply>>),
-    /// The session itself.
+    /// Background work of the session.
     Chore(Chore),
-    /// Nobody: a `sync` in front of a look, or a watch that is taken off.
+    /// No requester: a `sync` before a search, or the removal of a watch.
     Nobody,
 }
 
@@ -58,13 +59,13 @@ impl InFlight {
         self.requests.push_back(pending);
     }
 
-    /// The request that a reply with this header answers.
+    /// Removes and returns the request that a reply with this header answers.
     ///
-    /// Replies come in the order of the requests, but some overtake: auth and sasl skip the
-    /// server's queue, and a few refusals are made before it.
+    /// Replies arrive in the order of the requests, with exceptions. Auth and sasl bypass the
+    /// server's queue, and the server sends some refusals before a request enters the queue.
     ///
     /// # Errors
-    /// If it answers none, or overtakes without a reason: the connection cannot be trusted.
+    /// If the reply does not answer a request or is out of order. The connection is then unusable.
     pub(crate) fn answered_by(&mut self, header: &ReplyHeader) -> Result<Pending, LossReason> {
         let expected = self.requests.front().map(|oldest| oldest.xid.0);
         let may_overtake = |pending: &Pending| {
@@ -84,8 +85,8 @@ impl InFlight {
             })
     }
 
-    /// An ordinary reply may also come before that of an auth sent earlier: the two ways through
-    /// the server are not ordered.
+    /// Finds an ordinary request that was overtaken only by auth requests. A server does not order
+    /// ordinary replies relative to replies to earlier auth requests.
     fn behind_auths(&self, xid: Xid) -> Option<usize> {
         let oldest_ordinary = self
             .requests
@@ -95,20 +96,21 @@ impl InFlight {
         found.then_some(oldest_ordinary)
     }
 
-    /// Whether a request is on its way that may set the watch that is to be taken off.
+    /// Returns whether a request in flight may set the watch that is to be removed.
     pub(crate) fn may_set(&self, unwanted: &Unwanted) -> bool {
         let registrations = self.requests.iter().filter_map(|sent| sent.watch.as_ref());
         let mut same_path = registrations.filter(|asked| asked.path == unwanted.path);
         same_path.any(|asked| asked.effect.sets() == Some(unwanted.kind))
     }
 
-    /// Chores that were asked for.
+    /// Returns whether background work waits for answers.
     pub(crate) fn has_chores(&self) -> bool {
         let mut askers = self.requests.iter().map(|pending| &pending.asker);
         askers.any(|asker| matches!(asker, Asker::Chore(_)))
     }
 
-    /// Tells everybody that the connection is gone, and gives back the chores that are left.
+    /// Reports the loss of the connection to all callers, and returns the unanswered background
+    /// work.
     pub(crate) fn fail_all(&mut self, reason: &LossReason) -> Vec<Chore> {
         let mut chores = Vec::new();
         for pending in self.requests.drain(..) {
@@ -118,7 +120,7 @@ impl InFlight {
                         call: pending.call,
                         reason: reason.clone(),
                     };
-                    // Whoever does not listen any more does not care.
+                    // Fails if the caller does not wait any more.
                     let _ = reply.send(Err(lost));
                 }
                 Asker::Chore(chore) => chores.push(chore),

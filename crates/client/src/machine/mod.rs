@@ -1,4 +1,5 @@
-//! A session as a state machine: frames, calls and the time go in, frames, events and orders come out.
+//! Session as a state machine. Its inputs are frames, calls and the time. Its outputs are frames,
+//! events and orders.
 //!
 //! ```text
 //!   Pausing --time--> Dialing --handle_dialed(ok)--> Connected --handle_lost--> Pausing
@@ -8,9 +9,9 @@
 //!                  session is over, login refused -->  Ended   (with renewal: Pausing, no session)
 //! ```
 //!
-//! It has no socket, no clock and no task: `now` is the time since any fixed moment, [`Order`] says
-//! whom to dial, what is to be sent is appended to a buffer of the host's. [`crate::driver`] is the
-//! host on tokio.
+//! The machine does not use a socket, a clock or a task. `now` is the time since any fixed moment,
+//! and [`Order`] names the server to dial. The machine appends outgoing frames to a buffer of its
+//! host. [`crate::driver`] is the host on tokio.
 
 mod calls;
 mod hosts;
@@ -44,41 +45,41 @@ use watches::Watches;
 pub use watches::{AddWatchMode, WatchKind};
 pub(crate) use watches::{Registration, Sink, Waiter, WatchEffect};
 
-/// What the host is to do.
+/// Order to the host.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Connect to this server and say this; the outcome goes to [`Machine::handle_dialed`].
+    /// Connect to this server with this handshake. The result goes to [`Machine::handle_dialed`].
     Dial {
         server: Arc<str>,
         handshake: Box<Handshake>,
     },
 }
 
-/// A session and its connections, one after the other.
+/// A session and its successive connections.
 pub(crate) struct Machine {
     options: Options,
     hosts: Hosts,
-    /// Calls that nobody has looked at yet.
+    /// Calls that the machine has not yet accepted.
     pub(crate) inbox: mpsc::Receiver<Command>,
     chores: Arc<Chores>,
-    /// Chores that wait for a connection.
+    /// Background work that waits for a connection.
     undone: VecDeque<Chore>,
-    /// Chores for the time of the next ping.
+    /// Background work to send with the next ping.
     later: Vec<Chore>,
     events: broadcast::Sender<WatchEvent>,
     state: Teller,
-    /// The session as the handles see it.
+    /// Session as the handles see it.
     session: Arc<Mutex<Session>>,
     /// Whether the next handshake asks for a new session.
     wants_new_session: bool,
     timeout: Duration,
     last_zxid: Zxid,
     watches: Watches,
-    /// Packets of the auths that succeeded, in order.
+    /// Packets of the successful auth requests, in order.
     auths: Vec<Bytes>,
     next_xid: i32,
-    /// When the last thing was sent that a server answered: the session lasts a timeout from then
-    /// on, at least.
+    /// Sending time of the newest request that a server answered. The session lasts at least one
+    /// timeout from this time on.
     touched: Duration,
     phase: Phase,
 }
@@ -90,23 +91,24 @@ enum Phase {
     Ended,
 }
 
-/// One connection while it is served.
+/// One connection and its state.
 struct Link {
     server: Arc<str>,
     in_flight: InFlight,
-    /// Auths of [`Machine::restore`] that are not yet answered; nobody waits for them.
+    /// Number of unanswered auth requests of [`Machine::restore`]. Callers do not wait for them.
     auths_restored: usize,
-    /// When each unanswered ping was sent.
+    /// Sending times of the unanswered pings.
     pings: VecDeque<Duration>,
     last_sent: Duration,
     last_heard: Duration,
-    /// A closeSession was sent: nothing goes behind it. The server closes the connection without
-    /// reading that, and the system then discards the answer.
+    /// Whether a closeSession was sent. The client sends nothing after it, because the server
+    /// closes the connection without reading further requests. The system would then discard the
+    /// answer.
     is_closing: bool,
     is_closed: bool,
 }
 
-/// What a machine shares with the handles of its session.
+/// State that a machine shares with the handles of its session.
 pub(crate) struct Ends {
     pub(crate) inbox: mpsc::Receiver<Command>,
     pub(crate) chores: Arc<Chores>,
@@ -116,7 +118,8 @@ pub(crate) struct Ends {
 }
 
 impl Machine {
-    /// A session that was just opened or continued; [`handle_dialed`](Self::handle_dialed) follows.
+    /// Creates the machine for a new or continued session. A call of
+    /// [`handle_dialed`](Self::handle_dialed) must follow.
     pub(crate) fn new(options: Options, hosts: Hosts, ends: Ends, dialed: Duration) -> Self {
         Self {
             options,
@@ -151,7 +154,7 @@ impl Machine {
         matches!(self.phase, Phase::Connected(_))
     }
 
-    /// When to call [`handle_deadline`](Self::handle_deadline) at the latest.
+    /// Returns the latest time for the next call of [`handle_deadline`](Self::handle_deadline).
     pub(crate) fn deadline(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Connected(link) => Some(self.ping_at(link).min(self.dead_at(link))),
@@ -161,7 +164,7 @@ impl Machine {
         }
     }
 
-    /// Whom to dial, if it is time to.
+    /// Returns the server to dial, if the pause has ended.
     pub(crate) fn poll_order(&mut self, now: Duration) -> Option<Order> {
         let Phase::Pausing { until } = self.phase else {
             return None;
@@ -171,7 +174,8 @@ impl Machine {
         }
         self.phase = Phase::Dialing { since: now };
         let session = (!self.wants_new_session).then(|| self.session.lock().clone());
-        // Every server has its turn before the session is lost. Source: ClientCnxn.connectTimeout.
+        // Each server gets its share of the time before the session is lost. Source:
+        // ClientCnxn.connectTimeout.
         let servers = u32::try_from(self.hosts.len().max(1)).unwrap_or(u32::MAX);
         let turn = (self.timeout / servers).max(DIAL_TIME_MIN);
         Some(Order::Dial {
@@ -185,7 +189,7 @@ impl Machine {
         })
     }
 
-    /// What became of an [`Order::Dial`].
+    /// Handles the result of an [`Order::Dial`].
     pub(crate) fn handle_dialed(
         &mut self,
         outcome: Result<Accepted>,
@@ -203,12 +207,13 @@ impl Machine {
         match error {
             Error::SessionExpired { .. } if self.options.is_renewed => self.renew(now),
             Error::SessionExpired { .. } => self.end(State::Expired),
-            // Not again and again: whoever guesses does that.
+            // Does not repeat the login. Repeated failures look like an attempt to guess the
+            // password.
             Error::Login { server, reason } => {
                 tracing::warn!(session = %self.session_id(), %server, %reason, "login refused");
                 self.end(State::LoginRefused { server, reason });
             }
-            // Nobody is left who could use a connection.
+            // All handles are dropped, so a connection would be useless.
             _ if self.inbox.is_closed() && self.inbox.is_empty() => self.end(State::Closed),
             error => {
                 if self.state.is(&State::Lost) && self.refuse_waiting(&error) {
@@ -248,7 +253,7 @@ impl Machine {
         self.phase = Phase::Connected(Box::new(link));
     }
 
-    /// Puts credentials and watches in front of whatever is sent next.
+    /// Appends credentials and watches before any other request of the connection.
     fn restore(&self, out: &mut Vec<u8>) {
         for packet in &self.auths {
             put_request(Xid::AUTH, OpCode::Auth.number(), out, |out| {
@@ -266,7 +271,7 @@ impl Machine {
         }
     }
 
-    /// The connection is gone.
+    /// Handles the loss of the connection.
     pub(crate) fn handle_lost(&mut self, reason: &LossReason, now: Duration) {
         let Phase::Connected(link) = &mut self.phase else {
             return;
@@ -286,10 +291,10 @@ impl Machine {
         }
     }
 
-    /// The time has come for something.
+    /// Handles a deadline.
     ///
     /// # Errors
-    /// If the connection is to be taken for dead.
+    /// If the connection is dead.
     pub(crate) fn handle_deadline(
         &mut self,
         out: &mut Vec<u8>,
@@ -320,7 +325,7 @@ impl Machine {
         put_request(Xid::PING, OpCode::Ping.number(), out, |_| ());
         link.last_sent = now;
         link.pings.push_back(now);
-        // A server that answers other things only has no claim on our memory.
+        // Bounds the memory for a server that answers other requests, but not pings.
         if link.pings.len() > IN_FLIGHT_MAX {
             link.pings.pop_front();
         }
@@ -330,7 +335,7 @@ impl Machine {
         self.phase = Phase::Connected(link);
     }
 
-    /// The session may be over by now, and nobody can be asked.
+    /// Handles the time at which the session may have ended, while no server is reachable.
     fn lose(&mut self) {
         tracing::info!(session = %self.session_id(), "no server reached for a session timeout");
         self.state.tell(State::Lost);
@@ -343,24 +348,24 @@ impl Machine {
         }
     }
 
-    /// When the session is to be taken for lost, if that is still to come.
+    /// Returns the time at which the session is lost, while the client reconnects.
     fn lost_at(&self) -> Option<Duration> {
         let is_reconnecting = self.state.is(&State::Reconnecting);
         is_reconnecting.then_some(self.touched + self.timeout)
     }
 
-    /// When a connection on which nothing comes counts as dead: with a third of the session's time
-    /// left to find another.
+    /// Returns the time at which a silent connection is dead. A third of the session timeout
+    /// remains to find another connection.
     fn dead_at(&self, link: &Link) -> Duration {
         (link.last_heard + self.timeout * 2 / 3).min(self.touched + self.timeout)
     }
 
-    /// When a ping keeps the session alive.
+    /// Returns the time of the ping that keeps the session alive.
     fn ping_at(&self, link: &Link) -> Duration {
         link.last_sent + (self.timeout / 3).min(Duration::from_secs(10))
     }
 
-    /// The session is over, and another follows.
+    /// Handles the end of the session by opening a new session.
     fn renew(&mut self, now: Duration) {
         let session = self.session_id();
         tracing::info!(%session, "the session is over, another is opened");
@@ -384,7 +389,8 @@ impl Machine {
         }
     }
 
-    /// Nobody will serve this any more: the session is left to time out, or to another process.
+    /// Ends the machine without closing the session. The session times out, or another process
+    /// continues it.
     pub(crate) fn abandon(&mut self) {
         if let Phase::Connected(link) = &mut self.phase {
             link.in_flight.fail_all(&LossReason::ClosedByServer);
@@ -394,7 +400,7 @@ impl Machine {
         }
     }
 
-    /// Whether more requests may be sent.
+    /// Returns whether the machine accepts more requests.
     pub(crate) fn has_room(&self, unsent: usize) -> bool {
         match &self.phase {
             Phase::Connected(link) => {
@@ -404,7 +410,7 @@ impl Machine {
         }
     }
 
-    /// Whether something is still to be done although every handle is gone.
+    /// Returns whether background work remains. It continues after the last handle was dropped.
     pub(crate) fn has_chores(&self) -> bool {
         match &self.phase {
             Phase::Connected(link) => link.in_flight.has_chores(),
@@ -413,7 +419,7 @@ impl Machine {
     }
 }
 
-/// Time that a server has to take a session over, however short that is.
+/// Minimum time for a server to accept the session, also with a short session timeout.
 const DIAL_TIME_MIN: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A session on simulated time: no socket, no runtime, no clock.
+//! Tests of a session on simulated time, without socket, runtime and clock.
 
 use jute::Encode;
 use proto::connect::{ReplyHeader, RequestHeader};
@@ -9,7 +9,7 @@ use crate::telling::Listening;
 
 const TIMEOUT: Duration = Duration::from_secs(9);
 
-/// A session and all that surrounds it.
+/// A machine with its environment.
 struct Site {
     machine: Machine,
     calls: mpsc::Sender<Command>,
@@ -41,7 +41,7 @@ fn refused() -> Error {
 }
 
 impl Site {
-    /// Connected at 0 s.
+    /// Creates a site that is connected at 0 s.
     fn new(options: Options) -> Self {
         let hosts = Hosts::new(&options.servers, false, 1);
         let (calls, inbox) = mpsc::channel(10);
@@ -66,7 +66,7 @@ impl Site {
         site
     }
 
-    /// The requests that were sent since this was asked last.
+    /// Returns the requests that were sent since the last call.
     fn sent(&mut self) -> Vec<RequestHeader> {
         let mut frames = FrameReader::new(1 << 20);
         frames.extend(&std::mem::take(&mut self.out));
@@ -86,7 +86,8 @@ impl Site {
         taken.unwrap();
     }
 
-    /// Lets time pass, deadline by deadline, and refuses every dial; until the connection is dead.
+    /// Advances the time from deadline to deadline and refuses every dial, until `end` or until the
+    /// connection is dead.
     fn pass_until(&mut self, end: Duration) -> Option<(Duration, LossReason)> {
         let mut now = Duration::ZERO;
         loop {
@@ -121,7 +122,7 @@ fn a_session_is_lost_a_timeout_after_what_was_answered_was_sent() {
     site.machine.handle_deadline(&mut site.out, at(3)).unwrap();
     let pings = site.sent();
     assert_eq!(pings[0].xid, Xid::PING);
-    // The answer takes a second: the session is certain from when the question was asked.
+    // The answer takes a second. The session is certain from the time of the request on.
     site.reply(Xid::PING, at(4));
     let (dead, reason) = site.pass_until(at(100)).unwrap();
     assert_eq!(dead, at(10), "two thirds after the last byte");
@@ -133,7 +134,7 @@ fn a_session_is_lost_a_timeout_after_what_was_answered_was_sent() {
     assert!(site.pass_until(at(12)).is_none());
     assert_eq!(site.state(), State::Lost, "at 3 s + the timeout");
 
-    // A server that still knows it: the session goes on.
+    // A server still knows the session, so the session continues.
     while site.machine.poll_order(at(20)).is_none() {
         assert!(site.pass_until(at(20)).is_none());
     }
@@ -169,7 +170,7 @@ fn a_deletion_is_repeated_until_it_is_answered_and_a_look_is_taken_twice() {
     let ops = |sent: Vec<RequestHeader>| sent.iter().map(|one| one.op).collect::<Vec<_>>();
     let all = [OpCode::Delete, OpCode::Sync, OpCode::GetChildren].map(OpCode::number);
     assert_eq!(ops(site.sent()), all);
-    // Cut before any answer: the same again on the next connection.
+    // The connection is lost before any answer, so the next connection repeats the requests.
     let reason = LossReason::ClosedByServer;
     site.machine.handle_lost(&reason, at(1));
     assert!(site.machine.poll_order(at(1)).is_some());
@@ -181,19 +182,19 @@ fn a_deletion_is_repeated_until_it_is_answered_and_a_look_is_taken_twice() {
         let mut frame = Vec::new();
         let (xid, zxid) = (request.xid, Zxid(1));
         ReplyHeader { xid, zxid, err: 0 }.encode(&mut frame);
-        // No children.
+        // An empty list of children.
         0_i32.encode(&mut frame);
         let taken = site.machine.handle_frame(&frame, &mut site.out, at(2));
         taken.unwrap();
     }
     assert!(site.sent().is_empty());
-    // The second look goes with the next ping, and is the last.
+    // The second search is sent with the next ping. It is the last one.
     site.machine.handle_deadline(&mut site.out, at(5)).unwrap();
     let ping_and_look = [OpCode::Ping, OpCode::Sync, OpCode::GetChildren].map(OpCode::number);
     assert_eq!(ops(site.sent()), ping_and_look);
 }
 
-/// A server closes the connection without reading what came behind it, and the answer would be lost.
+/// A server closes the connection without reading later requests, so their answers would be lost.
 #[test]
 fn a_call_for_one_session_is_not_sent_in_the_next() {
     let mut site = Site::new(options());
@@ -229,7 +230,7 @@ fn nothing_is_sent_behind_the_end_of_a_session() {
     let error = refused.try_recv().unwrap().unwrap_err();
     assert!(matches!(error, Error::Closed { op: OpCode::Delete }));
 
-    // The connection breaks: the session may be there still, and so may what was to be deleted.
+    // The connection is lost. The session may still exist, and so may the znode to be deleted.
     site.machine.handle_lost(&LossReason::ClosedByServer, at(2));
     assert!(closed.try_recv().unwrap().is_err());
     assert!(site.machine.poll_order(at(2)).is_some());

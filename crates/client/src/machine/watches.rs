@@ -1,12 +1,12 @@
-//! Which watches a session has and who waits for them.
+//! Watches of a session, and their waiters.
 //!
-//! A server keeps watches per connection and drops them with it; what a client wants kept it
-//! must send again with setWatches2. The tables follow the replies and events that the client
-//! sees, as the server's tables do: a standard watch is there once its reply came, and gone with
-//! the event that fires it.
+//! A server keeps watches per connection and drops them with the connection. The client must set
+//! the watches again with setWatches2. Like the tables of the server, the tables here follow
+//! replies and events: a standard watch is added with its reply, and removed by the event that
+//! fires it.
 //!
-//! The tables hold what the application asked to watch, no more: their size is its own choice. A
-//! waiter that is given up ([`Watches::forget`]) leaves nothing behind, here or on the server.
+//! The tables contain only the watches of the application, so the application determines their
+//! size. A dropped waiter ([`Watches::forget`]) leaves nothing in the tables or on the server.
 //!
 //! Source: ZooKeeper.WatchRegistration, ZKWatchManager.
 
@@ -24,12 +24,12 @@ use crate::limits::SET_WATCHES_BYTES_MAX;
 use crate::state::WatchEvent;
 use crate::watch::StreamQueue;
 
-/// What a successful reply changes about the watches.
+/// Effect of a successful reply on the watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchEffect {
     /// getData with a watch.
     Data,
-    /// exists with a watch: also set when the znode is missing.
+    /// exists with a watch. The watch is also set when the znode is missing.
     Exists,
     /// getChildren, getChildren2 with a watch.
     Child,
@@ -39,17 +39,17 @@ pub(crate) enum WatchEffect {
     Remove(WatchKind),
 }
 
-/// How a watch set by addWatch behaves; it stays until it is removed.
+/// Kind of a watch that addWatch sets. The watch stays until it is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum AddWatchMode {
-    /// Changes of the znode and of its list of children.
+    /// Reports changes of the znode and of its list of children.
     Persistent = 0,
-    /// Creations, deletions and changes of the znode and all below it.
+    /// Reports creations, deletions and changes of the znode and its descendants.
     PersistentRecursive = 1,
 }
 
-/// Which watches checkWatches and removeWatches mean. Source: Watcher.WatcherType.
+/// Kinds of watches for checkWatches and removeWatches. Source: Watcher.WatcherType.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum WatchKind {
@@ -57,7 +57,7 @@ pub enum WatchKind {
     Children = 1,
     /// Standard data and exists watches.
     Data = 2,
-    /// All of them.
+    /// All watches.
     Any = 3,
     /// Persistent watches.
     Persistent = 4,
@@ -65,24 +65,24 @@ pub enum WatchKind {
     PersistentRecursive = 5,
 }
 
-/// A watch that a request is to set, on a path as the server knows it.
+/// Watch that a request sets. Its path is a path of the server.
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub(crate) effect: WatchEffect,
     pub(crate) path: Str,
-    /// Who waits for it; `None` if it is told to the session's listeners only.
+    /// Waiter for the watch. With `None`, only the listeners of the session receive the event.
     pub(crate) waiter: Option<Waiter>,
 }
 
-/// Somebody who waits for a watch.
+/// Receiver of a watch's events.
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    /// Unique in its session.
+    /// Id, unique in the session.
     pub(crate) id: u64,
     pub(crate) sink: Sink,
 }
 
-/// Where a waiter gets its events.
+/// Destination of a waiter's events.
 #[derive(Debug)]
 pub(crate) enum Sink {
     Once(oneshot::Sender<Result<WatchEvent>>),
@@ -99,14 +99,14 @@ impl Waiter {
 
     fn end(self, error: Error) {
         match self.sink {
-            // Whoever does not listen any more does not care.
+            // Fails if the waiter was dropped.
             Sink::Once(sender) => drop(sender.send(Err(error))),
             Sink::Stream(queue) => queue.end(error),
         }
     }
 }
 
-/// The tables of a server, by the kind of watch.
+/// Tables of a server, one for each kind of watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Table {
     Data,
@@ -125,7 +125,7 @@ impl Table {
         Self::Recursive,
     ];
 
-    /// What removes its watches from a server.
+    /// Returns the kind that removes this table's watches from a server.
     fn kind(self) -> WatchKind {
         match self {
             Self::Data | Self::Exist => WatchKind::Data,
@@ -149,7 +149,7 @@ impl Table {
         }
     }
 
-    /// Where a successful reply to a request of this effect puts its watch; `None` for a removal.
+    /// Returns the table to which a successful reply adds the watch, or `None` for a removal.
     fn of(effect: WatchEffect) -> Option<Self> {
         match effect {
             WatchEffect::Data | WatchEffect::Exists => Some(Self::Data),
@@ -162,38 +162,38 @@ impl Table {
 }
 
 impl WatchEffect {
-    /// Which watches of a server a request of this effect may set; `None` for a removal.
+    /// Returns the kind of watch that a request with this effect may set, or `None` for a removal.
     pub(crate) fn sets(self) -> Option<WatchKind> {
         Table::of(self).map(Table::kind)
     }
 }
 
-/// Who is interested in one watch.
+/// Receivers of one watch.
 #[derive(Debug, Default)]
 struct Interest {
-    /// It was asked for by a call that gives no handle: the session's listeners want it.
+    /// Whether a call without a handle set the watch, so that the session's listeners need it.
     is_for_listeners: bool,
     waiters: Vec<Waiter>,
 }
 
-/// Watches on the server that nobody wants any more.
+/// Watches on the server that do not have receivers any more.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unwanted {
     pub(crate) path: Str,
     pub(crate) kind: WatchKind,
 }
 
-/// The watches of one session.
+/// Watches of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
     interests: BTreeMap<(Table, Str), Interest>,
-    /// Where each waiter is.
+    /// Table and path of each waiter.
     places: BTreeMap<u64, (Table, Str)>,
 }
 
 impl Watches {
-    /// Notes what a reply with `err` did, and says what is to be taken off the server because its
-    /// waiter left meanwhile.
+    /// Records the effect of a reply with error code `err`. Returns the watch to remove from the
+    /// server if its waiter was dropped before the reply.
     pub(crate) fn handle_reply(&mut self, asked: Registration, err: i32) -> Option<Unwanted> {
         let Registration {
             effect,
@@ -222,7 +222,8 @@ impl Watches {
         None
     }
 
-    /// A waiter left: says what is to be taken off the server, if that was the last one.
+    /// Removes a dropped waiter. Returns the watch to remove from the server if this was the last
+    /// waiter.
     pub(crate) fn forget(&mut self, id: u64) -> Option<Unwanted> {
         let (table, path) = self.places.remove(&id)?;
         let interest = self.interests.get_mut(&(table, path.clone()))?;
@@ -239,13 +240,13 @@ impl Watches {
         self.interests.remove(&key);
         let (_, path) = key;
         let kind = table.kind();
-        // Data and exists watches are one table on the server.
+        // The server keeps data and exists watches in one table.
         let mut same_kind = Table::ALL.into_iter().filter(|other| other.kind() == kind);
         let still = same_kind.any(|other| self.interests.contains_key(&(other, path.clone())));
         (!still).then_some(Unwanted { path, kind })
     }
 
-    /// Gives an event to those who wait for it; what fires once is gone then.
+    /// Passes an event to its waiters, and removes the standard watches that it fires.
     pub(crate) fn handle_event(&mut self, event: &WatchEvent) {
         let (kind, path) = (event.kind, &event.path);
         let is_children = kind == EventType::NodeChildrenChanged;
@@ -287,8 +288,8 @@ impl Watches {
         }
     }
 
-    /// Persistent watches miss what happens while there is no connection: setWatches2 brings
-    /// nothing for them.
+    /// Marks persistent watches after a reconnect. They miss the events without a connection,
+    /// because setWatches2 does not report such events.
     pub(crate) fn handle_reconnect(&self) {
         let interests = self.interests.values();
         for waiter in interests.flat_map(|interest| &interest.waiters) {
@@ -298,7 +299,7 @@ impl Watches {
         }
     }
 
-    /// The session is over: nobody hears of anything any more.
+    /// Ends all watches, because the session has ended.
     pub(crate) fn end(&mut self, error: &Error) {
         self.places.clear();
         for (_, interest) in std::mem::take(&mut self.interests) {
@@ -321,7 +322,7 @@ impl Watches {
         }
     }
 
-    /// The requests that set all of them again, each with a bounded amount of paths.
+    /// Returns the requests that set all watches again, each with a bounded number of path bytes.
     pub(crate) fn set_again(&self, relative_zxid: Zxid) -> Vec<SetWatchesRequest> {
         let mut batches = Batches::new(relative_zxid);
         for (table, path) in self.interests.keys() {
@@ -344,7 +345,7 @@ type List = Option<Vec<Option<Str>>>;
 struct Batches {
     relative_zxid: Zxid,
     done: Vec<SetWatchesRequest>,
-    /// Path bytes of the last one.
+    /// Path bytes of the last batch.
     bytes: usize,
 }
 
@@ -353,7 +354,7 @@ impl Batches {
         Self {
             relative_zxid,
             done: Vec::new(),
-            // The first path opens the first batch.
+            // The first path starts the first batch.
             bytes: SET_WATCHES_BYTES_MAX,
         }
     }

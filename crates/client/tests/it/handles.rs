@@ -1,4 +1,4 @@
-//! Watches as handles, another root, and how a session is told of its time.
+//! Handles of watches, other root directories, and the time limits of a session.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ async fn a_watch_that_is_dropped_is_taken_off_the_server() {
     };
     let ((one, two), ()) = tokio::join!(asked, served);
     drop(one.unwrap());
-    // The other still waits: nothing is taken off before this is asked.
+    // The other handle still waits, so the watch is not removed before the next request.
     let (answer, ()) = tokio::join!(client.get_data("/b"), answer_get_data(&mut connection, 1));
     answer.unwrap();
     drop(two.unwrap());
@@ -82,7 +82,7 @@ async fn a_watch_that_is_dropped_is_taken_off_the_server() {
     assert_eq!((record.path.as_deref(), record.mode), (Some("/a"), 2));
     connection.reply(removal.header.xid, 1, 0, &[]).await;
 
-    // So is one whose call was given up while it was on its way.
+    // The watch is also removed if its call was dropped before the reply.
     let given_up = client.watch_data("/c");
     let request = tokio::select! {
         _ = given_up => panic!("nobody answered"),
@@ -193,7 +193,8 @@ async fn a_session_is_lost_by_the_clock_and_may_be_found_again() {
     let (client, ()) = tokio::join!(Client::connect(server.options()), granting);
     let client = client.unwrap();
     let mut state = client.state();
-    // Connections are taken, and nobody says a word: the partition that only time reveals.
+    // The server accepts connections but never answers. Only the passing time reveals such a
+    // partition.
     let lost = state.wait_for(|state| *state == State::Lost);
     soon("the loss", lost).await.unwrap();
     let answering = async {

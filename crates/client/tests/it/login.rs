@@ -1,4 +1,4 @@
-//! Logins by SASL: before any request, on each connection, and never without proof.
+//! SASL logins: before any request, on each connection, and never without proof.
 
 use bytes::Bytes;
 use client::{Client, Error, Login, LoginFailure, Options, Refusal, Secret, State};
@@ -21,7 +21,7 @@ fn options(server: &FakeServer) -> Options {
     server.options().with_login(login)
 }
 
-/// The next request, which must be a token.
+/// Returns the next request, which must be a token.
 async fn take(connection: &mut FakeConnection) -> (proto::Xid, Bytes) {
     let request = connection.any().await;
     assert_eq!(request.header.op, OpCode::Sasl.number());
@@ -38,7 +38,7 @@ async fn answer(connection: &mut FakeConnection, xid: proto::Xid, token: Option<
     connection.reply(xid, 1, 0, &body).await;
 }
 
-/// What a server does that knows these users. The user, or the code that was answered.
+/// Acts as a server with these users. Returns the user, or the error code of the answer.
 async fn admit(connection: &mut FakeConnection, users: &SaslUsers) -> Result<String, i32> {
     let mut exchange = ServerExchange::new(CLIENTS, [7; NONCE_BYTES]);
     loop {
@@ -78,7 +78,7 @@ async fn logged_in(server: &FakeServer) -> (Client, FakeConnection) {
     (client.unwrap(), connection)
 }
 
-/// Why a connection does not come about at a server that does this with it.
+/// Returns the error of a connection to a server that runs `serve`.
 async fn failure(serve: impl AsyncFnOnce(&mut FakeConnection)) -> Error {
     let server = FakeServer::start().await;
     let serving = async {
@@ -101,7 +101,7 @@ async fn a_connection_logs_in_again_before_its_requests() {
     let lost = state.wait_for(|state| *state == State::Reconnecting);
     soon("the loss", lost).await.unwrap();
 
-    // A request waits for the next connection, and for its login.
+    // A request waits for the next connection and its login.
     let serving = async {
         let (mut second, request) = server.accept_session().await;
         assert_eq!(request.session_id, SESSION);
@@ -157,7 +157,7 @@ async fn a_login_that_is_refused_on_reconnect_ends_the_client() {
                 ..
             }
         );
-        // The call may have been on its way when the first connection ended.
+        // The call may have been in flight when the first connection ended.
         assert!(
             is_refusal || matches!(error, Error::ConnectionLost { .. }),
             "{error}"
@@ -225,7 +225,7 @@ async fn tokens_that_are_too_long_and_answers_to_nothing_end_the_connection() {
     };
     assert!(matches!(reason, Refusal::TooLong { len: 4000, .. }));
 
-    // Longer than any token: refused by its length alone.
+    // The length exceeds every token, so the client refuses the frame by its length alone.
     let error = failure(async |connection| {
         take(connection).await;
         connection.send_bytes(&(1i32 << 20).to_be_bytes()).await;

@@ -1,4 +1,4 @@
-//! Creations whose answers are lost, and what is done behind the scenes.
+//! Protected creations with lost answers, and their background work.
 
 use crate::support::{FakeConnection, FakeServer, PASSWORD, Received, SESSION, soon};
 use client::{Client, Create, Error};
@@ -23,7 +23,7 @@ fn stat_of(owner: SessionId) -> Stat {
     }
 }
 
-/// The name in a creation, without the directory.
+/// Returns the name in a creation, without the directory.
 fn name_in(request: &Received) -> String {
     let path = request.record::<CreateRequest>().path.unwrap();
     let name = path.strip_prefix("/locks/").unwrap().to_owned();
@@ -42,7 +42,7 @@ async fn answer_create(connection: &mut FakeConnection, request: &Received, owne
     connection.reply(request.header.xid, 70, 0, &body).await;
 }
 
-/// Answers the look for a znode with these children.
+/// Answers a search for a znode with these children.
 async fn answer_look(connection: &mut FakeConnection, names: &[&str]) {
     let sync = connection.expect(OpCode::Sync).await;
     let path = sync.record::<PathRequest>().path.unwrap();
@@ -105,7 +105,7 @@ async fn what_was_not_created_is_created_once_more_under_the_same_name() {
         let name = name_in(&first.expect(OpCode::Create2).await);
         drop(first);
         let (mut second, _) = server.accept_session().await;
-        // Cut in the middle of the look, too.
+        // The connection is also lost during the search.
         second.expect(OpCode::Sync).await;
         drop(second);
         let (mut third, _) = server.accept_session().await;
@@ -113,7 +113,7 @@ async fn what_was_not_created_is_created_once_more_under_the_same_name() {
         let again = third.expect(OpCode::Create2).await;
         assert_eq!(name_in(&again), name);
         answer_create(&mut third, &again, SESSION).await;
-        // The first request is carried out after all: what it made is taken away.
+        // The server executes the first request after all. The client deletes its znode.
         let (late, own) = (format!("{name}0000000006"), format!("{name}0000000007"));
         answer_look(&mut third, &[&late, &own]).await;
         assert_eq!(answer_delete(&mut third).await, format!("/locks/{late}"));
@@ -141,9 +141,9 @@ async fn what_belongs_to_an_older_session_is_not_taken() {
         third.grant_as(30_000, next).await;
         let node = format!("{name}0000000003");
         answer_look(&mut third, &[&node]).await;
-        // A server that lags still shows it.
+        // A server that lags still shows the znode.
         answer_exists(&mut third, SESSION).await;
-        // It is taken away, and another is made under another name; the two are in no order.
+        // The client deletes the znode and creates one with another name, in either order.
         let mut deleted = None;
         let mut other = None;
         while deleted.is_none() || other.is_none() {
@@ -191,7 +191,7 @@ async fn a_creation_that_was_given_up_leaves_nothing() {
         _ = created => panic!("nobody answered"),
         request = first.expect(OpCode::Create2) => request,
     };
-    // The look goes on over a lost connection, and so does the deletion.
+    // The search and the deletion continue on new connections.
     drop(first);
     let node = format!("{}0000000003", name_in(&request));
     let (mut second, _) = server.accept_session().await;

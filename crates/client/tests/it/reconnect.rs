@@ -1,4 +1,4 @@
-//! What a client does when its connection is lost.
+//! Behaviour of a client after the loss of its connection.
 
 use crate::support::{FakeConnection, FakeServer, PASSWORD, Received, SESSION, soon};
 use bytes::Bytes;
@@ -97,7 +97,7 @@ async fn the_session_goes_on_with_its_credentials_and_watches() {
     second.event(EventType::NodeDataChanged, "/data", -1).await;
     second.reply(Xid::SET_WATCHES, 43, 0, &[]).await;
 
-    // The new connection serves calls, and brings what was missed.
+    // The new connection serves calls, and reports the missed events.
     let ((), result) = tokio::join!(answer_get_data(&mut second, 44), client.get_data("/data"));
     result.unwrap();
     assert_eq!(&*events.recv().await.unwrap().path, "/fired");

@@ -1,4 +1,4 @@
-//! A server that does what a test tells it to, over a real socket.
+//! Scripted server on a real socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
 use proto::{OpCode, SessionId, Xid, Zxid};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Long enough for any machine; only a failing test takes it.
+/// Time limit of a step, sufficient for a slow machine. Only a failing test uses it up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const SESSION: SessionId = SessionId(0x0100_0157_d6a5_0000);
 pub(crate) const PASSWORD: &[u8; 16] = b"0123456789abcdef";
 
-/// Fails the test instead of hanging it.
+/// Waits for `future`. Fails the test after the time limit.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(value) => value,
@@ -38,7 +38,7 @@ impl FakeServer {
         Self { listener, address }
     }
 
-    /// One at an address that another had.
+    /// Starts a server at the address of an earlier server.
     pub(crate) async fn start_at(address: &Arc<str>) -> Self {
         let listener = TcpListener::bind(&**address).await.unwrap();
         let address = Arc::clone(address);
@@ -49,7 +49,7 @@ impl FakeServer {
         Options::new(&self.address)
     }
 
-    /// The next connection, before its handshake.
+    /// Accepts the next connection, before its handshake.
     pub(crate) async fn accept(&self) -> FakeConnection {
         let (stream, _) = soon("a connection", self.listener.accept()).await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -58,7 +58,7 @@ impl FakeServer {
         }
     }
 
-    /// The next connection, with a session of 30 s.
+    /// Accepts the next connection, with a session timeout of 30 s.
     pub(crate) async fn accept_session(&self) -> (FakeConnection, ConnectRequest) {
         let mut connection = self.accept().await;
         let request = connection.read_connect().await;
@@ -71,7 +71,7 @@ pub(crate) struct FakeConnection {
     wire: Wire<TcpStream>,
 }
 
-/// A request as the server sees it.
+/// Request as the server received it.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) header: RequestHeader,
@@ -109,7 +109,8 @@ impl FakeConnection {
         self.answer_connect(timeout_ms, session).await;
     }
 
-    /// Whether the client, which may have given this connection up, has asked for its session.
+    /// Reads the connect request. Returns whether it arrived, because the client may have dropped
+    /// this connection.
     pub(crate) async fn try_read_connect(&mut self) -> bool {
         loop {
             if self.wire.next_frame().unwrap().is_some() {
@@ -121,7 +122,8 @@ impl FakeConnection {
         }
     }
 
-    /// Whether the answer could be sent, to a client that may have given this connection up.
+    /// Sends the connect response. Returns whether it was sent, because the client may have dropped
+    /// this connection.
     pub(crate) async fn try_grant(&mut self, timeout_ms: i32) -> bool {
         self.put_connect_response(timeout_ms, SESSION);
         self.wire.flush().await.is_ok()
@@ -147,7 +149,7 @@ impl FakeConnection {
         put_frame(self.wire.outbound(), |out| response.encode(out));
     }
 
-    /// The next request, which must be of this kind. Pings in between are answered.
+    /// Returns the next request, which must have this opcode. Answers pings before it.
     pub(crate) async fn expect(&mut self, op: OpCode) -> Received {
         loop {
             let received = self.any().await;

@@ -7,7 +7,7 @@ fn paths(list: &List) -> Vec<&str> {
     list.iter().flatten().map(|path| &**path).collect()
 }
 
-/// One for the session's listeners.
+/// Returns a registration for the session's listeners.
 fn asked(effect: WatchEffect, path: &str) -> Registration {
     let path = path.into();
     Registration {
@@ -19,7 +19,7 @@ fn asked(effect: WatchEffect, path: &str) -> Registration {
 
 type Answer = oneshot::Receiver<Result<WatchEvent>>;
 
-/// One that somebody waits for.
+/// Returns a registration with a waiter.
 fn waited_for(id: u64, effect: WatchEffect, path: &str) -> (Registration, Answer) {
     let (sender, answer) = oneshot::channel();
     let sink = Sink::Once(sender);
@@ -116,7 +116,7 @@ fn everyone_who_waits_for_a_path_is_told_once() {
     assert_eq!(one.try_recv().unwrap().unwrap(), deleted);
     assert_eq!(two.try_recv().unwrap().unwrap(), deleted);
     assert!(three.try_recv().is_err());
-    // Neither of them is to be taken off the server any more.
+    // Both waiters have been removed with their watches.
     assert_eq!(watches.forget(1), None);
     assert_eq!(watches.places.len(), 1);
 }
@@ -135,7 +135,7 @@ fn the_last_waiter_who_leaves_takes_the_watch_off_the_server() {
     };
     assert_eq!(watches.forget(2), Some(unwanted));
 
-    // Nor does a watch stay whose waiter left before the reply came.
+    // The watch is also removed if its waiter was dropped before the reply.
     let (late, gone) = waited_for(3, WatchEffect::Child, "/a");
     drop(gone);
     let unwanted = Unwanted {
