@@ -1,22 +1,23 @@
-//! Reading ahead: one thread reads, checks and decodes what will be wanted next, while the caller works on what is
-//! there.
+//! Reading ahead: one thread reads, checks and decodes the next items while the caller processes
+//! the current ones.
 //!
-//! A start makes a tree of gigabytes, and to decode them takes about as long as to make the tree. Where a disk does not
-//! ask for it ([`Disk::reads_ahead`](crate::Disk::reads_ahead)), or there is no thread to be had, the caller does both,
-//! in the same order.
+//! A start may build a tree of gigabytes, and decoding takes about as long as building the tree. If
+//! the disk does not allow it ([`Disk::reads_ahead`](crate::Disk::reads_ahead)), or no thread can
+//! be started, the caller does both, in the same order.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, Scope};
 
-/// Batches that wait at most: it bounds the memory.
+/// Maximum number of waiting batches, which bounds the memory.
 const WAITING_MAX: usize = 2;
-/// A batch ends behind the item with which it has so many bytes or items.
+/// Number of bytes or items with which a batch is complete.
 const BATCH_BYTES: usize = 256 << 10;
 const BATCH_ITEMS: usize = 4096;
 
-/// Calls `take` with one of `items` after the other until it breaks off, and gives back what gave them. They come from
-/// another thread if `is_wanted`, which may have gone on by some then. `bytes_of` says how much an item holds.
+/// Calls `take` with each of `items` until it returns `Break`, and returns the iterator. With
+/// `is_wanted` another thread iterates, and may have advanced the iterator further. `bytes_of`
+/// returns the memory use of an item.
 pub(crate) fn for_each<I>(
     mut items: I,
     is_wanted: bool,
@@ -45,19 +46,19 @@ where
             let _ = items.try_for_each(take);
             return items;
         }
-        // The thread waits for nothing else.
+        // The thread does not wait for anything other than the iterator.
         let _ = hand_over.send(items);
         let _ = batches.iter().flatten().try_for_each(&mut take);
-        // So that the thread does not wait for room.
+        // Closes the channel, so that the thread does not wait for space in it.
         drop(batches);
-        // A panic of that thread is one of this.
+        // A panic of the thread becomes a panic of the caller.
         handed_back.recv().expect("it hands them back at its end")
     })
 }
 
-/// Whether there is such a thread now.
+/// Starts the thread; returns whether that succeeded.
 fn spawn<'scope>(scope: &'scope Scope<'scope, '_>, work: impl FnOnce() + Send + 'scope) -> bool {
-    // What is told while it reads goes where the caller's words go.
+    // The thread logs to the caller's subscriber.
     let told = tracing::dispatcher::get_default(Clone::clone);
     let work = move || tracing::dispatcher::with_default(&told, work);
     let builder = thread::Builder::new().name("read ahead".to_owned());
@@ -80,7 +81,7 @@ fn send_batches<I: Iterator>(
             }
         }
     }
-    // Nobody wants it if this fails.
+    // A failure means that the caller does not need more items.
     let _ = full.send(batch);
 }
 
@@ -104,7 +105,7 @@ mod tests {
         }
     }
 
-    /// The thread would wait for room for ever if it did not notice.
+    /// Without a closed channel the thread would wait forever.
     #[test]
     fn who_wants_no_more_ends_the_thread() {
         for is_wanted in [false, true] {

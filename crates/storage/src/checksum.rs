@@ -7,24 +7,24 @@ use std::fmt;
 pub(crate) struct Checksum(simd_adler32::Adler32);
 
 impl Checksum {
-    /// Of no bytes.
+    /// Starts a checksum of no bytes.
     pub(crate) fn new() -> Self {
         Self(simd_adler32::Adler32::new())
     }
 
-    /// Of `bytes`.
+    /// Returns the checksum of `bytes`.
     pub(crate) fn of(bytes: &[u8]) -> u32 {
         let mut checksum = Self::new();
         checksum.write(bytes);
         checksum.value()
     }
 
-    /// Takes in the next bytes.
+    /// Adds the next bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
 
-    /// Of everything so far.
+    /// Returns the checksum of all bytes so far.
     pub(crate) fn value(&self) -> u32 {
         self.0.finish()
     }

@@ -7,15 +7,15 @@ use crate::disk::{Disk, DiskLock};
 use crate::error::{StorageError, io_error};
 use crate::names::{FileName, LOG, SNAPSHOT, UNFINISHED, unfinished_name};
 
-/// Directory below dataDir and dataLogDir that holds the files; named after their format.
+/// Subdirectory of dataDir and dataLogDir with the files, named after their format.
 const VERSION_DIR: &str = "version-2";
-/// Kept beside `version-2`, where Java does not look.
+/// Name of the lock file next to `version-2`, which Java ignores.
 pub(crate) const LOCK_FILE: &str = "zoarium.lock";
 
-/// How [`DataDirs::open`] treats what it finds.
+/// Options of [`DataDirs::open`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Create missing directories (`zookeeper.datadir.autocreate`).
+    /// Whether missing directories are created (`zookeeper.datadir.autocreate`).
     pub autocreate: bool,
 }
 
@@ -25,11 +25,11 @@ impl Default for OpenOptions {
     }
 }
 
-/// Where snapshots and logs are; while it (or a clone) lives no other process gets them.
+/// The directories of snapshots and logs. They stay locked until the last clone is dropped.
 ///
-/// The lock is the operating system's on an open file: it goes with the process, even by SIGKILL,
-/// and the file that stays behind means nothing. Java takes no lock, so a running Java server on
-/// the same directory is not noticed.
+/// The operating system's lock on an open file is used. It ends with the process, also after
+/// SIGKILL, and the remaining file does not mean anything. Java does not lock its directories, so a
+/// running Java server on the same directory is not noticed.
 #[derive(Debug, Clone)]
 pub struct DataDirs {
     /// `<dataDir>/version-2`: snapshots, epoch files.
@@ -40,11 +40,12 @@ pub struct DataDirs {
 }
 
 impl DataDirs {
-    /// Opens the directories for a server: creates what is missing, refuses files in the wrong
-    /// place, locks out other processes, removes files that were never finished.
+    /// Opens the directories for a server: creates missing ones, refuses files in the wrong
+    /// directory, locks out other processes, and removes unfinished files.
     ///
     /// # Errors
-    /// All with exit code 3. Source: FileTxnSnapLog's constructor.
+    /// If a directory is missing or unusable, contains misplaced files, or is locked. All errors
+    /// have exit code 3. Source: FileTxnSnapLog's constructor.
     pub fn open<D: Disk>(
         disk: &D,
         data_dir: &Path,
@@ -97,7 +98,7 @@ impl DataDirs {
         Ok(())
     }
 
-    /// The directories as they are, without lock or checks: for tools that only read.
+    /// Returns the directories without locking or checking them, for read-only tools.
     pub fn unlocked(data_dir: &Path, data_log_dir: &Path) -> Self {
         Self {
             snap: data_dir.join(VERSION_DIR),
@@ -106,11 +107,11 @@ impl DataDirs {
         }
     }
 
-    /// A data directory of its own with this name beside `version-2`, of which there may be
-    /// `count_max` that begin with `prefix`. It is created if it is missing.
+    /// Returns a separate data directory with this name next to `version-2`, and creates it if it
+    /// is missing. At most `count_max` such directories may begin with `prefix`.
     ///
     /// # Errors
-    /// If there are as many others, and if it cannot be created.
+    /// If there are already `count_max` others, or if it cannot be created.
     pub fn beside<D: Disk>(
         &self,
         disk: &D,
@@ -139,15 +140,16 @@ impl DataDirs {
         })
     }
 
-    /// Refuses files in the wrong one of two directories, as [`Self::open`] does.
+    /// Refuses files in the wrong directory, as [`Self::open`] does.
     ///
     /// # Errors
-    /// [`StorageError::Misplaced`], and if a directory cannot be listed.
+    /// [`StorageError::Misplaced`] for such a file, and an I/O error if a directory cannot be
+    /// listed.
     pub fn check_places<D: Disk>(&self, disk: &D) -> Result<(), StorageError> {
         refuse_mixed_up(disk, &self.snap, &self.log)
     }
 
-    /// Only this crate writes such names, and nobody else can be at it while we hold the lock.
+    /// Only this crate writes such names, and the lock excludes other processes.
     fn remove_unfinished<D: Disk>(&self, disk: &D) -> Result<(), StorageError> {
         for dir in [&self.snap, &self.log] {
             for entry in disk.list(dir).map_err(io_error("list", dir))? {
@@ -171,7 +173,7 @@ fn create_dir<D: Disk>(disk: &D, dir: &Path) -> Result<(), StorageError> {
         reason: error.to_string(),
     };
     disk.create_dir_all(dir).map_err(unusable)?;
-    // The new names must survive a power loss as the first acknowledged write does.
+    // The new directories must be as durable as the first acknowledged write.
     for parent in dir.ancestors().skip(1).take(2) {
         let parent = if parent.as_os_str().is_empty() {
             Path::new(".")
@@ -204,7 +206,7 @@ fn obstacle(dir: &Path) -> Option<String> {
     })
 }
 
-/// Finds out at the start, not at the first snapshot, that nothing can be written.
+/// Reports at the start, and not at the first snapshot, that the directory is not writable.
 fn ensure_writable<D: Disk>(disk: &D, dir: &Path) -> Result<(), StorageError> {
     let probe = dir.join(unfinished_name("probe"));
     disk.create(&probe)
@@ -235,7 +237,7 @@ fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<Box<dyn DiskLock>, StorageError
     }
 }
 
-/// Two directories hold one kind of file each.
+/// Two separate directories must each contain only one kind of file.
 fn refuse_mixed_up<D: Disk>(disk: &D, snap: &Path, log: &Path) -> Result<(), StorageError> {
     if snap == log || is_same_dir(snap, log) {
         return Ok(());
@@ -244,7 +246,7 @@ fn refuse_mixed_up<D: Disk>(disk: &D, snap: &Path, log: &Path) -> Result<(), Sto
     refuse_misplaced(disk, log, SNAPSHOT)
 }
 
-/// Any name that begins like one of the other kind counts, `log.txt` too; `logs` does not.
+/// Refuses all names with the other kind's prefix and a dot: `log.txt` too, but not `logs`.
 fn refuse_misplaced<D: Disk>(disk: &D, dir: &Path, kind: &'static str) -> Result<(), StorageError> {
     for entry in disk.list(dir).map_err(io_error("list", dir))? {
         let rest = entry.name.strip_prefix(kind);

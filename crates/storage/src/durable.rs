@@ -1,22 +1,22 @@
-//! Making durable what an earlier process may have left to chance.
+//! Making durable what an earlier process may not have synced.
 //!
-//! A process that died may have written what it did not sync, or have died because a sync failed.
-//! Whoever recovers a log counts on all that it reads there, so it has to be on the disk first.
+//! An earlier process may have died before a sync, or because a sync failed. A server that recovers
+//! a log relies on everything that it reads there, so the log must be on the disk first.
 //!
-//! A sync alone is not enough. After a failed one Linux marks the pages clean: they show what was
-//! written, the disk does not have it, the next sync finds nothing to do and succeeds. Asking the
-//! kernel to drop such pages is only a hint to it, and reading around the page cache (O_DIRECT) is
-//! not there on every file system. Writing is: whatever a page held, a write makes it dirty, and
-//! the sync behind it puts it on the disk or fails. So the part of the log that may never have been
-//! synced is written once more, with the bytes that it holds. Bytes that are on the disk already
-//! are overwritten with themselves; a power failure meanwhile changes none, because a disk writes
-//! whole sectors.
+//! A sync alone is not enough. After a failed sync Linux marks the pages clean: reads return the
+//! written data, the disk does not have it, and the next sync succeeds without writing anything.
+//! Asking the kernel to drop such pages is only a hint, and not every file system supports reads
+//! that bypass the page cache (O_DIRECT). Writing always works: a write makes the page dirty, and
+//! the next sync writes it to the disk or fails. So the part of the log that may never have been
+//! synced is written once more with its current bytes. Bytes that are already on the disk are
+//! overwritten with identical ones. A power failure during that write does not change them, because
+//! a disk writes whole sectors.
 //!
-//! That part is short: [`LogWriter`](crate::LogWriter) never has more than [`UNSYNCED_BYTES_MAX`]
+//! The part is short: [`LogWriter`](crate::LogWriter) never has more than [`UNSYNCED_BYTES_MAX`]
 //! unsynced, or one record if that is longer, always at the end of the newest file. (Groups of
-//! Apache ZooKeeper may be longer; it trusts the next sync as well.) The length of that file may be
-//! new, too: a leader has had it cut. Snapshots and epoch files need no such care: they get their names only after a sync that succeeded, and no process goes on after
-//! one that did not.
+//! Apache ZooKeeper may be longer; it also trusts the next sync.) The length of that file may be
+//! unsynced, too, because a leader may have had it truncated. Snapshots and epoch files do not need
+//! this: they get their names only after a successful sync, and a process exits after a failed one.
 
 use proto::mutant::{self, Mutant};
 use std::path::Path;
@@ -30,14 +30,14 @@ use crate::log::scan::read_at;
 use crate::names::list_logs;
 use crate::recover::Recovered;
 
-/// Bytes read and written at once.
+/// Bytes per read and write.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Makes durable what was recovered: the end of the newest log and the names of all files. Only
+/// Makes the recovered data durable: the end of the newest log and the names of all files. Only
 /// then may a server vote or acknowledge anything.
 ///
 /// # Errors
-/// If something cannot be read, written or synced: then nobody knows what the disk holds.
+/// If something cannot be read, written or synced. The content of the disk is then unknown.
 pub fn make_durable<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -49,7 +49,7 @@ pub fn make_durable<D: Disk>(
     if let Some(newest) = list_logs(disk, &dirs.log)?.pop() {
         let last_record = recovered.last_record.as_ref();
         let last_record = last_record.filter(|(path, _)| *path == newest.path);
-        // Without a good record it holds a single group, or none.
+        // A file without an intact record contains at most one group.
         let begins_at = last_record.map_or(0, |(_, offset)| *offset);
         write_again(disk, &newest.path, begins_at)?;
     }
@@ -59,8 +59,8 @@ pub fn make_durable<D: Disk>(
     Ok(())
 }
 
-/// Writes the bytes from `begins_at`, or from further ahead, once more as they are, gives the file its
-/// length once more, and syncs.
+/// Rewrites the bytes from `begins_at`, or from an earlier offset, sets the file's length again,
+/// and syncs.
 fn write_again<D: Disk>(disk: &D, path: &Path, begins_at: u64) -> Result<(), StorageError> {
     let failed = || io_error("write again", path);
     let file = disk.open_for_change(path).map_err(failed())?;
@@ -80,8 +80,8 @@ fn write_again<D: Disk>(disk: &D, path: &Path, begins_at: u64) -> Result<(), Sto
         file.write_all_at(at, bytes).map_err(failed())?;
         at += read as u64;
     }
-    // The cut of a truncation whose sync failed may show here and be lost with the power. Giving a file
-    // the length that it has may change nothing.
+    // A truncation whose sync failed may be visible here and be lost with a power failure. Setting
+    // the length to its current value may not write anything, so it changes twice.
     file.set_len(len + 1)
         .and_then(|()| file.set_len(len))
         .map_err(failed())?;

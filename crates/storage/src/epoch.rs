@@ -1,9 +1,9 @@
 //! The epoch files of an ensemble member.
 //!
-//! `currentEpoch` and `acceptedEpoch` lie in the snapshot directory: a decimal, no newline. They
-//! are replaced through `<name>.tmp`, a sync and a rename, so a crash leaves the old or the new
-//! number. A member that forgot which epoch it accepted could help two leaders of the same epoch,
-//! so nothing here guesses.
+//! `currentEpoch` and `acceptedEpoch` are in the snapshot directory and contain a decimal without a
+//! newline. They are replaced through `<name>.tmp`, a sync and a rename, so a crash leaves the old
+//! or the new number. A member that forgot which epoch it accepted could support two leaders of the
+//! same epoch, so this module never guesses.
 //!
 //! Source: QuorumPeer.loadDataBase, AtomicFileOutputStream.
 
@@ -15,7 +15,7 @@ use crate::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
 
-/// Longest epoch file that is read.
+/// Length of the longest epoch file that is read.
 const FILE_BYTES_MAX: usize = 64 << 10;
 pub(crate) const CURRENT: &str = "currentEpoch";
 const ACCEPTED: &str = "acceptedEpoch";
@@ -23,28 +23,29 @@ const ACCEPTED: &str = "acceptedEpoch";
 /// The two epochs of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Epochs {
-    /// The epoch of the last leader it synchronised with.
+    /// Epoch of the last leader with which the member synchronised.
     pub current: Epoch,
-    /// The newest epoch it promised a leader.
+    /// Newest epoch that the member promised to a leader.
     pub accepted: Epoch,
 }
 
 impl Epochs {
-    /// Reads both files, writes those that are missing (with the epoch of `last_zxid`, the last
-    /// transaction recovered), and checks them against it and each other.
+    /// Reads both files, writes missing ones (with the epoch of `last_zxid`, the last transaction
+    /// recovered), and checks the epochs against that transaction and each other.
     ///
-    /// A `currentEpoch` too low is repaired from `currentEpoch.tmp` if that is high enough: a crash
-    /// between the two steps of [`store_current`](Self::store_current). Java takes it without
-    /// looking. Without it a `currentEpoch` too low stands if the epoch of the data was promised:
-    /// a crash while a learner was brought up to date. Java refuses to start then.
+    /// A `currentEpoch` that is too low is repaired from `currentEpoch.tmp` if that is high enough:
+    /// a crash occurred between the two steps of [`store_current`](Self::store_current). Java uses
+    /// the temporary file without this check. If that file is missing, a low `currentEpoch` is kept
+    /// if the epoch of the data was promised: a crash occurred while a learner was synchronised.
+    /// Java then refuses to start.
     ///
-    /// A `currentEpoch` without a number is written again if the epoch is certain: the last transaction is of the
-    /// accepted epoch. The member has then the beginning of that epoch's history, and promised no later one. Java
-    /// refuses to start then.
+    /// A `currentEpoch` without a number is rewritten if the epoch is certain, which it is if the
+    /// last transaction belongs to the accepted epoch. The member then has the beginning of that
+    /// epoch's history and has not promised a later one. Java then refuses to start.
     ///
     /// # Errors
-    /// If a file holds no number, or a number that the data or the other file contradicts. Nothing is
-    /// written then.
+    /// If a file does not contain a number, or contains a number that the data or the other file
+    /// contradicts. Nothing is written then.
     pub fn load<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
         let written = Written::read(disk, dirs, epoch_of(last_zxid))?;
         let epochs = Self::look(disk, dirs, last_zxid)?;
@@ -60,10 +61,10 @@ impl Epochs {
         Ok(epochs)
     }
 
-    /// What [`load`](Self::load) would give; nothing is written.
+    /// Returns the result of [`load`](Self::load) without writing anything.
     ///
     /// # Errors
-    /// As `load`.
+    /// As for `load`.
     pub fn look<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
         let of_data = epoch_of(last_zxid);
         let accepted_path = dirs.snap.join(ACCEPTED);
@@ -76,8 +77,8 @@ impl Epochs {
             Some(current) => current,
             None => of_data,
         };
-        // Java writes the epoch of the data even if the current epoch is higher, and then refuses its
-        // own work.
+        // Java writes the epoch of the data even if the current epoch is higher, and then refuses
+        // the file that it wrote.
         let accepted = promised.unwrap_or(current);
         if accepted < current {
             return Err(StorageError::EpochOrder {
@@ -90,10 +91,11 @@ impl Epochs {
         Ok(Self { current, accepted })
     }
 
-    /// What is wrong with a `currentEpoch` that holds no number, if nothing else is lost with it: it
-    /// says whose history the files are, so without them it says nothing. A damaged `acceptedEpoch`
-    /// is a promise that nobody knows any more, and no leader can tell. Nothing is lost if [`load`](Self::load) can
-    /// write the number again; `last_zxid` is the last transaction, if the history is whole.
+    /// Returns the error of a `currentEpoch` that does not contain a number, if the member can
+    /// discard its history instead. `currentEpoch` only states whose history the files contain, so
+    /// it is not needed without them. A corrupted `acceptedEpoch` is a lost promise, which no
+    /// leader can restore. Returns `None` if [`load`](Self::load) can rewrite the number.
+    /// `last_zxid` is the last transaction if the history is whole.
     ///
     /// # Errors
     /// If the files cannot be read.
@@ -113,8 +115,8 @@ impl Epochs {
         Ok((!is_certain).then_some(error))
     }
 
-    /// The files that tell `of_data` are about to go: without an `acceptedEpoch` they are what tells
-    /// which epoch was promised at least.
+    /// Writes a missing `acceptedEpoch` before the files with epoch `of_data` are moved aside:
+    /// without it only those files show which epoch was promised at least.
     pub(crate) fn keep_promise<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -137,7 +139,7 @@ impl Epochs {
         let path = dirs.snap.join(CURRENT);
         let temporary = temporary(&path);
         let unfinished = match read(disk, &temporary) {
-            // It died in the middle of writing it.
+            // The process died while it wrote the temporary file.
             Err(StorageError::EpochFile { .. }) => None,
             other => other?,
         };
@@ -146,9 +148,9 @@ impl Epochs {
                 tracing::warn!(%epoch, "currentEpoch finished from its temporary file");
                 Ok(epoch)
             }
-            // It died between its leader's history and its leader's epoch, which are made durable in
-            // this order (ZOOKEEPER-4643). The epoch says whose history it has taken on as a whole,
-            // so it stays as it is.
+            // The process died after it made its leader's history durable and before it did the
+            // same for the epoch (ZOOKEEPER-4643). The epoch states whose history the member has
+            // completely, so it is kept.
             _ if promised.is_some_and(|promised| promised >= of_data) => {
                 tracing::info!(%current, %of_data, "the history ends in an epoch that was not taken on");
                 Ok(current)
@@ -162,10 +164,10 @@ impl Epochs {
         }
     }
 
-    /// Makes `epoch` the current one, durably.
+    /// Durably sets the current epoch.
     ///
     /// # Errors
-    /// If it cannot be written; the old number stays.
+    /// If it cannot be written; the old number is kept.
     pub fn store_current<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -174,10 +176,10 @@ impl Epochs {
         store(disk, &dirs.snap, CURRENT, epoch)
     }
 
-    /// Makes `epoch` the accepted one, durably. Only then may the leader be answered.
+    /// Durably sets the accepted epoch. Only then may the member answer the leader.
     ///
     /// # Errors
-    /// If it cannot be written; the old number stays.
+    /// If it cannot be written; the old number is kept.
     pub fn store_accepted<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -187,12 +189,12 @@ impl Epochs {
     }
 }
 
-/// Contents of the two files.
+/// Content of the two files.
 struct Written {
-    /// `None` if the file is missing, or if the epoch is certain without it.
+    /// `None` if the file is missing, or is unreadable and the epoch is certain without it.
     current: Option<Epoch>,
     accepted: Option<Epoch>,
-    /// What is wrong with a `currentEpoch` whose epoch is certain.
+    /// Error of an unreadable `currentEpoch` if the epoch is certain.
     repaired: Option<StorageError>,
 }
 
@@ -217,8 +219,8 @@ fn epoch_of(last_zxid: Zxid) -> Epoch {
     Epoch(last_zxid.epoch().0.max(0))
 }
 
-/// Whether the current epoch is known without its file. A member logs transactions of an epoch only behind the whole
-/// history before it, and it follows no epoch beyond the accepted one.
+/// Whether the current epoch is known without its file. A member logs transactions of an epoch only
+/// after the whole history before it, and it does not follow an epoch later than the accepted one.
 fn is_certain(accepted: Option<Epoch>, of_data: Epoch) -> bool {
     of_data > Epoch(0) && accepted == Some(of_data)
 }
@@ -227,7 +229,8 @@ fn temporary(path: &Path) -> PathBuf {
     path.with_extension("tmp")
 }
 
-/// The first line as Java's `Long.parseLong` takes it: a sign, leading zeros, no blanks.
+/// Parses the first line as Java's `Long.parseLong` does: a sign and leading zeros are accepted,
+/// blanks are not.
 fn read<D: Disk>(disk: &D, path: &Path) -> Result<Option<Epoch>, StorageError> {
     let content = disk
         .read_small(path, FILE_BYTES_MAX)

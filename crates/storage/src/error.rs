@@ -1,4 +1,4 @@
-//! What can go wrong with files, each with the file, the place and the way out.
+//! Errors of files, each with the file, the position and a remedy.
 
 use std::fmt;
 use std::io;
@@ -9,43 +9,45 @@ use proto::{Epoch, Zxid};
 use crate::log::judge::Damage;
 use crate::names::FileName;
 
-/// Why a [`State`](crate::State) refuses what a snapshot holds.
+/// Reason for which a [`State`](crate::State) refuses the content of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ContentError(String);
 
 impl ContentError {
-    /// A reason, in words for the operator.
+    /// Constructs the error from a reason for the operator.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-/// A failure of storage. The text names file and place, what is wrong, and what helps.
+/// A storage error. The text contains the file and the position, the cause, and a remedy.
 ///
-/// None of them is worth a retry: the server stops, or (snapshot writing) goes on without.
+/// Retrying does not help with any of them: the server stops, or continues without a snapshot if
+/// only that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// Verb of what was tried.
+        /// Verb for the failed operation.
         action: &'static str,
-        /// On which file or directory.
+        /// File or directory of the operation.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A data directory is missing or cannot be used.
     #[error("data directory {} cannot be used: {reason}", dir.display())]
     Directory {
-        /// Which.
+        /// The data directory.
         dir: PathBuf,
-        /// Why.
+        /// Reason for which it cannot be used.
         reason: String,
     },
-    /// A log in the snapshot directory or the other way round: the two paths were mixed up.
+    /// A log in the snapshot directory or a snapshot in the log directory: the two paths were mixed
+    /// up.
     #[error(
         "{} is a {kind} file in the {} directory: check dataDir and dataLogDir",
         file.display(),
@@ -60,25 +62,25 @@ pub enum StorageError {
     /// Another process has the directory open.
     #[error("data directory {} is in use by another process", dir.display())]
     InUse {
-        /// Which.
+        /// The data directory.
         dir: PathBuf,
     },
-    /// A log could not be written or synced: nothing of the group may be acknowledged.
+    /// A log could not be written or synced. No transaction of the group may be acknowledged.
     #[error("cannot {action} log {} at offset {offset}: {source}", path.display())]
     LogWrite {
         /// `create`, `write`, `sync`.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Where the group begins.
+        /// Offset of the group.
         offset: u64,
-        /// The system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// An earlier write or sync failed, so nobody knows what is on the disk.
+    /// An earlier write or sync failed, so the content of the disk is unknown.
     #[error("log writer is out of use since a write or sync failed")]
     LogPoisoned,
-    /// A log of the name exists and holds transactions: writing it anew would destroy them.
+    /// A log of this name exists and contains transactions, which a new file would destroy.
     #[error(
         "log {} exists and holds transactions; it is not overwritten. Move it away if they are \
          not wanted",
@@ -95,18 +97,18 @@ pub enum StorageError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A log does not begin like one.
+    /// A log file does not begin with the header of a log.
     #[error("{} is not a transaction log: {reason}. If it holds nothing of value, move it away", path.display())]
     LogHeader {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason for which the header is invalid.
         reason: String,
     },
-    /// Damage in a log that no crash explains.
+    /// Corruption in a log that no crash explains.
     #[error(
         "log {} is damaged at offset {offset}: {damage}. Everything up to zxid {last_good} is \
          readable. `zoarium log --verify {}` shows the file, `zoarium log --repair --replace {}` \
@@ -116,14 +118,15 @@ pub enum StorageError {
     LogDamaged {
         /// The file.
         path: PathBuf,
-        /// Where the damaged record begins.
+        /// Offset of the corrupted record.
         offset: u64,
-        /// What is wrong.
+        /// Kind of corruption.
         damage: Damage,
-        /// The last transaction before it; in an empty file the one before its name.
+        /// The last transaction before the corrupted record. Without one, the zxid before the
+        /// file's first zxid, according to its name.
         last_good: Zxid,
     },
-    /// Transactions are missing between two that are there.
+    /// Transactions are missing between two existing ones.
     #[error(
         "transactions are missing: {} at offset {offset} goes on with zxid {next}, but {before} \
          ends with {last}{}. Put the missing log back; to give up everything after {last} instead, \
@@ -131,20 +134,20 @@ pub enum StorageError {
         path.display(), torn_note(*torn_at), giving_up(path, before, *last)
     )]
     Gap {
-        /// The file that goes on too far.
+        /// File with the transaction after the gap.
         path: PathBuf,
-        /// Where in it.
+        /// Offset of that transaction.
         offset: u64,
-        /// What it goes on with.
+        /// Zxid of that transaction.
         next: Zxid,
-        /// The log or snapshot before.
+        /// Description of the log or snapshot before the gap.
         before: String,
-        /// What that ends with.
+        /// The last zxid before the gap.
         last: Zxid,
-        /// Where the log before is torn, if it is.
+        /// Offset at which the log before the gap is torn, if it is.
         torn_at: Option<u64>,
     },
-    /// No snapshot could be loaded though there are some.
+    /// Snapshots exist, but none can be loaded.
     #[error(
         "no snapshot in {} can be loaded; the newest, {}: {reason}. Put back a good one",
         dir.display(), newest.display()
@@ -152,12 +155,12 @@ pub enum StorageError {
     NoUsableSnapshot {
         /// Snapshot directory.
         dir: PathBuf,
-        /// The newest one.
+        /// The newest snapshot.
         newest: PathBuf,
-        /// Why it does not load.
+        /// Reason for which it does not load.
         reason: String,
     },
-    /// A newer snapshot is damaged and the logs do not lead to its transaction.
+    /// A newer snapshot is corrupted, and the logs do not lead to its transaction.
     #[error(
         "snapshot {} cannot be loaded ({reason}) and the rest leads only to zxid {reached} on the \
          way to it: transactions would be lost. Put back a good copy or the missing logs; to give \
@@ -165,14 +168,14 @@ pub enum StorageError {
         path.display()
     )]
     SnapshotLost {
-        /// The damaged snapshot.
+        /// The corrupted snapshot.
         path: PathBuf,
-        /// Why it does not load.
+        /// Reason for which it does not load.
         reason: String,
-        /// How far the older snapshot and the logs lead towards it.
+        /// The last zxid that the older snapshot and the logs reach.
         reached: Zxid,
     },
-    /// Logs but no snapshot at all.
+    /// There are logs, but no snapshot.
     #[error(
         "there is no snapshot in {}, but {} is a transaction log: the database would start \
          without what the snapshot held. Put the snapshot back; after an upgrade from 3.4 or with \
@@ -182,20 +185,20 @@ pub enum StorageError {
     NoSnapshot {
         /// Snapshot directory.
         dir: PathBuf,
-        /// A log.
+        /// One of the logs.
         log: PathBuf,
     },
-    /// A snapshot is damaged (when asked for this one only).
+    /// The single requested snapshot is corrupted.
     #[error("snapshot {} is damaged at offset {offset}: {reason}", path.display())]
     SnapshotDamaged {
         /// The file.
         path: PathBuf,
         /// Offset in the (uncompressed) stream.
         offset: u64,
-        /// What is wrong.
+        /// Reason for which it cannot be read.
         reason: String,
     },
-    /// The files are not this server's whole history, and it stands alone.
+    /// The files are not this server's whole history, and the server is standalone.
     #[error(
         "{} says that this server's logs and snapshots were damaged and set aside: only a leader \
          can give it the data back. Let it join its ensemble again; to start it alone, rename the \
@@ -206,17 +209,17 @@ pub enum StorageError {
         /// The marker.
         marker: PathBuf,
     },
-    /// The log cannot be cut as the leader wants it.
+    /// The log cannot be truncated as the leader requires.
     #[error("cannot truncate the log in {} to zxid {target}: {reason}", dir.display())]
     Truncate {
         /// Log directory.
         dir: PathBuf,
-        /// What the leader asked for.
+        /// Zxid at which the leader wants the log to end.
         target: Zxid,
-        /// Why not.
+        /// Reason for which it cannot be truncated.
         reason: String,
     },
-    /// An epoch file does not hold a number.
+    /// An epoch file does not contain a number.
     #[error(
         "{} holds {content:?} where a decimal number is expected; restore it, or write the epoch \
          of the last transaction into it", path.display()
@@ -232,31 +235,31 @@ pub enum StorageError {
     EpochOrder {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// Epoch in the file.
         found: Epoch,
-        /// What it has to be at least.
+        /// Lowest valid epoch.
         least: Epoch,
-        /// Where that comes from.
+        /// Source of the lowest valid epoch.
         of: String,
     },
-    /// The file that says where the log is parted is damaged. The next start makes it anew.
+    /// The file with the positions of the seams is corrupted. The next start rebuilds it.
     #[error("{} cannot be read: {reason}", path.display())]
     Seam {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason for which it cannot be read.
         reason: &'static str,
     },
 }
 
-/// EIO, as for a sector that the disk cannot read any more.
+/// EIO, which is returned for an unreadable sector, among others.
 const UNREADABLE: i32 = 5;
 
 fn torn_note(torn_at: Option<u64>) -> String {
     torn_at.map_or_else(String::new, |at| format!(" (it is torn at offset {at})"))
 }
 
-/// How to go back to the last transaction before a gap.
+/// Describes how to return to the last transaction before a gap.
 fn giving_up(path: &Path, before: &str, last: Zxid) -> String {
     let file = path.display();
     if before == described("log", path) {
@@ -267,12 +270,12 @@ fn giving_up(path: &Path, before: &str, last: Zxid) -> String {
 }
 
 impl StorageError {
-    /// Whether logs or snapshots do not hold what they once held, cannot be read from the disk, or a
-    /// part of them is missing: what a leader's copy makes good. The text says which file and where.
+    /// Whether logs or snapshots are corrupted, unreadable or partly missing, so that a leader's
+    /// copy can replace them. The error text contains the file and the position.
     ///
-    /// Not when there is no snapshot at all, as in a wrong `dataDir`, and not a record with a right
-    /// checksum that this release cannot read, as another release may have written it: moving the
-    /// files would mend neither.
+    /// False if there is no snapshot, as in a wrong `dataDir`. Also false for a record that has a
+    /// correct checksum and cannot be decoded, because another release may have written it. Moving
+    /// the files aside would not help in either case.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::LogDamaged { damage, .. } => !matches!(damage, Damage::Undecodable { .. }),
@@ -289,7 +292,7 @@ impl StorageError {
         }
     }
 
-    /// The process's exit code, Java's where Java has one (ExitCode).
+    /// Returns the process's exit code, which is Java's where Java has one (ExitCode).
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Directory { .. } | Self::Misplaced { .. } | Self::InUse { .. } => 3,
@@ -300,7 +303,7 @@ impl StorageError {
     }
 }
 
-/// For `map_err`: adds what was tried on which file.
+/// Returns a function for `map_err` that adds the operation and the file.
 pub(crate) fn io_error(
     action: &'static str,
     path: &Path,
@@ -313,7 +316,7 @@ pub(crate) fn io_error(
     }
 }
 
-/// A log or snapshot and how far it reaches, for texts.
+/// Describes a log or snapshot in error texts.
 pub(crate) fn described(kind: &str, path: &Path) -> String {
     format!("{kind} {}", path.display())
 }

@@ -5,22 +5,22 @@
 //! <dataLogDir>/version-2/log.<zxid>
 //! ```
 //!
-//! * [`DataDirs`] opens the two directories and keeps other processes out.
+//! * [`DataDirs`] opens the two directories and locks out other processes.
 //! * [`LogWriter`] appends transactions; a group costs one write and one fdatasync.
-//! * [`SnapshotWriter`] writes a snapshot that exists only once it is complete and on disk.
-//! * [`recover()`] fills a [`State`] with the newest good snapshot and the log after it.
-//! * [`make_durable`] puts on the disk what only the page cache may have.
-//! * [`set_history_aside`] takes the vote of a member whose files are damaged.
+//! * [`SnapshotWriter`] writes a snapshot, which appears only once it is complete and durable.
+//! * [`recover()`] fills a [`State`] with the newest intact snapshot and the log after it.
+//! * [`make_durable`] writes to the disk what may only be in the page cache.
+//! * [`set_history_aside`] removes the vote of a member whose files are corrupted.
 //! * [`truncate()`], [`purge()`], [`Epochs`] and [`tools`] do what their names say.
 //!
-//! One rule goes before all others: what was acknowledged is never lost in silence. The end of a
-//! log is told apart into what a crash leaves behind (recovered without a question) and what only
-//! damage explains (refused, with file, offset and the command that repairs it); see
-//! [`log`]. Recovery never changes a byte of a file that holds any.
+//! The most important rule: acknowledged data is never lost silently. The end of a log is either
+//! the result of a crash, which is recovered automatically, or corruption, which is refused with
+//! the file, the offset and the command that repairs it; see [`log`]. Recovery never changes a byte
+//! of a file that is not empty.
 //!
-//! All input and output goes through [`Disk`], so that a simulator can lose what was not synced.
-//! The policy of grouping, the threads and the tree live elsewhere: this crate knows [`jute`],
-//! [`proto`] and files.
+//! All input and output goes through [`Disk`], so that a simulator can lose unsynced data. The
+//! grouping policy, the threads and the tree are in other crates: this crate only depends on
+//! [`jute`], [`proto`] and files.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -52,8 +52,8 @@
 //! # }
 //! ```
 //!
-//! Source: FileTxnLog, FileSnap, FileTxnSnapLog; the deliberate differences
-//! from Java are listed in docs/COMPATIBILITY.md under "Storage".
+//! Source: FileTxnLog, FileSnap, FileTxnSnapLog; the deliberate differences from Java are listed in
+//! docs/COMPATIBILITY.md under "Storage".
 
 mod ahead;
 mod checksum;

@@ -1,11 +1,11 @@
 //! File names of the data directories.
 //!
-//! `log.<zxid>` and `snapshot.<zxid>[.gz|.snappy]`, the zxid in hex. Java takes any further parts
-//! for nothing (`log.5.fixed` is a log of zxid 5); here a name with unknown further parts stands
-//! back behind the plain one, and `.tmp` is never read: it says itself that it is not complete.
+//! The names are `log.<zxid>` and `snapshot.<zxid>[.gz|.snappy]` with the zxid in hex. Java ignores
+//! further parts (`log.5.fixed` is a log of zxid 5). Zoarium uses a name with unknown further parts
+//! only if the plain name does not exist. It never reads a `.tmp`, which is incomplete by its name.
 //!
-//! Names of unfinished or set-aside files start with another word (`unfinished.log.5`,
-//! `aside.log.5`), which neither Java nor this crate takes for a log or snapshot.
+//! Names of unfinished or set-aside files begin with a prefix (`unfinished.log.5`, `aside.log.5`),
+//! so that neither Java nor this crate treats them as a log or snapshot.
 //!
 //! Source: Util.getZxidFromName.
 
@@ -17,27 +17,28 @@ use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
 use crate::snapshot::Compression;
 
-/// First part of a log's name.
+/// Prefix of a log's name.
 pub(crate) const LOG: &str = "log";
-/// First part of a snapshot's name.
+/// Prefix of a snapshot's name.
 pub(crate) const SNAPSHOT: &str = "snapshot";
-/// First part of the name of a file that is being written; removed when the directory is opened.
+/// Prefix of the name of a file that is being written. Such files are removed when the directory is
+/// opened.
 pub(crate) const UNFINISHED: &str = "unfinished";
 
-/// A name taken apart.
+/// A parsed file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileName<'a> {
-    /// `log` or `snapshot` or whatever else.
+    /// Part before the first dot, such as `log` or `snapshot`.
     pub prefix: &'a str,
-    /// Where the second part is a zxid.
+    /// Second part, if it is a zxid.
     pub zxid: Option<Zxid>,
-    /// What follows the second dot.
+    /// Part after the second dot.
     pub suffix: &'a str,
 }
 
 impl<'a> FileName<'a> {
-    /// Takes a name apart. Upper-case digits and leading zeros are accepted, values of 2^63 and
-    /// above (`snapshot.ffffffffffffffff`) are no zxid.
+    /// Parses a name. Upper-case digits and leading zeros are accepted. Values of 2^63 and above
+    /// (`snapshot.ffffffffffffffff`) are not zxids.
     pub fn parse(name: &'a str) -> Self {
         let (prefix, rest) = name.split_once('.').unwrap_or((name, ""));
         let (number, suffix) = rest.split_once('.').unwrap_or((rest, ""));
@@ -56,9 +57,9 @@ impl<'a> FileName<'a> {
 /// A log file found in the log directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// Zxid of its first record, by its name.
+    /// Zxid of its first record, according to its name.
     pub zxid: Zxid,
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// Length in bytes, including preallocated space.
     pub len: u64,
@@ -67,35 +68,35 @@ pub struct LogFile {
 /// A snapshot file found in the snapshot directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotFile {
-    /// The zxid it is at least up to, by its name.
+    /// Zxid in its name. The snapshot contains at least the transactions up to this one.
     pub zxid: Zxid,
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// Length in bytes.
     pub len: u64,
-    /// How it is read, by its suffix.
+    /// Compression, according to its suffix.
     pub compression: Compression,
 }
 
-/// `log.<zxid>`.
+/// Returns `log.<zxid>`.
 pub(crate) fn log_name(zxid: Zxid) -> String {
     format!("{LOG}.{:x}", zxid.0)
 }
 
-/// `snapshot.<zxid>` and the suffix of the compression.
+/// Returns `snapshot.<zxid>` with the suffix of the compression.
 pub(crate) fn snapshot_name(zxid: Zxid, compression: Compression) -> String {
     format!("{SNAPSHOT}.{:x}{}", zxid.0, compression.suffix())
 }
 
-/// The name a file has until it is complete.
+/// Returns the name of a file until it is complete.
 pub(crate) fn unfinished_name(name: &str) -> String {
     format!("{UNFINISHED}.{name}")
 }
 
-/// The logs of a directory by ascending zxid, one file per zxid.
+/// Returns the logs of a directory by ascending zxid, one file per zxid.
 ///
-/// Where several names hold the same zxid the plain one counts (`log.5` and not `log.5.fixed`);
-/// Java would replay both.
+/// If several names contain the same zxid, the plain one is returned (`log.5` and not
+/// `log.5.fixed`). Java would replay both.
 ///
 /// # Errors
 /// If the directory cannot be listed.
@@ -123,7 +124,7 @@ pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageE
     Ok(logs)
 }
 
-/// The snapshots of a directory, newest first; of equal zxids plain before compressed.
+/// Returns the snapshots of a directory, newest first; for equal zxids plain before compressed.
 ///
 /// # Errors
 /// If the directory cannot be listed.

@@ -1,4 +1,4 @@
-//! Removing snapshots and logs that no recovery needs.
+//! Removing snapshots and logs that recovery does not need.
 
 use std::path::PathBuf;
 
@@ -12,25 +12,27 @@ use crate::names::{list_logs, list_snapshots};
 use crate::snapshot::valid::newest_valid;
 use crate::untrusted::trust_again;
 
-/// Fewer snapshots are never kept (`autopurge.snapRetainCount`).
+/// Smallest number of snapshots that are kept (`autopurge.snapRetainCount`).
 const RETAIN_MIN: usize = 3;
 
-/// Keeps the newest `retain` valid snapshots and the logs from the oldest of them on; returns what
-/// was removed, in that order.
+/// Keeps the newest `retain` valid snapshots and the logs from the oldest of them on. Returns the
+/// removed files, in the order of removal.
 ///
-/// The log that spans the oldest kept snapshot stays, as do damaged snapshots newer than it and
-/// files that only look like ours (Java removes those, `log.txt` for one). With fewer valid
-/// snapshots than asked for the rule is the same; with none nothing is removed. Snapshots go
-/// before logs and old before new, and are gone for good before a log goes: neither a crash in between
-/// nor a power failure leaves a snapshot without its logs. Such a one would pass for the beginning of
-/// the history where the log behind it begins with an epoch (Java does not sync here).
+/// The log that spans the oldest kept snapshot is kept. So are newer corrupted snapshots, and files
+/// whose names only resemble logs or snapshots (Java removes such files, for example `log.txt`).
+/// The rule does not change if there are fewer valid snapshots than `retain`; without a valid
+/// snapshot nothing is removed.
 ///
-/// Safe beside a running [`LogWriter`](crate::LogWriter) and
-/// [`SnapshotWriter`](crate::SnapshotWriter) of the same process.
+/// Snapshots are removed before logs, and old files before new ones. The removal of the snapshots
+/// is durable before a log is removed, so neither a crash nor a power failure leaves a snapshot
+/// without its logs. If the log after such a snapshot began with an epoch, the snapshot would be
+/// treated as the beginning of the history (Java does not sync here).
+///
+/// Safe while a [`LogWriter`](crate::LogWriter) and a [`SnapshotWriter`](crate::SnapshotWriter) of
+/// the same process are running.
 ///
 /// # Errors
-/// If a file cannot be read or removed. Source: PurgeTxnLog;
-/// ZOOKEEPER-1797, 2574, 3231.
+/// If a file cannot be read or removed. Source: PurgeTxnLog; ZOOKEEPER-1797, 2574, 3231.
 pub fn purge<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -62,7 +64,7 @@ pub fn purge<D: Disk>(
     };
     old_snapshots.into_iter().try_for_each(&mut remove)?;
     if spanning > 0 {
-        // Those that a process before this one removed count as well.
+        // Snapshots that an earlier process removed must be durably removed as well.
         let failed = io_error("sync", &dirs.snap);
         disk.sync_dir(&dirs.snap).map_err(failed)?;
     }
@@ -71,14 +73,15 @@ pub fn purge<D: Disk>(
     Ok(removed)
 }
 
-/// Removes all snapshots but the one of `zxid`, which is another history than theirs; returns
-/// them.
+/// Removes all snapshots except the one of `zxid`, whose history differs from theirs. Returns the
+/// removed files.
 ///
-/// For a learner that has taken over its leader's snapshot, which is on disk; if its own history was
-/// set aside before ([`set_history_aside`](crate::set_history_aside)), it is trusted again. One beyond it would be loaded instead,
-/// with what was never committed in it. One before it, were the leader's damaged one day, and the
-/// log behind would pass for the whole history where the log begins with a later epoch, and no
-/// number would show the hole (ZOOKEEPER-2846).
+/// Used by a learner after its leader's snapshot is on disk. If the learner's own history was set
+/// aside ([`set_history_aside`](crate::set_history_aside)), the learner is trusted again. A
+/// remaining snapshot after `zxid` would be loaded instead, with transactions that were never
+/// committed. A remaining snapshot before `zxid` would be loaded if the leader's snapshot became
+/// corrupted. If the log after it began with a later epoch, it would be treated as the whole
+/// history, and no zxid would show the hole (ZOOKEEPER-2846).
 ///
 /// # Errors
 /// If a file cannot be removed.
@@ -97,7 +100,7 @@ pub fn remove_other_snapshots<D: Disk>(
         }
     }
     if !removed.is_empty() {
-        // What comes back after a power failure would be loaded.
+        // A snapshot that reappears after a power failure would be loaded.
         let failed = io_error("sync", &dirs.snap);
         disk.sync_dir(&dirs.snap).map_err(failed)?;
     }

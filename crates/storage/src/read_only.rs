@@ -1,15 +1,15 @@
-//! A disk on which nothing is changed: to find out what a start would find, beside a server that runs.
+//! A read-only disk, which shows what a start would find while a server is running.
 
 use std::io;
 use std::path::Path;
 
 use crate::disk::{DirEntry, Disk, DiskLock};
 
-/// Another disk, to read from.
+/// Read-only view of another disk.
 ///
-/// To remove a file does nothing and succeeds, as does to sync a directory: that is all that
-/// [`recover()`](crate::recover()) asks for besides reading, and it goes by what it has read. Everything else that would
-/// change something fails.
+/// Removing a file and syncing a directory do nothing and succeed, because
+/// [`recover()`](crate::recover()) calls them and does not depend on their effect. All other
+/// changes fail.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOnly<D>(pub D);
 

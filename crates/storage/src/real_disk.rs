@@ -1,4 +1,4 @@
-//! The operating system's files.
+//! The disk of this machine, through the operating system.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -13,7 +13,7 @@ use crate::disk::{DirEntry, Disk, DiskFile, DiskLock};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
-/// A lock on an open file, which ends when the file is closed: also by SIGKILL.
+/// A lock on an open file. It ends when the file is closed, also after SIGKILL.
 #[derive(Debug)]
 struct FileLock {
     file: File,
@@ -22,8 +22,8 @@ struct FileLock {
 impl DiskLock for FileLock {}
 
 impl Drop for FileLock {
-    /// Closing the file is not enough in a program that starts others: a child has the same open file until it executes
-    /// its program, and so the lock.
+    /// Closing the file is not enough in a program that starts other programs: a child shares the
+    /// open file, and so the lock, until it executes its program.
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(
@@ -44,7 +44,8 @@ impl Disk for RealDisk {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            // Follows links: a snapshot may be one. A file may vanish meanwhile (purge).
+            // Follows links, because a snapshot may be one. A purge may remove the file in the
+            // meantime.
             let Ok(metadata) = fs::metadata(entry.path()) else {
                 continue;
             };
@@ -142,7 +143,7 @@ impl DiskFile for File {
     #[cfg(target_os = "linux")]
     fn forget(&self, offset: u64, len: u64) {
         if let Some(len) = std::num::NonZero::new(len) {
-            // Whether it is heeded makes no difference to anybody.
+            // The advice is optional, so an error does not matter.
             let _ = rustix::fs::fadvise(self, offset, Some(len), rustix::fs::Advice::DontNeed);
         }
     }
@@ -163,7 +164,7 @@ mod tests {
         let path = dir.path().join("lock");
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();
-        // What a child has until it executes its program.
+        // Simulates the copy that a child has until it executes its program.
         let inherited = file.try_clone().unwrap();
         let lock = FileLock { file };
         assert!(RealDisk.lock(&path).unwrap().is_none());

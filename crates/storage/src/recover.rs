@@ -1,13 +1,13 @@
-//! Bringing a database back: the newest snapshot that is good, then the log after it.
+//! Recovering a database from the newest intact snapshot and the log after it.
 //!
-//! What is found is compared with what must be there, because the worst a server can do is to
-//! start without a part of its data and not say so:
+//! A server must never start silently without a part of its data. So recovery compares the files it
+//! finds with those that must exist:
 //!
-//! * the first transaction after the snapshot must be the next one, or the first of a later epoch;
-//! * so must each transaction after its predecessor;
-//! * a newer snapshot that does not load must be made up for by the log: its transaction must be
-//!   among those replayed, or the start is refused. (Its number alone does not tell: behind it the
-//!   log may begin with a later epoch, and what leads up to it may be missing.)
+//! * the first transaction after the snapshot must be its successor, or the first of a later epoch;
+//! * each transaction must follow its predecessor in this way;
+//! * the log must make up for a newer snapshot that does not load: the snapshot's transaction must
+//!   be among the replayed ones, or the start is refused. (Reaching its zxid is not enough: the log
+//!   after it may begin with a later epoch, and the transactions up to it may be missing.)
 //!
 //! Source: FileTxnSnapLog.restore, ZKDatabase.loadDataBase.
 
@@ -31,24 +31,25 @@ use crate::snapshot::valid::cheap_fault;
 use crate::state::State;
 use crate::untrusted::is_untrusted;
 
-/// Snapshots that are tried before the start is given up.
+/// Maximum number of snapshots that are tried.
 const CANDIDATES_MAX: usize = 100;
-/// Beside the logs' `version-2`: an empty database is to be trusted.
+/// Marker file next to the logs' `version-2`: an empty database is to be trusted.
 const INITIALIZE: &str = "initialize";
 
-/// What the configuration says about recovery.
+/// Recovery settings of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoverySettings {
     /// Limits for strings and buffers, from `jute.maxbuffer`.
     pub limits: Limits,
-    /// Logs may stand without any snapshot. `snapshot.trust.empty`.
+    /// Whether logs without a snapshot are accepted. `snapshot.trust.empty`.
     pub trust_empty: bool,
-    /// An empty directory is a new database. `db.autocreate`; otherwise only with the marker.
+    /// Whether an empty directory is a new database. `db.autocreate`; if false, the marker is
+    /// required.
     pub db_autocreate: bool,
 }
 
 impl RecoverySettings {
-    /// The default settings, with these limits.
+    /// Returns the default settings with these limits.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -58,19 +59,19 @@ impl RecoverySettings {
     }
 }
 
-/// What an empty directory means.
+/// Meaning of an empty directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Empty {
-    /// A new database: write `snapshot.0`, go on at zxid 0.
+    /// A new database: the server writes `snapshot.0` and starts at zxid 0.
     Trusted,
-    /// Data may be missing (`db.autocreate` is off and there is no marker), or was set aside
-    /// ([`set_history_aside`](crate::set_history_aside)): a member must not vote before it has
+    /// Data may be missing (`db.autocreate` is off and the marker does not exist), or was set aside
+    /// ([`set_history_aside`](crate::set_history_aside)). A member must not vote before it has
     /// synchronised. The last zxid is -1.
     Untrusted,
 }
 
 impl Empty {
-    /// What directories without snapshots and logs are; they may not exist yet.
+    /// Returns the meaning of directories without snapshots and logs, which need not exist.
     ///
     /// # Errors
     /// If the marker cannot be read.
@@ -93,58 +94,59 @@ impl Empty {
     }
 }
 
-/// Whether the file `initialize` is there.
+/// Whether the file `initialize` exists.
 fn has_marker<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageError> {
     let marker = marker_path(dirs);
     let found = disk.read_small(&marker, usize::MAX);
     Ok(found.map_err(io_error("read", &marker))?.is_some())
 }
 
-/// What recovery found.
+/// Result of recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
     /// The last transaction; -1 if the database is [`Empty::Untrusted`].
     pub last_zxid: Zxid,
     /// The snapshot that was loaded.
     pub snapshot: Option<SnapshotFile>,
-    /// What its sections say.
+    /// Metadata of the loaded snapshot.
     pub snapshot_info: SnapshotInfo,
-    /// Transactions replayed from the log.
+    /// Number of transactions replayed from the log.
     pub txns_replayed: u64,
-    /// The last good record of the newest log: the file, and where in it the record begins.
+    /// The newest log and the offset of its last intact record.
     pub last_record: Option<(PathBuf, u64)>,
     /// The torn end of the last log, if it is torn.
     pub torn_tail: Option<(PathBuf, TornTail)>,
-    /// Set if there was neither snapshot nor log.
+    /// Set if there was neither a snapshot nor a log.
     pub empty: Option<Empty>,
-    /// Whether the `initialize` marker was there. With data it is removed at once; for a new
-    /// database call [`remove_initialize_marker`] when the first snapshot is written.
+    /// Whether the `initialize` marker existed. With data, recovery has already removed it. For a
+    /// new database call [`remove_initialize_marker`] after writing the first snapshot.
     pub has_marker: bool,
-    /// How long the snapshot took, from the search for it.
+    /// Time to find and load the snapshot.
     pub snapshot_time: Duration,
-    /// How long the log after it took.
+    /// Time to replay the log.
     pub replay_time: Duration,
-    /// What an operator should read, in words.
+    /// Warnings for the operator.
     pub warnings: Vec<String>,
 }
 
-/// A snapshot that does not load, and why.
+/// A snapshot that does not load, with the reason.
 #[derive(Debug)]
 struct Rejected {
     file: SnapshotFile,
     reason: String,
-    /// How far the rest leads towards it: its own zxid if nothing is missing.
+    /// Zxid that older data reach towards this snapshot: the snapshot's own zxid if nothing is
+    /// missing.
     reached: Zxid,
 }
 
 /// Fills `state` from the directories.
 ///
-/// Changes nothing but this: log files of 0 bytes are removed (as by Java, which refuses them once
-/// another log follows), and the marker, both only after success.
+/// Recovery only makes two changes, both after success. It removes the marker and log files of 0
+/// bytes (as Java does, which refuses them once another log follows).
 ///
 /// # Errors
-/// If data is damaged or missing; every variant says where and what helps. `state` is then half
-/// filled and of no use.
+/// If data is corrupted or missing; each variant contains the position and a remedy. `state` is
+/// then partly filled and unusable.
 pub fn recover<D: Disk, S: State>(
     disk: &D,
     dirs: &DataDirs,
@@ -205,7 +207,7 @@ pub fn recover<D: Disk, S: State>(
     })
 }
 
-/// Applies all of them and counts them.
+/// Applies and counts all transactions.
 fn replay<'d, D: Disk, S: State>(
     txns: LoggedTxns<'d, D>,
     reads_ahead: bool,
@@ -235,7 +237,7 @@ fn replay<'d, D: Disk, S: State>(
     }
 }
 
-/// What an operator should read, also told to the log.
+/// Returns the warnings for the operator, which are also logged.
 fn warnings_about(rejected: &[Rejected], info: &SnapshotInfo, reached: Zxid) -> Vec<String> {
     let mut warnings: Vec<String> = rejected.iter().map(Rejected::warning).collect();
     if let Some(covers) = info.covers().filter(|covers| *covers > reached) {
@@ -250,7 +252,7 @@ fn warnings_about(rejected: &[Rejected], info: &SnapshotInfo, reached: Zxid) -> 
     warnings
 }
 
-/// Removes `<dataLogDir>/initialize`; no error if it is not there.
+/// Removes `<dataLogDir>/initialize` if it exists.
 ///
 /// # Errors
 /// If it cannot be removed.
@@ -305,8 +307,8 @@ fn load_snapshot<D: Disk, S: State>(
     Ok((None, rejected))
 }
 
-/// Without any good snapshot only two things may be: a new database, or, if the operator says so,
-/// a history that is complete in the logs.
+/// Without an intact snapshot only two cases are accepted: a new database, or, if the operator
+/// allows it, a history that is complete in the logs.
 fn refuse_unexplained<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -319,7 +321,7 @@ fn refuse_unexplained<D: Disk>(
     let log = list_logs(disk, &dirs.log)?
         .into_iter()
         .find(|log| log.len > 0);
-    // A snapshot of zxid 0 holds nothing that a new database does not.
+    // A snapshot of zxid 0 is equivalent to a new database.
     let newest = rejected.first();
     match (newest, log) {
         (Some(newest), log) if log.is_some() || newest.file.zxid > Zxid::ZERO => {
@@ -337,10 +339,11 @@ fn refuse_unexplained<D: Disk>(
     }
 }
 
-/// A damaged snapshot is no loss if the log leads from an older one, of `base`, to its transaction.
+/// A corrupted snapshot is not a loss if the log leads from an older one, of `base`, to its
+/// transaction.
 ///
-/// One of an epoch's start, counter 0, has no transaction. Nothing tells then whether the log in
-/// front of that epoch is complete, so it counts as lost.
+/// A snapshot at the start of an epoch, with counter 0, does not have a transaction. It is then
+/// unknown whether the log before that epoch is complete, so the snapshot counts as lost.
 fn refuse_lost(rejected: &[Rejected], base: Zxid) -> Result<(), StorageError> {
     let is_lost = |other: &&Rejected| other.file.zxid > base && other.reached < other.file.zxid;
     match rejected.iter().find(is_lost) {
@@ -354,8 +357,8 @@ fn refuse_lost(rejected: &[Rejected], base: Zxid) -> Result<(), StorageError> {
     }
 }
 
-/// Java removes an empty log if it is the last, and refuses it if not; so none may stay before
-/// another log is written.
+/// Java removes an empty log if it is the last one, and otherwise refuses it. So all must be
+/// removed before another log is written.
 fn remove_empty<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -373,7 +376,7 @@ fn remove_empty<D: Disk>(
 }
 
 impl Recovered {
-    /// Whatever the files hold, it is not this member's history.
+    /// Result for files that are not this member's history.
     fn untrusted() -> Self {
         Self {
             last_zxid: Zxid(-1),

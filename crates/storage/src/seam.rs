@@ -1,9 +1,10 @@
-//! Where the log is parted: a leader's snapshot took the place of what it holds before.
+//! Seams: positions at which a leader's snapshot replaced the earlier log.
 //!
-//! A learner that takes its leader's snapshot keeps the log in front of it, which may hold what was
-//! never committed, and goes on behind it. The snapshot shows that for as long as it is there; it is
-//! purged one day, or replaced by the next one. So `version-2/zoarium.seam` in the snapshot
-//! directory names its transaction, from before the snapshot gets its name:
+//! A learner that loads its leader's snapshot keeps its old log, which may contain transactions
+//! that were never committed, and appends to the log after the snapshot. The snapshot marks this
+//! position only until it is purged or replaced by the next one. So the file
+//! `version-2/zoarium.seam` in the snapshot directory records the snapshot's zxid before the
+//! snapshot gets its name:
 //!
 //! ```text
 //! 1. the seam is written and synced      after a crash: it is behind the end of what is recovered,
@@ -12,10 +13,10 @@
 //! 3. other snapshots go                  the same
 //! ```
 //!
-//! The file holds two zxids, one a line: the newest, and the one before, which counts again if the
-//! newest is forgotten. The last line is a checksum. Recovery does not need it: it is for whoever reads the log from a
-//! transaction on that he knows (the change history). Apache ZooKeeper has no such file, and does
-//! not look at it.
+//! The file contains two zxids on separate lines: the newest seam and the previous one, which
+//! becomes valid again if the newest is removed. The last line is a checksum. Recovery does not
+//! need the file. Readers of the log that start at a known transaction do, such as the change
+//! history. Apache ZooKeeper does not have such a file and ignores it.
 
 use std::path::{Path, PathBuf};
 
@@ -29,40 +30,39 @@ use crate::error::{StorageError, io_error};
 
 /// The file's name.
 const SEAM: &str = "zoarium.seam";
-/// More than it ever holds.
+/// Limit for the file's length, above the largest possible one.
 const BYTES_MAX: usize = 256;
 
-/// The last place at which the log is parted: what it holds up to there may be of another history
-/// than what it holds behind.
+/// Returns the last seam. The log up to it may belong to another history than the log after it.
 ///
 /// # Errors
-/// If the file cannot be read, or is damaged.
+/// If the file cannot be read, or is corrupted.
 pub fn last_seam<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<Option<Zxid>, StorageError> {
     Ok(read(disk, &path_of(dirs))?.first().copied())
 }
 
-/// A leader's snapshot of `zxid` is about to get its name.
+/// Records a seam at `zxid`, before the leader's snapshot of `zxid` gets its name.
 ///
 /// # Errors
-/// If the file cannot be written; the old one stays.
+/// If the file cannot be written; the old file is kept.
 pub fn note_seam<D: Disk>(disk: &D, dirs: &DataDirs, zxid: Zxid) -> Result<(), StorageError> {
     if mutant::is(Mutant::SeamNotNoted) {
         return Ok(());
     }
     let path = path_of(dirs);
     let before = match read(disk, &path) {
-        // This one takes its place.
+        // The new seam replaces a corrupted file.
         Err(StorageError::Seam { .. }) => Vec::new(),
         other => other?,
     };
-    // One that is behind this is of a history that was given up.
+    // A seam at or after `zxid` belongs to a history that was discarded.
     let before = before.into_iter().filter(|before| *before < zxid);
     let seams: Vec<Zxid> = [zxid].into_iter().chain(before).take(2).collect();
     write(disk, dirs, &path, &seams)
 }
 
-/// The database ends here: a seam behind it never came to be, or was cut off. One that cannot be
-/// read is taken to be here.
+/// Removes the seams after `end`, the end of the database: their snapshots were never completed, or
+/// the log was truncated. A corrupted file is replaced by a seam at `end`.
 ///
 /// # Errors
 /// If the file cannot be read or written.
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(last(), Some(Zxid(12)));
         forget_seams_behind(&RealDisk, &dirs, Zxid(11)).unwrap();
         assert_eq!(last(), Some(Zxid(7)));
-        // Another history, that does not reach so far.
+        // Another history, which ends earlier.
         note_seam(&RealDisk, &dirs, Zxid(5)).unwrap();
         assert_eq!(last(), Some(Zxid(5)));
         forget_seams_behind(&RealDisk, &dirs, Zxid(4)).unwrap();

@@ -1,4 +1,4 @@
-//! Keeping files out of the way of those that take their place.
+//! Moving files aside before other files replace them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,13 +10,14 @@ use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
 use crate::names::list_snapshots;
 
-/// First part of the name of a damaged file that is kept; no server reads it.
+/// Prefix of the names of corrupted files that are kept. No server reads such files.
 pub(crate) const DAMAGED: &str = "damaged";
 
 /// Renames the snapshots named after `zxid` to `damaged.snapshot.<zxid>`.
 ///
-/// For a server that recovered up to `zxid` by replay and is about to write that snapshot: one that
-/// is there already did not load, and whoever looks into the damage needs its bytes.
+/// Used by a server that recovered up to `zxid` by replay and is about to write that snapshot. An
+/// existing snapshot of this name could not be loaded, and its bytes are needed to investigate the
+/// corruption.
 ///
 /// # Errors
 /// If the directory cannot be listed, changed or synced.
@@ -46,14 +47,14 @@ pub fn set_damaged_aside<D: Disk>(
     Ok(())
 }
 
-/// All names in a directory.
+/// Returns all names in a directory.
 pub(crate) fn names_in<D: Disk>(disk: &D, dir: &Path) -> Result<BTreeSet<String>, StorageError> {
     let entries = disk.list(dir).map_err(io_error("list", dir))?;
     Ok(entries.into_iter().map(|entry| entry.name).collect())
 }
 
-/// `<prefix>.<name>`, or with `.2`, `.3` behind it if an earlier one has that name: renaming over it
-/// would delete it.
+/// Returns `<prefix>.<name>`, with `.2`, `.3` and so on appended if that name is taken: a rename to
+/// an existing name would delete the earlier file.
 pub(crate) fn free_name(taken: &BTreeSet<String>, prefix: &str, name: &str) -> String {
     let plain = format!("{prefix}.{name}");
     let numbered = (2..).map(|number| format!("{plain}.{number}"));

@@ -1,4 +1,4 @@
-//! What recovery fills.
+//! The interface of the database that recovery fills.
 
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
@@ -8,34 +8,36 @@ use crate::error::ContentError;
 /// The digest section of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotDigest {
-    /// The transaction after which the tree has this digest; at least the snapshot's own zxid.
+    /// Transaction after which the tree has this digest; at least the snapshot's own zxid.
     pub zxid: Zxid,
-    /// Version of the digest; only 2 can be compared.
+    /// Version of the digest. Only version 2 can be compared.
     pub version: i32,
     /// The tree's digest.
     pub digest: i64,
 }
 
-/// A database that recovery fills: sessions, the ACL table, znodes, then transactions.
+/// A database that recovery fills with sessions, the ACL table, znodes, then transactions.
 ///
-/// [`begin`](State::begin) may come more than once: a snapshot that turns out to be damaged on its
-/// last byte is given up for an older one, and nothing of it may stay (Java keeps its sessions).
+/// [`begin`](State::begin) may be called more than once. A snapshot may turn out to be corrupted at
+/// its last byte; an older one is then loaded, and nothing of the first may remain (Java keeps its
+/// sessions).
 pub trait State {
-    /// Forgets everything: the tree is as in a fresh database.
+    /// Removes everything: the tree is then as in an empty database.
     fn begin(&mut self);
 
-    /// A session of the snapshot.
+    /// Adds a session of the snapshot.
     fn session(&mut self, id: SessionId, timeout_ms: i32);
 
-    /// An entry of the snapshot's ACL table.
+    /// Adds an entry of the snapshot's ACL table.
     fn acl(&mut self, id: i64, acl: Vec<Acl>);
 
-    /// A znode of the snapshot. The root's path is empty. Parents come before their children.
+    /// Adds a znode of the snapshot. The root's path is empty. Parents precede their children.
     ///
-    /// A fuzzy snapshot holds znodes whose `acl` is not in the table; replay registers it.
+    /// A fuzzy snapshot may contain znodes whose `acl` is not in the table. Replay adds the missing
+    /// entry.
     ///
     /// # Errors
-    /// If the znode cannot be part of a tree: its parent is missing, or it was there already.
+    /// If the znode cannot be part of a tree: its parent is missing, or the path already exists.
     fn znode(
         &mut self,
         path: &str,
@@ -44,25 +46,26 @@ pub trait State {
         stat: StatPersisted,
     ) -> Result<(), ContentError>;
 
-    /// The snapshot is complete and its checksums are right. `zxid` is that of its name.
+    /// Called when the snapshot is complete and its checksums are correct. `zxid` is the zxid in
+    /// its name.
     ///
     /// # Errors
-    /// If the parts do not make a database.
+    /// If the parts do not form a database.
     fn snapshot_loaded(
         &mut self,
         zxid: Zxid,
         digest: Option<SnapshotDigest>,
     ) -> Result<(), ContentError>;
 
-    /// A transaction of the log after the snapshot, in the order of the log. Replaying one whose
-    /// effects the (fuzzy) snapshot holds already must change nothing.
+    /// Applies a transaction of the log after the snapshot, in the order of the log. Replaying a
+    /// transaction whose effects are already in the (fuzzy) snapshot must not change anything.
     ///
-    /// Buffers of the record are slices of a read buffer of up to 1 MiB: copy what is kept for
-    /// long, or each kept slice holds all of it.
+    /// Buffers of the record are slices of a read buffer of up to 1 MiB. Copy data that is kept for
+    /// long: each slice keeps the whole buffer alive.
     fn txn(&mut self, record: &TxnRecord);
 }
 
-/// Takes everything and keeps nothing: for reading a snapshot only to check it.
+/// Discards everything, for reading a snapshot only to verify it.
 #[derive(Debug, Default)]
 pub(crate) struct Discard;
 

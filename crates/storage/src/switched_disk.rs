@@ -1,4 +1,4 @@
-//! The disk of this machine for a server that can be killed inside its process.
+//! A disk for a server that a test kills inside the test's own process.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::disk::{DirEntry, Disk, DiskFile, DiskLock};
 use crate::real_disk::RealDisk;
 
-/// The disk of this machine, with a switch: when it is off, nothing is changed any more.
+/// The disk of this machine with a switch: after it is switched off, all changes are refused.
 ///
-/// What was written before stays, synced or not, as it does when a process is killed; a power failure would take what
-/// was not synced.
+/// Data written before remains, synced or not, as after a killed process. A power failure would
+/// lose the data that was not synced.
 #[derive(Debug, Clone, Default)]
 pub struct SwitchedDisk {
     switch: Arc<Switch>,
@@ -33,12 +33,12 @@ pub struct SwitchedFile {
 }
 
 impl SwitchedDisk {
-    /// Every change is refused from here on; one that is under way may still be done.
+    /// Refuses all further changes. A change that has already begun may still complete.
     pub fn switch_off(&self) {
         self.switch.is_off.store(true, Ordering::SeqCst);
     }
 
-    /// Every sync of a file takes so much longer; zero to end that.
+    /// Delays each sync of a file by `delay`; zero removes the delay.
     pub fn slow_down(&self, delay: Duration) {
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         self.switch.sync_delay_ms.store(delay_ms, Ordering::Relaxed);

@@ -1,9 +1,10 @@
-//! When a snapshot is due.
+//! The rule for when a snapshot is due.
 
-/// Says after which transaction a snapshot is taken and the log rolled.
+/// Decides after which transaction a snapshot is taken and the log rolled.
 ///
-/// The point is random between half the configured count and all of it, so that the members of an
-/// ensemble do not all write their snapshots at the same moment. Randomness is an argument.
+/// The number of transactions is random, between half the configured count and all of it, so that
+/// the members of an ensemble do not all write their snapshots at the same moment. Randomness is an
+/// argument.
 ///
 /// Source: SyncRequestProcessor.shouldSnapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct SnapTrigger {
 }
 
 impl SnapTrigger {
-    /// `snap_count` (transactions, at least 2) is `snapCount`; `snap_bytes` is
+    /// Constructs the rule. `snap_count` (transactions, at least 2) is `snapCount`; `snap_bytes` is
     /// `snapSizeLimitInKb` in bytes, 0 for no limit.
     pub fn new(snap_count: u64, snap_bytes: u64, seed: u64) -> Self {
         let mut trigger = Self {
@@ -28,13 +29,13 @@ impl SnapTrigger {
         trigger
     }
 
-    /// Whether a snapshot is due after so many transactions and bytes since the last one. Ask
-    /// after each append; then reset the counters and [`redraw`](Self::redraw).
+    /// Whether a snapshot is due after this many transactions and bytes since the last one. Call it
+    /// after each append. When it is true, reset the counters and call [`redraw`](Self::redraw).
     pub fn is_due(&self, txns: u64, bytes: u64) -> bool {
         txns > self.count_due || (self.bytes > 0 && bytes > self.bytes_due)
     }
 
-    /// Chooses the next point.
+    /// Chooses the next random count.
     pub fn redraw(&mut self, seed: u64) {
         let half = |whole: u64, seed: u64| match whole / 2 {
             0 => 0,

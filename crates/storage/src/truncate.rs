@@ -1,4 +1,4 @@
-//! Cutting the log at a zxid, as a leader orders a learner that is ahead of it.
+//! Truncating the log at a zxid, as a leader orders a learner with later transactions.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,33 +16,33 @@ use crate::log::zxid_of;
 use crate::names::{LogFile, SnapshotFile, list_logs, list_snapshots};
 use crate::snapshot::valid::is_valid;
 
-/// What [`truncate`] left.
+/// Result of [`truncate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncated {
-    /// The last transaction in the log, `None` if the log is now empty and the snapshot alone
+    /// The last transaction in the log, `None` if the log is now empty and only the snapshot
     /// remains. Lower than the target if the target itself was not logged.
     pub last_zxid: Option<Zxid>,
 }
 
-/// Where a log ends after the cut.
+/// End of a log after truncation.
 #[derive(Debug)]
 struct Cut {
     len: u64,
     last: Option<Zxid>,
 }
 
-/// Keeps the transactions with zxid <= `target`, and removes logs and snapshots beyond it.
+/// Keeps the transactions with zxid <= `target`, and removes logs and snapshots after it.
 ///
-/// No [`LogWriter`](crate::LogWriter) may be open; reload the database afterwards. The order is
-/// such that a crash at any moment leaves a log without holes: snapshots above the target go
-/// first, then logs from the newest down, and the file with the target is cut last.
+/// No [`LogWriter`](crate::LogWriter) may be open. Reload the database afterwards. A crash at any
+/// moment leaves a log without holes: snapshots above the target are removed first, then logs from
+/// the newest down, and the file with the target is truncated last.
 ///
 /// Java keeps the first record *above* a target that is not logged, and snapshots above it.
 ///
 /// # Errors
-/// With exit code 13, nothing changed: if the log does not reach the target, or no snapshot at or
-/// below it is left to start from. Source: FileTxnLog.truncate. Otherwise those of
-/// [`Truncation::plan`] and [`Truncation::carry_out`].
+/// With exit code 13 and without any change, if the log does not reach the target, or no snapshot
+/// at or below the target remains to start from. Source: FileTxnLog.truncate. Otherwise the errors
+/// of [`Truncation::plan`] and [`Truncation::carry_out`].
 pub fn truncate<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -52,7 +52,7 @@ pub fn truncate<D: Disk>(
     Truncation::plan(disk, dirs, target, limits)?.carry_out(disk, dirs)
 }
 
-/// What [`truncate`] is about to do.
+/// A planned truncation.
 #[derive(Debug)]
 pub struct Truncation {
     beyond: Vec<SnapshotFile>,
@@ -60,10 +60,10 @@ pub struct Truncation {
 }
 
 impl Truncation {
-    /// Finds what is beyond the target; changes nothing.
+    /// Finds the files to remove or truncate; changes nothing.
     ///
     /// # Errors
-    /// As [`truncate`] refuses, and if files are damaged or cannot be read.
+    /// If [`truncate`] refuses the target, or files are corrupted or cannot be read.
     pub fn plan<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -75,12 +75,13 @@ impl Truncation {
         Ok(Self { beyond, plan })
     }
 
-    /// Removes and cuts.
+    /// Removes and truncates the files.
     ///
     /// # Errors
-    /// If a file cannot be changed or synced. Nobody knows then what the disk holds: what is cut in the
-    /// page cache may come back with the next start of the machine. So the process has to end, and
-    /// [`make_durable`](crate::make_durable) at the next start settles it.
+    /// If a file cannot be changed or synced. The content of the disk is then unknown: data
+    /// truncated in the page cache may reappear when the machine restarts. The process must
+    /// therefore exit, and [`make_durable`](crate::make_durable) makes the files durable at the
+    /// next start.
     pub fn carry_out<D: Disk>(self, disk: &D, dirs: &DataDirs) -> Result<Truncated, StorageError> {
         for snapshot in &self.beyond {
             remove(disk, &snapshot.path)?;
@@ -90,7 +91,7 @@ impl Truncation {
     }
 }
 
-/// The snapshots above the target, if the others will do.
+/// Returns the snapshots above the target, if the remaining ones are sufficient.
 fn beyond<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -120,14 +121,14 @@ fn beyond<D: Disk>(
     Ok(beyond)
 }
 
-/// Keeps the transactions with zxid <= `target` in the log, and leaves the snapshots as they are.
+/// Keeps the transactions with zxid <= `target` in the log, and does not change the snapshots.
 ///
-/// For a learner that is about to write its leader's snapshot of `target` and to remove its own
-/// ([`remove_other_snapshots`](crate::remove_other_snapshots)): until both are done, a snapshot of
-/// its own beyond the target is a history that can be loaded.
+/// Used by a learner that is about to write its leader's snapshot of `target` and to remove its own
+/// snapshots ([`remove_other_snapshots`](crate::remove_other_snapshots)). Until both steps are
+/// done, one of its own snapshots after the target remains a history that can be loaded.
 ///
 /// # Errors
-/// If the log is damaged up to the target, and then nothing is changed, or cannot be written.
+/// If the log up to the target is corrupted (nothing is then changed), or a file cannot be written.
 pub fn cut_log<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -138,10 +139,10 @@ pub fn cut_log<D: Disk>(
     Plan::new(disk, logs, target, limits)?.carry_out(disk, dirs)
 }
 
-/// What is done to the files of the log.
+/// Planned changes to the log files.
 #[derive(Debug)]
 struct Plan {
-    /// From the newest down.
+    /// Files to remove, newest first.
     dropped: Vec<LogFile>,
     cut: Option<(LogFile, Cut)>,
 }
@@ -168,7 +169,8 @@ impl Plan {
     fn carry_out<D: Disk>(self, disk: &D, dirs: &DataDirs) -> Result<Truncated, StorageError> {
         for log in self.dropped {
             remove(disk, &log.path)?;
-            // Each on its own: removed out of order, a crash would leave a hole.
+            // Each removal is synced separately: removals in another order would leave a hole after
+            // a crash.
             sync_dir(disk, &dirs.log)?;
         }
         let Some((log, end)) = self.cut else {
@@ -185,8 +187,8 @@ impl Plan {
     }
 }
 
-/// Whether a snapshot of `kept` loads and the log leads from it to the target without a hole, over
-/// the transactions of those between that do not load.
+/// Returns whether a snapshot of `kept` loads and the log leads from it to the target without a
+/// hole, including the transactions of newer snapshots that do not load.
 fn is_reloadable<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

@@ -1,9 +1,10 @@
-//! A member whose files no longer hold everything that it has acknowledged.
+//! A member whose files no longer contain everything that it has acknowledged.
 //!
-//! Such a member must not vote with what is left: a leader elected by it could lack committed
-//! transactions. A marker, `version-2/zoarium.untrusted` in the snapshot directory, says so from
-//! before the first file is touched until a leader's snapshot is on disk. Nothing is acknowledged
-//! in between, so whatever a crash leaves there is given up again without a loss:
+//! Such a member must not vote with its remaining files: a leader elected by its vote could lack
+//! committed transactions. The marker file `version-2/zoarium.untrusted` in the snapshot directory
+//! records this state. It is written before any other file changes and removed after a leader's
+//! snapshot is on disk. The member acknowledges nothing in between, so files that a crash leaves
+//! behind can be discarded without loss:
 //!
 //! ```text
 //! 1. the marker is written and synced, its directory too   before: the damage is found again
@@ -13,11 +14,11 @@
 //! 5. the marker goes, the directory is synced              the snapshot counts
 //! ```
 //!
-//! `acceptedEpoch` stays where it is: what was promised to a leader is promised still. So does
-//! `currentEpoch`, unless it holds no number.
+//! `acceptedEpoch` is kept, because promises to a leader remain binding. `currentEpoch` is kept
+//! too, unless it does not contain a number.
 //!
-//! Apache ZooKeeper has no such state: it refuses, or starts with what it can read. It does not
-//! know the marker either.
+//! Apache ZooKeeper does not have such a state: it refuses to start, or starts with the data that
+//! it can read. It ignores the marker.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -31,21 +32,21 @@ use crate::error::{StorageError, io_error};
 use crate::names::{FileName, LOG, SNAPSHOT, list_snapshots};
 use crate::set_aside::{free_name, names_in};
 
-/// The marker's name.
+/// Name of the marker file.
 const UNTRUSTED: &str = "zoarium.untrusted";
-/// First part of the name of a file that was moved aside; no server reads it.
+/// Prefix of the names of files that were moved aside. No server reads such files.
 pub(crate) const ASIDE: &str = "aside";
 
-/// Where the marker is, or would be.
+/// Path of the marker, whether or not it exists.
 pub fn untrusted_marker(dirs: &DataDirs) -> PathBuf {
     dirs.snap.join(UNTRUSTED)
 }
 
-/// Whether the files are not this member's whole history. [`recover()`](crate::recover()) reads none
-/// of them then.
+/// Returns whether the files lack part of this member's history. [`recover()`](crate::recover())
+/// then reads none of them.
 ///
 /// # Errors
-/// If that cannot be found out.
+/// If the marker cannot be opened for another reason than its absence.
 pub fn is_untrusted<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageError> {
     let marker = untrusted_marker(dirs);
     match disk.open(&marker) {
@@ -55,15 +56,16 @@ pub fn is_untrusted<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageE
     }
 }
 
-/// Takes this member's vote, then renames all its logs and snapshots to `aside.<name>`, and a
-/// `currentEpoch` that holds no number; returns the new paths. `reason` is written into the marker if there is none yet.
+/// Removes this member's right to vote, then renames all its logs and snapshots to `aside.<name>`,
+/// as well as a `currentEpoch` that does not contain a number. Returns the new paths. `reason` is
+/// written into the marker unless a marker exists.
 ///
-/// All of them, not only those that are damaged: what is left without these is no history that any
-/// server should start from. Nothing is deleted.
+/// Undamaged files are renamed as well: no server should start from a part of the history. Nothing
+/// is deleted.
 ///
 /// # Errors
-/// If something cannot be written, renamed or synced. The member has no vote once the marker is
-/// written.
+/// If something cannot be written, renamed or synced. Once the marker is written, the member does
+/// not vote, even if a later step fails.
 pub fn set_history_aside<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -74,7 +76,7 @@ pub fn set_history_aside<D: Disk>(
     }
     let is_current_lost = Epochs::lost_current(disk, dirs, None)?.is_some();
     let mut found = Vec::new();
-    // One directory, mostly.
+    // The two are usually the same directory.
     for dir in BTreeSet::from([&dirs.snap, &dirs.log]) {
         let names = names_in(disk, dir)?;
         found.push((dir, names));
@@ -106,7 +108,7 @@ pub fn set_history_aside<D: Disk>(
     Ok(moved)
 }
 
-/// The zxid in the name of a log or snapshot.
+/// Returns the zxid in the name of a log or snapshot.
 fn history_zxid(name: &str) -> Option<Zxid> {
     let parsed = FileName::parse(name);
     parsed
@@ -129,8 +131,8 @@ fn write_marker<D: Disk>(disk: &D, dirs: &DataDirs, reason: &str) -> Result<(), 
     write().map_err(io_error("write", &path))
 }
 
-/// Gives the vote back: a leader's snapshot of `zxid` is this member's history. Without a marker it
-/// does nothing.
+/// Restores the right to vote: the leader's snapshot of `zxid` is now this member's history. Does
+/// nothing without a marker.
 pub(crate) fn trust_again<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -143,7 +145,8 @@ pub(crate) fn trust_again<D: Disk>(
     let Some(snapshot) = snapshots.iter().find(|snapshot| snapshot.zxid == zxid) else {
         return Ok(());
     };
-    // With forceSync=no nobody has done so yet, and the marker must not go first.
+    // With forceSync=no the snapshot is not synced yet, and it must be durable before the marker is
+    // removed.
     disk.open_for_change(&snapshot.path)
         .and_then(|file| file.sync_data())
         .map_err(io_error("sync", &snapshot.path))?;

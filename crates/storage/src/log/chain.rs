@@ -1,4 +1,4 @@
-//! The log as one sequence of transactions, over all its files.
+//! The transactions of all log files as one sequence.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -19,66 +19,65 @@ use crate::names::{LogFile, list_logs};
 /// A transaction read from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedTxn {
-    /// Decoded.
+    /// The decoded transaction.
     pub record: TxnRecord,
-    /// The same as bytes: what a PROPOSAL packet carries.
+    /// The encoded transaction, as a PROPOSAL packet carries it.
     pub payload: Bytes,
-    /// Where it begins in its file.
+    /// Offset of the record in its file.
     pub offset: u64,
 }
 
 /// Iterates over the transactions from a zxid on, through all files, in the order of the files.
 ///
-/// Ends after the first error. Checked on the way: framing, checksums, that torn ends are torn by
-/// crashes ([`judge`](crate::log::judge)), and that no transaction is missing: within an epoch each
-/// zxid follows its predecessor, an epoch begins with counter 1. A repeated or lower zxid is
-/// returned and logged, as in Java.
+/// Ends after the first error. The iterator checks framing and checksums, and whether a crash
+/// explains a torn end ([`judge`](crate::log::judge)). It also checks that no transaction is
+/// missing: within an epoch each zxid follows its predecessor, and an epoch begins with counter 1.
+/// A repeated or lower zxid is returned and logged, as in Java.
 ///
-/// Source: FileTxnIterator, ZKDatabase.addCommittedProposal;
-/// ZOOKEEPER-4925.
+/// Source: FileTxnIterator, ZKDatabase.addCommittedProposal; ZOOKEEPER-4925.
 #[derive(Debug)]
 pub struct LoggedTxns<'d, D: Disk> {
     disk: &'d D,
     limits: Limits,
     files: VecDeque<LogFile>,
     current: Option<LogScanner<D::File>>,
-    /// Records below are skipped until the first that is not.
+    /// Records with a lower zxid are skipped until the first record with this zxid or a higher one.
     from: Zxid,
     has_begun: bool,
-    /// The highest zxid returned, and what holds it.
+    /// The highest zxid returned, and the file that contains it.
     last: Position,
-    /// Whether that is the current file.
+    /// Whether the current file contains the highest zxid returned.
     holds_last: bool,
-    /// Zxid of the last good record in the current file, for judging what follows it.
+    /// Zxid of the last intact record in the current file, for judging the bytes after it.
     last_read: Zxid,
-    /// Where the last good record of the current file begins.
+    /// Offset of the last intact record in the current file.
     last_offset: Option<u64>,
-    /// The same of the last file that was read to its end, with that file.
+    /// The last file that was read to its end, and the offset of its last intact record.
     last_record: Option<(PathBuf, u64)>,
     torn: Option<(PathBuf, TornTail)>,
     empty_files: Vec<PathBuf>,
     is_over: bool,
 }
 
-/// How far the sequence has come.
+/// Position of the iterator in the sequence of zxids.
 #[derive(Debug, Clone)]
 struct Position {
     zxid: Zxid,
-    /// The file, in words; empty if nothing is known to come before.
+    /// Description of the file; empty if no earlier file is known.
     holder: String,
     torn_at: Option<u64>,
-    /// Whether the next zxid has to follow this one.
+    /// Whether the next zxid must be the successor of this one.
     is_checked: bool,
 }
 
-/// The transactions with zxid >= `from`, for synchronising a learner.
+/// Returns the transactions with zxid >= `from`, for synchronising a learner.
 ///
-/// The first one returned may be higher than `from` if the log does not reach back that far.
-/// Beside a running [`LogWriter`](crate::LogWriter), stop at the last committed zxid: a group that
-/// is just being written may look like damage.
+/// The first one returned may be higher than `from` if the log does not reach back that far. While
+/// a [`LogWriter`](crate::LogWriter) is running, stop at the last committed zxid: a group that is
+/// being written may look like corruption.
 ///
 /// # Errors
-/// If the directory cannot be listed; the iterator returns what else goes wrong.
+/// If the directory cannot be listed. The iterator returns all other errors.
 pub fn read_txns_from<'d, D: Disk>(
     disk: &'d D,
     dirs: &DataDirs,
@@ -88,13 +87,13 @@ pub fn read_txns_from<'d, D: Disk>(
     LoggedTxns::open(disk, dirs, from, None, limits)
 }
 
-/// Zxid of the last transaction in the log, `None` if there is none.
+/// Returns the zxid of the last transaction in the log, `None` if the log is empty.
 ///
-/// Java answers with the zxid in the newest file's name if that file holds nothing readable; this
-/// looks at the file before.
+/// Java returns the zxid in the newest file's name if that file contains nothing readable. This
+/// function reads the previous file instead.
 ///
 /// # Errors
-/// As for the iterator: damage is not taken for the end.
+/// If a file cannot be read or is corrupted, as for the iterator.
 pub fn last_logged_zxid<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -113,8 +112,8 @@ pub fn last_logged_zxid<D: Disk>(
 }
 
 impl<'d, D: Disk> LoggedTxns<'d, D> {
-    /// From `from` on; with `after`, the snapshot that ends just before (in words), the first one
-    /// must be the next.
+    /// Opens the log at `from`. `after` describes the snapshot that ends directly before `from`;
+    /// with it, the first transaction must be `from` itself or begin an epoch.
     pub(crate) fn open(
         disk: &'d D,
         dirs: &DataDirs,
@@ -123,7 +122,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         limits: Limits,
     ) -> Result<Self, StorageError> {
         let mut files: VecDeque<_> = list_logs(disk, &dirs.log)?.into();
-        // The newest file that begins below may reach beyond.
+        // The last file whose first zxid is below `from` may contain `from`.
         while files.get(1).is_some_and(|second| second.zxid < from) {
             files.pop_front();
         }
@@ -160,13 +159,14 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         }
     }
 
-    /// The highest zxid returned so far; before the first, the one before the start.
+    /// Returns the highest zxid returned so far, or the zxid before the start if nothing was
+    /// returned.
     pub fn last_zxid(&self) -> Zxid {
         self.last.zxid
     }
 
-    /// What was read ahead is read again where reading goes on: the file may be written to. Files
-    /// that were begun since the start are not found.
+    /// Discards the read buffer, so that bytes written to the file since then are found. Does not
+    /// find files that were created after this iterator.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -174,18 +174,18 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         self.current.as_mut().map_or(Ok(()), LogScanner::refresh)
     }
 
-    /// The torn end of the last file that was read, if it is torn.
+    /// Returns the torn end of the last file that was read, if it is torn.
     pub fn torn_tail(&self) -> Option<(&PathBuf, TornTail)> {
         self.torn.as_ref().map(|(path, tail)| (path, *tail))
     }
 
-    /// The last good record of the last file that was read to its end: the file, and where in it
-    /// the record begins. `None` if that file has none.
+    /// Returns the last file that was read to its end, and the offset of its last intact record.
+    /// Returns `None` if that file has no such record.
     pub(crate) fn last_record(&self) -> Option<&(PathBuf, u64)> {
         self.last_record.as_ref()
     }
 
-    /// Files of 0 bytes that were passed over.
+    /// Returns the files of 0 bytes that were skipped.
     pub(crate) fn into_empty_files(self) -> Vec<PathBuf> {
         self.empty_files
     }
@@ -231,8 +231,9 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
     fn open_next(&mut self) -> Result<bool, StorageError> {
         while let Some(file) = self.files.pop_front() {
             if file.len == 0 {
-                // What a full disk or a crash at creation leaves (ZOOKEEPER-2332). If it ever held
-                // something that is missing now, the check of the order will tell.
+                // A full disk or a crash during creation leaves an empty file (ZOOKEEPER-2332). If
+                // the file contained transactions once, the check of the order finds that they are
+                // missing.
                 tracing::warn!(file = %file.path.display(), "log file is empty");
                 self.empty_files.push(file.path);
                 continue;
@@ -340,7 +341,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
     }
 }
 
-/// The zxid of a payload, without decoding the rest.
+/// Returns the zxid of a payload without decoding the rest.
 pub(crate) fn zxid_of(payload: &[u8]) -> Option<Zxid> {
     let bytes = payload.get(12..20)?.first_chunk()?;
     Some(Zxid(i64::from_be_bytes(*bytes)))

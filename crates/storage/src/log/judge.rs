@@ -1,29 +1,30 @@
-//! Tells a log's end, a tear and damage apart.
+//! Distinguishes the end of a log, a torn record and corruption.
 //!
-//! A process killed while it writes leaves a prefix of its last group; a machine that loses power
-//! may also leave out whole sectors of it, which then read as the zeros of the preallocated space.
-//! In both cases the last thing in the file is the beginning of a record whose sync never
-//! returned: it was not acknowledged, and dropping it loses nothing.
+//! A process that is killed during a write leaves a prefix of its last group. After a power failure
+//! whole sectors of that group may be missing as well; they then read as the zeros of the
+//! preallocated space. In both cases the last bytes of the file are the beginning of a record whose
+//! sync never returned. The record was not acknowledged, so dropping it loses nothing.
 //!
-//! A power failure may also leave a later record of that group whole and an earlier one not. Rot of
-//! an acknowledged group leaves the same bytes, so question 4 calls it damage: a server alone is
-//! refused its start, a member of an ensemble its vote (`recovery::recover_member`).
+//! After a power failure a later record of that group may also be complete while an earlier one is
+//! not. Bit rot in an acknowledged group leaves the same bytes, so question 4 treats them as
+//! corruption: a standalone server refuses to start, and a member of an ensemble does not vote
+//! (`recovery::recover_member`).
 //!
-//! Everything else is damage to bytes that may have been acknowledged. The questions, in order,
-//! about the bytes from the end of the last good record on:
+//! All other cases are corruption of bytes that may have been acknowledged. These questions are
+//! answered in order for the bytes from the end of the last intact record on:
 //!
-//! 1. Are they all zero? The end.
-//! 2. Is the length negative or beyond the limit? No prefix of a record and no zeros make such a
-//!    number. Damage.
-//! 3. Does another length give a record with the right checksum and end byte? Then it was written
-//!    completely, and its length field is damaged.
-//! 4. Does a complete record with a later zxid follow? Then this one was complete once, too.
-//! 5. Do bytes other than zero follow the place where this record should end? Damage, unless a
+//! 1. Are they all zero? Then this is the end of the log.
+//! 2. Is the length negative or beyond the limit? Neither a prefix of a record nor zeros produce
+//!    such a number, so this is corruption.
+//! 3. Does another length give a record with the correct checksum and end byte? Then the record was
+//!    written completely, and its length field is corrupted.
+//! 4. Does a complete record with a later zxid follow? Then this record was complete once, too.
+//! 5. Are there bytes other than zero after the end of this record? That is corruption, unless a
 //!    whole sector in between reads as zeros.
 //!
-//! The answers cost time only where a file is odd. A record whose data hold copies of log records
-//! with plausible zxids can make question 4 say yes when it is torn: then the start is refused
-//! and the operator asked, which errs on the safe side.
+//! Only files with unexpected content cost time. A torn record whose data contain copies of log
+//! records with plausible zxids can make question 4 answer yes. The start is then refused and the
+//! operator has to decide, which errs on the safe side.
 //!
 //! What Java does in each case: FileTxnLog.FileTxnIterator.next.
 
@@ -40,51 +41,51 @@ use crate::checksum::Checksum;
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 
-/// What is wrong with a record that no crash explains. `Display` says it in words.
+/// Corruption of a record that no crash explains. `Display` describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The payload does not have the checksum that the record carries.
+    /// The payload does not match the checksum in the record.
     Checksum {
-        /// What it carries.
+        /// Checksum in the record.
         stored: i64,
-        /// What its bytes give.
+        /// Checksum of the payload.
         computed: u32,
     },
-    /// A length that no record has.
+    /// The length is impossible for a record.
     Length {
-        /// The length field.
+        /// Content of the length field.
         found: i32,
-        /// The largest accepted.
+        /// Largest accepted length.
         limit: usize,
     },
-    /// The length field is wrong, and what is right can be told.
+    /// The length field is wrong, and the correct length is known.
     WrongLength {
-        /// The length field.
+        /// Content of the length field.
         found: i32,
-        /// The length with which the checksum and the end byte are right.
+        /// Length with which the checksum and the end byte are correct.
         actual: u32,
     },
-    /// The end byte is wrong though the record was written completely.
+    /// The end byte is wrong although the record was written completely.
     EndByte {
-        /// What it is.
+        /// Content of the end byte.
         found: u8,
     },
     /// A complete record follows this incomplete one.
     Followed {
-        /// Where it begins.
+        /// Offset of the complete record.
         offset: u64,
-        /// Its zxid.
+        /// Zxid of the complete record.
         zxid: Zxid,
     },
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Junk {
-        /// Where the last byte other than zero is.
+        /// Offset of the last byte other than zero.
         offset: u64,
     },
-    /// Framing and checksum are right, the payload is not.
+    /// Framing and checksum are correct, but the payload cannot be decoded.
     Undecodable {
-        /// What is wrong.
+        /// Reason for which decoding failed.
         reason: String,
     },
 }
@@ -92,34 +93,36 @@ pub enum Damage {
 /// The beginning of a record that a crash left at the end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TornTail {
-    /// Where it begins.
+    /// Offset of the torn record.
     pub offset: u64,
-    /// Whether sectors in its middle were lost, which takes a power failure; Java would refuse.
+    /// Whether sectors in its middle were lost, which requires a power failure. Java would refuse
+    /// such a file.
     pub has_lost_sectors: bool,
 }
 
-/// What the bytes after the last good record are.
+/// Meaning of the bytes after the last intact record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing, or zeros.
+    /// Nothing follows, or only zeros.
     End,
-    /// What a crash leaves behind.
+    /// A crash explains the bytes.
     Torn(TornTail),
-    /// What no crash explains.
+    /// No crash explains the bytes.
     Damaged(Damage),
 }
 
-/// Bytes that may be run through checksums in the search for a following record.
+/// Maximum number of bytes that are checksummed in the search for a following record.
 const CHECKSUM_WORK_BYTES: usize = 256 << 20;
-/// Bytes a disk writes in one piece, at least.
+/// Smallest unit in bytes that a disk writes atomically.
 const SECTOR_BYTES: u64 = 512;
-/// How far ahead of the last good one a zxid is believed, in transactions or epochs.
+/// Largest plausible distance of a zxid from the last intact one, in transactions or epochs.
 const ZXID_AHEAD_MAX: i64 = 1 << 20;
-/// Bytes read at once in the search for the last byte other than zero.
+/// Bytes per read in the search for the last byte other than zero.
 const BACKWARD_BYTES: usize = 1 << 20;
 static ZERO_PAGE: [u8; 4096] = [0; 4096];
 
-/// Says what follows the last good record, `last_good`, at the scanner's position.
+/// Classifies the bytes at the scanner's position, which follow the last intact record,
+/// `last_good`.
 ///
 /// # Errors
 /// Only if the file cannot be read.
@@ -136,7 +139,7 @@ pub fn judge<F: DiskFile>(
         Stop::Length { len } => {
             return Ok(Verdict::Damaged(length_damage(scanner, len)?));
         }
-        // Fewer bytes than a prefix can neither be a record nor be followed by one.
+        // Fewer bytes than a prefix can be neither a record nor followed by one.
         Stop::End => return Ok(torn(offset, false)),
         Stop::Padding => 0,
         Stop::Cut { len } | Stop::EndByte { len, .. } => len.cast_signed(),
@@ -160,7 +163,7 @@ pub fn judge<F: DiskFile>(
         return Ok(Verdict::Damaged(Damage::Followed { offset, zxid }));
     }
     if let Stop::Padding = stop {
-        // Zeros from inside the length on: the checksum's bytes are all there is.
+        // Everything from the length field on is zero, so only bytes of the checksum were written.
         let is_prefix = last_byte < offset + PREFIX_BYTES as u64;
         return Ok(window.verdict(is_prefix, last_byte, Damage::Junk { offset: last_byte }));
     }
@@ -171,11 +174,11 @@ pub fn judge<F: DiskFile>(
     Ok(torn(offset, false))
 }
 
-/// Says whether a record whose checksum is wrong is torn or damaged.
+/// Returns whether a record with a wrong checksum is torn or corrupted.
 ///
 /// Its end byte is in place, so a killed process did not leave it. It is torn only if it is the
-/// last thing in the file and a whole sector of it reads as zeros; a flipped bit in what may have
-/// been acknowledged is refused, as in Java.
+/// last record in the file and one of its sectors reads as zeros. A flipped bit in a record that
+/// may have been acknowledged is refused, as in Java.
 ///
 /// # Errors
 /// Only if the file cannot be read.
@@ -198,8 +201,8 @@ pub fn judge_mismatch<F: DiskFile>(
     Ok(window.verdict(false, record.end() - 1, damage))
 }
 
-/// The length with which the record at the scanner's position is complete, if there is one: its
-/// checksum and end byte are right then, and only the length field is wrong.
+/// Returns the length with which the record at the scanner's position is complete, if there is one:
+/// its checksum and end byte are then correct, and only the length field is wrong.
 ///
 /// # Errors
 /// Only if the file cannot be read.
@@ -225,7 +228,7 @@ fn length_damage<F: DiskFile>(scanner: &LogScanner<F>, len: i32) -> Result<Damag
     })
 }
 
-/// Where the last byte other than zero is, from `from` on.
+/// Returns the offset of the last byte other than zero, at or after `from`.
 pub(crate) fn last_nonzero<F: DiskFile>(
     scanner: &LogScanner<F>,
     from: u64,
@@ -235,7 +238,8 @@ pub(crate) fn last_nonzero<F: DiskFile>(
     })
 }
 
-/// Where in `range` of a file the last byte other than zero is. `read` returns bytes of the file.
+/// Returns the offset of the last byte other than zero in `range` of a file. `read` returns bytes
+/// of the file.
 pub(crate) fn last_nonzero_of(
     range: Range<u64>,
     mut read: impl FnMut(u64, usize) -> Result<Bytes, StorageError>,
@@ -248,7 +252,7 @@ pub(crate) fn last_nonzero_of(
         let start = end.saturating_sub(BACKWARD_BYTES as u64).max(from);
         let len = usize::try_from(end - start).unwrap_or(BACKWARD_BYTES);
         let bytes = read(start, len)?;
-        // Whole pages are compared first: a preallocated file is 64 MiB of zeros.
+        // Whole pages are compared first, because a preallocated file contains 64 MiB of zeros.
         for (index, page) in bytes.chunks(ZERO_PAGE.len()).enumerate().rev() {
             if ZERO_PAGE.get(..page.len()) == Some(page) {
                 continue;
@@ -270,8 +274,8 @@ struct Window {
 }
 
 impl Window {
-    /// At most two of the longest records: the one at the scanner's position and the next. A group
-    /// in flight is never longer.
+    /// Reads at most two records of the maximum length: the record at the scanner's position and
+    /// the next one. An unsynced group is never longer.
     fn read<F: DiskFile>(scanner: &LogScanner<F>, last_byte: u64) -> Result<Self, StorageError> {
         let offset = scanner.position();
         let record_bytes_max = scanner.record_bytes_max().saturating_add(FRAME_BYTES) as u64;
@@ -294,7 +298,7 @@ impl Window {
         }
     }
 
-    /// The length with which the record at the window's start is complete.
+    /// Returns the length with which the record at the window's start is complete.
     fn actual_length(&self) -> Option<u32> {
         let stored = Reader::new(self.bytes.clone()).i64().ok()?;
         let stored = u32::try_from(stored).ok()?;
@@ -313,14 +317,15 @@ impl Window {
         None
     }
 
-    /// The first complete record behind the window's start whose zxid can come after `last_good`.
+    /// Returns the first complete record after the window's start whose zxid can follow
+    /// `last_good`.
     fn following_record(&self, last_good: Zxid) -> Option<(u64, Zxid)> {
         let mut work = CHECKSUM_WORK_BYTES;
         for at in 1..self.bytes.len() {
             let Some(prefix) = self.bytes.get(at..at + PREFIX_BYTES) else {
                 break;
             };
-            // An Adler-32 is never 0, and its upper half of the field always is.
+            // An Adler-32 is never 0, and the upper half of its field is always 0.
             if prefix[..4] != [0; 4] || prefix[4..8] == [0; 4] {
                 continue;
             }
@@ -350,7 +355,7 @@ impl Window {
         is_record.then_some(zxid)
     }
 
-    /// Torn if the bytes are the prefix of a record, or if a lost sector explains the rest.
+    /// Returns torn if the bytes are the prefix of a record, or if a lost sector explains them.
     fn verdict(&self, is_prefix: bool, last_byte: u64, damage: Damage) -> Verdict {
         if is_prefix {
             torn(self.offset, false)
@@ -365,14 +370,14 @@ impl Window {
         self.offset + self.bytes.len() as u64
     }
 
-    /// Whether a sector, or the part of it from the record's start on, reads as zeros.
+    /// Returns whether a sector, or the part of a sector within the record, reads as zeros.
     fn has_lost_sector(&self) -> bool {
         let mut start = self.offset;
         while start < self.end() {
             let next = (start / SECTOR_BYTES + 1) * SECTOR_BYTES;
             let from = usize::try_from(start - self.offset).unwrap_or(usize::MAX);
             let to = usize::try_from(next - self.offset).unwrap_or(usize::MAX);
-            // Half of the checksum field is zero anyway; all of it never is.
+            // Half of the checksum field is always zero, but never the whole field.
             let is_enough = to - from >= 8;
             if let Some(part) = self.bytes.get(from..to)
                 && is_enough

@@ -1,4 +1,4 @@
-//! The transaction log: its format, and how the end of a file is understood.
+//! The transaction log: its format, and the rules that find the end of a file.
 //!
 //! ```text
 //! file    "ZKLG" | version i32 = 2 | dbid i64 = 0                                  16 bytes
@@ -6,14 +6,14 @@
 //! ...     then zeros to the preallocated size
 //! ```
 //!
-//! The checksum covers neither the length nor the end byte, so Java takes a flipped bit in either
-//! for the end of the file and drops what follows without a word. Here the bytes after the last
-//! good record decide (see [`judge`]):
+//! The checksum covers neither the length nor the end byte. If a bit flips in one of them, Java
+//! treats the record as the end of the file and silently drops the following records. Zoarium
+//! decides by the bytes after the last intact record (see [`judge`]):
 //!
-//! * zeros or nothing: the end;
+//! * zeros or nothing: the end of the log;
 //! * the beginning of one record, cut or filled up with zeros: torn by a crash, so never
-//!   acknowledged; recovered without a question;
-//! * anything else: damage, refused.
+//!   acknowledged, and dropped during recovery;
+//! * all other bytes: corruption, and the start is refused.
 //!
 //! Source: FileTxnLog.
 
@@ -32,27 +32,27 @@ pub use writer::{Committed, LogSettings, LogWriter};
 
 use crate::checksum::Checksum;
 
-/// "ZKLG".
+/// Magic bytes of a log.
 pub(crate) const MAGIC: [u8; 4] = *b"ZKLG";
-/// The only version there has been. Readers do not check it.
+/// The only version that exists. Readers do not check it.
 const VERSION: i32 = 2;
-/// Bytes of the file header.
+/// Length of the file header in bytes.
 pub const HEADER_LEN: usize = 16;
-/// The same, as an offset in a file.
+/// Length of the file header as a file offset.
 pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
-/// Checksum and length in front of a payload.
+/// Length of the checksum and the length field before a payload.
 pub(crate) const PREFIX_BYTES: usize = 12;
-/// Closes a record.
+/// Byte that ends a record.
 pub(crate) const END_BYTE: u8 = b'B';
-/// Bytes that are written without a sync behind them, unless a single record is longer: so much at
-/// the end of the newest file a crash or a failed sync may touch.
+/// Largest number of bytes that are written before they are synced, unless a single record is
+/// longer. A crash or a failed sync can only corrupt this many bytes at the end of the newest file.
 pub const UNSYNCED_BYTES_MAX: usize = 8 << 20;
-/// Bytes that a record takes beyond its payload.
+/// Bytes of a record in addition to its payload.
 pub(crate) const FRAME_BYTES: usize = PREFIX_BYTES + 1;
-/// The shortest payload: a transaction header.
+/// Length of the shortest payload, a bare transaction header.
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 32;
 
-/// The 16 bytes a log begins with.
+/// Returns the 16-byte header of a log file.
 pub fn file_header() -> [u8; HEADER_LEN] {
     let mut header = [0; HEADER_LEN];
     header[..4].copy_from_slice(&MAGIC);
@@ -60,10 +60,10 @@ pub fn file_header() -> [u8; HEADER_LEN] {
     header
 }
 
-/// Appends a record: a transaction as its bytes, in its frame.
+/// Appends a record: the frame and the encoded transaction.
 ///
 /// # Panics
-/// If the payload is longer than 2^31-1 bytes; no transaction can be.
+/// If the payload is longer than 2^31-1 bytes, which no transaction is.
 pub fn put_record(payload: &[u8], out: &mut Vec<u8>) {
     let len = i32::try_from(payload.len()).expect("a transaction fits 31 bits of length");
     out.reserve(payload.len() + FRAME_BYTES);

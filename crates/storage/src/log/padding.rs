@@ -1,10 +1,10 @@
 //! Preallocation of log files, with Java's arithmetic.
 
-/// How far ahead of the data a log file is extended.
+/// Rule for the size to which a log file is extended.
 ///
-/// The file keeps its size while records fill it, so that a sync has no new length to write. Java
-/// compares sizes, so ours are the same: a step is added when less than 4 KiB are left, and a
-/// record that went beyond the end rounds to a multiple of the step.
+/// The file keeps its size while records fill it, so that a sync does not have to write a new
+/// length. Java compares such sizes, so Zoarium uses Java's rule. A step is added when less than 4
+/// KiB remain. After a record beyond the end, the size becomes a multiple of the step.
 ///
 /// Source: FilePadding.calculateFileSizeWithPadding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,22 +12,22 @@ pub struct Padding {
     step: u64,
 }
 
-/// Less than this many bytes left means that the file is extended.
+/// Number of remaining bytes below which the file is extended.
 const AHEAD_BYTES: u64 = 4096;
 
 impl Padding {
-    /// Steps of `bytes`; 0 disables preallocation.
+    /// Extends in steps of `bytes`; 0 disables preallocation.
     pub fn new(bytes: u64) -> Self {
         Self { step: bytes }
     }
 
-    /// Whether files are extended at all.
+    /// Whether files are extended.
     pub fn is_enabled(self) -> bool {
         self.step > 0
     }
 
-    /// The size the file should have before the next write at `position`, with `size` its present
-    /// one.
+    /// Returns the size that the file should have before the next write at `position`. `size` is
+    /// its current size.
     pub fn size_for(self, position: u64, size: u64) -> u64 {
         if self.step == 0 || position + AHEAD_BYTES < size {
             return size;

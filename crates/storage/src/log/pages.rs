@@ -1,8 +1,8 @@
-//! Reading the log page by page, for a learner that has missed more than memory holds.
+//! Reading the log page by page, for a learner that lacks more transactions than memory holds.
 //!
-//! A leader asks for a page at a time, each from where the one before ended; the files are read on
-//! from there. Reading stops at the zxid that the leader names, which is committed: what stands
-//! behind it may be half written just now.
+//! A leader requests one page at a time, each from the end of the previous page, and reading
+//! continues at that position of the files. Reading stops at the zxid given by the leader, which is
+//! committed: the record after it may be written at this moment.
 
 use bytes::Bytes;
 use jute::Limits;
@@ -14,63 +14,63 @@ use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::names::{LogFile, list_logs, list_snapshots};
 
-/// The log, and how much of it is worth reading.
+/// The log, and the limits for reading it.
 #[derive(Debug, Clone)]
 pub struct LogPages<'d, D: Disk> {
-    /// Where the files are.
+    /// Disk that contains the files.
     pub disk: &'d D,
-    /// Their directories.
+    /// Directories of the files.
     pub dirs: DataDirs,
-    /// What a record may take.
+    /// Limits for records.
     pub limits: Limits,
-    /// `zookeeper.snapshotSizeFactor`: more than this part of a snapshot's bytes is not read. 0 is no
-    /// limit.
+    /// `zookeeper.snapshotSizeFactor`: fraction of a snapshot's size above which the log is not
+    /// read. 0 for no limit.
     pub size_factor: f64,
-    /// A page is complete with so many bytes.
+    /// Number of bytes with which a page is complete.
     pub page_bytes: usize,
 }
 
-/// A transaction and its bytes.
+/// A transaction's zxid and its encoded form.
 pub type Payload = (Zxid, Bytes);
 
-/// A place in the log.
+/// A position in the log.
 #[derive(Debug)]
 pub struct LogCursor<'d, D: Disk> {
     txns: LoggedTxns<'d, D>,
-    /// What was read last.
+    /// The last transaction read.
     last: Payload,
 }
 
-/// Why the log is no use.
+/// Reason for which the log cannot synchronise a learner.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// It cannot be read.
+    /// The log cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// What is asked for was purged.
+    /// The requested transactions were purged.
     #[error("the log does not reach back to {from}")]
     TooShort {
-        /// From where it should begin.
+        /// Zxid at which the log should begin.
         from: Zxid,
     },
-    /// A snapshot takes less.
+    /// A snapshot is smaller.
     #[error("{bytes} bytes of log are more than the {limit} that are worth it")]
     TooLong {
-        /// What would have to be read.
+        /// Bytes of log that would have to be read.
         bytes: u64,
-        /// What is read at most.
+        /// Maximum number of bytes that are read.
         limit: u64,
     },
 }
 
 impl<'d, D: Disk> LogPages<'d, D> {
-    /// Some transactions and their bytes: the first is the last one that is not behind `from`, none
-    /// is behind `upto`. At least one follows it, unless the log ends or `upto` is reached. `cursor`
-    /// is where the last page has ended, and afterwards where this one does; nowhere at the end of
-    /// the log.
+    /// Returns a page of encoded transactions. The first is the last transaction with zxid <=
+    /// `from`, and none is above `upto`. At least one more follows, unless the log ends or `upto`
+    /// is reached. `cursor` is the end of the previous page; it is set to the end of this page, or
+    /// to `None` at the end of the log.
     ///
     /// # Errors
-    /// If there is no such transaction, they are too many, or the log is damaged.
+    /// If there is no such transaction, the log is too long, or it is corrupted.
     pub fn page(
         &self,
         cursor: &mut Option<LogCursor<'d, D>>,
@@ -85,14 +85,15 @@ impl<'d, D: Disk> LogPages<'d, D> {
             if records.len() > 1 || from >= upto {
                 return Ok(records);
             }
-            // The log goes on in a file that was not there yet.
+            // The log continues in a file that did not exist before.
         }
         self.refuse_too_long(from)?;
         let (at, records) = self.find(from)?;
         self.read_on(at, records, upto, cursor)
     }
 
-    /// Begins at the last record that is not behind `from`, and gives what was read on the way.
+    /// Finds the last record with zxid <= `from`. Returns the position and the records that were
+    /// read.
     fn find(&self, from: Zxid) -> Result<(LogCursor<'d, D>, Vec<Payload>), Unusable> {
         let mut txns = self.read(from)?;
         if let Some(first) = next(&mut txns)?
@@ -101,8 +102,9 @@ impl<'d, D: Disk> LogPages<'d, D> {
             let records = vec![first.clone()];
             return Ok((LogCursor { txns, last: first }, records));
         }
-        // The learner has logged what this server has not. Its place is found from the front of a
-        // file; one that has lost its records to a crash may stand before the right one.
+        // The learner has logged a transaction that this server lacks. Its position is found by
+        // reading a file from its beginning. A file that lost its records in a crash may precede
+        // the file that contains the position.
         for file in self.files_upto(from)?.iter().rev() {
             let mut txns = self.read(file.zxid)?;
             let mut before = None;
@@ -124,15 +126,16 @@ impl<'d, D: Disk> LogPages<'d, D> {
         read_txns_from(self.disk, &self.dirs, from, self.limits)
     }
 
-    /// The files that begin at or before a zxid, in order.
+    /// Returns the files that begin at or before a zxid, in order.
     fn files_upto(&self, zxid: Zxid) -> Result<Vec<LogFile>, StorageError> {
         let mut files = list_logs(self.disk, &self.dirs.log)?;
         files.retain(|file| file.zxid <= zxid);
         Ok(files)
     }
 
-    /// A long log is not read where a snapshot is the smaller burden. The file where reading begins
-    /// does not count, and files count as they are, space that is preallocated included.
+    /// Refuses to read a log that is long in relation to a snapshot. The file in which reading
+    /// begins is not counted. The other files count with their full length, including preallocated
+    /// space.
     ///
     /// Source: ZKDatabase.calculateTxnLogSizeLimit, FileTxnIterator.getStorageSize (which sums up
     /// the files that are not open yet).
@@ -159,9 +162,9 @@ impl<'d, D: Disk> LogPages<'d, D> {
         Ok(())
     }
 
-    /// Fills a page. The place is kept also where `upto` is reached: writers go on, and finding the
-    /// place again takes longer the further the file has come, so that a learner might never be
-    /// caught up.
+    /// Fills a page. The position is kept even when `upto` is reached. Writers continue to append,
+    /// and finding the position again takes longer as the file grows, so that a learner might never
+    /// catch up.
     fn read_on(
         &self,
         mut at: LogCursor<'d, D>,
@@ -171,7 +174,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
     ) -> Result<Vec<Payload>, Unusable> {
         let mut bytes = 0;
         while bytes < self.page_bytes && at.last.0 < upto {
-            // At the end of the log nothing is kept: it may go on in another file.
+            // The position is not kept at the end of the log, which may continue in another file.
             let Some(record) = next(&mut at.txns)? else {
                 return Ok(records);
             };

@@ -1,4 +1,4 @@
-//! Reads a log record by record, with large reads and without judging what it finds.
+//! Reads a log record by record, in large reads and without judging its content.
 
 use std::path::{Path, PathBuf};
 
@@ -12,20 +12,20 @@ use crate::checksum::Checksum;
 use crate::disk::{Disk, DiskFile, read_full_at};
 use crate::error::{StorageError, io_error};
 
-/// Bytes read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 1 << 20;
-/// Longest payload that is read however low `jute.maxbuffer` is: Java writes records above its
-/// own limit (a session with very many ephemerals, ZOOKEEPER-4306) and then refuses them.
+/// Longest payload that is read even if `jute.maxbuffer` is lower. Java writes records above its
+/// own limit (a session with many ephemerals, ZOOKEEPER-4306) and then refuses to read them.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
-/// A framed record, its checksum compared but its payload not decoded.
+/// A framed record. Its checksum is computed, but its payload is not decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawRecord {
-    /// Where it begins in the file.
+    /// Offset of the record in the file.
     pub offset: u64,
-    /// The checksum it carries.
+    /// Checksum in the record.
     pub stored: i64,
-    /// The checksum its payload has.
+    /// Checksum computed from the payload.
     pub computed: u32,
     /// The payload, a slice of the read buffer.
     pub payload: Bytes,
@@ -37,25 +37,25 @@ impl RawRecord {
         self.stored == i64::from(self.computed)
     }
 
-    /// Where the next record begins.
+    /// Offset of the next record.
     pub fn end(&self) -> u64 {
         self.offset + (FRAME_BYTES + self.payload.len()) as u64
     }
 }
 
-/// What stands at an offset of a log.
+/// Content at an offset of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scanned {
     /// A framed record.
     Record(RawRecord),
-    /// No framed record.
+    /// Anything other than a framed record.
     Stop(Stop),
 }
 
-/// Why there is no further record. What it means is for [`judge`](super::judge) to say.
+/// Reason for which no further record was read. [`judge`](super::judge) interprets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// The file ends, at a record's border or inside checksum and length.
+    /// The file ends at a record boundary, or inside checksum and length.
     End,
     /// The length is 0, as in preallocated space.
     Padding,
@@ -66,11 +66,11 @@ pub enum Stop {
     },
     /// The end byte is not 0x42.
     EndByte {
-        /// What it is.
+        /// Content of the end byte.
         found: u8,
         /// The record's length field.
         len: u32,
-        /// Whether the checksum is right all the same.
+        /// Whether the checksum is correct nevertheless.
         is_intact: bool,
     },
     /// The length is negative or above the limit.
@@ -80,7 +80,7 @@ pub enum Stop {
     },
 }
 
-/// Walks over the records of one file.
+/// Iterates over the records of one file.
 #[derive(Debug)]
 pub struct LogScanner<F> {
     file: F,
@@ -95,10 +95,10 @@ pub struct LogScanner<F> {
 }
 
 impl<F: DiskFile> LogScanner<F> {
-    /// Opens a log behind its header.
+    /// Opens a log and positions the scanner after the header.
     ///
     /// # Errors
-    /// If the file cannot be read, or does not begin with 16 bytes of which the first four are
+    /// If the file cannot be read, is shorter than the 16-byte header, or does not begin with
     /// "ZKLG". Version and dbid are not checked, as in Java.
     pub fn open<D: Disk<File = F>>(
         disk: &D,
@@ -172,12 +172,12 @@ impl<F: DiskFile> LogScanner<F> {
         self.position
     }
 
-    /// Goes on reading somewhere else: repair skips over what it gave up.
+    /// Continues reading at another offset. Repair uses it to skip records that it drops.
     pub fn seek(&mut self, offset: u64) {
         self.position = offset;
     }
 
-    /// Forgets what was read ahead: the file may have grown, and zeros have become records.
+    /// Discards the read buffer: the file may have grown, and records may have replaced zeros.
     ///
     /// # Errors
     /// If the file's length cannot be read.
@@ -187,7 +187,7 @@ impl<F: DiskFile> LogScanner<F> {
         Ok(())
     }
 
-    /// Length of the file when it was opened, or looked at anew.
+    /// Length of the file when it was opened or last refreshed.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
@@ -197,7 +197,7 @@ impl<F: DiskFile> LogScanner<F> {
         self.record_bytes_max
     }
 
-    /// Reads the next record, or says why there is none; then the position stays where it is.
+    /// Reads the next record. Without one, returns the reason and keeps the position.
     ///
     /// # Errors
     /// Only if the file cannot be read.
@@ -239,14 +239,14 @@ impl<F: DiskFile> LogScanner<F> {
         Ok(Scanned::Record(record))
     }
 
-    /// The next `count` bytes, `None` if the file has fewer.
+    /// Returns the next `count` bytes, `None` if the file has fewer.
     fn peek(&mut self, count: usize) -> Result<Option<&[u8]>, StorageError> {
         let start = self.ensure(count)?;
         Ok(start.and_then(|start| self.chunk.get(start..start + count)))
     }
 
-    /// Where in the chunk the next `count` bytes are, `None` if the file has fewer. Memory is taken
-    /// only for bytes that are there.
+    /// Returns the offset of the next `count` bytes in the chunk, `None` if the file has fewer.
+    /// Memory is allocated only for bytes that exist.
     fn ensure(&mut self, count: usize) -> Result<Option<usize>, StorageError> {
         if self.file_bytes.saturating_sub(self.position) < count as u64 {
             return Ok(None);
@@ -254,12 +254,12 @@ impl<F: DiskFile> LogScanner<F> {
         if let Some(start) = self.start_in_chunk(count) {
             return Ok(Some(start));
         }
-        // Nothing of the old chunk is copied: the few bytes at its end are cheaper read again.
+        // Nothing of the old chunk is copied: reading the few bytes at its end again is cheaper.
         let left = self.file_bytes - self.position;
         let len = count.max(READ_BYTES.min(usize::try_from(left).unwrap_or(READ_BYTES)));
         self.chunk = self.read(self.position, len)?;
         self.chunk_at = self.position;
-        // Still not there if somebody cut the file meanwhile.
+        // The bytes are missing if another process cut the file after `file_bytes` was read.
         Ok(self.start_in_chunk(count))
     }
 
@@ -268,13 +268,13 @@ impl<F: DiskFile> LogScanner<F> {
         (self.chunk.len() >= start.checked_add(count)?).then_some(start)
     }
 
-    /// Bytes of the file from `offset`; fewer only at its end.
+    /// Returns bytes of the file from `offset` on, fewer than `len` only at its end.
     pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Bytes, StorageError> {
         read_at(&self.file, &self.path, offset, len)
     }
 }
 
-/// Bytes of a file from `offset`; fewer only at its end.
+/// Returns bytes of a file from `offset` on, fewer than `len` only at its end.
 pub(crate) fn read_at<F: DiskFile>(
     file: &F,
     path: &Path,
@@ -287,7 +287,7 @@ pub(crate) fn read_at<F: DiskFile>(
     Ok(buf.freeze())
 }
 
-/// Checksum and length.
+/// Splits checksum and length.
 fn prefix_of(bytes: &[u8]) -> Option<(i64, i32)> {
     let (checksum, rest) = bytes.split_first_chunk()?;
     let len = rest.first_chunk()?;

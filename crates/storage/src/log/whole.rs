@@ -1,4 +1,4 @@
-//! Whether the log holds one history from a transaction to another.
+//! Whether the log contains one history from a transaction to another.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,18 @@ use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::names::{list_logs, list_snapshots};
 
-/// Whether what the log has behind `from` and up to `upto` is one history.
+/// Returns whether the log's transactions after `from`, up to and including `upto`, belong to one
+/// history.
 ///
-/// Where a learner got its leader's snapshot, the log from before stays and goes on behind the
-/// snapshot: what it has in between may never have been committed. Such a place shows as a zxid that
-/// is missing, or as a snapshot whose last transaction the log does not have. (A snapshot of before
-/// the first transaction of an epoch is taken for such a place, too.)
+/// A learner that loads its leader's snapshot keeps its old log and continues it after the
+/// snapshot. The old transactions before the snapshot may never have been committed. Such a break
+/// shows as a missing zxid, or as a snapshot whose last transaction is not in the log. (A snapshot
+/// taken before the first transaction of an epoch is treated as such a break, too.)
 ///
-/// `upto` is a transaction that is known to be committed.
+/// `upto` must be the zxid of a committed transaction.
 ///
 /// # Errors
-/// If a file cannot be read, or is damaged.
+/// If a file cannot be read, or is corrupted.
 pub fn is_log_whole<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -35,7 +36,7 @@ pub fn is_log_whole<D: Disk>(
         .filter(is_between)
         .collect();
     let logs = list_logs(disk, &dirs.log)?;
-    // What lies in one file was written by one role after the other, each behind what it knew.
+    // A break cannot be inside a file: each role began its own file after the history that it knew.
     if awaited.is_empty() && !logs.iter().any(|log| is_between(&log.zxid)) {
         return Ok(true);
     }
@@ -46,7 +47,7 @@ pub fn is_log_whole<D: Disk>(
             Err(other) => return Err(other),
         };
         awaited.remove(&zxid);
-        // What is being written behind it may look like damage.
+        // A record that is being written after `upto` may look like corruption.
         if zxid >= upto {
             break;
         }
@@ -72,7 +73,7 @@ mod tests {
         DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap()
     }
 
-    /// A file of the log with these transactions.
+    /// Writes a log file with these transactions.
     fn write(dirs: &DataDirs, zxids: &[i64]) {
         let mut log = LogWriter::new(Arc::new(RealDisk), dirs, LogSettings::new(testkit::LIMITS));
         for zxid in zxids.iter().copied().map(Zxid) {
@@ -116,14 +117,14 @@ mod tests {
     fn a_leaders_snapshot_parts_the_log() {
         let dir = tempfile::tempdir().unwrap();
         let dirs = open(dir.path());
-        // 5 may never have been committed.
+        // Transaction 5 may never have been committed.
         write(&dirs, &[4, 5]);
         write(&dirs, &[EPOCH_2 + 1, EPOCH_2 + 2]);
         assert!(is_whole(&dirs, 4, EPOCH_2 + 2));
         let name = format!("snapshot.{:x}", EPOCH_2);
         std::fs::write(dirs.snap.join(name), b"the leader's").unwrap();
         assert!(!is_whole(&dirs, 4, EPOCH_2 + 2));
-        // Behind it all is well, and what comes later does not matter.
+        // The break does not matter to a range that begins after it or ends before it.
         assert!(is_whole(&dirs, EPOCH_2, EPOCH_2 + 2));
         assert!(is_whole(&dirs, 4, 5));
     }

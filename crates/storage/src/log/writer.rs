@@ -6,13 +6,14 @@
 //! roll    write what is buffered, go on in a new file; the old one is synced before that begins
 //! ```
 //!
-//! A new file gets its header under another name, is synced, renamed, and the directory synced
-//! before the first record is written. So a file called `log.*` always begins with its header,
-//! whatever the moment of a crash, and its name is durable before anything in it is acknowledged.
-//! (Java writes in place and never syncs the directory.)
+//! A new file is created under a temporary name. The file with its header is synced and renamed,
+//! and the directory is synced, before the first record is written. So a file called `log.*` begins
+//! with a header after a crash at any moment, and its name is durable before any of its records is
+//! acknowledged. (Java writes in place and never syncs the directory.)
 //!
-//! After a failed write or sync nobody knows what is on the disk: the kernel may have dropped the
-//! dirty pages and report success the next time. So the writer is out of use from then on.
+//! After a failed write or sync the content of the disk is unknown: the kernel may have dropped the
+//! dirty pages and may report success for the next sync. The writer is therefore unusable
+//! afterwards.
 //!
 //! Source: FileTxnLog, SyncRequestProcessor.
 
@@ -32,24 +33,25 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
 use crate::names::{log_name, unfinished_name};
 
-/// What the configuration says about logs.
+/// Log settings of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogSettings {
-    /// Step by which files are extended, bytes; 0 for none. `preAllocSize` (KiB).
+    /// Step in bytes by which files are extended; 0 disables preallocation. `preAllocSize` (KiB).
     pub prealloc_bytes: u64,
     /// Whether a commit waits for the disk. `forceSync`.
     pub force_sync: bool,
-    /// A sync that takes longer is logged. `fsync.warningthresholdms`.
+    /// Duration above which a sync is logged. `fsync.warningthresholdms`.
     pub fsync_warning: Duration,
-    /// A file with more bytes of records is closed after a commit; 0 for never.
-    /// `txnLogSizeLimitInKb`. Java counts preallocated space, too, and so rolls at once.
+    /// Bytes of records above which a file is closed after a commit; 0 for no limit.
+    /// `txnLogSizeLimitInKb`. Java also counts preallocated space, so it rolls after the first
+    /// commit.
     pub log_bytes_max: u64,
-    /// Limits for records and their fields: what is read back is checked against them.
+    /// Limits for records and their fields, with which a written log is read back.
     pub limits: jute::Limits,
 }
 
 impl LogSettings {
-    /// The default settings, with these limits.
+    /// Returns the default settings with these limits.
     pub fn new(limits: jute::Limits) -> Self {
         Self {
             prealloc_bytes: 64 << 20,
@@ -61,38 +63,39 @@ impl LogSettings {
     }
 }
 
-/// What a commit did.
+/// Result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Committed {
-    /// Transactions of the group.
+    /// Number of transactions in the group.
     pub txns: u32,
-    /// Bytes written for them, frames included.
+    /// Bytes written for the group, frames included.
     pub bytes: u64,
-    /// How long the sync took; zero without `force_sync`.
+    /// Duration of the sync; zero without `force_sync`.
     pub sync_time: Duration,
-    /// Whether it took longer than the warning threshold.
+    /// Whether the sync took longer than the warning threshold.
     pub is_slow: bool,
 }
 
-/// Zeros written ahead of the records, so that most syncs find their blocks allocated and
-/// initialised and have no file-system journal to wait for. The sync that takes them along takes
-/// longer by them, and its group waits: few at a time, more only for groups that would use them up
-/// at once. A group above the most of them waits for its own bytes, and gets none.
+/// Smallest and largest number of zeros written after a group. With them the blocks of the
+/// following groups are allocated and initialised, so most syncs do not wait for the file-system
+/// journal. The sync that includes the zeros takes longer, and its group waits for it. So the
+/// number is small, and grows only for groups that would use up few zeros immediately. A group
+/// larger than the maximum already waits for its own bytes, and no zeros follow it.
 const ZEROS_AHEAD_BYTES: RangeInclusive<u64> = 128 << 10..=512 << 10;
-/// Groups of the present size that the zeros should last for.
+/// Number of groups of the current size for which the zeros should last.
 const ZEROS_AHEAD_GROUPS: u64 = 4;
-/// A group's buffer that grew beyond this is given back.
+/// Capacity above which a group's buffer is freed after the write.
 const BUFFER_KEPT_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 struct OpenLog<F> {
     file: F,
     path: PathBuf,
-    /// Bytes written: header and records.
+    /// Bytes written: the header and the records.
     position: u64,
-    /// Length to which the file was extended; a record may have gone beyond it.
+    /// Length to which the file was extended. A record may end beyond it.
     size: u64,
-    /// Up to here the file holds records or written (not only promised) zeros.
+    /// Offset up to which the file contains records or zeros that were written, not only allocated.
     zeroed: u64,
     /// Whether something was written since the last sync.
     is_dirty: bool,
@@ -100,20 +103,20 @@ struct OpenLog<F> {
 
 /// Appends transactions to the log, in groups.
 ///
-/// Every process writes files of its own: an existing file is never appended to, so that a torn
-/// record at its end stays at its end.
+/// Each process writes its own files. It never appends to an existing file, so that a torn record
+/// remains at the end of its file.
 #[derive(Debug)]
 pub struct LogWriter<D: Disk> {
     disk: Arc<D>,
     dir: PathBuf,
     settings: LogSettings,
     open: Option<OpenLog<D::File>>,
-    /// Rolled away but not yet synced.
+    /// Files that were closed by a roll but are not synced yet.
     closing: Vec<OpenLog<D::File>>,
     buffer: Vec<u8>,
     group_first: Option<Zxid>,
     group_txns: u32,
-    /// Bytes of the group that are written already.
+    /// Bytes of the group that are already written.
     written_bytes: u64,
     last_zxid: Option<Zxid>,
     txns: u64,
@@ -123,7 +126,7 @@ pub struct LogWriter<D: Disk> {
 }
 
 impl<D: Disk> LogWriter<D> {
-    /// A writer into the log directory of `dirs`. It creates its file with the first commit.
+    /// Returns a writer for the log directory of `dirs`. Its first commit creates the file.
     pub fn new(disk: Arc<D>, dirs: &DataDirs, settings: LogSettings) -> Self {
         Self {
             disk,
@@ -143,15 +146,15 @@ impl<D: Disk> LogWriter<D> {
         }
     }
 
-    /// Adds a transaction to the group. It may not be acknowledged before
+    /// Adds a transaction to the group. The transaction must not be acknowledged before
     /// [`commit`](Self::commit) returns.
     ///
     /// # Errors
-    /// If the writer is out of use, or a part of a large group cannot be written.
+    /// If the writer is unusable, or a part of a large group cannot be written.
     pub fn append(&mut self, zxid: Zxid, payload: &[u8]) -> Result<(), StorageError> {
         self.ensure_usable()?;
         if self.last_zxid.is_some_and(|last| zxid <= last) {
-            // Java logs it all the same.
+            // Java also logs such a transaction.
             tracing::warn!(%zxid, "transaction logged out of order");
         }
         if payload.len() > self.settings.limits.field_bytes_max {
@@ -172,11 +175,11 @@ impl<D: Disk> LogWriter<D> {
     }
 
     /// Writes the group with one write and waits until it is on the disk. Only then may its
-    /// transactions be acknowledged. Without appended transactions it does nothing.
+    /// transactions be acknowledged. Does nothing if no transaction was appended.
     ///
     /// # Errors
-    /// If anything fails: then nothing of the group may be acknowledged and the writer is out of
-    /// use.
+    /// If a step fails. No transaction of the group may then be acknowledged, and the writer is
+    /// unusable.
     pub fn commit(&mut self) -> Result<Committed, StorageError> {
         self.ensure_usable()?;
         if self.group_txns == 0 && self.closing.is_empty() {
@@ -191,10 +194,11 @@ impl<D: Disk> LogWriter<D> {
         result
     }
 
-    /// Lets the next transaction begin a new file. What was appended before goes to the old one.
+    /// Makes the next transaction begin a new file. Appended transactions are written to the old
+    /// file.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// As for [`commit`](Self::commit).
     pub fn roll(&mut self) -> Result<(), StorageError> {
         self.ensure_usable()?;
         let result = self.write_group();
@@ -205,28 +209,28 @@ impl<D: Disk> LogWriter<D> {
         Ok(())
     }
 
-    /// Transactions appended since [`reset_counters`](Self::reset_counters).
+    /// Number of transactions appended since [`reset_counters`](Self::reset_counters).
     pub fn txns(&self) -> u64 {
         self.txns
     }
 
-    /// Bytes of the same, frames included.
+    /// Bytes of the transactions counted by [`txns`](Self::txns), frames included.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Starts counting anew: a snapshot is due or has begun.
+    /// Resets both counters, because a snapshot is due or has begun.
     pub fn reset_counters(&mut self) {
         (self.txns, self.bytes) = (0, 0);
     }
 
-    /// Bytes that the current file holds, preallocated space not counted; 0 before the first
-    /// commit into it.
+    /// Length of the header and records in the current file, without preallocated space. 0 before
+    /// the first commit into the file.
     pub fn file_bytes(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.position)
     }
 
-    /// Whether an earlier failure put the writer out of use.
+    /// Whether an earlier failure made the writer unusable.
     pub fn is_poisoned(&self) -> bool {
         self.is_poisoned
     }
@@ -265,13 +269,14 @@ impl<D: Disk> LogWriter<D> {
         };
         (self.group_txns, self.written_bytes) = (0, 0);
         if self.settings.log_bytes_max > 0 && self.file_bytes() > self.settings.log_bytes_max {
-            // Everything in it is synced: just let go of it.
+            // All its records are synced, so the file can be closed.
             self.open = None;
         }
         Ok(committed)
     }
 
-    /// Writes and syncs what the group has so far: whoever recovers need not look further back.
+    /// Writes and syncs the part of the group that is buffered, which limits the bytes that
+    /// recovery has to judge.
     fn write_part(&mut self) -> Result<(), StorageError> {
         let written = self.write_group();
         let result = written.and_then(|bytes| {
@@ -282,7 +287,7 @@ impl<D: Disk> LogWriter<D> {
         result
     }
 
-    /// Syncs the files that were rolled away, then (if asked) the current one.
+    /// Syncs the files that were closed by a roll, then, with `with_open`, the current one.
     fn sync(&mut self, with_open: bool) -> Result<(), StorageError> {
         let open = self.open.iter_mut().filter(|_| with_open);
         for log in self.closing.iter_mut().chain(open) {
@@ -296,7 +301,7 @@ impl<D: Disk> LogWriter<D> {
         Ok(())
     }
 
-    /// A deliberate bug: what failed is forgotten.
+    /// A deliberate bug: forgets the transactions that could not be written.
     fn begin_anew(&mut self) {
         self.open = None;
         self.closing.clear();
@@ -305,13 +310,13 @@ impl<D: Disk> LogWriter<D> {
         (self.group_txns, self.written_bytes) = (0, 0);
     }
 
-    /// Writes the buffered records; returns their bytes.
+    /// Writes the buffered records; returns their length in bytes.
     fn write_group(&mut self) -> Result<u64, StorageError> {
         let Some(first) = self.group_first else {
             return Ok(0);
         };
         if self.open.is_none() {
-            // Were the new file on the disk before the end of the old one, a power failure could
+            // If the new file reached the disk before the end of the old one, a power failure could
             // leave a hole between them.
             self.sync(false)?;
             self.open = Some(self.create(first)?);
@@ -366,8 +371,9 @@ impl<D: Disk> LogWriter<D> {
         make().map_err(failed)
     }
 
-    /// A file of the same name is what a crash left of this very record; it holds nothing that was
-    /// acknowledged and is replaced, as by Java. With a complete record in it, it is history.
+    /// Returns an error if the existing file `path` contains a complete record, which is history.
+    /// Without one, the file is what a crash left of the record that is about to be written. It
+    /// contains nothing that was acknowledged, so it is replaced, as in Java.
     fn refuse_to_destroy(&self, path: &std::path::Path) -> Result<(), StorageError> {
         let holds_records = match LogScanner::open(&*self.disk, path, self.settings.limits) {
             Ok(mut scanner) => match scanner.next_record()? {
@@ -377,7 +383,8 @@ impl<D: Disk> LogWriter<D> {
             Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 false
             }
-            // Not even a header: recovery would have refused it if it meant anything.
+            // The file does not even have a header. Recovery would have refused a file with
+            // transactions.
             Err(StorageError::LogHeader { .. }) => {
                 let entry = self.disk.open(path).and_then(|file| file.len());
                 entry.map_err(io_error("read", path))? > 0
@@ -394,7 +401,8 @@ impl<D: Disk> LogWriter<D> {
 }
 
 impl<F: DiskFile> OpenLog<F> {
-    /// Makes room for a group: the file's length as Java would set it, and zeros ahead.
+    /// Extends the file for a group: sets the length as Java would, and writes zeros after the
+    /// group.
     fn extend(
         &mut self,
         settings: &LogSettings,

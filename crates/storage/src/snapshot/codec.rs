@@ -4,7 +4,7 @@
 //! 82 "SNAPPY" 00 | version i32 = 1 | compatible version i32 = 1 | { length i32 | raw snappy block }
 //! ```
 //!
-//! Blocks hold 32 KiB of input. Bytes are read from a [`DiskFile`] at large steps.
+//! A block contains 32 KiB of input. A [`DiskFile`] is read in large steps.
 
 use std::io::{self, Read, Write};
 
@@ -14,17 +14,18 @@ use flate2::write::GzEncoder;
 use super::Compression;
 use crate::disk::DiskFile;
 
-/// Begins a snappy stream.
+/// Magic bytes of a snappy stream.
 pub(crate) const SNAPPY_MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
-/// Begins a gzip stream.
+/// Magic bytes of a gzip stream.
 pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// Input of one snappy block.
+/// Uncompressed length of a snappy block.
 const SNAPPY_BLOCK_BYTES: usize = 32 << 10;
-/// Input of one block that is accepted; other writers may use larger ones.
+/// Largest accepted uncompressed length of a block; other writers may use larger blocks than
+/// Zoarium.
 const SNAPPY_BLOCK_BYTES_MAX: usize = 4 << 20;
-/// Bytes read from or written to the file at once.
+/// Bytes per read or write of the file.
 const FILE_BUFFER_BYTES: usize = 1 << 20;
-/// A longer file leaves no copy in the page cache.
+/// Length above which a file is not kept in the page cache.
 const CACHED_BYTES_MAX: u64 = 256 << 20;
 
 /// Reads a file from its start, through a buffer.
@@ -66,7 +67,7 @@ impl<F: DiskFile> io::BufRead for FileInput<F> {
 
 impl<F: DiskFile> Read for FileInput<F> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        // Large reads go past the buffer.
+        // Large reads bypass the buffer.
         if self.start >= self.end && buf.len() >= FILE_BUFFER_BYTES {
             let read = self.file.read_at(self.at, buf)?;
             self.at += read as u64;
@@ -141,7 +142,7 @@ impl<F: DiskFile> SnappyInput<F> {
         Ok(())
     }
 
-    /// Reads the next block; false at the end.
+    /// Reads the next block; returns false at the end.
     fn next_block(&mut self) -> io::Result<bool> {
         let mut len = [0; 4];
         let first = self.input.read(&mut len[..1])?;
@@ -247,7 +248,7 @@ pub(crate) struct FileOutput<F> {
     buffer: Vec<u8>,
     sync_every: u64,
     unsynced: u64,
-    /// Bytes of which nothing is kept in memory.
+    /// Length of the prefix that was removed from the page cache.
     forgotten: u64,
 }
 
@@ -277,9 +278,10 @@ impl<F: DiskFile> FileOutput<F> {
         Ok(())
     }
 
-    /// A server has the tree itself in memory. A copy of each long snapshot in the page cache would drive out
-    /// what others need, and fresh pages cost most of its time. A short one stays there if nobody wants the
-    /// memory: the next start need not wait for the disk.
+    /// Removes a long file from the page cache. The server has the tree itself in memory. A copy of
+    /// each long snapshot in the page cache would displace the data of other processes, and
+    /// allocating its pages takes most of the time of a write. A short snapshot stays cached while
+    /// there is free memory, so the next start need not read it from the disk.
     fn forget_if_long(&mut self) {
         if self.at > CACHED_BYTES_MAX {
             self.file.forget(self.forgotten, self.at - self.forgotten);
@@ -370,7 +372,7 @@ impl<F: DiskFile> Write for SnappyOutput<F> {
 mod tests {
     use super::*;
 
-    /// Where something was forgotten, and nothing else.
+    /// Records the `forget` calls and ignores all others.
     #[derive(Debug, Default)]
     struct Forgetful(std::sync::Mutex<Vec<(u64, u64)>>);
 

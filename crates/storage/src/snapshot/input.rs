@@ -1,4 +1,4 @@
-//! Reads jute fields from a stream, with a running checksum over everything read.
+//! Reads jute fields from a stream and computes a running checksum of everything read.
 
 use std::io::{self, Read};
 
@@ -7,10 +7,10 @@ use jute::{Limits, Str};
 
 use crate::checksum::Checksum;
 
-/// Bytes asked of the stream at once. Larger fields make the buffer grow, up to the field limit.
+/// Bytes per read of the stream. The buffer grows for larger fields, up to the field limit.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Why a stream is no good.
+/// Reason for which a stream cannot be read further.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     #[error("it ends early")]
@@ -25,18 +25,18 @@ pub(crate) enum InputError {
 
 /// A buffered stream of fields.
 ///
-/// Memory: one buffer of 256 KiB or the longest field, whichever is more. A field's bytes are only
-/// waited for in steps, so a length that lies costs no more than the bytes that are there.
+/// Memory: one buffer of 256 KiB or the length of the longest field, whichever is larger. A field
+/// is read in steps, so a false length does not allocate more than the bytes that exist.
 #[derive(Debug)]
 pub(crate) struct FieldInput<R> {
     stream: R,
     limits: Limits,
     buffer: Vec<u8>,
-    /// Next byte to be read from the buffer.
+    /// Position of the next byte to be read from the buffer.
     start: usize,
-    /// Behind the last byte that the stream gave.
+    /// Position after the last byte received from the stream.
     end: usize,
-    /// Up to here the buffer is in the checksum.
+    /// Position up to which the buffer is included in the checksum.
     hashed: usize,
     /// Stream offset of the buffer's first byte.
     base: u64,
@@ -57,12 +57,12 @@ impl<R: Read> FieldInput<R> {
         }
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     pub(crate) fn position(&self) -> u64 {
         self.base + self.start as u64
     }
 
-    /// Adler-32 of everything read so far.
+    /// Returns the Adler-32 of everything read so far.
     pub(crate) fn checksum(&mut self) -> u32 {
         self.hash();
         self.checksum.value()
@@ -75,7 +75,8 @@ impl<R: Read> FieldInput<R> {
         self.hashed = self.start;
     }
 
-    /// Fills the buffer until `count` unread bytes are there. False if the stream ends before.
+    /// Fills the buffer until it contains `count` unread bytes. Returns false if the stream ends
+    /// first.
     fn fill(&mut self, count: usize) -> Result<bool, io::Error> {
         if self.end - self.start >= count {
             return Ok(true);
@@ -99,7 +100,7 @@ impl<R: Read> FieldInput<R> {
         Ok(true)
     }
 
-    /// The next `count` bytes.
+    /// Returns the next `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> Result<&[u8], InputError> {
         match self.fill(count) {
             Ok(true) => {}
@@ -127,7 +128,7 @@ impl<R: Read> FieldInput<R> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// A length field, `None` for null.
+    /// Reads a length field, `None` for null.
     pub(crate) fn len(&mut self) -> Result<Option<usize>, InputError> {
         let len = self.i32()?;
         if len == -1 {
@@ -140,14 +141,14 @@ impl<R: Read> FieldInput<R> {
         }
     }
 
-    /// A string that is not null. Malformed UTF-8 becomes what Java makes of it.
+    /// Reads a string that is not null. Malformed UTF-8 is replaced as in Java.
     pub(crate) fn string(&mut self) -> Result<Str, InputError> {
         let mut text = String::new();
         self.string_into(&mut text)?;
         Ok(text.into())
     }
 
-    /// The same, into a string that is used again.
+    /// Reads a string as [`string`](Self::string) does, into a reused buffer.
     pub(crate) fn string_into(&mut self, text: &mut String) -> Result<(), InputError> {
         text.clear();
         let len = self
@@ -162,8 +163,8 @@ impl<R: Read> FieldInput<R> {
         Ok(())
     }
 
-    /// How many bytes are left, at most `most`. An error of the stream counts as its end; it is
-    /// returned beside.
+    /// Returns how many bytes are left, at most `most`. An error of the stream counts as its end
+    /// and is returned with the number.
     pub(crate) fn left(&mut self, most: usize) -> (usize, Option<io::Error>) {
         let error = self.fill(most).err();
         ((self.end - self.start).min(most), error)

@@ -10,8 +10,7 @@
 //! last zxid  i64 | seal                                                     since 3.9, optional
 //! ```
 //!
-//! The checksums run over the uncompressed stream. Source: FileSnap,
-//! DataTree.serialize, SnapStream.
+//! The checksums cover the uncompressed stream. Source: FileSnap, DataTree.serialize, SnapStream.
 
 mod codec;
 mod input;
@@ -22,31 +21,31 @@ pub mod write;
 
 use proto::Zxid;
 
-/// "ZKSN".
+/// Magic bytes of a snapshot.
 pub(crate) const MAGIC: [u8; 4] = *b"ZKSN";
 const VERSION: i32 = 2;
 const DBID: i64 = -1;
-/// Closes the znodes and every seal.
+/// String that ends the znodes and each seal.
 pub(crate) const END_PATH: &str = "/";
-/// The string "/" as bytes: what every plain snapshot ends with.
+/// The encoded string "/", with which each plain snapshot ends.
 pub(crate) const END_MARK: [u8; 5] = [0, 0, 0, 1, b'/'];
-/// A checksum and the string "/".
+/// Length of a seal: a checksum and the string "/".
 pub(crate) const SEAL_BYTES: usize = 13;
 
-/// How a snapshot is compressed; readers go by the name's suffix.
+/// Compression of a snapshot. Readers derive it from the suffix of the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// `.gz`
+    /// gzip, with the suffix `.gz`.
     Gzip,
-    /// `.snappy`, in the stream format of snappy-java.
+    /// snappy in the stream format of snappy-java, with the suffix `.snappy`.
     Snappy,
 }
 
 impl Compression {
-    /// What the name ends with, dot included.
+    /// Returns the suffix of the file name, including the dot.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::None => "",
@@ -55,7 +54,7 @@ impl Compression {
         }
     }
 
-    /// How a file of this name is read. Unknown suffixes mean no compression.
+    /// Returns the compression of a file with this name. An unknown suffix means no compression.
     pub fn of_name(name: &str) -> Self {
         if name.ends_with(".gz") {
             Self::Gzip
@@ -66,7 +65,8 @@ impl Compression {
         }
     }
 
-    /// By the value of `snapshot.compression.method`; `None` if it is unknown.
+    /// Returns the compression for a value of `snapshot.compression.method`, `None` if it is
+    /// unknown.
     pub fn by_name(method: &str) -> Option<Self> {
         match method {
             "" => Some(Self::None),
@@ -77,15 +77,14 @@ impl Compression {
     }
 }
 
-/// What is written behind the znodes. Both are the state at the end of writing, after which the
-/// (fuzzy) snapshot holds nothing newer.
+/// Sections written after the znodes. Both describe the state at the end of writing; the (fuzzy)
+/// snapshot contains nothing newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotTrailer {
-    /// Zxid and value of the tree's digest; zeros as long as no transaction was applied. `None`
-    /// leaves the section out, which only servers with digests off should do (Java reads by
-    /// position).
+    /// Zxid and value of the tree's digest; zeros until a transaction is applied. `None` omits the
+    /// section, which is correct only for servers with digests disabled (Java reads by position).
     pub digest: Option<(Zxid, i64)>,
-    /// The last transaction applied. `None` leaves the section out
+    /// The last transaction applied. `None` omits the section
     /// (`serializeLastProcessedZxid.enabled`).
     pub last_zxid: Option<Zxid>,
 }

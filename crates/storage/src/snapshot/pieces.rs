@@ -1,5 +1,5 @@
-//! A snapshot as a sequence of pieces, checked and decoded, so that one thread may read ahead of the one that takes
-//! them.
+//! A snapshot as a sequence of checked and decoded pieces, so that one thread may read ahead of the
+//! thread that consumes them.
 
 use std::io::Read;
 
@@ -12,13 +12,13 @@ use super::{END_PATH, MAGIC, SEAL_BYTES};
 use crate::error::ContentError;
 use crate::state::{SnapshotDigest, State};
 
-/// Znodes are handed on when their paths and data have so many bytes.
+/// Bytes of paths and data with which a batch of znodes is complete.
 const BATCH_BYTES: usize = 64 << 10;
-/// Bytes of the digest section without its seal.
+/// Length of the digest section without its seal.
 const DIGEST_BYTES: usize = 20;
-/// Bytes of the last-zxid section without its seal.
+/// Length of the last-zxid section without its seal.
 const LAST_ZXID_BYTES: usize = 8;
-/// ACL id and StatPersisted.
+/// Length of the ACL id and StatPersisted of a znode.
 const FIXED_BYTES: usize = 8 + 60;
 
 /// A part of a snapshot's content.
@@ -36,18 +36,19 @@ pub(super) struct Znodes {
     fixed: Vec<Fixed>,
 }
 
-/// A znode but for its path and data, which follow those of the one before.
+/// A znode without its path and data. Those follow the path and data of the previous znode in the
+/// buffers.
 struct Fixed {
     path_len: usize,
     data_len: Option<usize>,
     acl: i64,
     stat: StatPersisted,
-    /// Offset behind it.
+    /// Offset after the znode.
     end: u64,
 }
 
 impl Piece {
-    /// Bytes that it holds, roughly.
+    /// Returns the approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Session(..) | Self::Acl(..) => size_of::<Self>(),
@@ -55,10 +56,10 @@ impl Piece {
         }
     }
 
-    /// Gives it to a database.
+    /// Adds the piece to a database.
     ///
     /// # Errors
-    /// What the database says of a znode, and the offset behind that.
+    /// If the database refuses a znode; the offset is the position after that znode.
     pub(super) fn enter<S: State>(self, state: &mut S) -> Result<(), (u64, InputError)> {
         match self {
             Self::Session(id, timeout_ms) => state.session(id, timeout_ms),
@@ -91,9 +92,9 @@ impl Znodes {
     }
 }
 
-/// What comes next.
+/// Part of the snapshot to read next.
 enum Step {
-    /// "ZKSN" and what belongs to it; only in a file.
+    /// "ZKSN", version and dbid; only in a file.
     Header,
     Sessions(Option<u32>),
     Acls(Option<u32>),
@@ -103,24 +104,24 @@ enum Step {
     Over,
 }
 
-/// Reads a snapshot piece by piece; ends with the first error.
+/// Reads a snapshot piece by piece; ends after the first error.
 pub(super) struct Pieces<R> {
     input: FieldInput<R>,
     is_file: bool,
     step: Step,
     info: SnapshotInfo,
     path: String,
-    /// What was met behind znodes that are handed on first.
+    /// Error that occurred after znodes that have to be returned first.
     error: Option<InputError>,
 }
 
 impl<R: Read> Pieces<R> {
-    /// A whole file: header, content, seals and sections.
+    /// Reads a whole file: header, content, seals and sections.
     pub(super) fn of_file(input: FieldInput<R>) -> Self {
         Self::new(input, true, Step::Header)
     }
 
-    /// The content alone.
+    /// Reads the content without header, seals and sections.
     pub(super) fn of_body(input: FieldInput<R>) -> Self {
         Self::new(input, false, Step::Sessions(None))
     }
@@ -136,12 +137,12 @@ impl<R: Read> Pieces<R> {
         }
     }
 
-    /// What was found so far: all of it at the end.
+    /// Returns the information found so far, which is complete at the end.
     pub(super) fn info(&self) -> SnapshotInfo {
         self.info
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.input.position()
     }
@@ -194,7 +195,7 @@ impl<R: Read> Pieces<R> {
         Ok(Piece::Acl(id, read_acl(&mut self.input)?))
     }
 
-    /// Reads the next znodes. True if the end mark stands behind them.
+    /// Reads the next znodes. Returns true if the end marker follows them.
     fn read_znodes(&mut self, znodes: &mut Znodes) -> Result<bool, InputError> {
         while znodes.bytes() < BATCH_BYTES {
             self.input.string_into(&mut self.path)?;
@@ -234,12 +235,12 @@ fn read_header<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
             "it does not begin with \"ZKSN\"".into(),
         ));
     }
-    // Version and dbid: not checked as such, but under the checksum.
+    // Version and dbid are covered by the checksum, but not checked otherwise.
     input.take(12)?;
     Ok(())
 }
 
-/// Whether there is another one; reads their number first.
+/// Returns whether another item follows. Reads the number of items first.
 fn next_of<R: Read>(
     left: &mut Option<u32>,
     input: &mut FieldInput<R>,
@@ -326,8 +327,8 @@ fn next_i32(bytes: &mut &[u8]) -> Option<i32> {
     Some(i32::from_be_bytes(*first))
 }
 
-/// The checksum is over everything before the seal; the "/" behind it is not looked at, but the
-/// next seal covers it.
+/// Checks the checksum, which covers everything before the seal. The "/" after it is not checked
+/// here, but the next seal covers it.
 fn read_seal<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
     let computed = input.checksum();
     let stored = input.i64()?;
@@ -340,8 +341,9 @@ fn read_seal<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Goes by what is left: 54 bytes are both sections, 33 the digest, 21 the last zxid, 0 neither.
-/// Anything else is read as both, for digests of version 1 and sections of later releases.
+/// Selects the sections by the number of remaining bytes: 54 bytes for both sections, 33 for the
+/// digest, 21 for the last zxid, 0 for neither. Any other number is read as both sections, because
+/// of digests of version 1 and sections of later releases.
 fn read_trailer<R: Read>(
     input: &mut FieldInput<R>,
     info: &mut SnapshotInfo,
@@ -351,7 +353,7 @@ fn read_trailer<R: Read>(
     let (left, error) = input.left(DIGEST_ONLY + LAST_ZXID_ONLY + 1);
     let is_cut = error.is_none_or(|error| error.kind() == std::io::ErrorKind::UnexpectedEof);
     if is_cut && left < DIGEST_BYTES {
-        // A cut compressed stream; the first seal covers all that matters. As in Java.
+        // The compressed stream was cut, but the first seal covers all important data. As in Java.
         return Ok(());
     }
     if left != LAST_ZXID_ONLY {

@@ -1,4 +1,4 @@
-//! Reading snapshots, without ever holding one whole.
+//! Reading snapshots as a stream.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -16,37 +16,37 @@ use crate::error::{StorageError, io_error};
 use crate::names::SnapshotFile;
 use crate::state::{SnapshotDigest, State};
 
-/// What stands around a snapshot's content.
+/// Metadata of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotInfo {
-    /// Znodes, the root included.
+    /// Number of znodes, including the root.
     pub znodes: u64,
-    /// Sessions.
+    /// Number of sessions.
     pub sessions: u64,
     /// The digest section, if there is one.
     pub digest: Option<SnapshotDigest>,
     /// The last-zxid section, if there is one.
     pub last_zxid: Option<Zxid>,
-    /// Where sessions, ACL table and znodes end: the offset behind the end marker.
+    /// Offset after the end marker, which closes the sessions, the ACL table and the znodes.
     pub content_end: u64,
 }
 
 impl SnapshotInfo {
-    /// The last transaction of which the snapshot may hold a part, going by its sections. Replay
-    /// has to reach it, or the tree may be a mixture of times.
+    /// Returns the last transaction of which the snapshot may contain a part, according to its
+    /// sections. Replay must reach it, or the tree may mix states of different times.
     pub fn covers(&self) -> Option<Zxid> {
         self.digest.map(|digest| digest.zxid).max(self.last_zxid)
     }
 }
 
-/// Reads a snapshot into `state` and checks every checksum in it.
+/// Reads a snapshot into `state` and verifies all its checksums.
 ///
-/// The digest and last-zxid sections are told by the number of bytes that are left, so a snapshot
-/// loads whatever the settings of its writer; Java goes by its own settings and refuses several
+/// The digest and last-zxid sections are recognised by the number of remaining bytes, so a snapshot
+/// loads regardless of the settings of its writer. Java uses its own settings and refuses several
 /// combinations.
 ///
 /// # Errors
-/// [`StorageError::SnapshotDamaged`] if the content is no good (`state` is then half filled),
+/// [`StorageError::SnapshotDamaged`] if the content is corrupted (`state` is then partly filled),
 /// [`StorageError::Io`] if the file cannot be read.
 pub fn read_snapshot<D: Disk, S: State>(
     disk: &D,
@@ -68,7 +68,7 @@ pub fn read_snapshot<D: Disk, S: State>(
     Ok(info)
 }
 
-/// Gives all pieces to a database; an error comes with its offset.
+/// Adds all pieces to a database. An error is returned with its offset.
 fn enter<R: Read + Send, S: State>(
     pieces: Pieces<R>,
     reads_ahead: bool,
@@ -91,12 +91,12 @@ fn enter<R: Read + Send, S: State>(
     }
 }
 
-/// Reads sessions, ACL table and znodes up to the end marker, as a SNAP packet is followed by them
-/// (LearnerHandler.run). Bytes behind the marker may have been read from the stream as
-/// well, all by its last read; `content_end` tells them apart.
+/// Reads sessions, ACL table and znodes up to the end marker, in the form that follows a SNAP
+/// packet (LearnerHandler.run). The last read may also have consumed bytes of the stream after the
+/// marker; `content_end` separates them.
 ///
 /// # Errors
-/// [`StorageError::SnapshotDamaged`], with `name` for the file.
+/// [`StorageError::SnapshotDamaged`] with `name` as the file, if the content is corrupted.
 pub fn read_body<R: Read, S: State>(
     stream: R,
     name: &Path,
@@ -113,8 +113,8 @@ pub fn read_body<R: Read, S: State>(
     Ok(pieces.info())
 }
 
-/// A fault of the disk under a plain file is no damage of the content, but the two cannot be told
-/// apart below a decompressor; an older snapshot is tried in either case.
+/// An I/O error is not corruption of the content, but a decompressor does not distinguish the two.
+/// In both cases recovery continues with an older snapshot.
 fn describe(path: &Path, offset: u64, error: InputError) -> StorageError {
     StorageError::SnapshotDamaged {
         path: path.to_path_buf(),

@@ -1,4 +1,4 @@
-//! The cheap test whether a snapshot can be complete, and the thorough one.
+//! The cheap and the thorough test of whether a snapshot is complete.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::error::{StorageError, io_error};
 use crate::names::{SnapshotFile, list_snapshots};
 use crate::state::Discard;
 
-/// Fewer bytes are no snapshot, whatever they are.
+/// Smallest length of a snapshot.
 const SNAPSHOT_BYTES_MIN: u64 = 10;
 
-/// Looks at the first or last bytes: a plain snapshot ends with "/", a compressed one begins with
-/// its magic. `Some` says what is wrong.
+/// Checks the first or last bytes: a plain snapshot ends with "/", a compressed one begins with its
+/// magic. Returns a description of the fault, `None` if there is none.
 ///
 /// Source: SnapStream.isValidSnapshot.
 pub(crate) fn cheap_fault<D: Disk>(
@@ -43,7 +43,7 @@ pub(crate) fn cheap_fault<D: Disk>(
     }))
 }
 
-/// Whether a snapshot is complete with right checksums; reads all of it.
+/// Returns whether a snapshot is complete and its checksums are correct. Reads the whole file.
 pub(crate) fn is_valid<D: Disk>(
     disk: &D,
     file: &SnapshotFile,
@@ -63,10 +63,10 @@ pub(crate) fn is_valid<D: Disk>(
     }
 }
 
-/// The newest `count` snapshots that are valid, newest first.
+/// Returns the newest `count` valid snapshots, newest first.
 ///
-/// Java goes by the cheap test when it purges, and so may keep three damaged ones and delete the
-/// good. Reading them costs a second per gigabyte.
+/// Java uses the cheap test when it purges. It may therefore keep three corrupted snapshots and
+/// delete the intact one. Reading the snapshots costs about one second per gigabyte.
 pub(crate) fn newest_valid<D: Disk>(
     disk: &D,
     dir: &Path,

@@ -17,19 +17,20 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
 use crate::names::{snapshot_name, unfinished_name};
 
-/// A snapshot in flight is synced in steps of so many bytes: the log's next sync, which clients
-/// wait for, may have to wait for one of them.
+/// Bytes of a snapshot that are written per sync. The next sync of the log, for which clients wait,
+/// may have to wait for one of these syncs.
 const SYNC_EVERY_BYTES: u64 = 256 << 10;
 
-/// Writes a snapshot: header, then what the tree produces, then seals and trailer.
+/// Writes a snapshot: the header, the bytes that the tree produces, then seals and trailer.
 ///
-/// It is written under the name `unfinished.snapshot.<zxid>`, which no reader takes for a snapshot
-/// (Java would even load a `.tmp`), synced, renamed and the directory synced. So a crash leaves
-/// either a complete snapshot or none, and purging the logs before it is safe. Java writes most
-/// snapshots in place and without sync: a crash leaves a part, and after a power failure a
-/// snapshot may be damaged whose logs are purged already.
+/// The file is written under the name `unfinished.snapshot.<zxid>`, which no reader treats as a
+/// snapshot (Java would even load a `.tmp`). It is then synced and renamed, and the directory is
+/// synced. So a crash leaves either a complete snapshot or none, and the logs before it can be
+/// purged safely. Java writes most snapshots in place and without a sync: a crash leaves a partial
+/// snapshot, and after a power failure a snapshot may be corrupted although its logs are already
+/// purged.
 ///
-/// Dropped before [`finish`](Self::finish), it removes what it wrote.
+/// A writer that is dropped before [`finish`](Self::finish) removes its file.
 #[derive(Debug)]
 pub struct SnapshotWriter<D: Disk> {
     disk: Arc<D>,
@@ -43,10 +44,10 @@ pub struct SnapshotWriter<D: Disk> {
 }
 
 impl<D: Disk> SnapshotWriter<D> {
-    /// Begins a snapshot of everything up to `zxid`, which must have been the last transaction
-    /// applied before the tree began to produce it.
+    /// Begins a snapshot of everything up to `zxid`. The transaction `zxid` must have been the last
+    /// one applied before the tree began to produce the snapshot.
     ///
-    /// `is_synced` false (with `forceSync=no`) leaves out the syncs.
+    /// With `is_synced` false (`forceSync=no`) the syncs are omitted.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -81,10 +82,10 @@ impl<D: Disk> SnapshotWriter<D> {
         Ok(writer)
     }
 
-    /// Adds bytes of the sessions, the ACL table, the znodes and their end marker, in any pieces.
+    /// Adds bytes of the sessions, the ACL table, the znodes and their end marker, split anywhere.
     ///
     /// # Errors
-    /// If writing fails (disk full); then there is no snapshot.
+    /// If the write fails, for example because the disk is full. No snapshot is then created.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
         self.checksum.write(bytes);
         self.bytes += bytes.len() as u64;
@@ -98,15 +99,15 @@ impl<D: Disk> SnapshotWriter<D> {
         })
     }
 
-    /// Bytes so far, uncompressed.
+    /// Returns the number of bytes so far, uncompressed.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Seals the snapshot and makes it appear under its name; returns the path.
+    /// Seals the snapshot and renames it to its final name; returns the path.
     ///
     /// # Errors
-    /// If writing fails; then there is no snapshot.
+    /// If the write fails. No snapshot is then created.
     pub fn finish(mut self, trailer: SnapshotTrailer) -> Result<PathBuf, StorageError> {
         self.seal()?;
         if let Some((zxid, digest)) = trailer.digest {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-/// The moment that many milliseconds after 1970, or the nearest that there is a date for.
+/// Returns the time `millis` after 1970, or the nearest representable time.
 fn moment(millis: i64) -> Timestamp {
     let nearest = if millis < 0 {
         Timestamp::MIN
@@ -12,13 +12,13 @@ fn moment(millis: i64) -> Timestamp {
     Timestamp::from_second(millis.div_euclid(1000)).unwrap_or(nearest)
 }
 
-/// `11/22/26, 1:40:37 AM UTC`
+/// Formats a time as `11/22/26, 1:40:37 AM UTC`.
 pub(crate) fn short(millis: i64) -> String {
     let date = moment(millis).strftime("%-m/%-d/%y, %-I:%M:%S %p UTC");
     date.to_string()
 }
 
-/// `Sat Nov 21 21:23:20 UTC 2026`
+/// Formats a time as `Sat Nov 21 21:23:20 UTC 2026`.
 pub(crate) fn long(millis: i64) -> String {
     let date = moment(millis).strftime("%a %b %d %H:%M:%S UTC %Y");
     date.to_string()
@@ -38,7 +38,7 @@ mod tests {
         assert_eq!(long(951_868_800_000), "Wed Mar 01 00:00:00 UTC 2000");
         assert_eq!(short(46_800_000), "1/1/70, 1:00:00 PM UTC");
         assert_eq!(long(-1), "Wed Dec 31 23:59:59 UTC 1969");
-        // No number is too large.
+        // All numbers are accepted.
         long(i64::MIN);
         short(i64::MAX);
     }

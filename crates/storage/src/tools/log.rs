@@ -16,24 +16,26 @@ use crate::log::judge::{Damage, Verdict, judge, judge_mismatch};
 use crate::log::scan::{LogScanner, Scanned, Stop};
 use crate::names::FileName;
 
-/// What [`verify`] found.
+/// Result of [`verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogReport {
-    /// Records that are good.
+    /// Number of intact records.
     pub records: u64,
-    /// Zxid of the first one.
+    /// Zxid of the first intact record.
     pub first: Option<Zxid>,
-    /// Zxid of the last one.
+    /// Zxid of the last intact record.
     pub last: Option<Zxid>,
-    /// Where the last record ends that is framed rightly.
+    /// Offset after the last record with correct framing.
     pub end: u64,
-    /// Length of the file, preallocated space included.
+    /// Length of the file, including preallocated space.
     pub file_bytes: u64,
-    /// What is wrong, by offset, in the order of the file.
+    /// Corruption found, with offsets, in the order of the file.
     pub faults: Vec<(u64, Damage)>,
-    /// Zxids within an epoch that do not follow each other: (before, after).
+    /// Pairs of zxids (before, after) within an epoch of which the second does not follow the
+    /// first.
     pub gaps: Vec<(Zxid, Zxid)>,
-    /// Where the file ends with a torn record, as after a crash: no fault.
+    /// Offset of a torn record at the end of the file, as after a crash. It does not count as a
+    /// fault.
     pub torn_at: Option<u64>,
 }
 
@@ -44,11 +46,11 @@ impl LogReport {
     }
 }
 
-/// Reads the whole file and says what is wrong with it. Goes on behind a record whose checksum is
-/// wrong, as long as the framing is right.
+/// Reads the whole file and reports its faults. Continues after a record with a wrong checksum, as
+/// long as the framing is correct.
 ///
 /// # Errors
-/// If the file cannot be read or is no log.
+/// If the file cannot be read or is not a log.
 pub fn verify<D: Disk>(disk: &D, path: &Path, limits: Limits) -> Result<LogReport, StorageError> {
     let mut scanner = LogScanner::open(disk, path, limits)?;
     let mut report = LogReport {
@@ -110,7 +112,7 @@ impl LogReport {
     }
 }
 
-/// What comes before the first record, going by the file's name.
+/// Returns the zxid before the first record, according to the file's name.
 pub(crate) fn zxid_before(path: &Path) -> Zxid {
     let name = path
         .file_name()
@@ -120,24 +122,24 @@ pub(crate) fn zxid_before(path: &Path) -> Zxid {
     Zxid(first.0.saturating_sub(1))
 }
 
-/// How [`print()`] came to its end.
+/// Reason for which [`print()`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Printed {
-    /// At the end of the file or at preallocated space.
+    /// The end of the file or preallocated space.
     End,
-    /// At a record that is not complete; Java's exit code is 1.
+    /// An incomplete record; Java's exit code is 1.
     Partial,
-    /// At a length that no record has; Java's exit code is 1.
+    /// An impossible length; Java's exit code is 1.
     Unreasonable,
 }
 
 /// Prints the file as Java's TxnLogToolkit does.
 ///
-/// A record with a wrong checksum comes twice, once marked; a record that cannot be decoded gets a
-/// line that says so (Java ends with an exception).
+/// A record with a wrong checksum is printed twice, the first time with a mark. A record that
+/// cannot be decoded is printed as a line that states this (Java ends with an exception).
 ///
 /// # Errors
-/// If the file cannot be read or is no log, or `out` cannot be written to.
+/// If the file cannot be read or is not a log, or `out` cannot be written to.
 pub fn print<D: Disk>(
     disk: &D,
     path: &Path,
@@ -198,7 +200,7 @@ fn print_records<F: DiskFile>(
                 return Ok(Printed::End);
             }
             Scanned::Stop(Stop::EndByte { len, is_intact, .. }) => {
-                // Java prints the record before it looks at the end byte.
+                // Java prints the record before it checks the end byte.
                 let at = scanner.position() + PREFIX_BYTES as u64;
                 let payload = scanner.read(at, usize::try_from(len).unwrap_or(0))?;
                 let line = line_of(&payload, scanner.position());

@@ -1,7 +1,8 @@
-//! What `zoarium log` and `zoarium snapshot` do, without the command line.
+//! The implementation of `zoarium log` and `zoarium snapshot`, without the command line.
 //!
-//! The printed forms are those of Java's TxnLogToolkit and SnapshotFormatter. Written copies get
-//! names that no server takes for a log: Java's `log.5.fixed` would be replayed beside `log.5`.
+//! The output has the format of Java's TxnLogToolkit and SnapshotFormatter. Written copies get
+//! names that no server treats as a log. Java's `log.5.fixed` would be replayed in addition to
+//! `log.5`.
 //!
 //! Source: TxnLogToolkit, LogFormatter, SnapshotFormatter.
 

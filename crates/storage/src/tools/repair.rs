@@ -1,4 +1,4 @@
-//! Writing a good copy of a damaged log, and cutting a log at a zxid.
+//! Writing a repaired copy of a corrupted log, and truncating a log at a zxid.
 
 use std::path::{Path, PathBuf};
 
@@ -15,70 +15,71 @@ use crate::log::scan::{LogScanner, Scanned, Stop};
 use crate::log::{FRAME_BYTES, PREFIX_BYTES, file_header, put_record};
 use crate::set_aside::DAMAGED;
 
-/// What to do about records whose checksum is wrong but whose framing is right.
+/// Treatment of records whose checksum is wrong but whose framing is correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BadChecksums {
-    /// The log ends before the first one: nobody knows which byte is wrong.
+    /// The log ends before the first such record, because the wrong byte is unknown.
     #[default]
     Cut,
-    /// They stay, with the checksum that fits the bytes, if they can be decoded at all. What
-    /// Java's `-r -y` does.
+    /// The records are kept if they can be decoded, with a checksum that fits their bytes. Java's
+    /// `-r -y` does this.
     Accept,
 }
 
-/// A record that [`repair`] changed or left out.
+/// A record that [`repair`] changed or omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
-    /// The length field was wrong; nothing is lost.
+    /// The length field was wrong. No data is lost.
     Length {
-        /// Where the record began in the damaged file.
+        /// Offset of the record in the corrupted file.
         offset: u64,
-        /// The record.
+        /// Zxid of the record.
         zxid: Zxid,
     },
-    /// The end byte was wrong; nothing is lost.
+    /// The end byte was wrong. No data is lost.
     EndByte {
-        /// Where the record began in the damaged file.
+        /// Offset of the record in the corrupted file.
         offset: u64,
-        /// The record.
+        /// Zxid of the record.
         zxid: Zxid,
     },
-    /// The checksum was made to fit bytes of which some are wrong.
+    /// The checksum was recomputed although some of the bytes are wrong.
     Checksum {
-        /// Where the record began in the damaged file.
+        /// Offset of the record in the corrupted file.
         offset: u64,
-        /// The record, if that can be trusted.
+        /// Zxid of the record, which may be wrong as well.
         zxid: Zxid,
     },
-    /// The file was cut: everything from here on is left out.
+    /// The file was truncated: the rest is omitted.
     Cut {
-        /// Where the copy stops reading the damaged file.
+        /// Offset in the corrupted file at which the copy ends.
         offset: u64,
-        /// Bytes left out, preallocated zeros not counted.
+        /// Number of omitted bytes, without preallocated zeros.
         bytes: u64,
-        /// Why. `None` for a torn end, as a crash leaves it.
+        /// Reason for the truncation. `None` for a torn end, as after a crash.
         reason: Option<String>,
     },
 }
 
-/// What [`repair`] or [`chop`] wrote.
+/// The copy written by [`repair`] or [`chop`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// The copy.
+    /// Path of the copy.
     pub path: PathBuf,
-    /// Records in it.
+    /// Number of records in it.
     pub records: u64,
-    /// The last of them.
+    /// Zxid of its last record.
     pub last: Option<Zxid>,
-    /// What differs from the original.
+    /// Differences from the original.
     pub fixes: Vec<Fix>,
 }
 
-/// Writes `repaired.<name>` beside the log: all records that are good or can be made good without
-/// guessing, up to the first that cannot. The original is not touched; see [`replace`].
+/// Writes `repaired.<name>` to the directory of the log. The copy contains all records that are
+/// intact or can be restored without guessing, up to the first other record. The original is not
+/// changed; see [`replace`].
 ///
 /// # Errors
-/// If the file cannot be read or is no log, or the copy cannot be written.
+/// If the file cannot be read or is not a log, or the copy cannot be written.
 pub fn repair<D: Disk>(
     disk: &D,
     path: &Path,
@@ -133,8 +134,8 @@ pub fn repair<D: Disk>(
     copy.finish(disk)
 }
 
-/// The payload of a record of which only the length or the end byte is wrong; the scanner is then
-/// behind it.
+/// Returns the payload of a record if only its length or its end byte is wrong. The scanner is then
+/// positioned after the record.
 fn restored<F: DiskFile>(
     scanner: &mut LogScanner<F>,
     stop: Stop,
@@ -166,11 +167,11 @@ fn restored<F: DiskFile>(
     Ok(Some((payload, fix)))
 }
 
-/// Writes `chopped.<name>` beside the log: its records with zxid <= `last_kept`.
+/// Writes `chopped.<name>` to the directory of the log: its records with zxid <= `last_kept`.
 ///
 /// # Errors
-/// If the file cannot be read or is no log, if a record before the end is damaged, or if the copy
-/// cannot be written.
+/// If the file cannot be read or is not a log, if a record before the end is corrupted, or if the
+/// copy cannot be written.
 pub fn chop<D: Disk>(
     disk: &D,
     path: &Path,
@@ -214,13 +215,13 @@ pub fn chop<D: Disk>(
     copy.finish(disk)
 }
 
-/// Puts a copy in the place of the original, which stays as `damaged.<name>`; returns that path.
+/// Replaces the original with a copy. The original is kept as `damaged.<name>`; returns that path.
 ///
-/// The original is copied and the copy renamed over it, so that at no moment the log is missing.
-/// No server may be running on the directory.
+/// The original is copied, and the repaired copy is then renamed over it, so that the log exists at
+/// every moment. No server may be running on the directory.
 ///
 /// # Errors
-/// If a file of that name is there already, or something cannot be read or written.
+/// If `damaged.<name>` already exists, or a file cannot be read or written.
 pub fn replace<D: Disk>(disk: &D, path: &Path, copy: &Path) -> Result<PathBuf, StorageError> {
     let kept = sibling(path, DAMAGED);
     if disk.open(&kept).is_ok() {
@@ -254,7 +255,7 @@ pub fn replace<D: Disk>(disk: &D, path: &Path, copy: &Path) -> Result<PathBuf, S
     Ok(kept)
 }
 
-/// Bytes collected before they are written.
+/// Bytes that are collected before a write.
 const COPY_BYTES: usize = 1 << 20;
 
 fn sibling(path: &Path, what: &str) -> PathBuf {
@@ -262,7 +263,7 @@ fn sibling(path: &Path, what: &str) -> PathBuf {
     path.with_file_name(format!("{what}.{name}"))
 }
 
-/// A log being written beside another.
+/// A log that is being written to the directory of the original.
 #[derive(Debug)]
 struct Copy<F> {
     file: F,
@@ -312,7 +313,7 @@ impl<F: DiskFile> Copy<F> {
         Ok(())
     }
 
-    /// Notes that everything from `offset` on is left out.
+    /// Records that everything from `offset` on is omitted.
     fn cut(
         &mut self,
         scanner: &LogScanner<F>,

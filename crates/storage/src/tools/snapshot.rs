@@ -19,10 +19,11 @@ use crate::snapshot::read::{SnapshotInfo, read_snapshot};
 use crate::snapshot::valid::cheap_fault;
 use crate::state::{Discard, SnapshotDigest, State};
 
-/// A snapshot at any path, its zxid and compression told by its name; zxid 0 if the name has none.
+/// Opens a snapshot at any path. Zxid and compression are derived from its name; the zxid is 0 if
+/// the name does not contain one.
 ///
 /// # Errors
-/// If there is no such file.
+/// If the file cannot be opened.
 pub fn open<D: Disk>(disk: &D, path: &Path) -> Result<SnapshotFile, StorageError> {
     let name = path
         .file_name()
@@ -40,10 +41,10 @@ pub fn open<D: Disk>(disk: &D, path: &Path) -> Result<SnapshotFile, StorageError
     })
 }
 
-/// Reads the whole file and checks every checksum.
+/// Reads the whole file and verifies all checksums.
 ///
 /// # Errors
-/// [`StorageError::SnapshotDamaged`] says where and what is wrong.
+/// [`StorageError::SnapshotDamaged`] with the position and the cause, if the file is corrupted.
 pub fn verify<D: Disk>(
     disk: &D,
     path: &Path,
@@ -60,11 +61,11 @@ pub fn verify<D: Disk>(
     read_snapshot(disk, &file, limits, &mut Discard)
 }
 
-/// Gives the content piece by piece to `visitor`, in the order of the file: for dumps and
+/// Passes the content piece by piece to `visitor`, in the order of the file, for dumps and
 /// comparisons.
 ///
 /// # Errors
-/// As [`verify`]; what `visitor` got before stays.
+/// As for [`verify`]. Pieces that `visitor` received before an error are not withdrawn.
 pub fn walk<D: Disk, S: State>(
     disk: &D,
     path: &Path,
@@ -74,11 +75,11 @@ pub fn walk<D: Disk, S: State>(
     read_snapshot(disk, &open(disk, path)?, limits, visitor)
 }
 
-/// Prints the file as Java's SnapshotFormatter does, with the data in base64 if asked for. Reads
-/// it twice, because the count comes first.
+/// Prints the file as Java's SnapshotFormatter does, with the data in base64 if `with_data`. Reads
+/// the file twice, because the number of znodes is printed first.
 ///
 /// # Errors
-/// As [`verify`]; also if `out` cannot be written to.
+/// As for [`verify`]; also if `out` cannot be written to.
 pub fn print<D: Disk>(
     disk: &D,
     path: &Path,
@@ -88,7 +89,7 @@ pub fn print<D: Disk>(
 ) -> Result<SnapshotInfo, StorageError> {
     let info = verify(disk, path, limits)?;
     let failed = |error: io::Error| io_error("print", path)(error);
-    // Java counts the root under both of its names.
+    // Java counts the root twice, once for each of its names.
     writeln!(out, "ZNode Details (count={}):", info.znodes + 1).map_err(failed)?;
     let mut printer = Printer {
         out,
@@ -111,7 +112,7 @@ pub fn print<D: Disk>(
 struct Printer<'o> {
     out: &'o mut dyn Write,
     with_data: bool,
-    /// Timeout and number of ephemerals.
+    /// Timeout and number of ephemerals of each session.
     sessions: BTreeMap<SessionId, (i32, u64)>,
     last_zxid: Zxid,
     failure: Option<io::Error>,

@@ -10,10 +10,11 @@ use proto::{Acl, OpCode};
 use super::date;
 use crate::log::chain::decode_payload;
 
-/// The line of a record's payload, without line end; lists of ACLs and data may hold some.
+/// Formats a record's payload as a line without a line end. ACL lists and data may contain line
+/// breaks.
 ///
 /// # Errors
-/// If the payload is no transaction.
+/// If the payload is not a transaction.
 pub fn record_text(payload: &Bytes) -> Result<String, DecodeError> {
     let record = decode_payload(payload.clone())?;
     let mut line = header_text(&record.header);
@@ -71,7 +72,7 @@ fn header_text(header: &TxnHeader) -> String {
     )
 }
 
-/// Names of the log's operations. Source: TxnLogToolkit, Request.op2String.
+/// Returns the name of an operation in the log. Source: TxnLogToolkit, Request.op2String.
 fn op_name(op: i32) -> &'static str {
     match OpCode::from_i32(op) {
         Some(OpCode::CreateSession) => "createSession",
@@ -97,7 +98,7 @@ fn write_create(line: &mut String, txn: &CreateTxn) -> std::fmt::Result {
     write!(line, ",{},{}", txn.ephemeral, txn.parent_cversion)
 }
 
-/// Path, data and the list of ACLs, each of which ends with a line break.
+/// Formats the path, the data and the ACL list. Each ACL ends with a line break.
 fn write_node(line: &mut String, path: &str, data: &Option<Bytes>, acl: &[Acl]) {
     let acl: Vec<_> = acl
         .iter()
@@ -116,7 +117,7 @@ fn data_text(data: Option<&Bytes>) -> jute::Str {
     data.map_or_else(Default::default, |data| jute::decode_text(data.clone()))
 }
 
-/// A string of a record's text form. Source: jute's Utils.toXMLString for CSV.
+/// Formats a string of a record. Source: jute's Utils.toXMLString for CSV.
 fn quoted(text: &str) -> String {
     let mut out = String::from("'");
     for character in text.chars() {
@@ -133,7 +134,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The operations of a multi with their bodies as they are.
+/// Formats the operations of a multi with their raw bodies.
 fn multi_text(payload: &Bytes) -> Result<String, DecodeError> {
     let mut input = Reader::new(payload.clone());
     TxnHeader::decode(&mut input)?;
