@@ -1,26 +1,26 @@
-//! The two clocks: one that never goes back, for timeouts, and the wall clock, for stamps.
+//! The two clocks: the monotonic clock for timeouts, and the wall clock for timestamps.
 
 use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Milliseconds since the process started, never going back.
+/// Returns the monotonic time since the process started, ms.
 pub(crate) fn monotonic_ms() -> u64 {
     u64::try_from(ORIGIN.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The time since the process started, never going back.
+/// Returns the monotonic time since the process started.
 pub(crate) fn monotonic() -> std::time::Duration {
     ORIGIN.elapsed()
 }
 
-/// The same, as the session tracker counts.
+/// Returns the monotonic time in the type of the session tracker, ms.
 pub(crate) fn session_ms() -> i64 {
     monotonic_ms().cast_signed()
 }
 
-/// Milliseconds since 1970; goes where the administrator sets it.
+/// Returns the wall-clock time since 1970, ms. It jumps when the administrator sets the clock.
 pub(crate) fn wall_ms() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -28,7 +28,7 @@ pub(crate) fn wall_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Nanoseconds since 1970, by the same clock.
+/// Returns the wall-clock time since 1970, ns.
 pub(crate) fn wall_ns() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -36,14 +36,15 @@ pub(crate) fn wall_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The same at a time of the clock that never goes back.
+/// Returns the wall-clock time of a monotonic time, ns.
 pub(crate) fn wall_ns_at(monotonic_ms: u64) -> u64 {
     let elapsed = monotonic().saturating_sub(std::time::Duration::from_millis(monotonic_ms));
     let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
     wall_ns().saturating_sub(elapsed_ns)
 }
 
-/// A number that differs from call to call: spreads what must not happen everywhere at once.
+/// Returns a number that differs between calls. It spreads actions that should not happen at the
+/// same time everywhere.
 pub(crate) fn seed() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! Why a server does not start.
+//! Errors that prevent the start of a server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,83 +7,85 @@ use std::path::PathBuf;
 use config::ConfigError;
 use storage::StorageError;
 
-/// Exit code of a member that cannot listen at its election port. Source: ExitCode.UNABLE_TO_BIND_QUORUM_PORT.
+/// Exit code of a member that cannot listen on its election port. Source:
+/// ExitCode.UNABLE_TO_BIND_QUORUM_PORT.
 pub const EXIT_ELECTION_PORT: u8 = 14;
 
-/// Why a server does not start, with the exit code that operators' scripts know.
+/// Error that prevents the start of a server. Its exit code is the one that operators' scripts
+/// know.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The data directory cannot be used or does not recover.
+    /// The data directory cannot be used or recovered.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// An address cannot be listened on.
+    /// The server cannot listen on a client address.
     #[error(
         "cannot listen for clients on {address}: {source} (stop the other server, or set another {key})"
     )]
     Bind {
-        /// The setting of the port.
+        /// The configuration key of the port.
         key: &'static str,
         /// The address.
         address: SocketAddr,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The admin server's address cannot be listened on.
+    /// The admin server cannot listen on its address.
     #[error(
         "cannot listen for the admin server on {address}: {source} (choose another admin.serverPort or admin.serverAddress, or set admin.enableServer=false)"
     )]
     BindAdmin {
         /// The address.
         address: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The key store, the trust store or a rule of TLS is of no use.
+    /// The key store, the trust store or a TLS rule is invalid.
     #[error(transparent)]
     Tls(#[from] transport::tls::TlsError),
-    /// The key by which others are to log in is not there.
+    /// The key for Kerberos logins is missing.
     #[error(
         "nobody can log in by Kerberos as a client of {principal}, the key of which is to be in {}: {refusal} (see keyTab and principal in the JAAS file)", key_tab.display()
     )]
     Kerberos {
-        /// Whose key.
+        /// Principal of the key.
         principal: String,
         /// The key tab.
         key_tab: PathBuf,
-        /// What the library says.
+        /// Error of the Kerberos library.
         refusal: transport::sasl::gssapi::GssapiRefusal,
     },
-    /// The exporter's address cannot be listened on.
+    /// The exporter cannot listen on its address.
     #[error(
         "cannot listen for metrics to be fetched on {address}: {source} (choose another metricsProvider.httpPort or metricsProvider.httpHost)"
     )]
     BindExporter {
         /// The address.
         address: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The address of the probes cannot be listened on.
+    /// The probes' server cannot listen on its address.
     #[error("cannot listen for probes on {address}: {source} (choose another zoarium.health.port)")]
     BindHealth {
         /// The address.
         address: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The configuration asks for what is not there.
+    /// The configuration requires a feature that is not available.
     #[error(transparent)]
     Unsupported(Box<ConfigError>),
-    /// There are TTL znodes, and the configuration does not let this server know them as such.
+    /// The data contains TTL znodes, and the configuration does not let this server recognise them.
     #[error(
         "the data holds {count} TTL znodes, but extendedTypesEnabled is off: they would be taken for ephemerals of dead sessions and deleted. Set extendedTypesEnabled=true in zoo.cfg; to be without it, delete them first while it is set"
     )]
     UnrecognisedTtls {
-        /// How many.
+        /// Number of TTL znodes.
         count: usize,
     },
-    /// There is no data, and the configuration says that there should be.
+    /// The data directory is empty, and the configuration requires existing data.
     #[error(
         "{} holds no data, and db.autocreate=false says that this is not a new database: put the data back, or create the empty file {} to begin a new one", data_dir.display(), marker.display()
     )]
@@ -93,31 +95,32 @@ pub enum StartError {
         /// The file that makes an empty directory a new database.
         marker: PathBuf,
     },
-    /// Elections cannot be held by the member list.
+    /// The member list does not permit elections.
     #[error("{0}: correct the server.N, group.N and weight.N lines")]
     Members(String),
-    /// zoo.cfg cannot be kept before reconfigurations change it.
+    /// zoo.cfg cannot be backed up before reconfigurations change it.
     #[error(
         "cannot back up zoo.cfg, which reconfigurations rewrite: {source} (let this server write there, or set reconfigEnabled=false)"
     )]
     Backup {
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// There can be no history thread.
+    /// The history thread cannot be started.
     #[error("cannot keep a change history: {0} (see history.enabled)")]
     History(String),
-    /// The audit log cannot be opened: nobody may believe to be audited without it.
+    /// The audit log cannot be opened. The server does not run without an audit log that the
+    /// operator expects.
     #[error(
         "cannot open the audit log {}: {source} (see auditlog.file and log.dir, or set audit.enable=false)", file.display()
     )]
     Audit {
         /// The file.
         file: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// There are no random numbers: session ids would repeat.
+    /// Random numbers are not available, so session ids would repeat.
     #[error(
         "the system gives no random numbers, which session ids start with: {0} (the server needs getrandom(2) or /dev/urandom)"
     )]
@@ -125,15 +128,15 @@ pub enum StartError {
     /// A thread cannot be started.
     #[error("cannot start the {name} thread: {source}")]
     Thread {
-        /// Which.
+        /// Name of the thread.
         name: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl StartError {
-    /// The address that cannot be listened on.
+    /// Returns the address that cannot be used for listening.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Bind { address, .. } => Some(*address),
@@ -144,7 +147,7 @@ impl StartError {
         }
     }
 
-    /// The process's exit code. Source: ExitCode.
+    /// Returns the process's exit code. Source: ExitCode.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Storage(error) => exit_code(error),
@@ -167,7 +170,7 @@ impl StartError {
     }
 }
 
-/// The exit code of a storage failure, which is never 0.
+/// Returns the exit code of a storage failure, which is never 0.
 pub(crate) fn exit_code(error: &StorageError) -> u8 {
     u8::try_from(error.exit_code()).unwrap_or(1).max(1)
 }

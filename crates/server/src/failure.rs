@@ -1,11 +1,11 @@
-//! How a thread that cannot go on ends the process.
+//! End of the process after a failure of a thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use tokio::sync::Notify;
 
-/// The first failure that must end the server, with the exit code it is to end with.
+/// The first failure that must end the server, with its exit code.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Failure {
     inner: Arc<Inner>,
@@ -13,13 +13,13 @@ pub(crate) struct Failure {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// 0 while nothing has failed.
+    /// 0 without a failure.
     exit_code: AtomicI32,
     reported: Notify,
 }
 
 impl Failure {
-    /// Ends the server with `exit_code`, unless an earlier failure is ending it already.
+    /// Ends the server with `exit_code`, unless an earlier failure is already ending it.
     pub(crate) fn report(&self, exit_code: u8) {
         let code = i32::from(exit_code.max(1));
         let _ = self
@@ -29,7 +29,7 @@ impl Failure {
         self.inner.reported.notify_one();
     }
 
-    /// The exit code, once there is a failure.
+    /// Returns the exit code, once a failure is reported.
     pub(crate) fn get(&self) -> Option<u8> {
         match self.inner.exit_code.load(Ordering::Acquire) {
             0 => None,

@@ -1,4 +1,4 @@
-//! What tests may do to a server inside their process.
+//! Faults that tests inject into a server in their process.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,16 +7,17 @@ use std::time::Duration;
 use storage::SwitchedDisk;
 use transport::Cuts;
 
-/// What may be done to a server that is started with it ([`crate::Server::start_with`]). Copies are the same.
+/// Faults for a server that is started with this value ([`crate::Server::start_with`]). Clones
+/// share their state.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     pub(crate) disk: SwitchedDisk,
-    /// `None` for servers that nothing is done to.
+    /// `None` for servers without injected faults.
     pub(crate) cuts: Option<Arc<Cuts>>,
 }
 
 impl Faults {
-    /// For one server, once: a disk that is off stays off.
+    /// Creates faults for one server. Use the value once: a disk that is off stays off.
     pub fn new() -> Self {
         Self {
             disk: SwitchedDisk::default(),
@@ -24,18 +25,19 @@ impl Faults {
         }
     }
 
-    /// Nothing more gets to its disk: neither a transaction nor a snapshot. What was written stays, synced or not.
+    /// Stops all writes to the server's disk: transactions and snapshots. Written data stays,
+    /// synced or not.
     pub fn switch_disk_off(&self) {
         self.disk.switch_off();
     }
 
-    /// Each sync of a file takes so much longer; zero to end that.
+    /// Delays each sync of a file by `delay`; zero ends the delay.
     pub fn slow_disk_down(&self, delay: Duration) {
         self.disk.slow_down(delay);
     }
 
-    /// On connections that this server opens to this port of another, nothing passes in either direction, or everything
-    /// again.
+    /// Blocks or unblocks both directions of the connections that this server opens to this port of
+    /// another server.
     pub fn cut(&self, port: SocketAddr, is_cut: bool) {
         if let Some(cuts) = &self.cuts {
             cuts.set(port, is_cut);

@@ -1,8 +1,8 @@
-//! The way to the core for what is no connection of a client.
+//! The channel to the core for inputs that do not come from a client connection.
 
 use std::sync::Arc;
 
 use replica::Input;
 
-/// Tells the core. Once that is gone inputs are lost: the server is ending.
+/// Sends an input to the core. After the core has ended, inputs are lost: the server is stopping.
 pub(crate) type InputSink = Arc<dyn Fn(Input) + Send + Sync>;

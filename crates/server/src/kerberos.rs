@@ -1,4 +1,5 @@
-//! What logins by Kerberos need besides sockets: a thread that may block, user names, a look at the keys at the start.
+//! Support for Kerberos logins: blocking steps on separate threads, user names, and a check of the
+//! keys at the start.
 
 use std::ffi::OsString;
 use std::sync::{Arc, LazyLock};
@@ -11,12 +12,12 @@ use transport::sasl::gssapi::{AcceptingExchange, Acceptor, GssapiRefusal, enviro
 use crate::error::StartError;
 use crate::limits::KERBEROS_STEPS_AT_A_TIME;
 
-/// Steps under way: a step of a client keeps its thread as long as the KDC takes to answer, even if nobody waits any
-/// more.
+/// Limit on concurrent steps. A client's step keeps its thread until the KDC answers, even if the
+/// client has disconnected.
 static STEPS: LazyLock<Arc<Semaphore>> =
     LazyLock::new(|| Arc::new(Semaphore::new(KERBEROS_STEPS_AT_A_TIME)));
 
-/// Does what reads files or asks the KDC, where that holds nobody up.
+/// Runs a step that reads files or queries the KDC on a thread that may block.
 pub(crate) async fn off_thread<T: Send + 'static>(
     step: impl FnOnce() -> Result<T, GssapiRefusal> + Send + 'static,
 ) -> Result<T, GssapiRefusal> {
@@ -24,7 +25,7 @@ pub(crate) async fn off_thread<T: Send + 'static>(
         doing: "log in",
         reason: "the server is stopping".to_owned(),
     };
-    // Never closed.
+    // The semaphore is never closed.
     let turn = STEPS.clone().acquire_owned().await.map_err(|_| ended())?;
     let worked = blocking::run(move || {
         let stepped = step();
@@ -34,12 +35,12 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     worked.await.map_err(|_| ended())?
 }
 
-/// Begins to let somebody in by the key of this principal. Blocks.
+/// Begins to accept a login with the key of this principal. Blocks.
 pub(crate) fn accept(principal: &str) -> Result<AcceptingExchange, GssapiRefusal> {
     Ok(Acceptor::acquire(principal)?.exchange())
 }
 
-/// The rules by which clients are named. They were read before, so there is no fault in them.
+/// Returns the rules for names of clients. They were already validated.
 pub(crate) fn names(config: &Config) -> Arc<KerberosNames> {
     let sasl = &config.auth.sasl;
     let (remove_host, remove_realm) = (
@@ -50,7 +51,8 @@ pub(crate) fn names(config: &Config) -> Arc<KerberosNames> {
     Arc::new(names.unwrap_or_default())
 }
 
-/// The user that a client is; the whole name if no rule makes another of it, as in Java. Blocks.
+/// Returns the user name of a client. If no rule applies, this is the whole name, as in Java.
+/// Blocks.
 pub(crate) fn user_name(names: &KerberosNames, name: &str) -> String {
     match names.user_name(name, &transport::sasl::gssapi::default_realm()) {
         Ok(user) => user,
@@ -61,7 +63,7 @@ pub(crate) fn user_name(names: &KerberosNames, name: &str) -> String {
     }
 }
 
-/// The environment that the Kerberos library wants for a server with this configuration.
+/// Returns the environment variables that the Kerberos library needs for this configuration.
 pub fn kerberos_environment(config: &Config) -> Vec<(&'static str, OsString)> {
     let (of_clients, ensemble) = (&config.auth.sasl, config.ensemble.as_ref());
     let of_members = ensemble.map(|ensemble| &ensemble.sasl);
@@ -82,7 +84,8 @@ pub fn kerberos_environment(config: &Config) -> Vec<(&'static str, OsString)> {
     environment(accepts_with, initiates_with, krb5_conf)
 }
 
-/// Looks whether the keys are there by which others log in here: nobody may believe that they can without.
+/// Checks that the keys for logins to this server exist. Without this check, the first login would
+/// report a missing key.
 pub(crate) async fn check_keys(config: &Config) -> Result<(), StartError> {
     let members = config.ensemble.as_ref();
     let acceptors = [

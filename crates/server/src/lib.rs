@@ -1,14 +1,14 @@
-//! A ZooKeeper server: the host that gives a [`replica`] its sockets, threads and files.
+//! A ZooKeeper server: the host that provides a [`replica`] with sockets, threads and files.
 //!
-//! [`Server::start`] recovers the data directory, starts the threads and listens; the `zoarium`
-//! binary and tests embed it. Inside, in folders that know none of each other:
+//! [`Server::start`] recovers the data directory, starts the threads and listens. The `zoarium`
+//! binary and tests embed it. The folders do not know each other:
 //!
-//! * `client` takes requests off sockets and puts replies and events onto them,
-//! * `quorum` has the connections to other members,
-//! * `disk` has the log, the epoch files, the member lists and the snapshots,
-//! * `assemble` runs the replica and puts all of it together.
+//! * `client` reads requests from sockets and writes replies and events to them,
+//! * `quorum` contains the connections to other members,
+//! * `disk` contains the log, the epoch files, the member lists and the snapshots,
+//! * `assemble` runs the replica and connects all parts.
 //!
-//! docs/ARCHITECTURE.md follows a request through all of it.
+//! docs/ARCHITECTURE.md follows a request through all of them.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
@@ -40,7 +40,8 @@ pub use kerberos::kerberos_environment;
 pub use replica::Service;
 pub use transport::sasl::gssapi::IS_BUILT_IN as HAS_GSSAPI;
 
-// Tests of the whole workspace build the server beside a simulator that has them.
+// Tests of the whole workspace build the server together with a simulator that enables this
+// feature.
 const _: () = assert!(
     cfg!(debug_assertions) || !proto::mutant::ARE_AVAILABLE,
     "a server that is built for use has no deliberate bugs: build without the feature `mutants`"

@@ -1,125 +1,132 @@
-//! Bounds of everything a client or another member can make grow, each with its unit and reason.
+//! Bounds on all memory that a client or another member can make grow, each with its unit and
+//! reason.
 
 use std::time::Duration;
 
 use replica::connection::IDENTITY_BYTES_MAX;
 
-/// Bytes of unsent events after which a client that does not read is given up. Replies are not
-/// counted against it: a connection with unsent output is not read from, so they cannot pile up.
+/// Bytes of unsent events above which the connection of a client that does not read is closed.
+/// Replies do not count: a connection with unsent output is not read from, so they cannot
+/// accumulate.
 pub(crate) const UNREAD_EVENT_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes of replies after which those that are there are written before more are made: reads,
-/// pipelined, must not be held all at once, and a client that does not read must not cost more.
+/// Bytes of replies above which the existing replies are written before more are made. Pipelined
+/// reads must not be held all together, and a client that does not read must not use more memory.
 pub(crate) const OUTBOX_BYTES_SOFT: usize = 256 << 10;
 
-/// Bytes of the longest reply that is made as soon as it is asked for. A longer one has to find room
-/// in [`LARGE_REPLIES_BYTES`].
+/// Maximum bytes of a reply that is made immediately. A longer one must reserve memory from
+/// [`LARGE_REPLIES_BYTES`].
 pub(crate) const REPLY_BYTES_SMALL: usize = 64 << 10;
 
-/// Bytes of the longer replies of all connections that are there at a time. One that is longer than
-/// this is there alone.
+/// Bytes of the longer replies of all connections at a time. A reply above this value is made
+/// alone.
 pub(crate) const LARGE_REPLIES_BYTES: usize = 16 << 20;
 
-/// Four-letter words with answers that may be long (`cons`, `dump`, `stat`, `wchc`, `wchp`) that are
-/// made at a time. Those that are come to [`LARGE_REPLIES_BYTES`].
+/// Number of four-letter words with long answers (`cons`, `dump`, `stat`, `wchc`, `wchp`) that are
+/// answered at a time. Finished answers count towards [`LARGE_REPLIES_BYTES`].
 pub(crate) const LONG_WORDS_AT_A_TIME: usize = 1;
 
-/// Sessions that are listed when the log is told what the server does (SIGQUIT): some 200 bytes each.
+/// Maximum number of sessions in the report that the server logs (SIGQUIT), about 200 bytes each.
 pub(crate) const REPORTED_SESSIONS_MAX: usize = 1000;
 
-/// How long a client may take for each started MiB of a large reply, or of a large request, if other
-/// connections wait for the room. Then it is cut off.
+/// Time that a client may use for each started MiB of a large reply or request while other
+/// connections wait for the memory. After that, its connection is closed.
 pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the argument of a four-letter word may arrive later than the word. Apache ZooKeeper takes
-/// only what has arrived with it (NIOServerCnxn.checkFourLetterWord).
+/// Maximum delay between a four-letter word and its argument. Apache ZooKeeper accepts only an
+/// argument that arrives together with the word (NIOServerCnxn.checkFourLetterWord).
 pub(crate) const ARGUMENT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Addresses whose failed logins are counted at a time, of some hundred bytes each. Beyond that the minute that began
-/// first is forgotten.
+/// Addresses whose failed logins are counted at a time, about a hundred bytes each. Above this
+/// number, the oldest minute is forgotten.
 pub(crate) const FAILED_ADDRESSES_MAX: usize = 16 << 10;
 
-/// Addresses and identities without a connection that are remembered for what they owe of a budget, before those are
-/// forgotten that owe nothing.
+/// Addresses and identities without a connection whose budget shares are kept. Above this number,
+/// shares without a debt are removed.
 pub(crate) const BUDGET_SHARES_KEPT: usize = 2000;
 
-/// Steps of logins by Kerberos that are worked on at a time: each has a thread, which waits for a disk or, where this
-/// server logs in itself, for the KDC.
+/// Concurrent steps of Kerberos logins. Each uses a thread, which waits for a disk or, for a login
+/// by this server, for the KDC.
 pub(crate) const KERBEROS_STEPS_AT_A_TIME: usize = 16;
 
-/// Unanswered requests of a connection after which it is not read from.
+/// Unanswered requests of a connection above which it is not read from.
 pub(crate) const UNANSWERED_MAX: usize = 1024;
 
-/// Bytes of unanswered requests of a connection after which it is not read from.
+/// Bytes of unanswered requests of a connection above which it is not read from.
 pub(crate) const UNANSWERED_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes of the longest request that is read as it comes. A longer one has to find room in
-/// [`LARGE_FRAMES_BYTES`] first.
+/// Maximum bytes of a request that is read as it arrives. A longer one must first reserve memory
+/// from [`LARGE_FRAMES_BYTES`].
 pub(crate) const FRAME_BYTES_SMALL: usize = READ_CHUNK_BYTES;
 
-/// Bytes of the longer requests of all connections that are read and not handed on: those that have
-/// not come in whole, wait for a place in the pipeline, or are reads that wait for their turn.
+/// Bytes of the longer requests of all connections that are read and not yet submitted. Such
+/// requests are incomplete, wait for a permit of the pipeline, or are reads that wait for their
+/// turn.
 pub(crate) const LARGE_FRAMES_BYTES: usize = 4 << 20;
 
-/// Bytes that a member holds for all its connections: requests that wait for their turn, replies of
-/// up to [`REPLY_BYTES_SMALL`] and events that are not written. Each connection may hold as much as
-/// is still free.
+/// Bytes that a member holds for all its connections: requests that wait for their turn, and
+/// unwritten events and replies of up to [`REPLY_BYTES_SMALL`]. Each connection may hold as many
+/// bytes as are still free.
 pub(crate) const HELD_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes that a connection may hold however much the others do: a burst of events must not cut off
-/// those who read them.
+/// Bytes that a connection may hold regardless of the others. A burst of events must not disconnect
+/// clients that read them.
 pub(crate) const HELD_BYTES_OF_EACH: usize = 64 << 10;
 
-/// Bytes of the longest request that counts as nothing but one of `globalOutstandingLimit`.
+/// Maximum bytes of a request that is limited only by `globalOutstandingLimit`.
 pub(crate) const REQUEST_BYTES_SMALL: usize = 4 << 10;
 
-/// Bytes of longer requests of all connections from here to the tree, beyond which the next one waits
-/// in its connection. A leader has several copies of each: for its log, and for every learner.
+/// Bytes of longer requests of all connections, from the connection to the tree. Above this value,
+/// the next request waits in its connection. A leader has several copies of each: for its log, and
+/// for every learner.
 pub(crate) const LARGE_REQUESTS_BYTES: usize = 1 << 20;
 
-/// Bytes of replies to reads behind a write that the core makes while it holds the tree for itself.
+/// Bytes of replies to reads after a write that the core makes while it holds the tree exclusively.
 /// The connection's own task makes the others.
 pub(crate) const CORE_REPLY_BYTES: usize = 64 << 10;
 
-/// Such reads that it answers: some 50 us of work.
+/// Number of such reads that the core answers: about 50 us of work.
 pub(crate) const CORE_REPLIES: usize = 64;
 
-/// Bytes in the outbox up to which the core answers reads that stand in front of a write, if the task has not come to them.
-/// Beyond it they are refused: their znodes have become longer after they were asked for.
+/// Bytes in the outbox up to which the core answers reads before a write, if the task has not
+/// answered them. Above this value they are refused: their znodes have grown since the requests
+/// arrived.
 pub(crate) const OUTBOX_BYTES_HARD: usize = 1 << 20;
 
-/// Bytes of committed transactions that wait for the history thread. Beyond it they are left out, and
-/// it reads them from the log.
+/// Bytes of committed transactions that wait for the history thread. Above this value they are
+/// skipped, and the thread reads them from the log.
 pub(crate) const HISTORY_QUEUE_BYTES: usize = 16 << 20;
 
-/// Groups of them.
+/// Groups of transactions that wait for the history thread.
 pub(crate) const HISTORY_GROUPS_MAX: usize = 4096;
 
 /// Bytes of paths and data up to which a transaction is copied for the history; longer ones are shared.
 pub(crate) const HISTORY_COPIED_MAX: usize = 4 << 10;
 
-/// Transactions of one group: the tree is let go at least every 128.
+/// Transactions of one group. The tree is unlocked at least every 128 transactions.
 pub(crate) const HISTORY_GROUP_MAX: usize = 4096;
 
-/// Bytes of audit lines that wait for their file, beside `auditlog.queueSize` lines. With
-/// `auditlog.neverBlock=false` requests wait at half of them, so that there is room for those of
-/// requests that are under way.
+/// Bytes of audit lines that wait for their file; `auditlog.queueSize` also bounds their number.
+/// With `auditlog.neverBlock=false`, requests wait at half of this value, so that the lines of
+/// requests in progress fit.
 pub(crate) const AUDIT_BYTES_MAX: usize = 16 << 20;
 
-/// Watches of a connection that has ended that are removed at once, some 100 us of work.
+/// Watches of an ended connection that are removed together: about 100 us of work.
 pub(crate) const WATCHES_REMOVED_AT_ONCE: usize = 500;
 
-/// Bytes asked from the socket in one read: holds 256 small requests and bounds what an idle
-/// moment leaves allocated.
+/// Bytes requested from the socket in one read. This holds 256 small requests, and bounds the
+/// memory that stays allocated while a connection is idle.
 pub(crate) const READ_CHUNK_BYTES: usize = 16 << 10;
 
-/// Requests decoded before they are answered: bounds how long the tree is held shared, and how
-/// many permits one connection takes at a time.
+/// Requests decoded before they are answered. This bounds the time that the tree is locked for
+/// reading, and the number of permits that one connection takes at a time.
 pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
 
-/// Turns that a thread with a message gives the core before it leaves the rest to the core's own thread.
+/// Turns of the core that a thread with a message runs before it leaves the rest to the core's own
+/// thread.
 pub(crate) const INLINE_TURNS_MAX: usize = 4;
 
-/// How often the core's own thread lets others run, to see whether they bring something, before it sleeps.
+/// Number of times that the core's own thread yields, to let other threads send messages, before it
+/// sleeps.
 pub(crate) const YIELDS_BEFORE_PARK: usize = 8;
 
 /// Requests the core prepares before it hands them to the log.
@@ -128,141 +135,145 @@ pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
 /// Messages between the core and the log thread, each a whole group.
 pub(crate) const LOG_GROUPS_MAX: usize = 8;
 
-/// Groups that were written and are kept to be filled again: one is being filled while another is
-/// written.
+/// Written groups that are kept for reuse: one is being filled while another is written.
 pub(crate) const LOG_GROUPS_KEPT: usize = 1;
 
-/// Bytes of transactions that such a group keeps room for: those of some hundred that come together.
+/// Bytes of transactions for which such a group keeps capacity: a few hundred transactions that
+/// arrive together.
 pub(crate) const LOG_GROUP_BYTES_KEPT_MAX: usize = 256 << 10;
 
-/// Transactions that it keeps room for.
+/// Number of transactions for which it keeps capacity.
 pub(crate) const LOG_GROUP_TXNS_KEPT_MAX: usize = 1024;
 
-/// Bytes from which on a transaction that waits for the log is shared with whoever else has it, and not
-/// copied.
+/// Minimum bytes of a transaction that is shared, not copied, while it waits for the log.
 pub(crate) const LOG_PAYLOAD_BYTES_SHARED: usize = 16 << 10;
 
-/// Bytes of tree that a snapshot encodes under one shared hold: some 50 us of work, since its thread
-/// may lose the processor while it holds the tree.
+/// Bytes of the tree that a snapshot encodes under one shared lock. This is about 50 us of work,
+/// because the thread may lose the processor while it holds the lock.
 pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 48 << 10;
 
-/// How long a stopping server waits for a snapshot: most are finished by then, and whoever stops
-/// the server (a service manager, a container's host) has more patience than this.
+/// Time that a stopping server waits for a snapshot. Most snapshots finish within this time, and
+/// service managers and container runtimes wait longer than this.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
 
-/// Bytes of packets that a member may have sent ahead of the core; then its connection is not read
-/// from. A few of the largest requests and thousands of small ones.
+/// Bytes of packets of a member that wait for the core. Above this value, its connection is not
+/// read from. This is enough for a few of the largest requests and thousands of small ones.
 pub(crate) const PEER_READ_AHEAD_BYTES: u32 = 4 << 20;
 
-/// Bytes that wait for a leader beyond which a follower reads no more of what its observers ask for.
-/// Its own clients' requests and its acknowledgements come behind them.
+/// Bytes that wait for a leader above which a follower does not read more requests of its
+/// observers. The follower's own requests and acknowledgements must follow these bytes.
 pub(crate) const RELAYED_BYTES_MAX: usize = 4 << 20;
 
-/// What a batch of packets counts for at least, so that the core's inbox holds no more than 256
-/// batches of one connection however small they are.
+/// Minimum bytes that a batch of packets counts as. So the core's inbox holds at most 256 batches
+/// of one connection, even if they are small.
 pub(crate) const PEER_BATCH_BYTES_MIN: u32 = 16 << 10;
 
-/// Bytes asked from another member's socket in one read.
+/// Bytes requested from another member's socket in one read.
 pub(crate) const PEER_READ_BYTES: usize = 64 << 10;
 
-/// Bytes of the longest field of a learner's first packet: it says who it is, in 20 bytes.
+/// Maximum bytes of a field of a learner's first packet. That packet identifies the learner in 20
+/// bytes.
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 4 << 10;
 
 /// Bytes of packets put together for one write to another member.
 pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;
 
-/// Bytes that may wait for a member that takes them in too slowly; then it is dropped, and starts
-/// again with what it has. The history that it is brought up to date with comes on top: that is as
-/// much as it has missed, and the leader has it in memory anyway. So does the size of the tree
-/// while a snapshot is sent: what is proposed meanwhile waits behind it. Both fall as it is written.
+/// Bytes that may wait for a slow member. Above this value, it is disconnected, and starts again
+/// with the data that it has. The log that it is synchronised with is not included: its size
+/// depends on the missing transactions, and the leader has it in memory anyway. While a snapshot is
+/// sent, the size of the tree is not included either, because new proposals wait after it. Both
+/// allowances shrink as the data is written.
 pub(crate) const PEER_QUEUE_BYTES_MAX: usize = 32 << 20;
 
-/// Connections of learners at a time; ensembles have dozens. Each costs its buffers.
+/// Concurrent connections of learners. Ensembles have dozens. Each connection costs its buffers.
 pub(crate) const LEARNER_LINKS_MAX: usize = 1024;
 
 /// Bytes of the transaction log read at a time for a learner.
 pub(crate) const LOG_PAGE_BYTES: usize = 1 << 20;
 
-/// Longest wait for the name of this server's own quorum address.
+/// Maximum wait for the name resolution of this server's own quorum address.
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Shortest time between two reports that a snapshot is still coming in.
+/// Minimum time between two reports that a snapshot is still arriving.
 pub(crate) const SNAPSHOT_PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// Questions to the change history that are answered at a time; others wait. Each answer may take some
-/// 20 MiB while it is written.
+/// Queries of the change history that are answered at a time; others wait. Each answer may use
+/// about 20 MiB while it is written.
 pub(crate) const HISTORY_QUESTIONS_MAX: usize = 4;
 
-/// Feeds of the change history at a time: half of the connections of the admin server, so that it can
-/// still be asked.
+/// Concurrent feeds of the change history: half of the connections of the admin server, so that it
+/// can still answer queries.
 pub(crate) const FEEDS_MAX: usize = HTTP_CONNECTIONS_MAX / 2;
 
-/// Pages of a feed that wait for a reader who takes them in too slowly, some 256 KiB of changes each.
+/// Pages of a feed that wait for a slow reader, about 256 KiB of changes each.
 pub(crate) const FEED_PAGES_MAX: usize = 2;
 
-/// How often a feed says how far it is when there is nothing else to say, and how long its reader may
-/// take nothing.
+/// Interval of a feed's progress reports while changes do not arrive, and maximum time that its
+/// reader may accept no bytes.
 pub(crate) const FEED_PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// Requests that a port that speaks HTTP carries out or answers at a time. Probes, scrapers and a few
-/// people need a handful.
+/// Requests that an HTTP port executes or answers at a time. Probes, scrapers and a few people need
+/// only a handful.
 pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
 
 /// Requests that wait for one of these to end. Further ones are refused.
 pub(crate) const HTTP_QUEUED_MAX: usize = 64;
 
-/// Connections to such a port that have not sent the head of a request. Beyond it the oldest gives way.
+/// Connections of such a port that have not sent the head of a request. Above this number, the
+/// oldest is closed.
 pub(crate) const HTTP_WAITING_MAX: usize = 256;
 
-/// How long a client may take for an answer while others wait, and one second more for each MiB.
+/// Time that a client may take to read an answer while others wait. One second is added for each
+/// MiB.
 pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it may take at most.
+/// Maximum of that time.
 pub(crate) const HTTP_PATIENCE_MAX: Duration = Duration::from_secs(60);
 
-/// How often the log reports lines that were suppressed in a minute that is over.
+/// Interval at which the log reports the lines that were suppressed in the previous minute.
 pub(crate) const SUPPRESSED_LINES_EVERY: Duration = Duration::from_secs(5);
 
-/// Time in which a client has to read a short answer to a four-letter word.
+/// Time that a client has to read a short answer to a four-letter word.
 pub(crate) const WORD_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Listings of the admin server that wait for their turn beyond the first [`HTTP_PIECE_BYTES`] of each.
+/// Listings of the admin server that wait for their turn after their first [`HTTP_PIECE_BYTES`].
 /// Further ones are refused, so that other requests find a slot.
 pub(crate) const LISTINGS_MAX: usize = HTTP_CONNECTIONS_MAX / 4;
 
-/// Bytes of what clients hold that are listed under one hold of a lock.
+/// Bytes of client state that are listed while a lock is held once.
 pub(crate) const LISTED_BYTES: usize = 16 << 10;
 
-/// Bytes of a listing that the client has to take within [`ROOM_PATIENCE`], if others wait.
+/// Bytes of a listing that the client must accept within [`ROOM_PATIENCE`], if others wait.
 pub(crate) const LISTING_PACE_BYTES: usize = 1 << 20;
 
-/// Bytes of an answer that are handed on at a time.
+/// Bytes of an answer that are written at a time.
 pub(crate) const HTTP_PIECE_BYTES: usize = 64 << 10;
 
-/// Threads for the work of all such ports: four for questions to the change history, one for a long
-/// listing, and some for the rest.
+/// Threads for the work of all such ports: four for queries of the change history, one for a long
+/// listing, and two for other requests.
 pub(crate) const ADMIN_THREADS: usize = 7;
 
-/// How long a page of the change history may be worked on. It then says where to go on.
+/// Maximum time for a page of the change history. The page then contains the position at which to
+/// continue.
 pub(crate) const HISTORY_PAGE_TIME: Duration = Duration::from_millis(250);
 
-/// TLS handshakes under way at such a port; beyond them the oldest gives way, since who is honest is through in
-/// milliseconds.
+/// Concurrent TLS handshakes of such a port. Above this number, the oldest is closed: an honest
+/// client finishes within milliseconds.
 pub(crate) const HTTP_HANDSHAKES_MAX: usize = 256;
 
 /// Bytes of the head of an HTTP request, as Jetty's `requestHeaderSize`.
 pub(crate) const HTTP_HEAD_BYTES_MAX: usize = 8 << 10;
 
-/// Bytes on their way, in each direction, of a connection of a client that comes over no socket.
+/// Buffered bytes, per direction, of an in-process client connection.
 pub(crate) const CONNECTION_WITHIN_BYTES: usize = 64 << 10;
 
 /// Headers of an HTTP request.
 pub(crate) const HTTP_HEADERS_MAX: usize = 64;
 
-/// Pieces of an answer that wait for a caller who takes them in too slowly.
+/// Parts of an answer that wait for a slow client.
 pub(crate) const HTTP_PIECES_MAX: usize = 4;
 
-// All that one connection may have under way must fit into its leader's queue.
+// The requests that one connection may have in progress must fit into its leader's queue.
 const _: () = assert!(UNANSWERED_MAX * IDENTITY_BYTES_MAX <= PEER_QUEUE_BYTES_MAX / 2);
 
 // A connection must always be able to get the permits of a whole batch.
@@ -274,7 +285,7 @@ mod tests {
 
     use super::*;
 
-    /// A number of bytes as the page writes it.
+    /// Formats a number of bytes as in the page.
     fn bytes(count: usize) -> String {
         match count.trailing_zeros() {
             20.. => format!("{} MiB", count >> 20),
@@ -283,7 +294,7 @@ mod tests {
         }
     }
 
-    /// What the page says of requests.
+    /// The page's rows about requests.
     fn of_requests() -> Vec<(String, String)> {
         let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
         let frames = format!(
@@ -315,7 +326,7 @@ mod tests {
         ]
     }
 
-    /// What it says of answers and events.
+    /// The page's rows about answers and events.
     fn of_replies() -> Vec<(String, String)> {
         let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
         let large = format!("bytes of replies above {}", bytes(REPLY_BYTES_SMALL));
@@ -379,7 +390,7 @@ mod tests {
         ]
     }
 
-    /// What it says of the change history.
+    /// The page's rows about the change history.
     fn of_history() -> Vec<(String, String)> {
         let patience = format!("{} s", FEED_PROGRESS_EVERY.as_secs());
         vec![
@@ -395,7 +406,7 @@ mod tests {
         ]
     }
 
-    /// What it says of other members.
+    /// The page's rows about other members.
     fn of_members() -> Vec<(String, String)> {
         vec![
             (

@@ -1,11 +1,11 @@
-//! Random bytes that nobody can guess.
+//! Unpredictable random bytes.
 
 use std::io;
 
-/// As many as fit.
+/// Returns `COUNT` random bytes.
 ///
 /// # Errors
-/// If the system has none.
+/// If the system does not provide random bytes.
 pub(crate) fn bytes<const COUNT: usize>() -> io::Result<[u8; COUNT]> {
     let mut bytes = [0; COUNT];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What several parts of the server need of the configuration, in their own words.
+//! Configuration for several parts of the server, converted to their own types.
 
 use config::{Auth, AuthProvider, Config, SessionSecret};
 use jute::Limits;
@@ -9,7 +9,7 @@ use tree::auth::{
     AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings, SaslSettings, X509Settings,
 };
 
-/// The passwords of sessions.
+/// Returns the rules for session passwords.
 pub(crate) fn passwords(config: &Config) -> Passwords {
     let secrets = config.sessions.secrets.iter();
     Passwords::new(secrets.map(|secret| match secret {
@@ -34,7 +34,7 @@ pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
     }
 }
 
-/// Whether a provider is configured.
+/// Returns whether a provider is configured.
 pub(crate) fn provides(auth: &Auth, wanted: AuthProvider) -> bool {
     auth.providers.values().any(|provider| *provider == wanted)
 }
@@ -61,7 +61,7 @@ fn auth_settings(config: &Config) -> AuthSettings {
     }
 }
 
-/// `None` for MD5, which is not good enough to hide a password.
+/// Converts the algorithm. Returns `None` for MD5, which is too weak to protect a password.
 fn digest_algorithm(named: config::DigestAlgorithm) -> Option<DigestAlgorithm> {
     use config::DigestAlgorithm as Named;
     Some(match named {

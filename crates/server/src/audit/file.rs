@@ -1,6 +1,7 @@
-//! The files of the audit log: one that grows, and those before it by number.
+//! The files of the audit log: the current file, and numbered older files.
 //!
-//! Source: logback's FixedWindowRollingPolicy and SizeBasedTriggeringPolicy, as conf/logback.xml has them.
+//! Source: logback's FixedWindowRollingPolicy and SizeBasedTriggeringPolicy, as configured in
+//! conf/logback.xml.
 
 #![allow(
     clippy::disallowed_methods,
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// A file that is appended to, and set aside as `<name>.1` when it is large enough; then `<name>.1`
-/// becomes `<name>.2`, and so on, and the oldest goes.
+/// A file that grows up to a maximum size. It is then renamed to `<name>.1`, `<name>.1` to
+/// `<name>.2`, and so on, and the oldest file is removed.
 pub(super) struct RollingFile {
     path: PathBuf,
     file: File,
@@ -26,11 +27,11 @@ pub(super) struct RollingFile {
     gathered: Vec<u8>,
 }
 
-/// Bytes that are gathered before they are written.
+/// Bytes that are buffered before they are written.
 const GATHERED_MAX: usize = 64 << 10;
 
 impl RollingFile {
-    /// Opens the file, or makes it. `kept` files are kept beside it.
+    /// Opens or creates the file. `kept` older files are kept.
     pub(super) fn open(path: &Path, bytes_max: u64, kept: u32) -> io::Result<Self> {
         let (file, bytes) = open(path)?;
         Ok(Self {
@@ -43,11 +44,12 @@ impl RollingFile {
         })
     }
 
-    /// Appends a line, in any case; it may be in memory until [`Self::flush`].
+    /// Appends a line. The line is accepted even on error, and may be in memory until
+    /// [`Self::flush`].
     ///
     /// # Errors
-    /// If the file cannot be set aside, and the line is in the one before, or what was gathered
-    /// cannot be written.
+    /// If the file cannot be renamed, in which case the line goes to the old file, or if the
+    /// buffered text cannot be written.
     pub(super) fn append(&mut self, line: &str) -> io::Result<()> {
         let rolled = match self.bytes + self.gathered.len() as u64 >= self.bytes_max {
             true => self.flush().and_then(|()| self.roll()),
@@ -61,7 +63,8 @@ impl RollingFile {
         rolled
     }
 
-    /// Writes what was gathered. What cannot be written is given up: it must not pile up.
+    /// Writes the buffered text. Text that cannot be written is dropped, so that it cannot
+    /// accumulate.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         blocking::mark("write the audit log");
         let written = self.file.write_all(&self.gathered);
@@ -70,7 +73,7 @@ impl RollingFile {
         written
     }
 
-    /// Goes on in the same file if it cannot be set aside.
+    /// Renames the files. If that fails, the same file remains in use.
     fn roll(&mut self) -> io::Result<()> {
         remove_if_there(&self.numbered(self.kept))?;
         for number in (1..self.kept).rev() {
@@ -89,7 +92,7 @@ impl RollingFile {
     }
 }
 
-/// Checks whether [`RollingFile::open`] can open the file, and changes nothing.
+/// Checks whether [`RollingFile::open`] can open the file. Does not change anything.
 ///
 /// # Errors
 /// If the file, or the directory in which it would be created, cannot be written.
@@ -193,7 +196,7 @@ mod tests {
         let mut log = RollingFile::open(&dir.path().join("audit.log"), 1, 1).unwrap();
         log.append("one").unwrap();
         log.flush().unwrap();
-        // A directory that is not empty stands in the way of audit.log.1.
+        // A directory that is not empty prevents the rename to audit.log.1.
         fs::create_dir_all(dir.path().join("audit.log.1/in")).unwrap();
         assert!(log.append("two").is_err());
         fs::remove_dir_all(dir.path().join("audit.log.1")).unwrap();

@@ -1,13 +1,13 @@
-//! The audit log: what clients have changed or tried to, in a file of its own (`audit.enable`).
+//! The audit log: a separate file of changes and attempted changes by clients (`audit.enable`).
 //!
 //! ```text
-//! core thread: Trail notes requests, makes lines of what became of them
+//! core thread: Trail records requests, builds lines from their results
 //!        | bounded queue (auditlog.queueSize, limits::AUDIT_BYTES_MAX)
-//! audit thread: date in front, into the file, which rolls
+//! audit thread: adds the date, writes to the rolling file
 //! ```
 //!
-//! Lines are handed over before the reply is written, outside the tree's lock, and on disk at the
-//! latest when the server ends.
+//! Lines are queued before the reply is written, outside the tree's lock. They are on disk when the
+//! server ends, or earlier.
 
 mod file;
 mod queue;

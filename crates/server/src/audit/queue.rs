@@ -1,4 +1,4 @@
-//! The way of a line from the threads that serve to the file.
+//! The queue of audit lines between the serving threads and the audit thread.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,13 +17,13 @@ use tokio::sync::Notify;
 use super::file::RollingFile;
 use crate::{clock, limits};
 
-/// The tracing target under which lines also appear, at level debug.
+/// Tracing target under which the lines also appear, at level debug.
 const TARGET: &str = "audit";
 
-/// The end of the queue that takes lines.
+/// Sending end of the queue.
 pub(crate) struct AuditLog {
     settings: AuditSettings,
-    /// Who the server runs as.
+    /// Name of the user that runs the server.
     server_user: String,
     queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -33,7 +33,7 @@ impl AuditLog {
     /// Opens the file and starts the thread that writes it.
     ///
     /// # Errors
-    /// If the file cannot be opened, or no thread be had.
+    /// If the file cannot be opened or the thread cannot be started.
     pub(crate) fn start(settings: AuditSettings) -> io::Result<Self> {
         let file = RollingFile::open(&settings.file, settings.file_bytes_max, settings.files_kept)?;
         let queue = Arc::new(Queue::new(&settings));
@@ -59,10 +59,10 @@ impl AuditLog {
         &self.server_user
     }
 
-    /// Hands lines over, and waits for nothing: the tree, a connection, or all that the core has to do
-    /// would wait as well. With a full queue they are lost and counted; with
-    /// `auditlog.neverBlock=false` there is room for those of requests that are under way, and others
-    /// wait at their connections, by [`has_room`](Self::has_room).
+    /// Queues lines without waiting, because a wait would also block the tree, a connection, or all
+    /// work of the core. When the queue is full, lines are lost and counted. With
+    /// `auditlog.neverBlock=false`, the queue always accepts the lines of requests in progress, and
+    /// further requests wait at their connections, in [`has_room`](Self::has_room).
     pub(crate) fn write(&self, lines: impl IntoIterator<Item = Line>) {
         let wall_ms = clock::wall_ms();
         for line in lines {
@@ -74,28 +74,28 @@ impl AuditLog {
         }
     }
 
-    /// Waits until requests may be taken that are audited: at once, unless `auditlog.neverBlock` is
-    /// off and the queue is full.
+    /// Waits until audited requests may be accepted. Returns immediately unless
+    /// `auditlog.neverBlock` is off and the queue is full.
     pub(crate) async fn has_room(&self) {
         self.queue.has_room().await;
     }
 
-    /// Whether [`has_room`](Self::has_room) would not wait.
+    /// Returns whether [`has_room`](Self::has_room) would return immediately.
     pub(crate) fn has_room_now(&self) -> bool {
         self.queue.has_room_now()
     }
 
-    /// The server serves, or did not come to.
+    /// Records that the server has started, or has failed to start.
     pub(crate) fn server_started(&self, has_failed: bool) {
         self.write([audit::server_start(&self.server_user, has_failed)]);
     }
 
-    /// The server was told to stop, or has to.
+    /// Records that the server stops, by request or because of a failure.
     pub(crate) fn server_stops(&self) {
         self.write([audit::server_stop(&self.server_user)]);
     }
 
-    /// Takes no more lines, and waits until those it has are in the file.
+    /// Closes the queue, and waits until the queued lines are in the file.
     pub(crate) fn finish(&self) {
         blocking::mark("wait for the audit thread");
         self.queue.end();
@@ -117,9 +117,9 @@ struct Queue {
     lines_max: usize,
     never_blocks: bool,
     state: Mutex<QueueState>,
-    /// There is a line, or the end.
+    /// Signals a new line, or the end of the queue.
     arrived: Condvar,
-    /// There is room.
+    /// Signals free space.
     emptied: Notify,
     log_limiter: LogLimiter,
 }
@@ -128,7 +128,7 @@ struct Queue {
 struct QueueState {
     lines: VecDeque<Dated>,
     bytes: usize,
-    /// Lines for which there was no room.
+    /// Number of lines that were dropped because the queue was full.
     lost: u64,
     is_over: bool,
 }
@@ -153,7 +153,7 @@ impl Queue {
 
     fn push(&self, dated: Dated) {
         let mut state = self.state.lock();
-        // Those for whom there must be room are as many as the pipeline has requests.
+        // Lines that must be accepted are bounded by the number of requests in the pipeline.
         let lines_max = match self.never_blocks {
             true => self.lines_max,
             false => usize::MAX,
@@ -189,7 +189,8 @@ impl Queue {
         state.is_over || state.has_room(self.lines_max, limits::AUDIT_BYTES_MAX / 2)
     }
 
-    /// Waits for lines: all that there are, and how many were lost so far. None at the end.
+    /// Waits for lines. Returns all queued lines and the number of lines lost so far. Returns an
+    /// empty queue at the end.
     fn take(&self) -> (VecDeque<Dated>, u64) {
         let mut state = self.state.lock();
         self.arrived
@@ -208,7 +209,7 @@ impl Queue {
     }
 }
 
-/// What the thread runs.
+/// State of the audit thread.
 struct Writer {
     file: RollingFile,
     queue: Arc<Queue>,
@@ -245,14 +246,14 @@ impl Writer {
     }
 }
 
-/// What went wrong, told now and then.
+/// Failures, which are logged at intervals.
 #[derive(Default)]
 struct Troubles {
     told_error: Option<Instant>,
     lost_told: u64,
 }
 
-/// Between two complaints about the file.
+/// Minimum time between two log lines about the file.
 const COMPLAINS_EVERY: Duration = Duration::from_secs(10);
 
 impl Troubles {
@@ -336,7 +337,7 @@ mod tests {
         assert_eq!((taken.len(), lost), (1, 1));
     }
 
-    /// The core does not wait; connections do, before they hand on what will need a line.
+    /// The core does not wait. Connections wait before they submit requests that need a line.
     #[tokio::test]
     async fn requests_wait_for_a_full_queue_that_loses_nothing() {
         let queue = queue(1, false);

@@ -1,4 +1,4 @@
-//! From requests to the lines of what became of them.
+//! Creates audit lines from requests and their results.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -12,14 +12,14 @@ use replica::{Applied, ClientRequest, Ticket};
 
 use super::queue::AuditLog;
 
-/// Audited requests of this server's clients that are under way.
+/// Audited requests of this server's clients that are in progress.
 ///
-/// They are kept here and not with their connections: what a client asks for happens, and must have
-/// its line, also when the client has gone meanwhile.
+/// They are kept here and not in the connections, because a request is executed and must get its
+/// line even if its client disconnects meanwhile.
 pub(crate) struct Trail {
     log: Arc<AuditLog>,
     asked: HashMap<Ticket, VecDeque<UnderWay>>,
-    /// Lines that are made while the tree is held.
+    /// Lines created while the tree is locked.
     lines: Vec<Line>,
 }
 
@@ -39,7 +39,7 @@ impl Trail {
         }
     }
 
-    /// These requests of one client are about to be ordered, or passed on.
+    /// Records these requests of one client, which are about to be ordered or forwarded.
     pub(crate) fn asked(&mut self, ip: IpAddr, requests: &[ClientRequest]) {
         for request in requests {
             let Some(asked) = Asked::of(&request.request) else {
@@ -60,7 +60,7 @@ impl Trail {
         }
     }
 
-    /// A transaction was applied. The tree is held.
+    /// Creates the lines of an applied transaction. The tree is locked.
     pub(crate) fn applied(&mut self, applied: &Applied<'_>) {
         let (record, outcome) = (applied.record, applied.outcome);
         if let Txn::CloseSession { paths } = &record.txn {
@@ -78,7 +78,7 @@ impl Trail {
         let Some(at) = under_way.position(|next| next.cxid == cxid && next.op == applied.op) else {
             return;
         };
-        // What the leader has left out before it, if anything, has not happened.
+        // Earlier requests that the leader has skipped were not executed.
         if let Some(found) = queue.drain(..=at).next_back() {
             let became = (&record.txn, outcome);
             lines_of(&found.caller, &found.asked, became, &mut self.lines);
@@ -88,15 +88,15 @@ impl Trail {
         }
     }
 
-    /// The tree was let go: hands the lines over, before anybody is told of what they say.
+    /// Queues the lines after the tree is unlocked, and before clients receive the results.
     pub(crate) fn released(&mut self) {
         if !self.lines.is_empty() {
             self.log.write(self.lines.drain(..));
         }
     }
 
-    /// A new role begins: what was under way in the one before never happened, as far as this
-    /// server can say.
+    /// Forgets all requests. A new role begins, and this server cannot know the results of requests
+    /// of the previous role.
     pub(crate) fn forget(&mut self) {
         self.asked.clear();
     }

@@ -1,4 +1,4 @@
-//! How much is answered at a time, and what the server notes of it.
+//! Limits on the replies made in one turn, and the records of each reply.
 
 use std::ops::DerefMut;
 
@@ -15,16 +15,16 @@ use crate::client::clients::Clients;
 use crate::metrics::Replies;
 use crate::{clock, limits};
 
-/// What the task of a connection has found for one of its reads.
+/// Resources that the task of a connection has acquired for one of its reads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Grant {
-    /// Bytes for a long reply.
+    /// Bytes reserved for a long reply.
     pub(crate) room: Option<usize>,
-    /// A turn among the reads that take long.
+    /// Whether the task holds a permit for a slow read.
     pub(crate) is_slow: bool,
 }
 
-/// The pace of the task of a connection, by what it has found.
+/// Returns the pace of a connection's task, which depends on the resources that it has acquired.
 pub(crate) fn pace_of_task(state: &ConnectionState, grant: Grant) -> Pace {
     let small = || state.allowed_ahead(limits::REPLY_BYTES_SMALL);
     Pace {
@@ -36,7 +36,7 @@ pub(crate) fn pace_of_task(state: &ConnectionState, grant: Grant) -> Pace {
     }
 }
 
-/// The pace of the core, behind a write of this connection: it holds up everybody.
+/// Returns the pace of the core after a write of this connection. All other clients wait meanwhile.
 pub(crate) fn pace_of_core(state: &ConnectionState) -> Pace {
     let bytes = state.allowed_ahead(limits::CORE_REPLY_BYTES);
     Pace {
@@ -48,8 +48,8 @@ pub(crate) fn pace_of_core(state: &ConnectionState) -> Pace {
     }
 }
 
-/// The pace of the core, in front of a write that is about to be applied: reads that came before it
-/// must not see it.
+/// Returns the pace of the core before a write is applied. The write must not be visible to reads
+/// that arrived before it.
 pub(crate) fn pace_before_write(state: &ConnectionState) -> Pace {
     Pace {
         room: state.allowed(limits::OUTBOX_BYTES_HARD),
@@ -60,7 +60,7 @@ pub(crate) fn pace_before_write(state: &ConnectionState) -> Pace {
     }
 }
 
-/// A connection, and what is to be noted of it under one hold of the tree.
+/// A connection whose requests are answered while the tree is locked.
 #[derive(Clone, Copy)]
 pub(crate) struct Served<'a> {
     pub(crate) clients: &'a Clients,
@@ -68,16 +68,16 @@ pub(crate) struct Served<'a> {
     pub(crate) now_ms: u64,
 }
 
-/// Notes what is answered to one connection, which is locked.
+/// Records the answers to one connection, whose lock is held.
 pub(crate) struct Noting<'a> {
     pub(crate) served: Served<'a>,
     pub(crate) replies: &'a mut Replies,
-    /// A read that took long and was just answered.
+    /// A slow read that has just been answered.
     slow_read: Option<(Asked, Zxid)>,
 }
 
 impl<'a> Served<'a> {
-    /// What answers its requests from this tree.
+    /// Returns the responder that answers the connection's requests from this tree.
     pub(crate) fn responder(self, tree: &'a Tree) -> Responder<'a> {
         let Self {
             clients,
@@ -88,7 +88,7 @@ impl<'a> Served<'a> {
         clients.state.responder(tree, connection, now_ms, limits)
     }
 
-    /// Notes what is answered.
+    /// Returns a recorder for the connection's answers.
     pub(crate) fn noting(self, replies: &'a mut Replies) -> Noting<'a> {
         Noting {
             served: self,
@@ -97,7 +97,7 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// A request took long. Locks are held: its line in the log comes later.
+    /// Records a slow request. Locks are held, so its log line is written later.
     pub(crate) fn note_slow(self, asked: Asked, zxid: Zxid, path: Option<&str>) {
         let Self {
             clients,
@@ -116,7 +116,8 @@ impl<'a> Served<'a> {
         });
     }
 
-    /// Requests were queued or answered under this hold of the tree.
+    /// Updates the state of the connection after requests were queued or answered while the tree
+    /// was locked.
     pub(crate) fn note_changed(self, state: &mut ConnectionState) {
         let left_over = &self.clients.left_over;
         self.connection.note_left_over(state, left_over);
@@ -131,8 +132,8 @@ impl Replying for Noting<'_> {
         self.served.clients.state.sessions.lock()
     }
 
-    /// Credentials and what is no operation count as packets only: neither takes its turn.
-    /// Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
+    /// Credentials and malformed operations count as packets only, because they do not wait for a
+    /// turn. Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
     fn replied(&mut self, asked: Asked, zxid: Zxid, err: ErrorCode, bytes: usize) {
         let Asked {
             xid,
@@ -155,7 +156,7 @@ impl Replying for Noting<'_> {
             self.replies.update(latency_ms);
         } else {
             self.replies.read(latency_ms);
-            // A read that is answered says below which znode it was.
+            // `has_read` records the path of a read that is answered.
             let is_told_below = op.kind() == OpKind::Read && err == ErrorCode::Ok;
             self.slow_read = None;
             if self.served.clients.slow.is_slow(latency_ms) {
@@ -168,7 +169,7 @@ impl Replying for Noting<'_> {
         if !matches!(op, OpCode::Ping | OpCode::CreateSession) {
             stats.asked(is_write);
         }
-        // What fails before it is carried out has no operation to show.
+        // A request that fails before its execution does not have an operation to show.
         let is_refused = is_throttled || (is_write && err != ErrorCode::Ok);
         stats.answered(xid, zxid, (!is_refused).then_some(op), received_ms, now_ms);
     }

@@ -1,4 +1,4 @@
-//! How much is answered at a time.
+//! Tests of the limits on the replies made in one turn.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tree::{Overlay, PrepareContext, SessionKind, TreeSettings, WatcherId, Watche
 use super::*;
 use crate::assemble::server::test_server;
 
-/// Bytes of the data of `/long` and `/short`.
+/// Data lengths of `/long` and `/short`, bytes.
 const LONG: usize = 400_000;
 const SHORT: usize = 100;
 
@@ -70,8 +70,8 @@ fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadReques
     }
 }
 
-/// What becomes of these reads in the queue at this pace: how far it comes, and each reply's error
-/// and length.
+/// Answers these queued reads at this pace. Returns the reason for stopping, and the error and
+/// length of each reply.
 async fn drained(
     pace: impl FnOnce(&ConnectionState) -> Pace,
     reads: Vec<ReadRequest>,

@@ -1,9 +1,10 @@
-//! What the core writes to a client's socket itself.
+//! Direct writes of the core to a client's socket.
 //!
-//! A task that waits for its client is woken for a reply only to hand it to the socket. Where the core has
-//! nothing else to do, it does that itself, with what the socket takes at once: a client that waits for a
-//! lone reply gets it one wake-up earlier. The lock of the connection is not held meanwhile, so the task
-//! may come to write, too: it waits then until the core has written.
+//! A task that waits for its client would be woken only to pass a reply to the socket. If the core
+//! does not have other work, it writes as many bytes as the socket accepts immediately. A client
+//! that waits for a single reply then gets it one wake-up earlier. The core does not hold the
+//! connection's lock during the write. If the task wants to write meanwhile, it waits until the
+//! core has finished.
 
 use executor::DirectWrite;
 use hosting::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
@@ -12,30 +13,30 @@ use transport::TcpWriter;
 use super::connection::{Connection, ConnectionState, Writing};
 use super::outgoing::Outgoing;
 
-/// The core's way to a client's socket.
+/// State of the core's direct writes to a client's socket.
 #[derive(Debug, Default)]
 pub(super) struct AtOnce {
-    /// `None` where nobody but the task can write, and behind the end of the connection.
+    /// `None` if only the task can write, and after the end of the connection.
     writer: Option<TcpWriter>,
-    /// Whose turn it is.
+    /// Turns of the task and the core.
     direct: DirectWrite,
 }
 
 impl AtOnce {
-    /// The task ends, and the socket is to be closed.
+    /// Drops the writer, so that the socket can be closed. Called at the end of the task.
     pub(super) fn end(&mut self) {
         self.writer = None;
     }
 }
 
 impl Connection {
-    /// From here on the core may write past the task.
+    /// Allows the core to write to the socket directly.
     pub(super) fn write_at_once(&self, writer: TcpWriter) {
         self.lock().at_once.writer = Some(writer);
     }
 
-    /// Writes what is in the outbox past the task. `false` if the task is to be woken: it has something
-    /// else to do as well, or there is still something to be written.
+    /// Writes the outbox to the socket without the task. Returns `false` if the task must be woken,
+    /// because it has other work or because output remains.
     pub(super) fn try_write(&self) -> bool {
         if self.is_closed() || self.has_left_over() {
             return false;
@@ -44,7 +45,7 @@ impl Connection {
         let Some((writer, frames)) = begun else {
             return false;
         };
-        // What breaks the connection, the task meets, too.
+        // The task gets the error of a broken connection, too.
         let written = writer.try_write(&frames).unwrap_or(0);
         let is_done = self.lock().end_write(frames, written);
         is_done && !self.is_closed()
@@ -52,28 +53,30 @@ impl Connection {
 }
 
 impl ConnectionState {
-    /// Whether so much is unanswered that nothing more should be read. The task is about to wait: for answers
-    /// then, otherwise for the client.
+    /// Returns whether the connection has too many unanswered requests to read more. The task is
+    /// about to wait: for answers if the result is true, otherwise for the client.
     pub(super) fn is_full_before_wait(&mut self) -> bool {
         let is_full = self.is_full();
         self.at_once.direct.task_waits(!is_full);
         is_full
     }
 
-    /// Whether what is unanswered holds up more writes. The task is about to wait for answers then.
+    /// Returns whether unanswered requests delay further writes. The task is about to wait for
+    /// answers in that case.
     pub(super) fn holds_up_writes_before_wait(&mut self) -> bool {
         self.at_once.direct.task_waits(false);
         self.client.holds_up_writes()
     }
 
-    /// Takes what is to be written, once what was taken before is; `None` while the core writes, which
-    /// wakes the task behind that.
+    /// Takes the output to write. The previous output must already be written. Returns `None` while
+    /// the core writes; the core then wakes the task.
     pub(super) fn take_to_write(&mut self) -> Option<Outgoing> {
         let may = self.at_once.direct.task_may_write();
         may.then(|| self.take_outbox())
     }
 
-    /// Takes what the core is to write: short frames, while nothing else is being written.
+    /// Takes the output for the core to write: short frames, and only if no other output is being
+    /// written.
     fn begin_write(&mut self) -> Option<(TcpWriter, Vec<u8>)> {
         let outbox_bytes = self.client.outbox.len();
         let may = self.at_once.direct.may_begin()
@@ -90,13 +93,13 @@ impl ConnectionState {
         Some((writer, self.take_outbox().frames))
     }
 
-    /// So many bytes of the frames were written. The rest goes back to its place. `false` if the task is to
-    /// be woken.
+    /// Records that `written` bytes of the frames were written, and puts the rest back into the
+    /// outbox. Returns `false` if the task must be woken.
     fn end_write(&mut self, mut frames: Vec<u8>, written: usize) -> bool {
         let Writing { event_bytes, .. } = std::mem::take(&mut self.writing);
         if written < frames.len() {
             frames.drain(..written);
-            // Long events that have come meanwhile stand behind it.
+            // Long events that arrived during the write follow the rest of the frames.
             for (place, _) in &mut self.long_events {
                 *place += frames.len();
             }
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
     use crate::client::outgoing::EventFrame;
 
-    /// A connection whose task waits for its client, and the client.
+    /// Returns a connection whose task waits for its client, and the client's stream.
     async fn connected() -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

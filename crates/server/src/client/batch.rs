@@ -1,4 +1,4 @@
-//! From the bytes of a socket to batches of decoded requests.
+//! Splits the bytes of a socket into batches of decoded requests.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ use crate::client::clients::Clients;
 use crate::client::settings::Settings;
 use crate::limits;
 
-/// What a frame takes of the bounds on large ones.
+/// Reservations for a large frame.
 pub(crate) struct Extra {
     pub(super) large: Option<LargeRequest>,
-    /// For the frame, if it is long.
+    /// Memory of the frame, if it is long.
     pub(super) frame_room: Option<Room>,
 }
 
@@ -24,39 +24,39 @@ pub(crate) struct Extra {
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(super) requests: VecDeque<Incoming<Extra>>,
-    /// How many of them need a permit of the pipeline.
+    /// Number of the requests that need a permit of the pipeline.
     pub(crate) writes: usize,
-    /// How many permits are taken for them.
+    /// Number of permits taken for the requests.
     pub(crate) permits: usize,
-    /// Whether they waited so long for their place that they are refused.
+    /// Whether the requests waited too long for their permits and are refused.
     pub(crate) is_late: bool,
-    /// Bytes of their frames, prefix included.
+    /// Bytes of the requests' frames, including length prefixes.
     pub(crate) bytes: usize,
-    /// Bytes of the frame behind them, if there was no room for it.
+    /// Bytes of the next frame, if memory could not be reserved for it.
     pub(crate) waits_for_room: Option<usize>,
-    /// Whether the connection must close once they are answered: the bytes behind them are no
-    /// frame.
+    /// Fault of the bytes after the requests. The connection must close after the requests are
+    /// answered.
     pub(crate) broken: Option<FrameFault>,
-    /// The last request that was refused because of a budget, until it is told.
+    /// The last request that a budget refused, until the refusal is logged.
     pub(super) refused: Option<Refused>,
 }
 
-/// Why the bytes of a connection make no sense.
+/// Reasons why the bytes of a connection are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameFault {
     /// The length is negative or above `jute.maxbuffer`.
     #[error("frame length {len} is not between 0 and {limit} (jute.maxbuffer)")]
     Length { len: i32, limit: usize },
-    /// `largeRequestMaxBytes` of large requests are under way.
+    /// The requests in progress use all of `largeRequestMaxBytes`.
     #[error("no room for a large request of {len} bytes (largeRequestMaxBytes)")]
     TooMuch { len: usize },
-    /// It makes no sense, or its credentials do not.
+    /// The frame or its credentials cannot be decoded.
     #[error(transparent)]
     Undecodable(#[from] connection::FrameFault),
 }
 
 impl Batch {
-    /// Whether some of it may have lines in the audit log.
+    /// Returns whether requests of the batch may need lines in the audit log.
     pub(super) fn is_audited(&self) -> bool {
         let is_undecodable =
             |next: &Incoming<Extra>| matches!(next.kind, RequestKind::Undecodable(_));
@@ -68,7 +68,8 @@ impl Batch {
     }
 }
 
-/// Bytes of the next frame's body, `None` if some of them are missing.
+/// Returns the length of the next frame's body, or `None` if bytes of the prefix or the body are
+/// missing.
 fn frame_len(input: &BytesMut, limit: usize) -> Result<Option<usize>, FrameFault> {
     let Some(prefix) = input.first_chunk::<4>() else {
         return Ok(None);
@@ -81,7 +82,8 @@ fn frame_len(input: &BytesMut, limit: usize) -> Result<Option<usize>, FrameFault
     Ok((input.len() - 4 >= body).then_some(body))
 }
 
-/// Splits the next frame off `input`: its body without the length, `None` if bytes are missing.
+/// Splits the next frame off `input`. Returns its body without the length, or `None` if bytes are
+/// missing.
 pub(crate) fn split_frame(input: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, FrameFault> {
     let Some(body) = frame_len(input, limit)? else {
         return Ok(None);
@@ -90,8 +92,8 @@ pub(crate) fn split_frame(input: &mut BytesMut, limit: usize) -> Result<Option<B
     Ok(Some(input.split_to(body).freeze()))
 }
 
-/// Bytes of the frame that `input` begins with, its length included, if it is long, sound, and some
-/// of them are missing.
+/// Returns the length of the first frame of `input`, including its prefix, if the frame is long,
+/// valid and incomplete.
 pub(crate) fn long_frame_bytes(input: &BytesMut, limit: usize) -> Option<usize> {
     let prefix = input.first_chunk::<4>()?;
     let body = usize::try_from(i32::from_be_bytes(*prefix)).ok()?;
@@ -99,8 +101,9 @@ pub(crate) fn long_frame_bytes(input: &BytesMut, limit: usize) -> Option<usize> 
     (is_long && input.len() < body + 4).then_some(body + 4)
 }
 
-/// Decodes the complete frames of the socket's input, at most a batch of them or `frames_max`, and
-/// none for which there is no room. For the first there may be `room` already.
+/// Decodes complete frames of the socket's input: at most one batch, at most `frames_max`, and only
+/// frames for which memory can be reserved. `room` may already contain the reservation for the
+/// first frame.
 pub(crate) fn decode_batch<S>(
     clients: &Clients,
     socket: &mut Socket<S>,
@@ -141,10 +144,10 @@ pub(crate) fn decode_batch<S>(
             batch.broken = Some(FrameFault::TooMuch { len });
             break;
         };
-        // It was taken for the frame that came first.
+        // Reserved for the first frame.
         let frame_room = socket.frame_room.take().map(|(room, _)| room);
         if batch.requests.is_empty() {
-            // What comes together is mostly of one kind and length.
+            // Requests that arrive together usually have similar types and lengths.
             let alike = 1 + input.len() / (len + 4);
             let room = alike.min(batch_requests_max);
             batch.requests.reserve_exact(room);

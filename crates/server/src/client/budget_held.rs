@@ -1,7 +1,8 @@
-//! What is held for those who share a budget: watches and ephemerals, by connection.
+//! Watches and ephemerals held by the connections that share a budget.
 //!
-//! A connection counts what it has when it asks for more; what others have is counted again from time to time, as
-//! watches fire, ephemerals are deleted, and sessions end without a word.
+//! A connection updates its own count when it requests more. The counts of other connections are
+//! refreshed periodically, because watches fire, ephemerals are deleted, and sessions end without a
+//! message.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -19,27 +20,28 @@ use super::clients::Clients;
 use super::connection::Connection;
 use crate::clock;
 
-/// Counts are older than this only where nobody asks for more.
+/// Maximum age of the counts when a connection requests more.
 const COUNTED_EVERY_MS: u64 = 100;
 
-/// Sessions without a connection whose ephemerals are still counted. Beyond that the one is forgotten that left first.
+/// Maximum number of sessions without a connection whose ephemerals are still counted. Above this
+/// number, the session that disconnected first is forgotten.
 const DEPARTED_MAX: usize = 10_000;
 
-/// What is held for one address or identity.
+/// Watches and ephemerals held for one address or identity.
 #[derive(Debug, Default)]
 pub(super) struct HeldBy {
     by_connection: HashMap<WatcherId, Holding>,
-    /// Of all of them.
+    /// Sum over all connections.
     sum: Holding,
-    /// Sessions whose connections have ended, and until when they may live; oldest first. Who leaves its connection
-    /// must not get more by that.
+    /// Sessions whose connections have ended, with the time until which they may live, oldest
+    /// first. A client must not obtain more by leaving its connection.
     departed: VecDeque<(SessionId, u64)>,
-    /// Their ephemerals.
+    /// Number of ephemerals of these sessions.
     of_departed: usize,
     counted_ms: u64,
 }
 
-/// What a connection asks for that is beyond the bound.
+/// Bound that a request of a connection exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Beyond {
     pub(super) bound: &'static str,
@@ -47,20 +49,20 @@ pub(super) struct Beyond {
 }
 
 impl HeldBy {
-    /// A connection has it, too.
+    /// Adds a connection that uses this share.
     pub(super) fn join(&mut self, connection: WatcherId) {
         self.by_connection.entry(connection).or_default();
     }
 
-    /// A connection has it no longer.
+    /// Removes a connection.
     pub(super) fn leave(&mut self, connection: WatcherId) {
         self.set(connection, Holding::default());
         self.by_connection.remove(&connection);
     }
 
-    /// The connection of a session ends, and the session may live until then.
+    /// Records that the connection of a session ends. The session may live until the given time.
     pub(super) fn depart(&mut self, connection: WatcherId, (session, until_ms): (SessionId, u64)) {
-        // As far as is known, until they are counted.
+        // An estimate until the next count.
         let held = self.by_connection.get(&connection);
         self.of_departed += held.map_or(0, |held| held.ephemerals);
         self.departed.push_back((session, until_ms));
@@ -69,7 +71,7 @@ impl HeldBy {
         }
     }
 
-    /// Whether sessions may be alive that have left.
+    /// Returns whether sessions without a connection may still be alive.
     pub(super) fn has_left(&self, now_ms: u64) -> bool {
         let last = self.departed.back();
         last.is_some_and(|(_, until_ms)| *until_ms > now_ms)
@@ -85,7 +87,8 @@ impl HeldBy {
         self.sum.ephemerals = self.sum.ephemerals + holding.ephemerals - before.ephemerals;
     }
 
-    /// A connection for which so much is held wants more, and gets it unless that would break a bound: this one.
+    /// Admits a connection's request to hold more, unless that would exceed a bound. Returns the
+    /// exceeded bound.
     pub(super) fn judge(
         &mut self,
         connection: WatcherId,
@@ -110,7 +113,8 @@ impl HeldBy {
             (more > 0 && held + more > value as usize).then_some(Beyond { bound, value })
         });
         if beyond.is_none() {
-            // Others who ask before it is there must not get it once more.
+            // Counts the request before it is applied. Otherwise other requests could use the same
+            // remainder.
             let soon = Holding {
                 watches: held.watches + more.watches,
                 watch_bytes: held.watch_bytes + more.watch_bytes,
@@ -121,7 +125,8 @@ impl HeldBy {
         beyond
     }
 
-    /// Whether what others have is to be counted again; it is taken for done.
+    /// Returns whether the counts of the other connections must be refreshed. Marks them as
+    /// refreshed.
     fn is_due(&mut self, now_ms: u64) -> bool {
         let is_due = now_ms.saturating_sub(self.counted_ms) >= COUNTED_EVERY_MS;
         if is_due {
@@ -134,7 +139,8 @@ impl HeldBy {
         self.by_connection.keys().copied().collect()
     }
 
-    /// Sessions that have left and may be alive, but for those that are connected.
+    /// Returns the disconnected sessions that may still be alive, without sessions that are
+    /// connected again.
     fn departed(&mut self, connected: &HashSet<SessionId>, now_ms: u64) -> Vec<SessionId> {
         let mut seen = connected.clone();
         let left = std::mem::take(&mut self.departed);
@@ -146,8 +152,8 @@ impl HeldBy {
     }
 }
 
-/// Counts what is held for those who share a budget with a connection, if its batch asks for more and the last count
-/// is old. No lock is held.
+/// Refreshes the counts of a connection's shares if its batch requests more and the last count is
+/// old. Locks must not be held.
 pub(super) fn count_if_due(clients: &Clients, connection: &Connection, batch: &Batch) {
     let mut kinds = batch.requests.iter().map(|request| &request.kind);
     let bounds_holding = clients.budgets.as_ref();
@@ -238,7 +244,7 @@ mod tests {
             held.judge(ONE, (holding(5, 2), holding(1, 1)), &budget)
                 .is_none()
         );
-        // It counts before it is there.
+        // The request counts before it is applied.
         let more = held.judge(OTHER, (holding(0, 0), holding(0, 1)), &budget);
         assert!(more.is_some_and(|it| it.bound == "ephemerals"));
         let mut judge = |id, now, more| held.judge(id, (now, more), &budget).map(|it| it.bound);
@@ -255,13 +261,13 @@ mod tests {
         };
         assert_eq!(judge(OTHER, holding(4, 2), long(100)), None);
         assert_eq!(judge(ONE, holding(6, 1), long(1)), Some("watchBytes"));
-        // Whatever asks for none of what there is too much of goes on.
+        // A request that does not increase the exceeded count is admitted.
         assert_eq!(judge(OTHER, holding(40, 1), holding(0, 1)), None);
         held.leave(OTHER);
         held.leave(OTHER);
         assert_eq!(held.sum, holding(6, 1));
         assert_eq!(held.connections(), [ONE]);
-        // It is unknown, and so counts for nothing.
+        // The connection is unknown, so its holdings are not counted.
         held.set(OTHER, holding(1, 1));
         assert_eq!(held.sum, holding(6, 1));
         assert!(held.is_due(COUNTED_EVERY_MS) && !held.is_due(2 * COUNTED_EVERY_MS - 1));

@@ -1,4 +1,4 @@
-//! The budgets that one connection obeys.
+//! The budgets that apply to one connection.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::budgets::Share;
 use super::connection::Connection;
 use crate::clock;
 
-/// What a connection obeys.
+/// The budgets that apply to a connection.
 pub(crate) struct Obeyed {
-    /// As they were when the shares were looked for.
+    /// Identities of the connection when its shares were determined.
     identities: Identities,
     shares: Arc<[Arc<Share>]>,
 }
@@ -25,7 +25,8 @@ pub(crate) struct Refused {
 }
 
 impl Obeyed {
-    /// A connection with these identities has these shares.
+    /// Registers a connection with its shares. `identities` are those for which the shares were
+    /// determined.
     pub(super) fn begin(
         connection: &Connection,
         identities: Identities,
@@ -37,22 +38,22 @@ impl Obeyed {
         Self { identities, shares }
     }
 
-    /// Whether they are still those of a connection that has these identities now.
+    /// Returns whether the shares are still valid for a connection with these identities.
     pub(super) fn holds_for(&self, identities: &Identities) -> bool {
         Arc::ptr_eq(&self.identities, identities)
     }
 
-    /// The connection has them no longer.
+    /// Removes the connection from its shares.
     pub(super) fn leave(&self, connection: &Connection) {
         for share in self.shares.iter() {
             share.with_held(|held| held.leave(connection.id));
         }
     }
 
-    /// Whether a connection for which so much is held may have so much more.
+    /// Admits a connection's request to hold `more` in addition to `held`.
     ///
     /// # Errors
-    /// By what it may not.
+    /// If the request exceeds a bound of a share.
     pub(super) fn may_hold(
         &self,
         connection: WatcherId,
@@ -68,7 +69,8 @@ impl Obeyed {
         Ok(())
     }
 
-    /// The connection ends, and its session may live for as long as its timeout, and until somebody has looked.
+    /// Records the end of the connection. Its session may live for its timeout, plus the time until
+    /// a server notices the expiry.
     pub(super) fn end(&self, connection: &Connection) {
         let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
         let until_ms = clock::monotonic_ms().saturating_add(2 * timeout_ms);

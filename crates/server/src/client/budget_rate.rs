@@ -1,18 +1,19 @@
-//! Something that may be used so many times a second: a bucket of tokens that may go into debt.
+//! A rate limit: a token bucket that may go into debt.
 //!
-//! Times are given.
+//! The caller provides the time.
 
-/// What is left of it. A second's worth may be saved up.
+/// Remaining tokens. At most one second's worth of tokens can accumulate.
 #[derive(Debug)]
 pub(super) struct Rate {
     per_second: u32,
-    /// In thousandths, of which each millisecond brings as many as each second brings whole ones. Negative is a debt.
+    /// Thousandths of a token; a negative balance is a debt. The number of thousandths added per
+    /// millisecond equals the number of tokens added per second.
     balance: i64,
     at_ms: u64,
 }
 
 impl Rate {
-    /// Nothing has been used for a second.
+    /// Creates a full bucket.
     pub(super) fn new(per_second: u32, now_ms: u64) -> Self {
         Self {
             per_second,
@@ -33,15 +34,15 @@ impl Rate {
         self.at_ms = self.at_ms.max(now_ms);
     }
 
-    /// How long until it may be used, ms. What is used then may be more than is left: it is a debt, and who comes next
-    /// waits for it.
+    /// Returns the time until the bucket may be used, ms. The next use may exceed the balance. The
+    /// bucket then has a debt, and the following use waits for it.
     pub(super) fn wait_ms(&mut self, now_ms: u64) -> u64 {
         self.fill(now_ms);
         let debt = self.balance.min(0).unsigned_abs();
         debt.div_ceil(self.per_second.into())
     }
 
-    /// It is used so many times.
+    /// Takes `count` tokens.
     pub(super) fn pay(&mut self, count: u64) {
         let cost = i64::try_from(count)
             .unwrap_or(i64::MAX)
@@ -49,7 +50,7 @@ impl Rate {
         self.balance = self.balance.saturating_sub(cost);
     }
 
-    /// Whether it is as if it had never been used.
+    /// Returns whether the bucket is full, as it was at the start.
     pub(super) fn is_full(&mut self, now_ms: u64) -> bool {
         self.fill(now_ms);
         self.balance == i64::from(self.per_second) * 1000
@@ -65,13 +66,13 @@ mod tests {
         let mut rate = Rate::new(10, 1000);
         assert!(rate.is_full(1000));
         rate.pay(10);
-        // Nothing is left, and nothing is owed.
+        // The balance is zero.
         assert_eq!(rate.wait_ms(1000), 0);
         rate.pay(3);
         assert_eq!(rate.wait_ms(1000), 300);
         assert_eq!(rate.wait_ms(1299), 1);
         assert_eq!(rate.wait_ms(1300), 0);
-        // An hour brings no more than a second does.
+        // An hour adds only as many tokens as a second.
         assert!(rate.is_full(3_600_000));
         rate.pay(11);
         assert_eq!(rate.wait_ms(3_600_000), 100);
@@ -91,7 +92,7 @@ mod tests {
                 wait_ms => now_ms += wait_ms,
             }
         }
-        // A second's worth was saved up, and one more goes on credit.
+        // One second's worth had accumulated, and one more use went into debt.
         assert!((707..=708).contains(&used), "{used}");
     }
 

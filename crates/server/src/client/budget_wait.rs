@@ -1,4 +1,5 @@
-//! A connection pays for what it asks for, and waits until it can (`budget.<name>.*`).
+//! Payment for requests: a connection waits until its budgets cover the requests
+//! (`budget.<name>.*`).
 
 use std::io;
 use std::pin::pin;
@@ -20,8 +21,8 @@ struct Ahead {
     cost: Cost,
 }
 
-/// Looks at the frames that `input` begins with, and stops where they would cost more than `max`. Those that keep and
-/// end sessions cost nothing, and stand alone.
+/// Measures the frames at the start of `input`, and stops before they cost more than `max`. Frames
+/// that keep a session alive or close it are free, and are returned alone.
 fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
     let mut ahead = Ahead::default();
     let mut rest = input;
@@ -32,7 +33,8 @@ fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
         };
         let bytes = size_of_val(prefix) + len;
         let is_whole = behind.len() >= len;
-        // A long one is paid for before there is room for it, which others may be in want of.
+        // A long frame is paid for before memory is reserved for it, because other connections may
+        // need that memory.
         let is_taken = is_whole || (ahead.frames == 0 && len > limits::FRAME_BYTES_SMALL);
         let cost = match len == FREE_BYTES && is_free(behind) {
             true => Cost::default(),
@@ -60,18 +62,18 @@ fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
     ahead
 }
 
-/// A header, and nothing behind it.
+/// Length of a frame that contains only a header.
 const FREE_BYTES: usize = 8;
 
-/// Whether a frame without its length is a ping or a closeSession.
+/// Returns whether a frame, given without its length, is a ping or a closeSession.
 fn is_free(frame: &[u8]) -> bool {
     let op = frame.get(4..).and_then(<[u8]>::first_chunk);
     let op = op.and_then(|op| OpCode::from_i32(i32::from_be_bytes(*op)));
     matches!(op, Some(OpCode::Ping | OpCode::CloseSession))
 }
 
-/// Pays for the next frames of a connection, as soon as nothing is owed. How many these are; `None` if the connection
-/// is to end.
+/// Pays for the next frames of a connection as soon as its shares are not in debt. Returns the
+/// number of frames, or `None` if the connection must end.
 pub(super) async fn pay_ahead<S: Stream>(
     clients: &Clients,
     budgets: &Budgets,
@@ -122,8 +124,8 @@ const MOST: Cost = Cost {
     bytes: usize::MAX,
 };
 
-/// Waits until a share is paid. Replies and events go on meanwhile, and the session lives: it is the server that holds
-/// its client up. False if the connection ends.
+/// Waits until a share is paid. Replies and events are sent meanwhile, and the session stays alive
+/// because the server, not the client, causes the delay. Returns false if the connection ends.
 async fn wait<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -140,7 +142,7 @@ async fn wait<S: Stream>(
         if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
             return Ok(false);
         }
-        // What is read here is what notices that the client has gone.
+        // This read also detects that the client has disconnected.
         let has_room = socket.input.len() < limits::READ_CHUNK_BYTES;
         tokio::select! {
             biased;
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(ahead(&five, ANY), (5, 5, 5 * 24));
         assert_eq!(ahead(&five, (2, usize::MAX)), (2, 2, 48));
         assert_eq!(ahead(&five, (usize::MAX, 50)), (2, 2, 48));
-        // One goes in any case.
+        // One frame is always admitted.
         assert_eq!(ahead(&five, (1, 1)), (1, 1, 24));
         assert_eq!(ahead(&five[..five.len() - 1], ANY), (4, 4, 96));
         let many = read.repeat(limits::BATCH_REQUESTS_MAX + 1);

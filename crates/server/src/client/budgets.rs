@@ -1,8 +1,9 @@
-//! Budgets of addresses and identities (`budget.<name>.*`): who asks for more than it may waits.
+//! Budgets of addresses and identities (`budget.<name>.*`). A client that exceeds its budget waits.
 //!
-//! Each address or identity has a share, which its connections have together. A connection pays for its requests
-//! before they are decoded, from each share that it has; until then they hold nothing that others may be in want of.
-//! Those that wait for one share take turns. Who would hold more than it may is refused (`budget_held`).
+//! Each address or identity has a share, which all its connections use together. A connection pays
+//! each of its shares before its requests are decoded, so waiting requests do not hold memory that
+//! other connections may need. Connections that wait for one share take turns. A request that would
+//! hold too many watches or ephemerals is refused (`budget_held`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,7 +26,7 @@ use super::connection::Connection;
 use super::failures::network;
 use crate::{clock, limits};
 
-/// All budgets of a server, and who has used some of them.
+/// All budgets of a server, and the shares in use.
 pub(crate) struct Budgets {
     budgets: Vec<Arc<Budget>>,
     shares: Mutex<Shares>,
@@ -34,40 +35,40 @@ pub(crate) struct Budgets {
 
 #[derive(Default)]
 struct Shares {
-    /// By the place of the budget among all.
+    /// Shares, by the index of the budget and by the holder.
     by_holder: HashMap<(usize, Holder), Arc<Share>>,
-    /// How many there may be before those are looked for that nobody needs.
+    /// Number of shares above which unused shares are removed.
     many: usize,
 }
 
-/// Who has a share.
+/// The holder of a share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Holder {
-    /// An address; of IPv6, a network of 64 bits.
+    /// An address, or a 64-bit network for IPv6.
     Address(IpAddr),
-    /// As the admin command `clients` names it.
+    /// A name as in the output of the admin command `clients`.
     Identity(String),
 }
 
-/// What one address or identity has left of a budget.
+/// The remainder of a budget for one address or identity.
 pub(crate) struct Share {
     budget: Arc<Budget>,
     holder: Holder,
-    /// Whoever waits for it waits here, the first who came in front.
+    /// First-come, first-served turns of the connections that wait for the share.
     turn: Semaphore,
     account: Mutex<Account>,
-    /// Where watches or ephemerals are bounded.
+    /// Held watches and ephemerals, if the budget bounds them.
     held: Option<Mutex<HeldBy>>,
 }
 
 struct Account {
     requests: Option<Rate>,
     bytes: Option<Rate>,
-    /// When the log was told last.
+    /// Time of the last log line.
     told_ms: Option<u64>,
 }
 
-/// What requests cost.
+/// Cost of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Cost {
     pub(super) requests: usize,
@@ -76,11 +77,11 @@ pub(super) struct Cost {
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Connections take turns this often within a second, or they would have to wait for long.
+/// Turns of a connection per second. Fewer turns would make connections wait for long.
 const TURNS_PER_SECOND: u32 = 10;
 
 impl Budgets {
-    /// `None` without any.
+    /// Returns `None` if budgets are not configured.
     pub(crate) fn new(budgets: &[Budget]) -> Option<Self> {
         let budgets = budgets.iter().cloned();
         let budgets: Vec<_> = budgets.map(Arc::new).collect();
@@ -91,7 +92,8 @@ impl Budgets {
         })
     }
 
-    /// The shares of a connection. They are looked for once for as long as its identities stay the same.
+    /// Returns the shares of a connection. They are determined again only when its identities
+    /// change.
     pub(super) fn of(&self, connection: &Connection) -> Arc<[Arc<Share>]> {
         let mut state = connection.lock();
         let identities = &state.client.identities;
@@ -109,7 +111,7 @@ impl Budgets {
         shares
     }
 
-    /// Whether any bounds what is held for clients.
+    /// Returns whether a budget bounds watches or ephemerals.
     pub(super) fn bounds_holding(&self) -> bool {
         self.budgets.iter().any(|budget| bounds_holding(budget))
     }
@@ -129,14 +131,14 @@ impl Budgets {
         found.into()
     }
 
-    /// Says that requests wait for a share, unless something was said of it within the last minute.
+    /// Logs that requests wait for a share, at most once per minute.
     pub(super) fn tell_of_wait(&self, share: &Share, now_ms: u64) {
         if let Some((bound, value)) = share.is_due(now_ms) {
             self.log(share, (bound, value, "over its budget: requests wait"));
         }
     }
 
-    /// Says likewise that a request was refused. To be called without locks.
+    /// Logs that a request was refused, at most once per minute. Locks must not be held.
     pub(super) fn tell_of_refusal(&self, Refused { share, beyond }: &Refused) {
         let now_ms = clock::monotonic_ms();
         let Beyond { bound, value } = *beyond;
@@ -155,7 +157,7 @@ fn bounds_holding(budget: &Budget) -> bool {
     budget.watches.is_some() || budget.watch_bytes.is_some() || budget.ephemerals.is_some()
 }
 
-/// Whose shares are used by who comes from an address and has these identities.
+/// Returns the holders whose shares apply to a client with this address and these identities.
 fn holders(who: &Who, (address, identities): (IpAddr, &[Id])) -> Vec<Holder> {
     let of_address = || vec![Holder::Address(network(address))];
     let of_users = |is_meant: &dyn Fn(&Id) -> bool| {
@@ -181,15 +183,16 @@ fn holders(who: &Who, (address, identities): (IpAddr, &[Id])) -> Vec<Holder> {
 }
 
 impl Shares {
-    /// Forgets those that no connection has and that are as good as new, if there are many.
+    /// Removes shares that are full and not used by a connection, if there are many shares.
     fn forget_unused(&mut self, now_ms: u64) {
         if self.by_holder.len() <= self.many.max(limits::BUDGET_SHARES_KEPT) {
             return;
         }
-        // Connections get theirs under the lock of all shares: nobody can take one up meanwhile.
+        // A connection acquires its shares under the lock of all shares, so none can be acquired
+        // meanwhile.
         self.by_holder
             .retain(|_, share| Arc::strong_count(share) > 1 || !share.is_as_new(now_ms));
-        // Each addition costs little on the whole.
+        // This makes the amortized cost of an addition small.
         self.many = 2 * self.by_holder.len();
     }
 }
@@ -216,12 +219,13 @@ impl Share {
         &self.budget
     }
 
-    /// What it is called in the configuration.
+    /// Returns the name of the budget in the configuration.
     pub(super) fn name(&self) -> &str {
         &self.budget.name
     }
 
-    /// What one connection may pay for at a time; one request always.
+    /// Returns the maximum cost that a connection may pay in one turn. One request is always
+    /// allowed.
     pub(super) fn cost_max(&self) -> Cost {
         let part = |per_second: Option<u32>| {
             let part = per_second.map(|rate| (rate / TURNS_PER_SECOND).max(1) as usize);
@@ -233,15 +237,15 @@ impl Share {
         }
     }
 
-    /// Pays, if that takes no time.
+    /// Pays if that is possible without waiting.
     pub(super) fn pay_now(&self, cost: Cost, now_ms: u64) -> bool {
         let turn = self.turn.try_acquire();
         turn.is_ok() && self.account.lock().pay(cost, now_ms) == 0
     }
 
-    /// Pays in its turn, as soon as nothing is owed.
+    /// Waits for its turn, and pays as soon as the share is not in debt.
     pub(super) async fn pay(&self, cost: Cost) {
-        // An error would mean that turns are over, and they never are.
+        // An error would mean that the semaphore is closed. It is never closed.
         let _turn = self.turn.acquire().await;
         loop {
             let wait_ms = self.account.lock().pay(cost, clock::monotonic_ms());
@@ -252,19 +256,20 @@ impl Share {
         }
     }
 
-    /// The bound that somebody waits for, if it is time to say so.
+    /// Returns the bound for which connections wait, if a log line about it is due.
     fn is_due(&self, now_ms: u64) -> Option<(&'static str, u32)> {
         let mut account = self.account.lock();
         let bound = account.owes(now_ms)?;
         account.is_news(now_ms).then_some(bound)
     }
 
-    /// Looks at what is held for all who share it; `None` where nothing of it is bounded.
+    /// Calls `look` with the holdings of the share; returns `None` if they are not bounded.
     pub(super) fn with_held<T>(&self, look: impl FnOnce(&mut HeldBy) -> T) -> Option<T> {
         self.held.as_ref().map(|held| look(&mut held.lock()))
     }
 
-    /// Whether nothing is owed and nothing may be held, for a share that no connection has.
+    /// Returns whether an unused share is equivalent to a new one: it is not in debt and does not
+    /// hold anything.
     fn is_as_new(&self, now_ms: u64) -> bool {
         let has_left = self.with_held(|held| held.has_left(now_ms));
         has_left != Some(true) && self.account.lock().is_full(now_ms)
@@ -272,7 +277,7 @@ impl Share {
 }
 
 impl Account {
-    /// Pays if nothing is owed; how long it is until then otherwise, ms.
+    /// Pays if the account is not in debt. Otherwise returns the time until then, ms.
     fn pay(&mut self, cost: Cost, now_ms: u64) -> u64 {
         let rates = [self.requests.as_mut(), self.bytes.as_mut()];
         let waits = rates.into_iter().flatten().map(|rate| rate.wait_ms(now_ms));
@@ -288,7 +293,7 @@ impl Account {
         wait_ms
     }
 
-    /// Of what more was used than was there, and how much of it there is.
+    /// Returns the bound that is in debt, and its value.
     fn owes(&mut self, now_ms: u64) -> Option<(&'static str, u32)> {
         let rates = [
             ("requestsPerSecond", &mut self.requests),
@@ -300,7 +305,8 @@ impl Account {
         })
     }
 
-    /// Whether nothing was said within the last minute; it is taken for said now.
+    /// Returns whether a log line is due, because the last one is older than a minute. Marks it as
+    /// written.
     fn is_news(&mut self, now_ms: u64) -> bool {
         let is_told = |told_ms: u64| now_ms.saturating_sub(told_ms) < MINUTE_MS;
         let is_news = !self.told_ms.is_some_and(is_told);

@@ -38,7 +38,7 @@ fn requests(requests: usize) -> Cost {
     Cost { requests, bytes: 0 }
 }
 
-/// Who has shares, with the names of their budgets.
+/// Returns the holders of the shares with the names of their budgets.
 fn found(budgets: &Budgets, address: &str, identities: &[Id]) -> Vec<String> {
     let shares = budgets.find((ip(address), identities), 0);
     let shares = shares.iter();
@@ -83,7 +83,7 @@ fn each_address_and_each_identity_has_a_share_of_its_own() {
             "alice sasl:alice"
         ]
     );
-    // Of IPv6 a network is an address.
+    // An IPv6 address is represented by its network.
     assert_eq!(
         found(&budgets, "2001:db8::1:2", &[id("sasl", "carol")]),
         ["all ip:2001:db8::"]
@@ -110,14 +110,14 @@ fn what_is_used_up_is_waited_for_by_all_who_share_it() {
     assert!(!share.pay_now(requests(1), 99));
     assert!(other.pay_now(requests(1), 99));
     assert!(share.pay_now(requests(1), 100));
-    // Bytes are another bound, and both hold.
+    // Bytes are a second bound, and both bounds apply.
     let long = Cost {
         requests: 0,
         bytes: 2000,
     };
     assert!(other.pay_now(long, 5000) && !other.pay_now(requests(1), 5999));
     assert!(other.pay_now(requests(1), 6000));
-    // A tenth of a second's worth at a time.
+    // A turn may use a tenth of a second's worth.
     let part = Cost {
         requests: 1,
         bytes: 100,
@@ -146,11 +146,11 @@ async fn those_that_wait_take_turns() {
     assert!(share.pay_now(requests(30), now_ms));
     let mut first = Box::pin(share.pay(requests(1)));
     assert!(is_pending_at_first(&mut first).await);
-    // Nobody overtakes who waits, even once nothing is owed any more.
+    // A later connection does not overtake a waiting one, even after the debt is paid.
     assert!(!share.pay_now(requests(1), now_ms + 60_000));
     first.await;
     assert!(share.pay_now(requests(1), now_ms + 60_000));
-    // Who gives up keeps nobody from it.
+    // A connection that stops waiting does not block the others.
     assert!(share.pay_now(requests(100_000), now_ms + 60_000));
     let mut second = Box::pin(share.pay(requests(1)));
     assert!(is_pending_at_first(&mut second).await);
@@ -158,7 +158,7 @@ async fn those_that_wait_take_turns() {
     assert!(share.pay_now(requests(1), now_ms + 100_000_000));
 }
 
-/// Whether it is not through when it is looked at once.
+/// Returns whether the future is pending at its first poll.
 async fn is_pending_at_first(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {
     let polled = std::future::poll_fn(|context| {
         let polled = std::pin::Pin::new(&mut *future).poll(context);

@@ -1,4 +1,4 @@
-//! What the tasks of connections share, and the core with them.
+//! State that the tasks of connections share with each other and with the core.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -40,11 +40,11 @@ use crate::metrics::{Metrics, ServerStats};
 use crate::settings::passwords;
 use crate::{clock, limits};
 
-/// The clients of a server: their connections and budgets, how they are served at the moment, and
-/// their way to the core.
+/// The clients of a server: their connections and budgets, the current service, and the channel to
+/// the core.
 ///
-/// Locks are taken in the order of [`Connected`]; the registry's lock is held for look-ups only, never
-/// while another is taken.
+/// Locks are taken in the order of [`Connected`]. The registry's lock is held for lookups only, and
+/// other locks are not taken while it is held.
 pub(crate) struct Clients {
     pub(crate) settings: Settings,
     pub(crate) state: Arc<ServerState>,
@@ -52,30 +52,30 @@ pub(crate) struct Clients {
     pub(crate) admissions: Admissions,
     pub(crate) permits: Permits,
     pub(crate) request_throttle: RequestThrottle,
-    /// `None` without any.
+    /// `None` if budgets are not configured.
     pub(crate) budgets: Option<Budgets>,
     pub(crate) handshakes: Mutex<TokenBucket>,
     pub(crate) large_requests: LargeRequests,
-    /// For requests that are read and not handed on.
+    /// Memory for requests that are read and not yet submitted.
     pub(crate) large_frames: SharedRoom,
-    /// For replies that are made and not written.
+    /// Memory for replies that are encoded and not yet written.
     pub(crate) large_replies: SharedRoom,
-    /// Turns for reads that take long: half of the processors, so that there are threads left for
-    /// all others.
+    /// Permits for slow reads: half of the processors, so that threads remain for all other
+    /// requests.
     pub(crate) slow_reads: Semaphore,
-    /// Turns of four-letter words and commands whose answers may be long.
+    /// Permits for four-letter words and commands with long answers.
     pub(crate) long_words: Arc<Semaphore>,
-    /// What connections hold besides.
+    /// Other bytes held by connections.
     pub(crate) held: Arc<HeldBytes>,
-    /// Connections whose tasks have reads to answer that stand in front of all writes.
+    /// Number of connections whose tasks have deferred reads to answer before the next write.
     pub(crate) left_over: AtomicUsize,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Arc<ServerStats>,
-    /// What connections had asked for that have ended.
+    /// Request counts of connections that have ended.
     pub(crate) departed: Departed,
-    /// Requests that took long.
+    /// Slow requests.
     pub(crate) slow: SlowRequests,
-    /// Writes that are traced; `None` without a collector.
+    /// Traced writes; `None` without a collector.
     pub(crate) traces: Option<Arc<Traces>>,
     auth_failures: AuthFailures,
     pub(crate) environment: Environment,
@@ -84,32 +84,32 @@ pub(crate) struct Clients {
     /// `None` without an audit log.
     pub(crate) audit: Option<Arc<AuditLog>>,
     core: Arc<dyn CoreInbox>,
-    /// How clients are served: for who waits for that.
+    /// Current service of clients, for tasks that wait for a change.
     serving: watch::Sender<Service>,
-    /// TLS handshakes that are under way.
+    /// Limit on concurrent TLS handshakes.
     pub(crate) tls_handshakes: Arc<Gate>,
 }
 
-/// Processors that this process may use.
+/// Returns the number of processors that this process may use.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 impl Clients {
-    /// A client could not say who it is.
+    /// Records that a client failed to authenticate.
     pub(crate) fn auth_failed(&self, peer: SocketAddr) {
         self.stats.auth_failed();
         self.login_failed(peer);
     }
 
-    /// The same of somebody who is no client, and whom Java counts nowhere.
+    /// Records a failed login that is not from a client. Java does not count these.
     pub(crate) fn login_failed(&self, peer: SocketAddr) {
         if self.auth_failures.note(peer.ip(), clock::monotonic_ms()) {
             log_limiter::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute): connections from this address are refused until the minute is over");
         }
     }
 
-    /// Whether clients of this address have failed too often.
+    /// Returns whether clients of this address have failed too often.
     pub(crate) fn refuses_logins(&self, peer: SocketAddr) -> bool {
         self.auth_failures
             .is_spent(peer.ip(), clock::monotonic_ms())
@@ -165,8 +165,8 @@ impl Clients {
         }
     }
 
-    /// Leaves writes of a connection for the core, in order. The caller has taken a permit for each, so there
-    /// is room. [`Clients::run_core_inline`] must follow soon.
+    /// Sends writes of a connection to the core, in order. The caller has taken a permit for each,
+    /// so the queue has space. [`Clients::run_core_inline`] must follow soon.
     pub(crate) fn submit(
         &self,
         connection: &Arc<Connection>,
@@ -185,17 +185,17 @@ impl Clients {
         self.core.send(message);
     }
 
-    /// Lets the core work on what was submitted. No lock may be held.
+    /// Runs the core on the submitted requests. Locks must not be held.
     pub(crate) fn run_core_inline(&self) {
         self.core.run_inline();
     }
 
-    /// Hands a `sync` to the core, to be passed on or answered in its place.
+    /// Passes a `sync` to the core, which forwards it or answers it in order.
     pub(crate) fn forward_sync(&self, connection: &Arc<Connection>, sync: SyncRequest) {
         self.tell(ClientMessage::Sync(connection.clone(), sync));
     }
 
-    /// What holds for requests of this connection that come together.
+    /// Returns the rules for requests of this connection that arrive together.
     pub(crate) fn connection_rules(
         &self,
         connection: &Connection,
@@ -223,30 +223,30 @@ impl Clients {
         }
     }
 
-    /// Has the leader asked about a session that came to this server.
+    /// Makes the core query the leader about a session that a client renews at this server.
     pub(crate) fn renew(&self, connection: &Arc<Connection>, renewal: Renewal) {
         self.tell(ClientMessage::Renew(connection.clone(), renewal));
     }
 
-    /// Serves clients from here on.
+    /// Starts to serve clients.
     pub(crate) fn serve(&self, service: Service) {
         self.stats.begin(clock::monotonic_ms());
         self.registry.serve(service);
         self.serving.send_replace(service);
     }
 
-    /// Serves nobody: connections end.
+    /// Stops serving clients: their connections end.
     pub(crate) fn stop_serving(&self) {
         self.serving.send_replace(Service::None);
         self.registry.stop_serving();
     }
 
-    /// Follows how clients are served.
+    /// Returns a receiver of the current service.
     pub(crate) fn serving(&self) -> watch::Receiver<Service> {
         self.serving.subscribe()
     }
 
-    /// What is said to clients that connect now.
+    /// Returns the rules for the handshakes of clients that connect now.
     pub(crate) fn handshake_rules(&self) -> HandshakeRules {
         HandshakeRules {
             service: self.registry.service(),
@@ -256,14 +256,15 @@ impl Clients {
         }
     }
 
-    /// Notes that a connection's session has sent something. False if the session is over or has moved
-    /// to another server.
+    /// Records that a connection's session has sent a packet. Returns false if the session is over
+    /// or has moved to another server.
     pub(crate) fn touch(&self, connection: &Connection) -> bool {
         self.state.touch(connection, clock::session_ms())
     }
 
-    /// Audits a request of this connection that is refused because its record does not decode.
-    /// It never becomes a transaction here; Java makes one that is an error, and audits that.
+    /// Audits a request of this connection that is refused because its record cannot be decoded.
+    /// Such a request never becomes a transaction in Zoarium. Java creates an error transaction and
+    /// audits that.
     pub(crate) fn audit_refusal(
         &self,
         connection: &Connection,
@@ -281,7 +282,8 @@ impl Clients {
         audit.write(line_of_undecodable(&caller, op));
     }
 
-    /// The same for all that a connection which has ended will not be told of.
+    /// Audits the queued refusals of a connection that has ended, because their replies will not be
+    /// sent.
     fn audit_refusals_of(&self, connection: &Connection, state: &ConnectionState) {
         for Queued { asked, work } in state.client.requests() {
             if let Work::Refuse(err) = work {
@@ -291,11 +293,12 @@ impl Clients {
         }
     }
 
-    /// Forgets a connection that has ended; its session lives on.
+    /// Removes a connection that has ended; its session remains alive.
     pub(crate) fn forget(&self, connection: &Arc<Connection>) {
         connection.close();
-        // Whoever holds the state's lock now still counts as before the end; whoever takes it
-        // later finds the queue empty, so no watch is left for a connection that is gone.
+        // A thread that holds the state's lock now still belongs to the time before the end. A
+        // thread that takes the lock later finds an empty queue. So watches cannot be added for the
+        // removed connection.
         let mut state = connection.lock();
         self.audit_refusals_of(connection, &state);
         state.drop_requests();
@@ -312,7 +315,8 @@ impl Clients {
         self.tell(ClientMessage::Gone(connection.ticket()));
     }
 
-    /// Removes the watches of a connection, a few at a time: all others wait for that table.
+    /// Removes the watches of a connection in small groups, because all other connections wait for
+    /// the watch table.
     fn remove_watches(&self, watcher: WatcherId) {
         let remove_some = move |state: &ServerState| {
             let mut watches = state.watches.lock();

@@ -1,11 +1,11 @@
 //! One client connection as the rest of the server sees it.
 //!
-//! What waits for what, and in which order replies leave, is `replica::connection`. The socket's task
-//! answers reads with nothing in front of them; the core answers writes, and reads behind a write right
-//! after it. Both fill the outbox, and the task writes all that waits by one syscall, or the core does, past
-//! a task that waits (see [`AtOnce`]).
+//! `replica::connection` decides which requests wait, and in which order replies are sent. The
+//! socket's task answers reads that do not follow a pending request. The core answers writes, and
+//! each read that follows a write right after that write. Both fill the outbox. The task writes all
+//! waiting output with one system call, or the core writes it for a waiting task (see [`AtOnce`]).
 //!
-//! Locks and their order are [`hosting::Connected`]'s.
+//! [`hosting::Connected`] describes the locks and their order.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -31,37 +31,38 @@ pub(crate) struct Connection {
     pub(crate) peer: SocketAddr,
     pub(crate) stats: ConnectionStats,
     shared: hosting::Connection<ConnectionState>,
-    /// Whether the queue begins with what its task has to answer. Changed under a hold of the tree.
+    /// Whether the first request of the queue is for the task to answer. Changed only while the
+    /// tree is locked.
     left_over: AtomicBool,
     wake: Notify,
 }
 
-/// What the lock of a connection guards.
+/// State that the lock of a connection guards.
 pub(crate) struct ConnectionState {
-    /// Requests without a reply, and the frames for the socket. Of a long read that waits, its frame's
-    /// room.
+    /// Requests without a reply, and the frames for the socket. A waiting long read keeps the
+    /// memory reservation of its frame here.
     pub(crate) client: ClientConnection<Option<Room>>,
-    /// Long events, with their places in the outbox.
+    /// Long events, with their offsets in the outbox.
     pub(super) long_events: Vec<LongEvent>,
-    /// Bytes of events in the outbox and beside it.
+    /// Bytes of events in the outbox and of long events.
     pub(super) event_bytes: usize,
-    /// Bytes of a long reply among them, which has room of its own.
+    /// Bytes of a long reply in the outbox that has its own memory reservation.
     pub(super) roomy_bytes: usize,
-    /// What is taken from the outbox and is being written.
+    /// Output that was taken from the outbox and is being written.
     pub(super) writing: Writing,
     pub(super) at_once: AtOnce,
     held: Held,
-    /// The SASL login, once there is one: a connection has one, good or bad.
+    /// The SASL login, once it has started. A connection has one login, successful or not.
     pub(crate) sasl: Option<Box<Login>>,
-    /// The budgets that it obeys; `None` until somebody asks for them.
+    /// The budgets that apply; `None` until the first request.
     pub(super) obeyed: Option<Box<Obeyed>>,
 }
 
-/// Bytes on their way to the socket.
+/// Bytes that are being written to the socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writing {
     pub(super) bytes: usize,
-    /// Of events among them.
+    /// Bytes of events among them.
     pub(super) event_bytes: usize,
 }
 
@@ -92,13 +93,13 @@ impl Connection {
         }
     }
 
-    /// Whether the task has something to answer that stands in front of all writes.
+    /// Returns whether the task has requests to answer before the next write.
     pub(crate) fn has_left_over(&self) -> bool {
         self.left_over.load(Ordering::Relaxed)
     }
 
-    /// Says whether it has, after requests were queued or answered under this hold of the tree.
-    /// `count` is how many connections there are with such a queue.
+    /// Updates the flag after requests were queued or answered while the tree was locked. `count`
+    /// is the number of connections with such a queue.
     pub(crate) fn note_left_over(&self, state: &ConnectionState, count: &AtomicUsize) {
         let is_left_over = state.client.has_left_over();
         if self.has_left_over() == is_left_over {
@@ -112,16 +113,16 @@ impl Connection {
         }
     }
 
-    /// Waits for [`Connected::wake`] or [`Connected::close`]; one made earlier counts.
+    /// Waits for [`Connected::wake`] or [`Connected::close`]. An earlier call counts, too.
     pub(crate) async fn woken(&self) {
         self.wake.notified().await;
     }
 
-    /// Appends an already encoded event for a watch that fired.
+    /// Appends an encoded event of a watch that fired.
     ///
-    /// A client that does not read cannot make the server hold its events for ever: beyond
-    /// [`limits::UNREAD_EVENT_BYTES_MAX`], or less if all connections together hold a lot, the
-    /// connection is given up.
+    /// A client that does not read must not make the server hold its events indefinitely. The
+    /// connection is closed above [`limits::UNREAD_EVENT_BYTES_MAX`], or above a lower limit if all
+    /// connections together hold many bytes.
     pub(crate) fn push_event(&self, frame: EventFrame<'_>) {
         let mut state = self.lock();
         if self.is_closed() {
@@ -129,7 +130,7 @@ impl Connection {
         }
         let unread = state.event_bytes + state.writing.event_bytes;
         let max = state.held.allowed(limits::UNREAD_EVENT_BYTES_MAX);
-        // One event is taken whatever its length: a client that reads gets it.
+        // One event is accepted regardless of its length, so that a client that reads can get it.
         if unread > 0 && unread + frame.len() > max {
             drop(state);
             log_limiter::limited!(warn, peer = %self.peer, session = %self.session(), unread, max, "client does not read its events, closing connection");
@@ -167,7 +168,7 @@ impl Connected for Connection {
     }
 }
 
-/// What every host has of it.
+/// State that every host has for a connection.
 impl Deref for Connection {
     type Target = hosting::Connection<ConnectionState>;
 
@@ -177,7 +178,7 @@ impl Deref for Connection {
 }
 
 impl ConnectionState {
-    /// Takes what is to be written, once what was taken before is.
+    /// Takes the output to write. The previous output must already be written.
     pub(crate) fn take_outbox(&mut self) -> Outgoing {
         let taken = Outgoing {
             frames: std::mem::take(&mut self.client.outbox),
@@ -192,33 +193,35 @@ impl ConnectionState {
         taken
     }
 
-    /// Has what the connection holds counted, after requests were queued or answered.
+    /// Updates the count of bytes that the connection holds, after requests were queued or
+    /// answered.
     pub(crate) fn note_held(&mut self) {
         let client = &self.client;
         let queued = client.queued_bytes() + client.waiting() * size_of::<Queued<Option<Room>>>();
         let unsent = client.outbox.len() - self.roomy_bytes + self.writing.bytes;
-        // Whoever shares an event is counted with all of it: it may be the last who holds it.
+        // A shared event counts in full for each connection, because each may be the last one that
+        // holds it.
         let long_events = bytes_of(&self.long_events);
         self.held.set(queued + unsent + long_events);
     }
 
-    /// Bytes that it may hold, as long as it is not more than `max`.
+    /// Returns the number of bytes that the connection may hold, at most `max`.
     pub(crate) fn allowed(&self, max: usize) -> usize {
         self.held.allowed(max)
     }
 
-    /// The outbox begins with, or is, a reply for which there was other room than what all hold.
+    /// Records that the outbox begins with a reply of `bytes` that has its own memory reservation.
     pub(crate) fn note_roomy(&mut self, bytes: usize) {
         self.roomy_bytes = bytes.min(self.client.outbox.len());
         self.note_held();
     }
 
-    /// Bytes that may be made ahead, as long as it is not more than `max`.
+    /// Returns the number of bytes that may be produced ahead of time, at most `max`.
     pub(crate) fn allowed_ahead(&self, max: usize) -> usize {
         self.held.allowed_ahead(max)
     }
 
-    /// Whether it has room of which others may be in want.
+    /// Returns whether the connection holds a memory reservation that others may need.
     pub(crate) fn has_frame_room(&self) -> bool {
         let has_room = |queued: &Queued<Option<Room>>| {
             let Work::Read { note, .. } = &queued.work else {
@@ -229,13 +232,13 @@ impl ConnectionState {
         self.client.requests().any(has_room)
     }
 
-    /// Drops all requests: nobody is to be answered.
+    /// Drops all requests without answering them.
     pub(crate) fn drop_requests(&mut self) {
         self.client.drop_requests();
         self.note_held();
     }
 
-    /// Whether so much is unanswered that nothing more should be read.
+    /// Returns whether the connection has too many unanswered requests to read more.
     pub(crate) fn is_full(&self) -> bool {
         self.client.waiting() >= limits::UNANSWERED_MAX
             || self.client.queued_bytes() >= self.held.allowed(limits::UNANSWERED_BYTES_MAX)

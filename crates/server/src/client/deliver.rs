@@ -1,4 +1,4 @@
-//! Putting what follows from a committed transaction into the outboxes.
+//! Delivery of the results of committed transactions to the outboxes.
 
 use std::sync::Arc;
 
@@ -18,19 +18,20 @@ use crate::client::registry::Registry;
 use crate::clock;
 use crate::metrics::{GroupApplied, Replies};
 
-/// Hands out what follows from transactions, and remembers whom to wake once the tree is free again.
+/// Delivers the results of transactions, and collects the connections to wake after the tree is
+/// unlocked.
 #[derive(Default)]
 pub(crate) struct Delivery {
     woken: Vec<Arc<Connection>>,
     frame: Vec<u8>,
     replies: Replies,
-    /// Permits of transactions that were applied.
+    /// Permits of the applied transactions.
     permits: usize,
-    /// What they took of the bounds on large requests.
+    /// Reservations of the applied transactions for large requests.
     large_bytes: LargeBytes,
-    /// When the group began to be applied: the clock is read once for all of it.
+    /// Start of the group's application. The clock is read once per group.
     begun: Option<Moment>,
-    /// When the turn began that may apply one, by the clock that never goes back.
+    /// Start of the turn that may apply transactions, monotonic ms.
     turn_since_ms: u64,
     /// Transactions of the group.
     group: GroupApplied,
@@ -38,7 +39,7 @@ pub(crate) struct Delivery {
     traced: Option<TracedRequest>,
 }
 
-/// One point in time by both clocks.
+/// One point in time on both clocks.
 #[derive(Clone, Copy)]
 struct Moment {
     wall_ms: i64,
@@ -55,16 +56,18 @@ impl Moment {
 }
 
 impl Delivery {
-    /// What is committed from here on waits since `now_ms`, by the clock that never goes back.
+    /// Records that transactions committed from now on have waited since `now_ms` (monotonic).
     pub(crate) fn begin_turn(&mut self, now_ms: u64) {
         self.turn_since_ms = now_ms;
     }
 
-    /// A transaction was applied: events, then its reply, then the reads that waited for it.
+    /// Delivers the results of an applied transaction: events, its reply, and the reads that waited
+    /// for it.
     ///
-    /// The last of a group settles the group before its reply can be seen: a client that was
-    /// answered finds its request counted, and nothing of it outstanding. Earlier ones are settled
-    /// with it, as counting each alone would cost more than it tells.
+    /// The last transaction of a group settles the group before its reply becomes visible. So a
+    /// client that has received its answer finds its request counted, and nothing of it
+    /// outstanding. Earlier transactions are settled together with the last, because counting each
+    /// separately costs more than the detail is worth.
     pub(crate) fn applied(
         &mut self,
         clients: &Clients,
@@ -87,7 +90,7 @@ impl Delivery {
             .as_ref()
             .filter(|traces| traces.picks(record.header.zxid));
         let traced = is_traced.map(|traces| (traces, record.header));
-        // Lent for its memory.
+        // Reuses the allocation.
         let mut frame = std::mem::take(&mut self.frame);
         let mut delivering = self.answering(clients, now.monotonic_ms);
         deliver(&mut delivering, &mut frame, tree, applied, origin);
@@ -97,7 +100,7 @@ impl Delivery {
         }
     }
 
-    /// What is known of a write that was applied, and is traced.
+    /// Returns the trace of an applied write.
     fn trace(&mut self, header: TxnHeader) -> WriteTrace {
         WriteTrace {
             header,
@@ -108,7 +111,8 @@ impl Delivery {
         }
     }
 
-    /// Sends what connections got, or wakes their tasks to send it. Called without the tree's lock.
+    /// Sends the output of the connections, or wakes their tasks to send it. The tree's lock must
+    /// not be held.
     pub(crate) fn wake(&mut self, clients: &Clients, schedule: &Schedule) {
         let writes = schedule.writer_to_clients(self.woken.len()) == Writer::Core;
         for connection in self.woken.drain(..) {
@@ -119,7 +123,7 @@ impl Delivery {
         clients.slow.write();
     }
 
-    /// Counts what was answered since the last call, and gives the permits of it back.
+    /// Counts the answers since the last call, and returns their permits.
     pub(crate) fn settle(&mut self, clients: &Clients) {
         clients.stats.replied(&self.replies);
         self.replies = Replies::default();
@@ -130,7 +134,7 @@ impl Delivery {
             let transactions = group.of_clients_here + group.of_others;
             clients.metrics.group_applied(group, took_ms, under_way);
             if clients.registry.service() == Service::Deciding {
-                // They were made here, and are no longer ahead of the tree.
+                // This server created them, and the tree now contains them.
                 clients
                     .metrics
                     .outstanding_changes_removed
@@ -143,7 +147,7 @@ impl Delivery {
     }
 
     fn touched(&mut self, connection: &Arc<Connection>) {
-        // A pipelining client's replies come in runs.
+        // Replies to a pipelining client are consecutive.
         if !self
             .woken
             .last()
@@ -153,8 +157,8 @@ impl Delivery {
         }
     }
 
-    /// Answers the reads that stand in front of the next write or sync of `connection`, and that
-    /// its task has not come to.
+    /// Answers the reads before the next write or sync of `connection` that its task has not
+    /// answered yet.
     pub(crate) fn answer_left_over(
         &mut self,
         clients: &Clients,
@@ -168,7 +172,8 @@ impl Delivery {
         answering.answer(tree, connection, ToAnswer::LeftOver);
     }
 
-    /// The leader has answered the oldest sync of `connection`, which is at the head of its queue.
+    /// Answers the oldest sync of `connection`, which is at the head of its queue. The leader has
+    /// confirmed it.
     pub(crate) fn answer_sync(
         &mut self,
         clients: &Clients,
@@ -189,17 +194,17 @@ impl Delivery {
     }
 }
 
-/// What answers clients at one time.
+/// Context for answers to clients at one point in time.
 struct Answering<'a> {
     delivery: &'a mut Delivery,
     clients: &'a Clients,
     now_ms: u64,
-    /// The last one: most often the next watcher gets the same.
+    /// The last long event. The next watcher usually gets the same event.
     long_event: Bytes,
 }
 
 impl Answering<'_> {
-    /// Copied once for all watchers in a row, if it is long.
+    /// Copies a long frame once for all consecutive watchers.
     fn shared<'f>(&mut self, frame: &'f [u8]) -> EventFrame<'f> {
         if frame.len() < LONG_EVENT_BYTES {
             return EventFrame::Short(frame);
@@ -271,7 +276,7 @@ impl Delivering for Answering<'_> {
 }
 
 impl Answering<'_> {
-    /// Counts an answer. Its connection is locked, so nobody sees it yet.
+    /// Counts an answer. Its connection is locked, so the answer is not visible yet.
     fn note(&mut self, applied: &Applied<'_>, answer: &WriteAnswer) {
         let metrics = &self.clients.metrics;
         let asked = match answer {
@@ -297,7 +302,7 @@ impl Answering<'_> {
     }
 }
 
-/// Keeps a write that took long.
+/// Records a slow write.
 fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer) {
     let WriteAnswer::Replied { asked, .. } = answer else {
         return;
@@ -310,7 +315,7 @@ fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer)
     }
 }
 
-/// What is told of a request, if it is traced.
+/// Returns the trace data of a request, if it is traced.
 fn traced_request(
     served: Served<'_>,
     applied: &Applied<'_>,
@@ -330,7 +335,7 @@ fn traced_request(
     })
 }
 
-/// Says what became of a connection.
+/// Logs the result for a connection.
 fn tell(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
     match answer {
         WriteAnswer::Session {

@@ -1,5 +1,5 @@
-//! From decoded requests to answered, queued or submitted ones: batches, permits and figures around
-//! `replica::connection`.
+//! Dispatch of decoded requests: some are answered, some queued, some submitted. This module adds
+//! batches, permits and metrics to `replica::connection`.
 
 use std::ops::DerefMut;
 use std::sync::Arc;
@@ -26,14 +26,15 @@ use crate::client::clients::Clients;
 use crate::clock;
 use crate::metrics::Replies;
 
-/// Handles a batch under one shared hold of the tree: answers what can be, queues what must
-/// wait, submits the writes. The caller has taken a permit for each write. What was left over in
-/// the queue comes first.
+/// Handles a batch under one shared lock of the tree: answers the requests that can be answered,
+/// queues those that must wait, and submits the writes. The caller has taken a permit for each
+/// write. Deferred requests of the queue are handled first.
 ///
-/// Stops early when the outbox holds [`limits::OUTBOX_BYTES_SOFT`](crate::limits::OUTBOX_BYTES_SOFT), or
-/// less if all connections hold a lot; and before a reply that is not short or takes long, unless there
-/// is a `grant` for it. The rest stays in the batch and in the queue.
-/// What stays in `batch.permits` at the end is to be given back.
+/// Stops early when the outbox holds
+/// [`limits::OUTBOX_BYTES_SOFT`](crate::limits::OUTBOX_BYTES_SOFT), or less if all connections
+/// together hold many bytes. Also stops before a long or slow reply, unless `grant` covers it. The
+/// remaining requests stay in the batch and in the queue. The caller must return the permits that
+/// remain in `batch.permits`.
 pub(crate) fn handle_batch(
     clients: &Clients,
     connection: &Arc<Connection>,
@@ -58,7 +59,7 @@ pub(crate) fn handle_batch(
         clients.run_core_inline();
     }
     let Some(next) = next else {
-        // It has ended.
+        // The connection has ended.
         batch.requests.clear();
         batch.broken = None;
         return Next::GoOn;
@@ -82,7 +83,7 @@ pub(crate) fn handle_batch(
     next
 }
 
-/// Takes a batch while the tree is held; how many requests were handled.
+/// Handles a batch while the tree is locked. Returns the number of handled requests.
 fn take_batch(
     served: Served<'_>,
     (connection, tree): (&Arc<Connection>, &Tree),
@@ -113,7 +114,7 @@ fn take_batch(
         submissions: Vec::with_capacity(batch.writes),
     };
     let next = responder.take(client, &mut batch.requests, rules, pace, &mut sorter);
-    // Under the tree's lock: nothing is submitted by a connection that a changed role has closed.
+    // Under the tree's lock, so a connection that a role change has closed cannot submit requests.
     sorter.hand_over();
     let handled = sorter.handled;
     batch.refused = sorter.refused.take();
@@ -130,24 +131,24 @@ fn take_batch(
     (next, handled)
 }
 
-/// Hands on what requests of one connection want.
+/// Dispatches the requests of one connection.
 struct Sorter<'a> {
     noting: Noting<'a>,
     connection: &'a Arc<Connection>,
     sasl: &'a mut Option<Box<Login>>,
-    /// Its budgets.
+    /// Budgets of the connection.
     obeyed: Option<&'a Obeyed>,
-    /// The last request that was beyond one of them.
+    /// The last request that exceeded a budget.
     refused: Option<Refused>,
-    /// Requests.
+    /// Handled requests.
     handled: u64,
-    /// Writes among them.
+    /// Writes among the handled requests.
     writes: usize,
-    /// Share of the request that is handled in the bounds on large ones.
+    /// Reservation of the current request, if it is large.
     large: Option<LargeRequest>,
-    /// Writes that went on, each with its permit.
+    /// Submitted writes; each has a permit.
     submitted: usize,
-    /// Writes for the core, which gets them in one message. See [`Sorter::hand_over`].
+    /// Writes for the core, which receives them in one message. See [`Sorter::hand_over`].
     submissions: Vec<ClientRequest>,
 }
 
@@ -156,8 +157,8 @@ impl Sorter<'_> {
         self.noting.served.clients
     }
 
-    /// Sends the core what has gathered. Anything else that is sent to it on behalf of this
-    /// connection must come behind.
+    /// Sends the collected writes to the core. Every other message to the core for this connection
+    /// must follow them.
     fn hand_over(&mut self) {
         if !self.submissions.is_empty() {
             let gathered = std::mem::take(&mut self.submissions);

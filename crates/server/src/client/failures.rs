@@ -1,8 +1,8 @@
-//! How often clients of an address have failed to log in (`auth.maxFailuresPerMinute`).
+//! Failed logins per address (`auth.maxFailuresPerMinute`).
 //!
-//! A minute begins with the first failure. When it has as many as are allowed, connections from there are refused
-//! until it is over; others never notice. An IPv6 network of 64 bits counts as one address: it is what one customer
-//! has.
+//! A minute begins with the first failure. When the address reaches its limit, its connections are
+//! refused until the minute is over; other addresses are not affected. A 64-bit IPv6 network counts
+//! as one address, because one customer usually has a whole network.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,7 +13,7 @@ use crate::limits;
 
 /// The failures of all addresses.
 pub(crate) struct AuthFailures {
-    /// `None` counts nothing.
+    /// Limit per minute. With `None`, failures are not counted.
     max: Option<u32>,
     minutes: Mutex<Minutes>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct AuthFailures {
 #[derive(Default)]
 struct Minutes {
     by_address: HashMap<IpAddr, Minute>,
-    /// When each has begun, oldest first.
+    /// Start of each minute, oldest first.
     oldest_first: VecDeque<(u64, IpAddr)>,
 }
 
@@ -40,7 +40,7 @@ impl AuthFailures {
         }
     }
 
-    /// Notes a failure; whether it is the last one that is allowed.
+    /// Records a failure. Returns whether it is the last one allowed.
     pub(crate) fn note(&self, address: IpAddr, now_ms: u64) -> bool {
         let Some(max) = self.max else {
             return false;
@@ -50,7 +50,7 @@ impl AuthFailures {
         minutes.add(network(address), now_ms) == max
     }
 
-    /// Whether connections from there are refused.
+    /// Returns whether connections of this address are refused.
     pub(crate) fn is_spent(&self, address: IpAddr, now_ms: u64) -> bool {
         let Some(max) = self.max else {
             return false;
@@ -73,7 +73,7 @@ impl Minutes {
         }
     }
 
-    /// The failures of its minute.
+    /// Adds a failure. Returns the number of failures of the address's minute.
     fn add(&mut self, address: IpAddr, now_ms: u64) -> u32 {
         if let Some(minute) = self.by_address.get_mut(&address) {
             minute.failures = minute.failures.saturating_add(1);

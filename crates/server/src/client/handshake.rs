@@ -21,17 +21,17 @@ use crate::clock;
 use crate::fourlw::Word;
 use crate::metrics::Replies;
 
-/// What a connection starts with.
+/// The first frame of a connection.
 pub(crate) enum First {
     /// A four-letter word.
     Word(Word),
     /// A handshake.
     Connect(ConnectRequest),
-    /// The stream ended, or holds neither; logged.
+    /// The stream ended, or its first bytes are invalid; already logged.
     Nothing,
 }
 
-/// Reads until the first frame is there.
+/// Reads until the first frame is complete.
 pub(crate) async fn first_frame<S: Stream>(
     clients: &Clients,
     peer: SocketAddr,
@@ -72,7 +72,7 @@ pub(crate) async fn first_frame<S: Stream>(
         if let Some(bytes) = long_frame_bytes(&socket.input, limit)
             && socket.frame_room.is_none()
         {
-            // It has to be there in time, whether others wait or not.
+            // The frame must arrive in time, even if other connections do not wait for the memory.
             let room = clients.large_frames.take(bytes).await;
             socket.hold(room, bytes);
         }
@@ -83,7 +83,8 @@ pub(crate) async fn first_frame<S: Stream>(
     }
 }
 
-/// Starts or renews a session. False when the connection is to end after its outbox.
+/// Starts or renews a session. Returns false if the connection must end after its outbox is
+/// written.
 ///
 /// Source: ZooKeeperServer.processConnectRequest.
 pub(crate) async fn connect(
@@ -114,16 +115,16 @@ pub(crate) async fn connect(
         Err(refusal) => return turn_away(clients, connection, &refusal),
     };
     if matches!(handshake, Handshake::New(new) if !new.is_local) {
-        // Its transaction takes one.
+        // The transaction of a new session takes a permit.
         clients.permits.take(1).await;
     }
     begin(clients, connection, handshake)
 }
 
-/// The connection ends without an answer. Always false.
+/// Closes the connection without an answer. Always returns false.
 fn turn_away(clients: &Clients, connection: &Connection, refusal: &HandshakeRefusal) -> bool {
     match refusal {
-        // Each client of a server without a leader comes again and again.
+        // While a server does not have a leader, every client reconnects repeatedly.
         HandshakeRefusal::NoLeader => {
             let metrics = &clients.metrics;
             metrics.cnxn_closed_without_zk_server_running.inc();
@@ -153,8 +154,8 @@ fn admitted(clients: &Clients, kind: HandshakeKind) -> bool {
     admitted
 }
 
-/// Begins or renews a session, under a permit of the caller if it takes a transaction. False if the
-/// connection is to end after its outbox.
+/// Begins or renews a session. The caller has taken a permit if that needs a transaction. Returns
+/// false if the connection must end after its outbox is written.
 fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) -> bool {
     let received_ms = clock::monotonic_ms();
     let times = (received_ms, clock::session_ms());
@@ -185,7 +186,7 @@ fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) 
     session.flatten().is_some()
 }
 
-/// A session was made that needs no transaction.
+/// Records a new session that does not need a transaction.
 fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
     let (session, timeout_ms) = (connection.session(), new.timeout_ms);
     tracing::debug!(peer = %connection.peer, %session, timeout_ms, "local session established");
@@ -210,8 +211,8 @@ fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
     clients.stats.replied(&replies);
 }
 
-/// A client that came back with this session was told that it has it, or that it is over or was never
-/// its own.
+/// Records the answer to a client that renewed a session: confirmed, expired, or not owned by the
+/// client.
 pub(crate) fn note_renewal(
     clients: &Clients,
     connection: &Connection,
@@ -240,8 +241,9 @@ mod tests {
     use super::*;
     use crate::assemble::server::test_server;
 
-    /// A handshake that has begun while this server decided about sessions, and goes on when the role
-    /// has ended: nothing is known about any session then, and "it is over" would be a lie.
+    /// A handshake starts while this server decides about sessions, and continues after the role
+    /// has ended. The server does not know any session then, so it must not report the session as
+    /// expired.
     #[tokio::test]
     async fn a_client_that_comes_back_while_the_role_ends_is_not_told_that_its_session_is_over() {
         let dir = tempfile::tempdir().unwrap();
@@ -278,7 +280,7 @@ mod tests {
         let Ok(Handshake::Back(_)) = judged else {
             panic!("{judged:?}");
         };
-        // What the core does at the end of a role, in this order.
+        // The core does this at the end of a role, in this order.
         clients.registry.stop_serving();
         *clients.state.sessions.lock() = Sessions::reporting(2000);
         assert!(!begin(clients, &connection, judged.unwrap()));

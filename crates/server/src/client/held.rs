@@ -5,27 +5,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::{HELD_BYTES_MAX, HELD_BYTES_OF_EACH};
 
-/// Connections that hold less are not counted, and the others in such steps: most never touch a
-/// counter that all share.
+/// Connections that hold less are not counted, and the others are counted in such steps. So most
+/// connections never touch the shared counter.
 const STEP: usize = 4 << 10;
 
-/// What all connections hold: requests that wait for their turn, and replies and events that are
-/// not written yet. Replies above [`REPLY_BYTES_SMALL`](crate::limits::REPLY_BYTES_SMALL) have a
-/// bound of their own.
+/// Bytes held by all connections: requests that wait for their turn, and unwritten replies and
+/// events. Replies above [`REPLY_BYTES_SMALL`](crate::limits::REPLY_BYTES_SMALL) have a separate
+/// bound.
 ///
-/// Each connection may hold as much as is still free. So one alone gets half of all there is, many
-/// get equal parts, and something is left for whoever comes next.
+/// Each connection may hold as many bytes as are still free. So a single connection gets half of
+/// the total, many connections get equal parts, and some bytes remain for new connections.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBytes(AtomicUsize);
 
 impl HeldBytes {
-    /// What is free.
+    /// Returns the number of free bytes.
     pub(crate) fn free(&self) -> usize {
         HELD_BYTES_MAX.saturating_sub(self.0.load(Ordering::Relaxed))
     }
 }
 
-/// What one connection holds. Dropping it gives it back.
+/// Bytes held by one connection. Dropping the value releases them.
 #[derive(Debug)]
 pub(crate) struct Held {
     of_all: Arc<HeldBytes>,
@@ -37,7 +37,7 @@ impl Held {
         Self { of_all, counted: 0 }
     }
 
-    /// The connection holds so much now.
+    /// Sets the number of bytes that the connection holds.
     pub(crate) fn set(&mut self, bytes: usize) {
         let counted = bytes / STEP * STEP;
         if counted > self.counted {
@@ -50,13 +50,14 @@ impl Held {
         self.counted = counted;
     }
 
-    /// How much the connection may hold, as long as it is not more than `max`. There is always
-    /// something, or nobody would be served any more.
+    /// Returns the number of bytes that the connection may hold, at most `max`. The result is never
+    /// zero; otherwise the server could stop serving requests.
     pub(crate) fn allowed(&self, max: usize) -> usize {
         self.of_all.free().max(HELD_BYTES_OF_EACH).min(max)
     }
 
-    /// The same for what is only made ahead of its time, and can wait.
+    /// Returns the limit for bytes that are produced ahead of time and can be delayed, at most
+    /// `max`.
     pub(crate) fn allowed_ahead(&self, max: usize) -> usize {
         self.of_all.free().max(STEP).min(max)
     }

@@ -1,4 +1,4 @@
-//! What connections tell the core.
+//! Messages from connections to the core.
 
 use std::sync::Arc;
 
@@ -8,32 +8,33 @@ use super::connection::Connection;
 
 /// A message of a connection.
 pub(crate) enum ClientMessage {
-    /// Order these requests of one connection, which came together.
+    /// Orders these requests of one connection, which arrived together.
     Submit {
-        /// Who waits for the replies.
+        /// The connection that waits for the replies.
         connection: Arc<Connection>,
-        /// When they came in, monotonic ms.
+        /// Arrival time, monotonic ms.
         received_ms: u64,
-        /// Oldest first.
+        /// Requests, oldest first.
         requests: Vec<ClientRequest>,
     },
     /// A client's `sync`.
     Sync(Arc<Connection>, SyncRequest),
-    /// A client came back with a session.
+    /// A client renews a session.
     Renew(Arc<Connection>, Renewal),
-    /// A connection has ended: nobody waits for an answer there any more.
+    /// A connection has ended and does not wait for an answer any more.
     Gone(Ticket),
 }
 
-/// The way to the core. Once that is gone messages are lost: the server is ending and nobody waits
-/// for an answer.
+/// Channel to the core. After the core has ended, messages are lost: the server is stopping, and
+/// clients do not wait for answers.
 pub(crate) trait CoreInbox: Send + Sync {
-    /// Leaves a message for the core's own thread.
+    /// Sends a message to the core's own thread.
     fn send(&self, message: ClientMessage);
 
-    /// Leaves a message; [`CoreInbox::run_inline`] must follow soon.
+    /// Enqueues a message; [`CoreInbox::run_inline`] must follow soon.
     fn put(&self, message: ClientMessage);
 
-    /// Lets the core work on what waits, here if it is free. No lock may be held.
+    /// Lets the core handle the waiting messages, on this thread if the core is free. Locks must
+    /// not be held.
     fn run_inline(&self);
 }

@@ -1,6 +1,6 @@
-//! The bounds on bytes of requests under way: the one of the configuration
-//! (`largeRequestThreshold`, `largeRequestMaxBytes`), beyond which a connection ends, and the
-//! server's own, beyond which it waits.
+//! Bounds on the bytes of requests in progress: the configured bound (`largeRequestThreshold`,
+//! `largeRequestMaxBytes`), above which a connection ends, and the server's own bound, above which
+//! it waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,19 +16,20 @@ pub(crate) struct LargeRequests {
     under_way: Arc<AtomicU64>,
     threshold: Option<u64>,
     max: u64,
-    /// From a request's frame to its transaction's place in the tree.
+    /// Memory of large requests, from the frame until the transaction is in the tree.
     pub(crate) room: SharedRoom,
 }
 
-/// A large request under way; dropping it gives back what it takes.
+/// A large request in progress. Dropping it releases its reservations.
 #[derive(Debug)]
 pub(crate) struct LargeRequest {
-    /// On the heap: nearly every request is small, and each is moved with the place for this.
+    /// Boxed because nearly every request is small, and every request is moved with the space for
+    /// this field.
     requests: Box<LargeRequests>,
     taken: LargeBytes,
 }
 
-/// There is no room for another large request.
+/// The limit for large requests is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooMuch;
 
@@ -42,20 +43,20 @@ impl LargeRequests {
         }
     }
 
-    /// Whether a request of `bytes` needs room.
+    /// Returns whether a request of `bytes` needs a memory reservation.
     pub(crate) fn need_room(bytes: usize) -> bool {
         bytes > REQUEST_BYTES_SMALL
     }
 
-    /// Takes a request of `bytes`, with its room if it needs some; `None` for one that is not
-    /// large.
+    /// Admits a request of `bytes`, with its memory reservation if it needs one. Returns `None` if
+    /// the request is not large.
     #[inline]
     pub(crate) fn admit(
         &self,
         bytes: usize,
         room: Option<Room>,
     ) -> Result<Option<LargeRequest>, TooMuch> {
-        // Nearly every request is small, and touches nothing that all connections share.
+        // Nearly every request is small, and does not touch shared state.
         match room.is_none() && self.threshold.is_none_or(|above| bytes as u64 <= above) {
             true => Ok(None),
             false => self.admit_large(bytes, room),
@@ -85,22 +86,23 @@ impl LargeRequests {
         }))
     }
 
-    /// Gives back what one request takes, or the sum of several, as [`LargeRequest::into_bytes`]
-    /// tells it.
+    /// Releases the reservations of one request, or the sum of several, as returned by
+    /// [`LargeRequest::into_bytes`].
     pub(crate) fn give_back(&self, taken: LargeBytes) {
         let LargeBytes { counted, room } = taken;
         if counted > 0 {
             self.under_way.fetch_sub(counted, Ordering::AcqRel);
         }
         if room > 0 {
-            // It came from a usize.
+            // The value was converted from a usize.
             self.room.give_back(usize::try_from(room).unwrap_or(0));
         }
     }
 }
 
 impl LargeRequest {
-    /// Leaves it to the caller to give back what it takes, by [`LargeRequests::give_back`].
+    /// Transfers the reservations to the caller, who must release them with
+    /// [`LargeRequests::give_back`].
     pub(crate) fn into_bytes(mut self) -> LargeBytes {
         std::mem::take(&mut self.taken)
     }

@@ -67,7 +67,7 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
     }
 }
 
-/// A place for a client at this address, if there is one.
+/// Registers a client with this address, if the limits allow it.
 pub(super) fn register(
     clients: &Clients,
     peer: SocketAddr,
@@ -82,11 +82,11 @@ pub(super) fn register(
     clients.admissions.admit(registry, address, limits, make)
 }
 
-/// The other end of a connection of a client at this address, which comes over no socket: for whoever
-/// asks in its name, and is to be treated as it would be.
+/// Returns the client's end of an in-process connection for this address. It serves a caller that
+/// acts for such a client and must be treated like it.
 ///
 /// # Errors
-/// If such a client would be turned away; the reason is for people.
+/// If such a client would be refused. The text is the reason, for people.
 pub(crate) fn connect_within(
     clients: &Arc<Clients>,
     peer: SocketAddr,
@@ -104,7 +104,7 @@ pub(crate) fn connect_within(
     Ok(theirs)
 }
 
-/// The TLS handshake, if it is one, and the connection after it.
+/// Performs the TLS handshake, if the client starts one, and serves the connection.
 async fn greet(port: Arc<Port>, connection: Arc<Connection>, stream: TcpStream) {
     let clients = &port.clients;
     let drops_early = clients.settings.drops_handshakes_early;
@@ -112,7 +112,7 @@ async fn greet(port: Arc<Port>, connection: Arc<Connection>, stream: TcpStream) 
         tracing::debug!(peer = %connection.peer, "nobody is served at the moment, closing connection");
         return clients.forget(&connection);
     }
-    // On the heap: what the handshake takes is given back after it.
+    // Boxed, so that the handshake's memory is freed after it.
     let established = Box::pin(port.acceptor.establish(stream, connection.peer)).await;
     match established {
         Ok(stream) => {

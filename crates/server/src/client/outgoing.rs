@@ -1,15 +1,15 @@
-//! What leaves a connection: frames of its own, and long events that it shares with others.
+//! Output of a connection: its own frames, and long events shared with other connections.
 //!
-//! One change may fire the watches of thousands, and its path may be almost as long as a request. A
-//! copy for each of them would be gigabytes, so a long event is in memory once.
+//! One change may fire the watches of thousands of clients, and its path may be almost as long as a
+//! request. Separate copies would take gigabytes, so a long event is stored once.
 
 use std::io;
 
 use bytes::Bytes;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Events of at least so many bytes are shared. Shorter ones are copied: many of them leave by one
-/// syscall.
+/// Minimum length of shared events. Shorter events are copied, so that many are sent with one
+/// system call.
 pub(super) const LONG_EVENT_BYTES: usize = 64 << 10;
 
 /// The frame of an event.
@@ -28,18 +28,18 @@ impl EventFrame<'_> {
     }
 }
 
-/// A long event and where it belongs: behind so many bytes of the frames.
+/// A long event and its offset: the number of frame bytes before it.
 pub(super) type LongEvent = (usize, Bytes);
 
-/// Bytes of long events.
+/// Returns the total length of the long events.
 pub(super) fn bytes_of(long_events: &[LongEvent]) -> usize {
     long_events.iter().map(|(_, event)| event.len()).sum()
 }
 
-/// Frames for the socket, in their order.
+/// Ordered output for the socket.
 pub(crate) struct Outgoing {
     pub(super) frames: Vec<u8>,
-    /// By rising place.
+    /// Sorted by offset.
     pub(super) long_events: Vec<LongEvent>,
 }
 

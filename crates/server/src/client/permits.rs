@@ -4,9 +4,9 @@ use tokio::sync::Semaphore;
 
 /// One permit for each request between its connection and its reply.
 ///
-/// A connection takes the permits before it hands requests over and stops reading while there
-/// are none: the client sees TCP back-pressure and nothing else. The core gives them back with
-/// the replies.
+/// A connection takes the permits before it submits requests, and stops reading while permits are
+/// not available. The client sees only TCP back-pressure. The core releases the permits with the
+/// replies.
 pub(crate) struct Permits {
     semaphore: Semaphore,
     max: usize,
@@ -20,7 +20,7 @@ impl Permits {
         }
     }
 
-    /// Takes `count` permits if they are there.
+    /// Takes `count` permits if they are available.
     pub(crate) fn take_now(&self, count: u32) -> bool {
         self.semaphore
             .try_acquire_many(count)
@@ -28,23 +28,23 @@ impl Permits {
             .is_ok()
     }
 
-    /// Waits for `count` permits; whoever waits longest is served first.
+    /// Waits for `count` permits. The oldest waiter is served first.
     pub(crate) async fn take(&self, count: u32) {
-        // The semaphore is never closed, so an error cannot happen; without permits the request
-        // would only be counted wrongly.
+        // The semaphore is never closed, so an error cannot happen. Without permits, only the count
+        // of requests would be wrong.
         if let Ok(permits) = self.semaphore.acquire_many(count).await {
             permits.forget();
         }
     }
 
-    /// Gives permits back.
+    /// Releases permits.
     pub(crate) fn give_back(&self, count: usize) {
         if count > 0 {
             self.semaphore.add_permits(count);
         }
     }
 
-    /// Requests in the pipeline.
+    /// Returns the number of requests in the pipeline.
     pub(crate) fn outstanding(&self) -> usize {
         self.max.saturating_sub(self.semaphore.available_permits())
     }

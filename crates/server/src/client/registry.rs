@@ -1,4 +1,4 @@
-//! How many connections there may be: in all, and of an address.
+//! Limits on the number of connections, in total and per address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use super::connection::Connection;
 /// All connections of a server.
 pub(crate) type Registry = hosting::Registry<Connection>;
 
-/// Who is let in.
+/// Admission of connections.
 #[derive(Default)]
 pub(crate) struct Admissions {
     inner: Mutex<Inner>,
@@ -24,7 +24,7 @@ struct Inner {
     per_address: HashMap<IpAddr, usize>,
 }
 
-/// Why a connection is turned away at once.
+/// Reasons to refuse a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     /// `maxClientCnxns`.
@@ -35,7 +35,7 @@ pub(crate) enum Refused {
     Total { max: usize },
 }
 
-/// Limits on connections; `None` is no limit.
+/// Limits on connections; `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnectionLimits {
     /// `maxClientCnxns`.
@@ -45,7 +45,7 @@ pub(crate) struct ConnectionLimits {
 }
 
 impl Admissions {
-    /// Registers a connection made by `make`, which is given its id.
+    /// Registers the connection that `make` constructs from its id.
     pub(crate) fn admit(
         &self,
         registry: &Registry,
@@ -68,7 +68,7 @@ impl Admissions {
         Ok(connection)
     }
 
-    /// Forgets a connection that has ended.
+    /// Removes a connection that has ended.
     pub(crate) fn remove(&self, registry: &Registry, connection: &Connection) {
         let mut inner = self.inner.lock();
         if !registry.remove(connection) {

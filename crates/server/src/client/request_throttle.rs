@@ -1,8 +1,9 @@
-//! Requests wait in front of the pipeline (`globalOutstandingLimit`, `request_throttle_*`).
+//! Requests wait before the pipeline (`globalOutstandingLimit`, `request_throttle_*`).
 //!
-//! Without `request_throttle_max_requests` only writes need a place in the pipeline, and they wait
-//! for nothing but that. With it every request needs one, and those that wait may be dropped as
-//! stale: their client has gone, or they waited longer than their session lives.
+//! Without `request_throttle_max_requests`, only writes need a permit of the pipeline, and they
+//! wait only for that. With this key, every request needs a permit. A waiting request may then be
+//! dropped as stale, because its client has disconnected or because it waited longer than its
+//! session timeout.
 //!
 //! Source: RequestThrottler, Request.isStale.
 
@@ -21,29 +22,29 @@ use super::task::{Socket, Stream, fill, flush, meanwhile};
 use crate::client::clients::Clients;
 use crate::limits;
 
-/// How requests wait, and how many do.
+/// Settings and count of waiting requests.
 pub(crate) struct RequestThrottle {
-    /// Whether reads need a place, too (`request_throttle_max_requests`).
+    /// Whether reads need a permit, too (`request_throttle_max_requests`).
     is_on: bool,
-    /// How often those that wait are looked at.
+    /// Interval between checks of a waiting batch.
     stall_time: Duration,
-    /// Whether those are dropped whose clients have gone.
+    /// Whether to drop requests of disconnected clients.
     drops_closed: bool,
-    /// Whether those are dropped that wait for longer than their session's timeout.
+    /// Whether to drop requests that wait longer than their session timeout.
     drops_late: bool,
-    /// Whether such are counted, at least.
+    /// Whether to count such late requests.
     counts_late: bool,
     waiting: AtomicUsize,
     is_stopping: AtomicBool,
     drained: Notify,
 }
 
-/// What became of a batch that waited.
+/// Result of the wait of a batch.
 #[derive(Debug, PartialEq, Eq)]
 enum Waited {
-    /// It has its places.
+    /// The batch has its permits.
     Taken,
-    /// The connection ends, and the requests go with it.
+    /// The connection ends, and its requests are dropped.
     Dropped,
 }
 
@@ -63,7 +64,8 @@ impl RequestThrottle {
         }
     }
 
-    /// The server stops: takes no more requests, and gives those that wait so much time.
+    /// Stops admitting requests, and waits up to `patience` for the waiting ones. Called when the
+    /// server stops.
     pub(crate) async fn stop(&self, patience: Duration) {
         self.is_stopping.store(true, Ordering::SeqCst);
         let drained = async {
@@ -88,7 +90,7 @@ impl RequestThrottle {
     }
 }
 
-/// Counts a batch among those that wait.
+/// Counts a batch as waiting until dropped.
 struct Waiting<'a>(&'a RequestThrottle);
 
 impl<'a> Waiting<'a> {
@@ -106,8 +108,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Takes a place in the pipeline for each request of the batch that needs one. Replies that are made
-/// meanwhile do not wait for it. The batch is emptied if the connection ends first.
+/// Takes a pipeline permit for each request of the batch that needs one. Replies made meanwhile are
+/// sent without delay. Empties the batch if the connection ends first.
 pub(super) async fn take_permits<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -153,7 +155,7 @@ pub(super) async fn take_permits<S: Stream>(
     Ok(())
 }
 
-/// Waits until what becomes of the batch can be written to the audit log. False if the connection ends
+/// Waits until the audit log can accept the batch's lines. Returns false if the connection ends
 /// first.
 async fn wait_for_audit<S: Stream>(
     clients: &Clients,
@@ -171,7 +173,7 @@ async fn wait_for_audit<S: Stream>(
     Ok(found.is_some())
 }
 
-/// Waits for so many places, in the order in which connections came to wait.
+/// Waits for `places` permits. Connections are served in the order of their arrival.
 async fn wait<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -181,7 +183,7 @@ async fn wait<S: Stream>(
 ) -> io::Result<Waited> {
     let (throttle, metrics) = (&clients.request_throttle, &clients.metrics);
     let since = Instant::now();
-    // The end of a session is carried out whoever waits for it.
+    // A closeSession is executed even if its client has disconnected.
     let first = batch.requests.front().and_then(|first| first.kind.op());
     let may_drop = first != Some(OpCode::CloseSession);
     let mut is_open = true;
@@ -263,7 +265,7 @@ mod tests {
         });
         is_in.await.unwrap();
         let hour = Duration::from_secs(3600);
-        // It does not wait longer than it may.
+        // The wait ends after its timeout.
         throttle.stop(Duration::from_millis(1)).await;
         assert!(throttle.is_stopping.load(Ordering::SeqCst));
         let stop = throttle.stop(hour);

@@ -1,4 +1,5 @@
-//! Bytes that all connections of a server share: each takes what it needs, or waits in line.
+//! Memory shared by all connections of a server. Each connection reserves the bytes that it needs,
+//! or waits in line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,25 +10,25 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::limits::ROOM_PATIENCE;
 
-/// So many bytes, and who waits for some.
+/// A number of bytes, and the count of waiting connections.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedRoom {
     free: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
     max: usize,
-    /// How long a client may take for each started MiB while others wait.
+    /// Time that a client may use per started MiB while others wait.
     patience: Duration,
 }
 
-/// Some of the bytes. Dropping it gives them back.
+/// A reservation. Dropping it releases the bytes.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// What it was taken for. That may be more than there is in all.
+    /// Requested bytes. This may be more than the total.
     pub(crate) bytes: usize,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// One that waits; it may be given up.
+/// Counts one waiting connection, until the wait ends or is cancelled.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {
@@ -46,7 +47,7 @@ impl SharedRoom {
         }
     }
 
-    /// Room for `bytes`, if there is some.
+    /// Reserves `bytes` if they are available.
     pub(crate) fn take_now(&self, bytes: usize) -> Option<Room> {
         let permit = self.free.clone().try_acquire_many_owned(self.taken(bytes));
         permit.ok().map(|permit| Room {
@@ -55,24 +56,24 @@ impl SharedRoom {
         })
     }
 
-    /// Waits for room; whoever waits longest is served first. Whatever is longer than all the room
-    /// there is gets all of it.
+    /// Waits until `bytes` can be reserved. The oldest waiter is served first. A request above the
+    /// total gets the total.
     pub(crate) async fn take(&self, bytes: usize) -> Room {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(&self.waiting);
         let permit = self.free.clone().acquire_many_owned(self.taken(bytes));
-        // The semaphore is never closed, so there is always a permit.
+        // The semaphore is never closed, so this always returns a permit.
         let permit = permit.await.ok();
         Room { bytes, permit }
     }
 
-    /// Gives back what was kept by [`Room::keep`]: the room of one request, or of several.
+    /// Releases bytes that [`Room::keep`] returned, of one request or of several.
     pub(crate) fn give_back(&self, bytes: usize) {
         self.free.add_permits(bytes);
     }
 
-    /// Resolves when a client has had room for `bytes` since `begun`, has taken longer than it may,
-    /// and others wait.
+    /// Resolves when a client has held a reservation of `bytes` since `begun` for too long and
+    /// others wait.
     pub(crate) async fn wanted_back(&self, bytes: usize, begun: Instant) {
         let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
         let patience = self.patience.saturating_mul(mebibytes.saturating_add(1));
@@ -82,20 +83,21 @@ impl SharedRoom {
         }
     }
 
-    /// What is free.
+    /// Returns the number of free bytes.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         self.free.available_permits()
     }
 
-    /// What room for `bytes` takes.
+    /// Returns the number of permits for a reservation of `bytes`.
     fn taken(&self, bytes: usize) -> u32 {
         u32::try_from(bytes.min(self.max)).unwrap_or(u32::MAX)
     }
 }
 
 impl Room {
-    /// Leaves it to the caller to give the bytes back by [`SharedRoom::give_back`]: how many.
+    /// Returns the number of reserved bytes. The caller must release them with
+    /// [`SharedRoom::give_back`].
     pub(crate) fn keep(self) -> usize {
         let Some(permit) = self.permit else {
             return 0;

@@ -1,10 +1,11 @@
-//! Logins by SASL (opcode 102).
+//! SASL logins (opcode 102).
 //!
-//! Tokens are handled ahead of the queue, as credentials are. Without a section of a JAAS file for
-//! clients a null token says that there is nothing to exchange.
+//! Tokens, like credentials, are handled before the queue. If the JAAS file does not have a section
+//! for clients, a null token reports that there is nothing to exchange.
 //!
-//! Tokens of DIGEST-MD5 are answered where they are taken. Those of Kerberos are worked on before ([`work`]), on a
-//! thread that may read files, while nothing is held; the connection's requests behind them wait.
+//! DIGEST-MD5 tokens are answered when they are taken. Kerberos tokens are processed earlier
+//! ([`work`]), on a thread that may read files, without holding locks. The connection's later
+//! requests wait meanwhile.
 //!
 //! Source: ZooKeeperServer.processSasl, SaslServerCallbackHandler.
 
@@ -24,32 +25,32 @@ use crate::random;
 
 /// A connection's login.
 pub(crate) enum Login {
-    /// By a password.
+    /// A password login.
     DigestMd5(ServerExchange),
-    /// By a ticket.
+    /// A ticket login.
     Kerberos {
-        /// There is none before the first token, and behind the last.
+        /// `None` before the first token and after the last.
         exchange: Option<AcceptingExchange>,
-        /// What came of a token that is still to be taken.
+        /// Result of a processed token that the queue has not taken yet.
         stepped: Option<Result<Stepped, GssapiRefusal>>,
     },
 }
 
-/// What came of a token.
+/// Result of a processed token.
 pub(crate) enum Stepped {
-    /// The client has to answer this.
+    /// Challenge that the client must answer.
     Challenge(Vec<u8>),
-    /// The user is in.
+    /// The authenticated user.
     User(String),
 }
 
-/// A connection, and its login.
+/// A connection and its login.
 type LoggingIn<'a> = (
     &'a mut ClientConnection<Option<Room>>,
     &'a mut Option<Box<Login>>,
 );
 
-/// Whether the next token has to be worked on before it is taken.
+/// Returns whether the next token must be processed before it is taken.
 pub(super) fn works_on_token(clients: &Clients, login: Option<&Login>) -> bool {
     let acceptor = &clients.settings.config.auth.sasl.acceptor;
     let is_worked_on = matches!(
@@ -62,7 +63,7 @@ pub(super) fn works_on_token(clients: &Clients, login: Option<&Login>) -> bool {
     matches!(acceptor, Some(SaslAcceptor::Kerberos(_))) && !is_worked_on
 }
 
-/// Works on the token that a batch begins with. What comes of it is taken with the token.
+/// Processes the first token of a batch. The result is used when the token is taken.
 pub(super) async fn work(clients: &Clients, connection: &Connection, batch: &Batch) {
     let Some(SaslAcceptor::Kerberos(key)) = &clients.settings.config.auth.sasl.acceptor else {
         return;
@@ -112,7 +113,8 @@ async fn step(
         };
         Ok(match exchange.step(&token)? {
             Accepted::Challenge(challenge) => (Some(exchange), Stepped::Challenge(challenge)),
-            // As whom the client wants to act counts for nothing: it acts as who it is.
+            // The authorization identity that the client requests is ignored; the authenticated
+            // name applies.
             Accepted::Done { name, .. } => {
                 let user = kerberos::user_name(&names, &name);
                 (None, Stepped::User(user))
@@ -125,19 +127,19 @@ async fn step(
     }
 }
 
-/// What a token comes to.
+/// Answer to a token.
 enum Outcome {
-    /// The client has to answer this.
+    /// Challenge that the client must answer.
     Challenge(Vec<u8>),
-    /// The user is in, and told so by this.
+    /// The user is authenticated; the token, if any, confirms this to the client.
     User(String, Option<Vec<u8>>),
-    /// It is refused.
+    /// The login is refused, with the reason.
     Refused(String),
-    /// Nobody can log in now.
+    /// Logins are not possible now.
     Closed,
 }
 
-/// Takes a token.
+/// Answers a token.
 pub(super) fn answer(
     clients: &Clients,
     connection: &Connection,
@@ -181,14 +183,16 @@ fn by_password(login: &mut Option<Box<Login>>, token: &[u8], users: &SaslUsers) 
     };
     match exchange.step(token, users) {
         Ok(ServerStep::Challenge(challenge)) => Outcome::Challenge(challenge),
-        // As whom the client wants to act counts for nothing: it acts as who it is.
+        // The authorization identity that the client requests is ignored; the authenticated name
+        // applies.
         Ok(ServerStep::Done { token, user, .. }) => Outcome::User(user, Some(token)),
         Ok(_) => Outcome::Refused(Refusal::Over.to_string()),
         Err(refusal) => Outcome::Refused(refusal.to_string()),
     }
 }
 
-/// Who logs in by a ticket is told that he is in by there being no token. Source: ZooKeeperSaslClient.
+/// Answers a token of a ticket login. A missing token confirms the login to the client. Source:
+/// ZooKeeperSaslClient.
 fn by_ticket(login: &mut Option<Box<Login>>) -> Outcome {
     let stepped = match login.as_deref_mut() {
         Some(Login::Kerberos { stepped, .. }) => stepped.take(),
@@ -198,12 +202,12 @@ fn by_ticket(login: &mut Option<Box<Login>>) -> Outcome {
         Some(Ok(Stepped::Challenge(challenge))) => Outcome::Challenge(challenge),
         Some(Ok(Stepped::User(user))) => Outcome::User(user, None),
         Some(Err(refusal)) => Outcome::Refused(refusal.to_string()),
-        // A token that was not worked on: it never comes here.
+        // An unprocessed token never reaches this function.
         None => Outcome::Closed,
     }
 }
 
-/// Adds the identities of a user; false if they are too many.
+/// Adds the identities of a user. Returns false if there are too many.
 fn let_in(
     clients: &Clients,
     connection: &Connection,

@@ -1,4 +1,4 @@
-//! What connections need of the configuration.
+//! Configuration of client connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,44 +24,44 @@ pub(crate) struct Settings {
     pub(crate) field_limits: Limits,
     pub(crate) connection_limits: ConnectionLimits,
     pub(crate) tcp_keep_alive: bool,
-    /// How long a connection may stay without a handshake.
+    /// Maximum time that a connection may stay without a handshake.
     pub(crate) sessionless_timeout: Duration,
     pub(crate) min_session_timeout_ms: i32,
     pub(crate) max_session_timeout_ms: i32,
-    /// Whether new sessions are known to this server only (`localSessionsEnabled`); no server that
-    /// stands alone has such.
+    /// Whether new sessions are known to this server only (`localSessionsEnabled`). A standalone
+    /// server does not have local sessions.
     pub(crate) local_sessions: bool,
-    /// Whether they become global when they need to (`localSessionsUpgradingEnabled`).
+    /// Whether local sessions become global when necessary (`localSessionsUpgradingEnabled`).
     pub(crate) upgrades_sessions: bool,
-    /// Top byte of new session ids: the low one of `myid`, 1 on a standalone server.
+    /// Top byte of new session ids: the low byte of `myid`, or 1 on a standalone server.
     pub(crate) session_server_id: u8,
-    /// Whether ACLs are looked at before a write is ordered (`enableEagerACLCheck`); a server that
-    /// stands alone has no such step.
+    /// Whether ACLs are checked before a write is ordered (`enableEagerACLCheck`). A standalone
+    /// server does not have this step.
     pub(crate) eager_acl_check: bool,
-    /// Requests in the pipeline (`globalOutstandingLimit`, `request_throttle_max_requests`).
+    /// Maximum number of requests in the pipeline (`globalOutstandingLimit`,
+    /// `request_throttle_max_requests`).
     pub(crate) outstanding_max: usize,
-    /// Requests that one connection hands over at a time.
+    /// Maximum number of requests that one connection submits together.
     pub(crate) batch_requests_max: usize,
-    /// Requests that waited longer for their place are refused (`throttled_op_wait_time`).
+    /// Time after which waiting requests are refused (`throttled_op_wait_time`).
     pub(crate) throttled_after: Option<Duration>,
-    /// Time that requests which wait get when the server stops
-    /// (`request_throttler.shutdownTimeout`).
+    /// Time that waiting requests get when the server stops (`request_throttler.shutdownTimeout`).
     pub(crate) throttle_shutdown_timeout: Duration,
-    /// Who clients are by their certificates.
+    /// Rules for the identities of client certificates.
     pub(crate) x509: X509,
-    /// And by their tickets.
+    /// Rules for the names in Kerberos tickets.
     pub(crate) kerberos_names: Arc<KerberosNames>,
-    /// TLS connections are closed while nobody is served
+    /// Whether TLS connections are closed while clients are not served
     /// (`netty.server.earlyDropSecureConnectionHandshakes`).
     pub(crate) drops_handshakes_early: bool,
-    /// Which four-letter words are answered.
+    /// Enabled four-letter words.
     pub(crate) words: Whitelist,
 }
 
 /// The scheme x509.
 #[derive(Debug, Clone)]
 pub(crate) struct X509 {
-    /// There is a provider of it.
+    /// Whether a provider of the scheme is configured.
     pub(crate) is_enabled: bool,
     /// `X509AuthenticationProvider.superUser`.
     pub(crate) super_user: Option<String>,
@@ -113,7 +113,7 @@ impl Settings {
     }
 }
 
-/// Without a throttle at least what a connection takes at a time for a whole batch.
+/// Returns the size of the pipeline. Without a throttle, it has space for at least one whole batch.
 fn outstanding_max(limits: &config::Limits) -> usize {
     let global = (limits.global_outstanding_limit as usize).max(BATCH_REQUESTS_MAX);
     match limits.request_throttle.max_requests {

@@ -1,8 +1,8 @@
-//! The socket task of a connection: reads frames, writes what waits in the outbox.
+//! The socket task of a connection: reads frames and writes the outbox.
 //!
-//! A connection with unsent output is not read from, so a client that does not read its replies
-//! stops itself. The task ends when the client goes, when a frame makes no sense, or when the
-//! server closes the connection; the session lives on until it expires or is closed.
+//! The task does not read from a connection that has unsent output, so a client that does not read
+//! its replies stops itself. The task ends when the client disconnects, when a frame is invalid, or
+//! when the server closes the connection. The session remains alive until it expires or is closed.
 
 use hosting::Connected as _;
 use std::future::{Future, poll_fn};
@@ -53,11 +53,12 @@ pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stre
     clients.metrics.socket_closing_time.record(took_ms);
 }
 
-/// The stream and what was read from it but not handled yet.
+/// The stream, and the bytes that were read but not handled yet.
 pub(crate) struct Socket<S> {
     pub(crate) stream: S,
     pub(crate) input: BytesMut,
-    /// For the frame that the input begins with, if it is long, and since when.
+    /// Memory reservation for the first frame of the input, if it is long, and the time of the
+    /// reservation.
     pub(crate) frame_room: Option<(Room, tokio::time::Instant)>,
 }
 
@@ -87,7 +88,7 @@ async fn serve<S: Stream>(
         }
         handshake::First::Nothing => return Ok(()),
     }
-    // Nothing is read until the session is there; what the client has pipelined waits.
+    // The task does not read until the session exists; pipelined requests wait.
     while connection.session() == proto::SessionId::NONE {
         connection.woken().await;
         if connection.is_closed() {
@@ -105,10 +106,11 @@ async fn requests<S: Stream>(
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
-    // Frames that are paid for and not decoded yet, where there are budgets.
+    // Frames that are paid for and not decoded yet. Used only with budgets.
     let mut paid = 0;
     loop {
-        // Frames that are there already, a batch at a time, output in between.
+        // Handles the frames that are already read, one batch at a time, and writes output in
+        // between.
         let mut room = None;
         loop {
             let found = frames_max(clients, connection, socket, &mut paid).await?;
@@ -151,7 +153,8 @@ async fn requests<S: Stream>(
         {
             return Ok(());
         }
-        // With too much unanswered nothing is read: what the client sends waits in the kernel.
+        // With too many unanswered requests, the task does not read. Further bytes of the client
+        // wait in the kernel.
         let may_read = !connection.lock().is_full_before_wait();
         if may_read && !find_frame_room(clients, connection, socket).await? {
             return Ok(());
@@ -176,8 +179,8 @@ async fn requests<S: Stream>(
     }
 }
 
-/// How many frames may be decoded: where there are budgets, those that are paid for, as soon as some
-/// are. `None` if the connection is to end.
+/// Returns the number of frames that may be decoded. With budgets, waits until frames are paid for
+/// and returns their number. Returns `None` if the connection must end.
 async fn frames_max<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -188,19 +191,20 @@ async fn frames_max<S: Stream>(
         return Ok(Some(usize::MAX));
     };
     if *paid == 0 {
-        // On the heap: few servers have budgets, and all connections would have the memory for it.
+        // Boxed because few servers have budgets, and every connection would contain the memory for
+        // this future.
         let found = Box::pin(pay_ahead(clients, budgets, connection, socket)).await?;
         let Some(frames) = found else {
             return Ok(None);
         };
         *paid = frames;
     }
-    // What is no frame ends the connection all the same.
+    // At least one, because an invalid frame must end the connection even if unpaid.
     Ok(Some((*paid).max(1)))
 }
 
-/// Handles a batch, and what was left over before it, and writes the replies, in turns if there
-/// are many bytes of them. Breaks when the connection is to end.
+/// Handles a batch after the deferred requests, and writes the replies; many bytes are written in
+/// several turns. Breaks when the connection must end.
 async fn handle<S: Stream>(
     clients: &Clients,
     connection: &Arc<Connection>,
@@ -219,12 +223,13 @@ async fn handle<S: Stream>(
         drop(turn.take());
         let is_done = batch.is_empty() && !connection.has_left_over();
         if !is_done {
-            // The client may take its time to read, and others need the permits.
+            // The client may read slowly, and other connections need the permits.
             give_back(clients, batch);
         }
-        // What is both long and slow needs room and a turn at once.
+        // A reply that is both long and slow needs the memory and the permit together.
         let used = room.take_if(|_| next != Next::Turn);
-        // On the heap: most connections never come here, and all have the memory for it.
+        // Boxed because most connections never reach this call, and all would contain the memory
+        // for it.
         let flushed = match used {
             Some(room) => Box::pin(flush_large(clients, connection, socket, room)).await?,
             None => flush(clients, connection, socket).await?,
@@ -266,7 +271,8 @@ async fn handle<S: Stream>(
     }
 }
 
-/// Handles the requests that the core left to this task after a write. Breaks when the connection is to end.
+/// Handles the requests that the core deferred to this task after a write. Breaks when the
+/// connection must end.
 async fn serve_left_over<S: Stream>(
     clients: &Clients,
     connection: &Arc<Connection>,
@@ -278,9 +284,10 @@ async fn serve_left_over<S: Stream>(
     handle(clients, connection, socket, &mut Batch::default()).await
 }
 
-/// Waits for room for a further request and serves the requests that the core leaves to this task meanwhile. They may
-/// hold the room, together with those of other connections: without this all of them would wait for each other.
-/// `None` if the connection ends first.
+/// Waits for a memory reservation for another request, and meanwhile handles the requests that the
+/// core defers to this task. Requests of this connection and others may hold all the memory;
+/// without this handling, all of them would wait for each other. Returns `None` if the connection
+/// ends first.
 async fn while_serving<S: Stream, T>(
     clients: &Clients,
     connection: &Arc<Connection>,
@@ -305,8 +312,8 @@ async fn while_serving<S: Stream, T>(
     }
 }
 
-/// Waits for something. Replies and events that are made meanwhile do not wait for it. `None` if the
-/// connection ends first.
+/// Waits for `wanted`. Replies and events made meanwhile are sent without delay. Returns `None` if
+/// the connection ends first.
 pub(super) async fn meanwhile<S: Stream, T>(
     clients: &Clients,
     connection: &Connection,
@@ -325,8 +332,8 @@ pub(super) async fn meanwhile<S: Stream, T>(
     }
 }
 
-/// Writes all that is in the outbox, a reply for which there was `room` among it. A client that
-/// takes too long ends if others wait for the room.
+/// Writes the outbox, including a reply with its own reservation `room`. Closes the connection of a
+/// client that takes too long while others wait for the memory.
 async fn flush_large<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -345,8 +352,8 @@ async fn flush_large<S: Stream>(
     }
 }
 
-/// Waits for room for the frame that comes in, if it is a long one. False if the connection is to
-/// end first.
+/// Waits for a memory reservation for the incoming frame, if it is long. Returns false if the
+/// connection must end.
 async fn find_frame_room<S: Stream>(
     clients: &Clients,
     connection: &Arc<Connection>,
@@ -357,7 +364,7 @@ async fn find_frame_room<S: Stream>(
         return Ok(true);
     };
     if socket.frame_room.is_none() {
-        // On the heap: most connections never come here.
+        // Boxed because most connections never reach this call.
         let found = clients.large_frames.take(bytes);
         let found = Box::pin(while_serving(clients, connection, socket, found)).await?;
         let Some(room) = found else {
@@ -369,14 +376,14 @@ async fn find_frame_room<S: Stream>(
 }
 
 impl<S> Socket<S> {
-    /// There is room for a frame of so many bytes.
+    /// Stores the memory reservation for a frame of `bytes`.
     pub(crate) fn hold(&mut self, room: Room, bytes: usize) {
         self.input.reserve(bytes.saturating_sub(self.input.len()));
         self.frame_room = Some((room, tokio::time::Instant::now()));
     }
 
-    /// For how many bytes there is room for a frame, and since when its client could send it. While
-    /// nothing is read, the client is not late.
+    /// Returns the reserved bytes for the incoming frame, and the time since which its client could
+    /// send it. While the task does not read, the client is not late.
     fn frame_room_since(&mut self, is_read: bool) -> Option<(usize, tokio::time::Instant)> {
         let (room, since) = self.frame_room.as_mut()?;
         if !is_read {
@@ -386,7 +393,7 @@ impl<S> Socket<S> {
     }
 }
 
-/// Resolves when others want the room of a frame that does not come.
+/// Resolves when others need the memory reserved for a frame that does not arrive.
 pub(crate) async fn is_wanted_back(
     clients: &Clients,
     frame_room: Option<(usize, tokio::time::Instant)>,
@@ -396,7 +403,7 @@ pub(crate) async fn is_wanted_back(
     }
 }
 
-/// Waits until the core has answered enough of what waits for it.
+/// Waits until the core has answered enough of the pending requests.
 async fn wait_for_core<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -415,7 +422,7 @@ async fn wait_for_core<S: Stream>(
     }
 }
 
-/// Writes all that is in the outbox. Breaks when the connection is to end.
+/// Writes the whole outbox. Breaks when the connection must end.
 pub(super) async fn flush<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -444,14 +451,14 @@ pub(super) async fn flush<S: Stream>(
         }
         let write = async {
             outgoing.write_to(&mut socket.stream).await?;
-            // TLS keeps what the socket did not take; TCP has nothing to flush.
+            // TLS buffers the bytes that the socket did not accept; TCP does not need a flush.
             socket.stream.flush().await
         };
         tokio::select! {
             biased;
             written = write => written?,
             () = closed(connection) => return Ok(ControlFlow::Break(())),
-            // On the heap, and only if it comes to that.
+            // Boxed, and only created if needed.
             () = async { Box::pin(holds_up_others(clients, connection)).await } => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies, has long requests behind them, and others wait for the memory, closing connection");
                 connection.close();
@@ -471,8 +478,8 @@ async fn flush_and_end<S: Stream>(
     socket.stream.shutdown().await
 }
 
-/// Resolves when the connection has not read for long, and holds room for long requests that others
-/// wait for.
+/// Resolves when the client has not read for long and the connection holds memory for long requests
+/// that others need.
 async fn holds_up_others(clients: &Clients, connection: &Connection) {
     let begun = tokio::time::Instant::now();
     loop {
@@ -484,15 +491,15 @@ async fn holds_up_others(clients: &Clients, connection: &Connection) {
     }
 }
 
-/// Reads once; false at the end of the stream. There is a buffer only while there is something to
-/// read: fifty thousand connections that wait must fit.
+/// Reads once. Returns false at the end of the stream. The input has a buffer only while it
+/// contains bytes: fifty thousand idle connections must fit into memory.
 pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> {
     poll_fn(|context| {
         if socket.frame_room.is_none() || socket.input.len() == socket.input.capacity() {
             socket.input.reserve(limits::READ_CHUNK_BYTES);
         }
-        // Begun anew each time: reading keeps no state of its own, and who is to be woken is noted
-        // in the stream.
+        // The future is recreated for each poll: a read does not have state, and the stream keeps
+        // the waker.
         let read = pin!(socket.stream.read_buf(&mut socket.input)).poll(context);
         if read.is_pending() && socket.input.is_empty() {
             socket.input = BytesMut::new();
@@ -502,8 +509,8 @@ pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> 
     .await
 }
 
-/// Resolves once the connection is closed. Swallows other wake-ups: whoever waits here looks at
-/// the outbox again afterwards.
+/// Resolves after the connection is closed. Consumes other wake-ups, so the caller must check the
+/// outbox again afterwards.
 async fn closed(connection: &Connection) {
     while !connection.is_closed() {
         connection.woken().await;

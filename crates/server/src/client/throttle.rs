@@ -1,12 +1,12 @@
-//! The bucket of tokens that slows down storms of handshakes (`connection_throttle_*`).
+//! A token bucket that limits storms of handshakes (`connection_throttle_*`).
 
 use config::ConnectionThrottle;
 use replica::HandshakeKind;
 
-/// Tokens that handshakes cost. Off without `connection_throttle_tokens`.
+/// Tokens that handshakes cost. Disabled without `connection_throttle_tokens`.
 ///
-/// An empty bucket refuses; with a freeze time set, a bucket that is empty again and again
-/// refuses a growing share by chance, so that clients do not all come back at once.
+/// An empty bucket refuses handshakes. With a freeze time, a bucket that is repeatedly empty
+/// refuses a growing random share of them, so that clients do not all reconnect at the same time.
 ///
 /// Source: BlueThrottle.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(crate) fn new(settings: ConnectionThrottle, now_ms: u64) -> Self {
         let tokens = settings.tokens.unwrap_or(0);
         Self {
@@ -31,7 +31,7 @@ impl TokenBucket {
         }
     }
 
-    /// Whether a handshake may go on. `chance` is uniform in [0, 1).
+    /// Returns whether a handshake is admitted. `chance` is uniform in [0, 1).
     pub(crate) fn admits(&mut self, handshake: HandshakeKind, now_ms: u64, chance: f64) -> bool {
         let Some(max) = self.settings.tokens else {
             return true;
@@ -51,7 +51,7 @@ impl TokenBucket {
         true
     }
 
-    /// Tokens that are missing from a full bucket.
+    /// Returns the number of tokens missing from a full bucket.
     pub(crate) fn deficit(&self) -> u32 {
         self.settings
             .tokens
@@ -59,7 +59,7 @@ impl TokenBucket {
             .saturating_sub(self.tokens)
     }
 
-    /// Share of handshakes that are refused by chance.
+    /// Returns the share of handshakes that are refused at random.
     pub(crate) fn drop_probability(&self) -> f64 {
         self.drop_probability
     }

@@ -21,7 +21,7 @@ use crate::client::connection::Connection;
 use crate::metrics::{Metrics, NamespaceQuota, ServerStats, State};
 use crate::{clock, limits};
 
-/// Looks things up when they are asked for; each lock is held for one look only.
+/// Reads live state for each query; each lock is held for one lookup only.
 pub(crate) struct LiveView {
     clients: Arc<Clients>,
 }
@@ -35,7 +35,7 @@ impl LiveView {
         self.clients.handshake_rules().makes_local_sessions()
     }
 
-    /// Connections with a session, and what belongs to them.
+    /// Returns the connections that have a session, with their details.
     pub(crate) fn clients(&self) -> Vec<ClientInfo> {
         let watches: HashMap<_, _> = {
             let watches = self.clients.state.watches.lock();
@@ -61,14 +61,14 @@ impl LiveView {
             .collect()
     }
 
-    /// The session of a connection that is still there.
+    /// Returns the session of a connection that still exists.
     fn session_of(&self, watcher: WatcherId) -> Option<SessionId> {
         let connection = self.clients.registry.of(Ticket(watcher.0))?;
         Some(connection.session())
     }
 }
 
-/// Values by key that are listed under one hold of a lock.
+/// Values grouped by key, listed while a lock is held once.
 struct Part<K, V> {
     groups: Vec<(K, Vec<V>)>,
     bytes: usize,
@@ -82,7 +82,7 @@ impl<K: PartialEq, V> Part<K, V> {
         }
     }
 
-    /// Adds a value of so many bytes to its group, and breaks if the part is full.
+    /// Adds a value of `bytes` to the group of its key. Breaks if the part is full.
     fn add(&mut self, key: K, value: V, bytes: usize) -> ControlFlow<()> {
         match self.groups.last_mut().filter(|(last, _)| *last == key) {
             Some((_, values)) => values.push(value),
@@ -100,7 +100,7 @@ impl<K: PartialEq, V> Part<K, V> {
     }
 }
 
-/// A path of the watch table, where null is a path too.
+/// Returns a path of the watch table as text. Null is a valid path there.
 fn shown(path: Option<&str>) -> String {
     path.unwrap_or("null").to_owned()
 }
@@ -313,7 +313,7 @@ impl View for LiveView {
     }
 }
 
-/// The budgets that a connection obeys, once it has asked for something.
+/// Returns the names of the budgets that apply to a connection, once it has sent a request.
 fn budgets_of(connection: &Connection) -> Vec<String> {
     let state = connection.lock();
     let shares = state.obeyed.as_ref().map(|obeyed| obeyed.shares());

@@ -1,4 +1,4 @@
-//! A connection that asks a four-letter word.
+//! Connections that send a four-letter word.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::client::view::LiveView;
 use crate::fourlw::{self, Word};
 use crate::limits;
 
-/// Answers and ends the connection. What the client sends behind the word is ignored.
+/// Answers and ends the connection. Bytes that the client sends after the word are ignored.
 pub(super) async fn answer<S: Stream>(
     clients: &Arc<Clients>,
     connection: &Arc<Connection>,
@@ -31,17 +31,18 @@ pub(super) async fn answer<S: Stream>(
         };
         tracing::debug!(peer = %connection.peer, word = word.text(), "processing four-letter word");
         let turn = match word.may_be_long() {
-            // The semaphore is never closed, so there is always a permit.
+            // The semaphore is never closed, so this always returns a permit.
             true => clients.long_words.acquire().await.ok(),
             false => None,
         };
-        // Some words walk the tree or the disk: not on a thread that serves other connections.
+        // Some words walk the tree or read the disk, so they do not run on a thread that serves
+        // other connections.
         let view = LiveView::new(clients.clone());
         let text = blocking::run(move || fourlw::answer(word, &argument, &view));
         let mut text = text.await?;
         if text.len() > limits::REPLY_BYTES_SMALL {
             text.shrink_to_fit();
-            // The next one takes as much again while it is made.
+            // The answer to the next word needs the same amount of memory while it is produced.
             let room = clients.large_replies.take(2 * text.len()).await;
             drop(turn);
             write_long(clients, connection, socket, &text).await?;
@@ -66,7 +67,8 @@ pub(super) async fn answer<S: Stream>(
     }
 }
 
-/// The bytes that belong to a word, usually none; `None` if the client has stopped sending.
+/// Reads the argument of a word, which is usually empty. Returns `None` if the client has stopped
+/// sending.
 async fn argument<S: Stream>(socket: &mut Socket<S>, word: Word) -> io::Result<Option<Bytes>> {
     let len = word.argument_bytes();
     while socket.input.len() < len {
@@ -77,7 +79,8 @@ async fn argument<S: Stream>(socket: &mut Socket<S>, word: Word) -> io::Result<O
     Ok(Some(socket.input.split_to(len).freeze()))
 }
 
-/// Writes an answer that has room of its own. Who takes too long ends if others wait for the room.
+/// Writes an answer that has its own memory reservation. Ends the connection of a client that takes
+/// too long while others wait for the memory.
 async fn write_long<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -100,7 +103,8 @@ async fn end<S: Stream>(
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
     clients.stats.packets_sent(1);
-    // Who sees the end may ask at once how many connections there are.
+    // Before the shutdown: a client that sees the end may immediately query the number of
+    // connections.
     clients.forget(connection);
     socket.stream.shutdown().await
 }

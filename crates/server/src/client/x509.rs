@@ -1,4 +1,5 @@
-//! Who a client is by its certificate. Source: X509AuthenticationProvider.handleAuthentication.
+//! Identity of a client from its certificate. Source:
+//! X509AuthenticationProvider.handleAuthentication.
 
 use proto::Id;
 use transport::Stream;
@@ -9,12 +10,13 @@ use super::connection::Connection;
 use super::settings::X509 as X509Settings;
 use crate::client::clients::Clients;
 
-/// Gives the connection the identity of the certificate that the client has shown, if it has.
+/// Adds the identity of the client's certificate to the connection, if the client has presented
+/// one.
 pub(super) fn identify(clients: &Clients, connection: &Connection, stream: &Stream) {
     let Some(shown) = stream.peer_certificate() else {
         return;
     };
-    // The library has parsed it before.
+    // The TLS library has already parsed the certificate.
     let Some(id) = certificate::subject(shown) else {
         return;
     };
@@ -28,7 +30,7 @@ pub(super) fn identify(clients: &Clients, connection: &Connection, stream: &Stre
     state.client.identities = held.chain(added).collect();
 }
 
-/// The identities of who is known by a certificate with this subject; none without a provider.
+/// Returns the identities for a certificate with this subject; empty without a provider.
 pub(crate) fn identities(settings: &X509Settings, subject: &str) -> Vec<Id> {
     if !settings.is_enabled {
         return Vec::new();

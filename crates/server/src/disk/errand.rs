@@ -1,6 +1,7 @@
 //! A group that a visitor of the core syncs after its visit.
 //!
-//! The log thread gets nothing until the visitor has reported the sync, so the records stay in order.
+//! The log thread does not receive other groups until the visitor has reported the sync, so the
+//! records stay in order.
 
 use std::sync::Arc;
 
@@ -10,15 +11,15 @@ use parking_lot::Mutex;
 
 use super::log::{LogFile, LogGroup, SyncedSink, give_back};
 
-/// A group that is not on disk, and the file that it belongs into.
+/// A group that is not on disk, and its log file.
 pub(crate) struct Errand {
     pub(super) file: Arc<Mutex<LogFile>>,
     pub(super) group: LogGroup,
-    /// Takes the group back, empty.
+    /// Returns the empty group.
     pub(super) spent: Sender<LogGroup>,
 }
 
-/// The place where the core leaves a group for its visitor.
+/// The slot in which the core leaves a group for its visitor.
 pub(crate) struct Errands {
     left: Mutex<Option<Errand>>,
     /// Receives the report of the sync.
@@ -33,14 +34,15 @@ impl Errands {
         })
     }
 
-    /// Leaves a group for the visitor that runs the core. There is none from an earlier visit: its sync would be
-    /// unreported.
+    /// Leaves a group for the visitor that runs the core. The slot must be empty: a group of an
+    /// earlier visit would have an unreported sync.
     pub(super) fn leave(&self, errand: Errand) {
         *self.left.lock() = Some(errand);
     }
 
-    /// Takes the group that the core has left. The returned work makes the group durable and reports that to the core,
-    /// which may run on the same thread then. The visitor must do the work, however long that takes.
+    /// Takes the group that the core has left. The returned work makes the group durable and
+    /// reports that to the core, which may then run on the same thread. The visitor must do the
+    /// work, regardless of its duration.
     pub(crate) fn take(self: &Arc<Self>) -> Option<impl FnOnce() + Send + use<>> {
         let errand = self.left.lock().take()?;
         let errands = self.clone();

@@ -27,29 +27,29 @@ use crate::inbox::InputSink;
 use crate::metrics::{LogTimes, Metrics, ServerStats};
 use crate::{clock, limits};
 
-/// Encoded transactions on their way to the log.
+/// Encoded transactions for the log.
 #[derive(Default)]
 pub(crate) struct LogGroup {
-    /// Short ones, one behind the other.
+    /// Short transactions, concatenated.
     payloads: Vec<u8>,
     records: Vec<(Zxid, Payload)>,
-    /// Bytes of long ones.
+    /// Bytes of the long transactions.
     long_bytes: usize,
-    /// Since when it waits, monotonic ms.
+    /// Time at which the first transaction was queued, monotonic ms.
     queued_ms: u64,
 }
 
-/// Where a transaction is.
+/// Location of a transaction.
 enum Payload {
-    /// Among the short ones.
+    /// A range of `payloads`.
     Short(Range<usize>),
-    /// Shared with whoever else has it: a copy of all that waits for a slow disk would be as much
-    /// memory again.
+    /// A shared buffer. Copies of all transactions that wait for a slow disk would double the
+    /// memory.
     Long(Bytes),
 }
 
 impl LogGroup {
-    /// Empties it, to be filled again.
+    /// Clears the group for reuse.
     pub(super) fn clear(&mut self) {
         self.payloads.clear();
         self.payloads.shrink_to(limits::LOG_GROUP_BYTES_KEPT_MAX);
@@ -58,14 +58,14 @@ impl LogGroup {
         self.long_bytes = 0;
     }
 
-    /// Adds a transaction that is encoded already.
+    /// Adds an encoded transaction.
     pub(super) fn push_bytes(&mut self, zxid: Zxid, payload: &[u8]) {
         let start = self.payloads.len();
         self.payloads.extend_from_slice(payload);
         self.end(zxid, Payload::Short(start..self.payloads.len()));
     }
 
-    /// The same of one that others have, too.
+    /// Adds an encoded transaction whose buffer may be shared.
     pub(super) fn push(&mut self, zxid: Zxid, payload: &Bytes) {
         if payload.len() < limits::LOG_PAYLOAD_BYTES_SHARED {
             return self.push_bytes(zxid, payload);
@@ -82,12 +82,12 @@ impl LogGroup {
         self.payloads.len() + self.long_bytes
     }
 
-    /// Since when its first transaction waits, ms.
+    /// Returns the time since which its first transaction waits, ms.
     pub(super) fn since_ms(&self) -> i64 {
         self.queued_ms.cast_signed()
     }
 
-    /// Its last transaction.
+    /// Returns its last transaction.
     pub(super) fn last(&self) -> Option<Zxid> {
         self.records.last().map(|(zxid, _)| *zxid)
     }
@@ -107,7 +107,7 @@ impl LogGroup {
     }
 }
 
-/// What the log thread is told.
+/// Message to the log thread.
 pub(crate) type ToLog = ToDisk<LogGroup>;
 
 impl Group for LogGroup {
@@ -132,17 +132,18 @@ pub(crate) struct Synced {
 /// Reports a sync to the core.
 pub(crate) type SyncedSink = Arc<dyn Fn(Synced) + Send + Sync>;
 
-/// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
+/// Exit code for unexpected failures. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
 
-/// When a group that is not full yet is synced all the same (`flushDelay`).
+/// Conditions under which a group is synced before it is full (`flushDelay`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupCommit {
-    /// How long the first transaction of a group may wait for company; zero to sync at once.
+    /// Maximum time that the first transaction of a group waits for more transactions; zero to sync
+    /// immediately.
     pub(crate) flush_delay: Duration,
-    /// How long to wait for the next transaction (`maxWriteQueuePollTime`).
+    /// Maximum time to wait for the next transaction (`maxWriteQueuePollTime`).
     pub(crate) poll_time: Duration,
-    /// Transactions after which a group is synced (`maxBatchSize`).
+    /// Number of transactions after which a group is synced (`maxBatchSize`).
     pub(crate) batch_max: usize,
 }
 
@@ -156,29 +157,30 @@ impl GroupCommit {
     }
 }
 
-/// Gives a group back to the core, emptied.
+/// Clears a group and returns it to the core.
 pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
     group.clear();
-    // There are enough, or the core is gone.
+    // Fails if the core has enough groups, or has ended.
     let _ = spent.try_send(group);
 }
 
-/// Appends groups, syncs them, tells the core.
+/// Appends groups, syncs them, and reports to the core.
 pub(crate) struct LogThread {
     pub(crate) orders: Receiver<ToLog>,
-    /// Empty groups go back: memory that one thread takes and another gives back is not found again
-    /// at once.
+    /// Returns empty groups. Memory that one thread allocates and another frees is not immediately
+    /// reused.
     pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
-    /// Shared with the core of a standalone server, which takes it only while this thread has nothing to do.
+    /// Shared with the core of a standalone server, which takes it only while this thread is idle.
     pub(crate) file: Arc<Mutex<LogFile>>,
-    /// The orders that are not carried out yet: the core writes nothing in front of them.
+    /// Number of orders in progress. The core does not write before they are done.
     pub(crate) orders_under_way: Arc<AtomicUsize>,
-    /// Reports syncs. The core may run inline then, and take the file: this thread must not hold it.
+    /// Reports syncs. The core may then run inline and take the file, so this thread must not hold
+    /// it.
     pub(crate) synced: SyncedSink,
 }
 
-/// The log being written, and what goes with each write.
+/// The current log file, and the state that each write updates.
 pub(crate) struct LogFile {
     pub(crate) state: Arc<ServerState>,
     pub(crate) metrics: Arc<Metrics>,
@@ -186,15 +188,15 @@ pub(crate) struct LogFile {
     pub(crate) core: InputSink,
     pub(crate) history: History<SwitchedDisk>,
     pub(crate) snapshots: SnapshotRequests,
-    /// `None` if there is no ensemble.
+    /// `None` without an ensemble.
     pub(crate) members: Option<MembershipFiles>,
     pub(crate) failure: Failure,
-    /// Writes that are traced; `None` without a collector.
+    /// Traced writes; `None` without a collector.
     pub(crate) traces: Option<Arc<Traces>>,
 }
 
 impl LogThread {
-    /// Runs until the core is gone, or until the log cannot be written.
+    /// Runs until the core has ended or the log cannot be written.
     pub(crate) fn run(self) {
         let mut next = None;
         while let Some(order) = next.take().or_else(|| self.orders.recv().ok()) {
@@ -227,8 +229,8 @@ impl LogThread {
         tracing::debug!("log thread ends");
     }
 
-    /// Appends groups until one is full or no more wait, and syncs them. Returns the next order, if one was received,
-    /// and the report of the sync.
+    /// Appends groups until one is full or no more wait, and syncs them. Returns the next order, if
+    /// one was received, and the report of the sync.
     fn group(
         &self,
         file: &mut LogFile,
@@ -259,7 +261,7 @@ impl LogThread {
         give_back(&self.spent, group);
     }
 
-    /// What else belongs to the group that was started at `started`.
+    /// Returns the next order for the group that was started at `started`.
     fn next_of_group(&self, started: Instant) -> Option<ToLog> {
         let left = self.commit.flush_delay.saturating_sub(started.elapsed());
         if left.is_zero() {
@@ -272,7 +274,7 @@ impl LogThread {
 }
 
 impl LogFile {
-    /// Makes a group durable at once.
+    /// Makes a group durable.
     pub(super) fn write(
         &mut self,
         group: &LogGroup,
@@ -308,7 +310,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Nothing of the group is acknowledged: whether its bytes are on disk is unknown.
+    /// Reports the failure. The group is not acknowledged, because it is unknown whether its bytes
+    /// are on disk.
     pub(super) fn fail(&self, error: &DiskFailure) {
         self.failure.report(match error {
             DiskFailure::History(error) => {
@@ -356,7 +359,7 @@ impl LogFile {
     }
 }
 
-/// What a log thread does beside the history.
+/// Work of a log thread that does not concern the log itself.
 struct BesideLog<'a> {
     metrics: &'a Metrics,
     members: Option<&'a mut MembershipFiles>,

@@ -1,4 +1,4 @@
-//! The threads of the disk: log, epoch files and member lists on one, snapshots on another.
+//! The disk threads: one for log, epoch files and member lists, another for snapshots.
 
 mod errand;
 mod log;

@@ -1,4 +1,4 @@
-//! The core's side of the disk: what waits for the log thread.
+//! The core's side of the disk: the orders for the log thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,24 +15,25 @@ use super::errand::{Errand, Errands};
 use super::log::{LogFile, LogGroup, Synced, ToLog};
 use crate::clock;
 
-/// Orders for the disk, in the order in which they were given.
+/// Ordered queue of disk operations.
 pub(crate) struct Disk {
     log: Sender<ToLog>,
-    /// Groups that the log thread has written, empty.
+    /// Empty groups that the log thread has written.
     spent: Receiver<LogGroup>,
-    /// The way of a visitor's group back to `spent`.
+    /// Sender that returns a visitor's group to `spent`.
     give_back: Sender<LogGroup>,
     file: Arc<Mutex<LogFile>>,
-    /// What the log thread has had no room for yet.
+    /// Orders that do not fit into the log thread's channel yet.
     queue: DiskQueue<LogGroup>,
-    /// The last record handed to the log thread or written here.
+    /// The last record handed to the log thread or written by the core.
     handed: Zxid,
-    /// Up to where the log is known to be on disk.
+    /// Last transaction that is known to be on disk.
     synced: Zxid,
-    /// Orders that the log thread was given and has not carried out yet.
+    /// Number of orders that the log thread has received and not executed yet.
     orders_under_way: Arc<AtomicUsize>,
     errands: Arc<Errands>,
-    /// Whether a visitor has taken a group and has not reported its sync. The log thread gets nothing meanwhile.
+    /// Whether a visitor has taken a group and has not reported its sync. The log thread does not
+    /// receive orders meanwhile.
     is_visitor_syncing: bool,
 }
 
@@ -59,13 +60,13 @@ impl Disk {
         }
     }
 
-    /// Notes the report of a sync on another thread.
+    /// Records the report of a sync on another thread.
     pub(crate) fn note_synced(&mut self, synced: &Synced) {
         self.synced = self.synced.max(synced.upto);
         self.is_visitor_syncing &= synced.syncer != Syncer::Visitor;
     }
 
-    /// Another history has taken the place of this one, and ends here.
+    /// Records that another log has replaced this one. `end` is its last transaction.
     pub(crate) fn note_replaced(&mut self, end: Zxid) {
         (self.handed, self.synced) = (end, end);
     }
@@ -74,12 +75,12 @@ impl Disk {
         self.queue.group.push_bytes(zxid, txn);
     }
 
-    /// The same of a transaction that others have, too.
+    /// Appends a transaction whose buffer may be shared.
     pub(crate) fn append_shared(&mut self, zxid: Zxid, txn: &Bytes) {
         self.queue.group.push(zxid, txn);
     }
 
-    /// Gives an order, behind all that was appended.
+    /// Queues an order after all appended transactions.
     pub(crate) fn order(&mut self, order: DiskOrder) {
         if let DiskOrder::TakeOver { last, .. } = order {
             self.note_replaced(last);
@@ -90,7 +91,7 @@ impl Disk {
         self.offer_waiting();
     }
 
-    /// Nothing more is appended for now.
+    /// Flushes the group, because no transaction follows for now.
     pub(crate) fn flush(&mut self, schedule: &mut Schedule) {
         let now_ms = clock::session_ms();
         if schedule.flush_group(&self.waiting_group(), now_ms) != Syncer::CoreThread {
@@ -98,14 +99,14 @@ impl Disk {
         }
     }
 
-    /// Syncs the group that is due on this thread and returns the input for the replica. Called after the step, so that
-    /// replies have left.
+    /// Syncs the group that is due on this thread and returns the input for the replica. Called
+    /// after the step, so that the replies are already sent.
     pub(crate) fn sync_due(&mut self, schedule: &mut Schedule) -> Option<Input> {
         let is_due = schedule.sync_due(|| self.waiting_group());
         is_due.then(|| self.sync_here(schedule)).flatten()
     }
 
-    /// The facts that the schedule needs.
+    /// Returns the facts that the schedule needs.
     fn waiting_group(&self) -> WaitingGroup {
         let group = &self.queue.group;
         WaitingGroup {
@@ -141,13 +142,14 @@ impl Disk {
         })
     }
 
-    /// Time until which the last group waits for more, ms.
+    /// Returns the time until which the last group waits for more transactions, ms.
     pub(crate) fn gathers_until_ms(&self, schedule: &Schedule) -> Option<i64> {
         schedule.gathers_until_ms(&self.waiting_group())
     }
 
-    /// Hands the log thread the orders that wait and the last group, as far as it has room and the schedule wants it.
-    /// The core offers a group again at its deadline, and when the log thread reports a sync.
+    /// Hands the waiting orders and the last group to the log thread, as far as its channel has
+    /// space and the schedule permits. The core offers a group again at its deadline, and when the
+    /// log thread reports a sync.
     pub(crate) fn offer(&mut self, schedule: &mut Schedule, now_ms: i64) {
         self.offer_waiting();
         let syncer = schedule.syncer(&self.waiting_group(), now_ms);
@@ -173,7 +175,7 @@ impl Disk {
 
     fn offer_waiting(&mut self) {
         if self.is_visitor_syncing {
-            // Behind the group of the visitor.
+            // The orders must follow the visitor's group.
             return;
         }
         while let Some(next) = self.queue.take_waiting() {

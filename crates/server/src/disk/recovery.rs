@@ -1,4 +1,4 @@
-//! The tree of a data directory, by the server's settings.
+//! Recovery of the tree from a data directory with the server's settings.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,10 +12,10 @@ pub use recovery::RecoveredTree;
 use crate::metrics::DatabaseLoad;
 use crate::settings::{recovery_settings, tree_settings};
 
-/// Loads the newest good snapshot and replays the log after it.
+/// Loads the newest valid snapshot and replays the log after it.
 ///
 /// # Errors
-/// If data is damaged or missing; see [`storage::recover`].
+/// If data is corrupt or missing; see [`storage::recover`].
 pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, StorageError> {
     let begun = Instant::now();
     let settings = Arc::new(tree_settings(config));
@@ -24,8 +24,8 @@ pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, S
     Ok(found)
 }
 
-/// What a server does when it starts. A member goes on without what is damaged, and without a vote;
-/// a server that has nobody to get it from does not.
+/// Recovers the tree at the start of a server. A member continues without corrupt data and without
+/// a vote. A server without other voters cannot get the data from a peer, so it fails.
 pub(crate) fn recover_at_start<D: Disk>(
     config: &Config,
     files: &StartFiles<D>,
@@ -51,7 +51,7 @@ pub(crate) fn has_other_voters(config: &Config) -> bool {
     })
 }
 
-/// Says what was recovered, and how long it took since `begun`.
+/// Logs the result of a recovery that started at `begun`.
 pub(crate) fn log_recovered(found: &RecoveredTree, begun: Instant) {
     tracing::info!(
         zxid = %found.tree.last_zxid(),
@@ -63,7 +63,7 @@ pub(crate) fn log_recovered(found: &RecoveredTree, begun: Instant) {
     );
 }
 
-/// A recovery as the metrics count it.
+/// Returns the metrics of a recovery.
 pub(crate) fn database_load(recovered: &Recovered) -> DatabaseLoad {
     DatabaseLoad {
         snapshot_time: recovered.snapshot_time,

@@ -1,4 +1,4 @@
-//! The thread that writes snapshots while requests go on.
+//! The thread that writes snapshots while requests are served.
 
 #![allow(clippy::disallowed_methods, reason = "runs on the snapshot thread")]
 
@@ -28,40 +28,41 @@ use crate::{clock, limits};
 /// Exit code when a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
 const EXIT_SNAPSHOT: u8 = 10;
 
-/// Why a snapshot is written.
+/// Reasons for a snapshot.
 enum Reason {
-    /// Enough was logged since the last one.
+    /// Enough transactions were logged since the last snapshot.
     Due,
-    /// A learner cannot go on without it: the core is told when it is on disk.
+    /// A learner cannot continue without it. The core receives an input when it is on disk.
     Synchronised(Synchronised),
-    /// An operator wants one, and waits for it. That it cannot be written ends nothing.
+    /// An operator requests one and waits for it. A failure does not stop the server.
     Asked(oneshot::Sender<Result<Taken, String>>),
 }
 
-/// A snapshot that an operator has asked for.
+/// A snapshot requested by an operator.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    /// The transaction that it is named after.
+    /// The transaction in its name.
     pub(crate) zxid: Zxid,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(crate) len: u64,
     /// The file, opened before it can be purged.
     pub(crate) file: File,
 }
 
-/// Pending requests: a slot for each reason. The log thread holds its file while it requests a snapshot, so it never
-/// waits for the snapshot thread.
+/// Pending requests, with one slot per reason. The log thread holds its file while it requests a
+/// snapshot, so it never waits for the snapshot thread.
 #[derive(Default)]
 struct Pending {
     due: bool,
-    /// The last one. It replaces an earlier one, whose attempt to synchronise is over.
+    /// The last request. It replaces an earlier one, whose synchronisation is over.
     synchronised: Option<Synchronised>,
-    /// One for each operator that waits: a connection of the admin server makes one at a time.
+    /// One per waiting operator. A connection of the admin server makes one request at a time.
     asked: VecDeque<oneshot::Sender<Result<Taken, String>>>,
 }
 
 impl Pending {
-    /// The next one. A learner cannot continue without its snapshot, so that comes first.
+    /// Takes the next request. A learner cannot continue without its snapshot, so that request
+    /// comes first.
     fn take(&mut self) -> Option<Reason> {
         if let Some(of) = self.synchronised.take() {
             return Some(Reason::Synchronised(of));
@@ -69,7 +70,7 @@ impl Pending {
         if std::mem::take(&mut self.due) {
             return Some(Reason::Due);
         }
-        // An operator that has disconnected needs no snapshot.
+        // A disconnected operator does not need the snapshot.
         self.asked.retain(|answer| !answer.is_closed());
         self.asked.pop_front().map(Reason::Asked)
     }
@@ -88,7 +89,8 @@ impl Drop for Requests {
     }
 }
 
-/// The way of the log thread and of operators to a snapshot. Nothing in it waits for the snapshot thread.
+/// Requests of the log thread and of operators for snapshots. These operations never wait for the
+/// snapshot thread.
 #[derive(Clone)]
 pub(crate) struct SnapshotRequests {
     due: Arc<Mutex<DueSnapshots>>,
@@ -98,14 +100,14 @@ pub(crate) struct SnapshotRequests {
 }
 
 impl SnapshotRequests {
-    /// Asks for a snapshot, unless one is being written or was just now: the next trigger will ask
-    /// again.
+    /// Requests a snapshot, unless one is being written or was written recently. In that case the
+    /// next trigger requests it again.
     pub(crate) fn request(&self) {
         let begins = self.due.lock().begin(clock::session_ms());
         self.begin_due(begins);
     }
 
-    /// The tree is established: a snapshot that waited for that is begun. Never blocks.
+    /// Begins a snapshot that waited until the tree was established. Never blocks.
     pub(crate) fn resume(&self) {
         let begins = self.due.lock().resume(clock::session_ms());
         self.begin_due(begins);
@@ -117,8 +119,8 @@ impl SnapshotRequests {
         }
     }
 
-    /// Requests a snapshot of the tree as it is from now on. The core receives an input when it is on disk, unless
-    /// another request of the core replaces this one before it is begun.
+    /// Requests a snapshot of the tree as it is from now on. The core receives an input when the
+    /// snapshot is on disk, unless another request of the core replaces this one before it begins.
     pub(crate) fn request_for_core(&self, of: Synchronised) {
         self.requests
             .0
@@ -128,7 +130,7 @@ impl SnapshotRequests {
     /// Takes a snapshot for an operator.
     ///
     /// # Errors
-    /// A sentence that says why there is none.
+    /// If the snapshot cannot be taken. The text is the reason.
     pub(crate) async fn take(&self) -> Result<Taken, String> {
         let (answer, taken) = oneshot::channel();
         // A closed mailbox drops the answer.
@@ -139,12 +141,12 @@ impl SnapshotRequests {
         taken.unwrap_or_else(|_| Err("the server is ending".to_owned()))
     }
 
-    /// The snapshot that was written last, or that the server began with.
+    /// Returns the last snapshot that was written or loaded at the start.
     pub(crate) fn latest(&self) -> Option<LastSnapshot> {
         *self.latest.lock()
     }
 
-    /// The server starts with these files, and a snapshot may be due at once.
+    /// Records the files with which the server starts, and requests a snapshot if one is due.
     pub(crate) fn begin(&self, recovered: &Recovered, is_due: bool) {
         if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
             *self.latest.lock() = Some(loaded);
@@ -154,15 +156,16 @@ impl SnapshotRequests {
         }
     }
 
-    /// While this is held no snapshot gets its name and none is removed: whoever loads or cuts the
-    /// history on disk would miss it. One of an earlier generation gets none afterwards either.
+    /// Locks the snapshot files. While the lock is held, snapshots are neither renamed to their
+    /// final name nor removed, because a thread that loads or truncates the log on disk would miss
+    /// them. A snapshot of an earlier generation is not renamed afterwards either.
     pub(crate) fn hold_files(&self) -> MutexGuard<'_, ()> {
         blocking::mark("wait for the snapshot files");
         self.files.lock()
     }
 }
 
-/// When a snapshot was written, by its file. Source: FileSnap, SnapshotInfo.
+/// Returns the time of a snapshot from its file. Source: FileSnap, SnapshotInfo.
 #[allow(clippy::disallowed_methods, reason = "runs at the start")]
 fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
     let written = std::fs::metadata(&file.path).ok()?.modified().ok()?;
@@ -173,7 +176,7 @@ fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
     })
 }
 
-/// How the snapshot thread is brought to its end.
+/// Stops the snapshot thread.
 pub(crate) struct SnapshotEnd {
     abandoned: Arc<AtomicBool>,
     /// Closed when the thread has ended.
@@ -181,19 +184,19 @@ pub(crate) struct SnapshotEnd {
 }
 
 impl SnapshotEnd {
-    /// Waits for the end, which comes once nobody can ask for snapshots any more; a snapshot that
-    /// is not finished after `grace` is given up.
+    /// Waits for the end of the thread, which follows the drop of the last request handle. Abandons
+    /// a snapshot that is not finished after `grace`.
     pub(crate) fn wait(self, grace: Duration) {
         blocking::mark("wait for the snapshot thread");
         if self.ended.recv_timeout(grace) == Err(RecvTimeoutError::Timeout) {
             self.abandoned.store(true, Ordering::Release);
-            // At the next piece of the tree.
+            // The thread stops before the next part of the tree.
             let _ = self.ended.recv();
         }
     }
 }
 
-/// How snapshots are written.
+/// Returns the settings of snapshots.
 pub(crate) fn snapshot_settings(storage: &config::Storage) -> SnapshotSettings {
     SnapshotSettings {
         compression: compression(storage.snapshot_compression),
@@ -203,14 +206,14 @@ pub(crate) fn snapshot_settings(storage: &config::Storage) -> SnapshotSettings {
     }
 }
 
-/// What snapshots are made of, and where they go.
+/// Input and output of snapshots.
 pub(crate) struct SnapshotParts {
     pub(crate) state: Arc<ServerState>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) work: SnapshotWork<SwitchedDisk>,
 }
 
-/// Writes a snapshot whenever one is asked for.
+/// Writes the requested snapshots.
 pub(crate) struct Snapshotter {
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
@@ -259,14 +262,14 @@ impl Snapshotter {
         )
     }
 
-    /// Runs until nobody can ask any more.
+    /// Runs until the last request handle is dropped.
     pub(crate) fn run(mut self) {
         while let Some(reason) = self.requests.take(Pending::take) {
             let wanted = match reason {
                 Reason::Due => Wanted::Due,
                 Reason::Synchronised(of) => Wanted::Synchronised(of),
                 Reason::Asked(answer) => {
-                    // Nobody takes it if whoever asked has gone.
+                    // Fails if the operator has disconnected.
                     let _ = answer.send(self.take_for_operator());
                     continue;
                 }
@@ -301,19 +304,20 @@ impl Snapshotter {
         open().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
     }
 
-    /// Whether a snapshot may take its time: a learner cannot go on without its own, nor without what is in front of it.
+    /// Returns whether a snapshot may rest. A learner cannot continue without its own snapshot and
+    /// those before it.
     fn may_rest(&self, wanted: Wanted) -> bool {
         !matches!(wanted, Wanted::Synchronised(_)) && self.is_next_free()
     }
 
-    /// Whether no further request is pending.
+    /// Returns whether further requests are not pending.
     fn is_next_free(&self) -> bool {
         let pending = |pending: &mut Pending| (!pending.is_empty()).then_some(());
         self.requests.try_take(pending).is_none()
     }
 
-    /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
-    /// server is told to stop and cannot wait for it, or the tree is about to hold another history.
+    /// Writes a fuzzy snapshot of the current tree: the tree changes meanwhile. Returns `None` if
+    /// the server stops and cannot wait for it, or if the tree is about to hold another log.
     fn write(&mut self, wanted: Wanted) -> Result<Option<Written>, StorageError> {
         let mut written = None;
         self.work.ask(wanted);
@@ -337,7 +341,7 @@ impl Snapshotter {
                 && let Some(rest) = pace.rest(bytes, begun.elapsed())
             {
                 let now_at = self.state.tree.read().last_zxid();
-                // Where nobody writes, nobody waits for the disk.
+                // Without writes, other work does not wait for the disk.
                 if last_zxid.replace(now_at) != Some(now_at) {
                     std::thread::sleep(rest);
                 }
@@ -350,7 +354,7 @@ impl Snapshotter {
         Ok(written)
     }
 
-    /// Counts it, and says so.
+    /// Updates the metrics and logs the snapshot.
     pub(crate) fn note_written(&self, written: &Written) {
         let (zxid, now_ms) = (written.zxid, clock::session_ms());
         *self.latest.lock() = Some(LastSnapshot {
@@ -365,13 +369,13 @@ impl Snapshotter {
 }
 
 impl Drop for Snapshotter {
-    /// Drops the pending requests. Operators that wait receive an error.
+    /// Drops the pending requests. Waiting operators receive an error.
     fn drop(&mut self) {
         self.requests.close();
     }
 }
 
-/// Whether snapshots are compressed, in storage's words.
+/// Converts the compression method to the type of `storage`.
 fn compression(method: config::SnapshotCompression) -> Compression {
     match method {
         config::SnapshotCompression::None => Compression::None,

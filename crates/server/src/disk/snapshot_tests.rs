@@ -1,4 +1,4 @@
-//! Snapshots and those who ask for them.
+//! Tests of snapshots and of their requests.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -11,7 +11,7 @@ use crate::assemble::server::{Server, test_server};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A further snapshot thread's, of this server.
+/// A second snapshot thread for this server.
 fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
     snapshotter_for(server, dir, Arc::new(|_| {}))
 }
@@ -45,8 +45,8 @@ fn of(server: &Server, attempt: u64) -> Synchronised {
     }
 }
 
-/// The tree is loaded from disk again when a role ends before its leader's history is there:
-/// were that written nevertheless, memory and disk would hold two histories.
+/// When a role ends before its leader's log is complete, the tree is loaded from disk again. If the
+/// snapshot of that role were written nevertheless, memory and disk would hold two different logs.
 #[tokio::test]
 async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -66,14 +66,14 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
             .is_none()
     );
     assert!(own.exists() && !version.join("snapshot.0").exists());
-    // The next one is of the tree that there is.
+    // The next snapshot contains the current tree.
     drop(requests);
     snapshotter.run();
     assert!(!own.exists() && version.join("snapshot.0").exists());
     server.stop().await;
 }
 
-/// Holds the files on another thread until the function that this returns is called.
+/// Holds the files on another thread until the returned function is called.
 fn hold_files(requests: &SnapshotRequests) -> impl FnOnce() {
     let requests = requests.clone();
     let (held, is_held) = mpsc::channel();
@@ -90,8 +90,8 @@ fn hold_files(requests: &SnapshotRequests) -> impl FnOnce() {
     }
 }
 
-/// The log thread requests a snapshot while it holds its file, so a request must never wait. Here two operators wait
-/// for a snapshot that cannot finish, and two roles end meanwhile.
+/// The log thread requests a snapshot while it holds its file, so a request must never wait. In
+/// this test, two operators wait for a snapshot that cannot finish, and two roles end meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
     let dir = tempfile::tempdir().unwrap();
@@ -145,8 +145,8 @@ async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
     server.stop().await;
 }
 
-/// What a learner applies before UPTODATE may be cut off again: no operator gets it. What is due is written
-/// later.
+/// Transactions that a learner applies before UPTODATE may be truncated again, so operators do not
+/// get them. A due snapshot is written later.
 #[tokio::test]
 async fn an_operator_gets_no_snapshot_of_what_is_not_established() {
     let dir = tempfile::tempdir().unwrap();
@@ -173,7 +173,7 @@ async fn an_operator_gets_no_snapshot_of_what_is_not_established() {
     server.stop().await;
 }
 
-/// A due snapshot is begun once, and a role that ends takes no slot from it.
+/// A due snapshot is begun once, and the end of a role does not remove it from its slot.
 #[tokio::test]
 async fn requests_of_the_core_leave_a_due_one_its_slot() {
     let dir = tempfile::tempdir().unwrap();
@@ -196,7 +196,7 @@ async fn requests_of_the_core_leave_a_due_one_its_slot() {
     server.stop().await;
 }
 
-/// What a leader's tree is taken over with is never put off.
+/// The snapshot that establishes a leader's tree is never delayed.
 #[tokio::test]
 async fn while_snapshots_rest_the_core_gets_its_own_and_later_a_due_one_begins() {
     let dir = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ async fn a_snapshot_under_way_does_not_outlast_its_grace() {
     let (mut snapshotter, requests, end) = snapshotter(&server, dir.path());
     let abandoned = end.abandoned.clone();
     let thread = std::thread::spawn(move || {
-        // Someone can still ask: the thread does not end by itself.
+        // Requests are still possible: the thread does not end by itself.
         let mut take = || snapshotter.write(Wanted::Asked).unwrap();
         let first = take().map(|written| written.zxid);
         while !abandoned.load(Ordering::Acquire) {

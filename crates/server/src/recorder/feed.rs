@@ -1,4 +1,4 @@
-//! From the core to the history thread.
+//! The channel from the core to the history thread.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -13,29 +13,29 @@ use proto::{Id, Zxid};
 
 use crate::limits;
 
-/// Whose transaction it is, if a client of this server has asked for it.
+/// The client of this server that requested a transaction: its address and identities.
 pub(crate) type Client = (SocketAddr, Arc<[Id]>);
 
 /// Transactions that were applied together.
 ///
-/// They lie one behind the other, as a log has them: what the core has in memory stays with the core,
-/// and the other thread reads on where it is, instead of following pointers into the core's cache.
+/// Records are contiguous, as in a log. The memory of the core stays with the core, and the other
+/// thread reads sequentially instead of following pointers into the core's cache.
 #[derive(Default)]
 pub(super) struct Group {
     records: Vec<u8>,
     txns: Vec<Fed>,
-    /// Who asked for some of them.
+    /// Clients that requested some of them.
     pub(super) clients: Vec<Client>,
     pub(super) bytes: usize,
 }
 
-/// A committed transaction on its way.
+/// A committed transaction in the queue.
 struct Fed {
-    /// Where its record ends; it begins where the one before it ends.
+    /// End of its record, which begins at the end of the previous one.
     end: usize,
-    /// The place of its client.
+    /// Index of its client.
     client: Option<usize>,
-    /// The transaction itself, if copying it would take longer than sharing it.
+    /// The transaction itself, if sharing is cheaper than copying.
     large: Option<Box<TxnRecord>>,
 }
 
@@ -57,7 +57,7 @@ impl Group {
         self.txns.push(Fed { end, client, large });
     }
 
-    /// A few clients ask for most of a group.
+    /// Returns the index of a client. Most transactions of a group have few different clients.
     fn place(&mut self, (address, ids): Client) -> usize {
         let is_it = |(other, known): &Client| *other == address && Arc::ptr_eq(known, &ids);
         let known = self.clients.iter().rposition(is_it);
@@ -67,7 +67,7 @@ impl Group {
         })
     }
 
-    /// The transactions, and for each the place of its client.
+    /// Returns the transactions, each with the index of its client.
     pub(super) fn txns(&mut self) -> impl Iterator<Item = (Cow<'_, TxnRecord>, Option<usize>)> {
         let records = Bytes::from(std::mem::take(&mut self.records));
         let mut start = 0;
@@ -79,7 +79,7 @@ impl Group {
             }
             match TxnRecord::decode(&mut Reader::new(record)) {
                 Ok(record) => Some((Cow::Owned(record), txn.client)),
-                // It is missed, and read from the log.
+                // The transaction is skipped, and read from the log later.
                 Err(error) => {
                     tracing::error!(err = %error, "a transaction on its way to the history does not decode");
                     None
@@ -89,10 +89,10 @@ impl Group {
     }
 }
 
-/// What core and history thread both see.
+/// State shared by the core and the history thread.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// The last transaction that is known to be committed, 0 before the first.
+    /// The last transaction that is known to be committed; 0 before the first.
     committed: AtomicI64,
     /// Bytes in the queue.
     queued: AtomicUsize,
@@ -103,12 +103,12 @@ impl Progress {
         Zxid(self.committed.load(Ordering::Acquire))
     }
 
-    /// Whether more may come before something is taken.
+    /// Returns whether the queue has space for more before a group is taken.
     pub(super) fn has_room(&self) -> bool {
         self.queued.load(Ordering::Relaxed) < limits::HISTORY_QUEUE_BYTES / 4
     }
 
-    /// Others may have the processor, if nothing is lost by that.
+    /// Yields the processor, if the queue has space.
     pub(super) fn give_way(&self) {
         if self.has_room() {
             std::thread::yield_now();
@@ -120,12 +120,12 @@ impl Progress {
     }
 }
 
-/// Hands committed transactions over.
+/// Sends committed transactions to the history thread.
 pub(crate) struct Feed {
     progress: Arc<Progress>,
     queue: Sender<Group>,
     gathered: Group,
-    /// The last one that was applied.
+    /// The last transaction that was applied.
     last: Zxid,
 }
 
@@ -139,7 +139,7 @@ impl Feed {
         }
     }
 
-    /// A committed transaction was applied. The tree is held.
+    /// Adds a committed transaction that was applied. The tree is locked.
     pub(crate) fn applied(&mut self, record: &TxnRecord, client: impl FnOnce() -> Option<Client>) {
         self.last = record.header.zxid;
         if self.gathered.txns.len() < limits::HISTORY_GROUP_MAX {
@@ -147,19 +147,19 @@ impl Feed {
         }
     }
 
-    /// Everything up to here is committed.
+    /// Records that all transactions up to `zxid` are committed.
     pub(crate) fn committed(&self, zxid: Zxid) {
         self.progress.committed.store(zxid.0, Ordering::Release);
     }
 
-    /// The tree was let go: what was gathered leaves, if there is room for it. What is left out is
-    /// read from the log.
+    /// Sends the collected transactions after the tree is unlocked, if the queue has space.
+    /// Otherwise they are read from the log later.
     pub(crate) fn released(&mut self) {
         if self.gathered.txns.is_empty() {
             return;
         }
         self.committed(self.last);
-        // The next one is likely to be as long.
+        // The next group probably has a similar length.
         let usual = Group {
             records: Vec::with_capacity(self.gathered.records.len()),
             txns: Vec::with_capacity(self.gathered.txns.len()),
@@ -178,10 +178,10 @@ impl Feed {
     }
 }
 
-/// What a transaction takes up in the queue besides its record.
+/// Size of a transaction in the queue without its record.
 const FIXED_BYTES: usize = size_of::<Fed>() + 8;
 
-/// Bytes of paths and data, about.
+/// Returns the approximate bytes of paths and data.
 fn body_bytes(txn: &Txn) -> usize {
     match txn {
         Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => {
@@ -198,7 +198,7 @@ fn body_bytes(txn: &Txn) -> usize {
     }
 }
 
-/// A part of a multi, without its body.
+/// Size of a part of a multi without its body.
 const PART_BYTES: usize = 64;
 
 #[cfg(test)]

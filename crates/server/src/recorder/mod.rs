@@ -1,14 +1,15 @@
-//! The change history (`history.enabled`): committed transactions go to a thread of their own.
+//! The change history (`history.enabled`): committed transactions are recorded on a separate
+//! thread.
 //!
 //! ```text
 //! core:  Host::applied, for committed transactions only
-//!        | bounded queue; when it is full, what does not fit is left out
-//! history thread: what follows the last one recorded is recorded; what is missing is read from the
-//!        log, and where the log does not reach back, a snapshot begins a new era
+//!        | bounded queue; transactions that do not fit are skipped
+//! history thread: records each transaction that follows the last recorded one; reads missing ones
+//!        from the log, and if the log does not contain them, begins a new era with a snapshot
 //! ```
 //!
-//! Nothing waits for the history, and its end ends nothing. Its thread has a low priority: a busy
-//! server comes first, and the history catches up later.
+//! The server never waits for the history, and continues if the history fails. The history thread
+//! has a low priority: on a busy server, the history catches up later.
 
 mod feed;
 mod thread;
@@ -22,11 +23,11 @@ use history::Reader;
 use proto::Zxid;
 use tokio::sync::watch;
 
-/// Where the reader of the history is, once it is open.
+/// Access to the reader of the history, once the history is open.
 #[derive(Clone, Default)]
 pub(crate) struct Readers(Arc<watch::Sender<Current>>);
 
-/// What can be read at the moment.
+/// The readable part of the history.
 #[derive(Clone, Default)]
 pub(crate) struct Current {
     /// `None` while the history is not open.
@@ -35,12 +36,12 @@ pub(crate) struct Current {
 }
 
 impl Readers {
-    /// `None` while the history is not open.
+    /// Returns `None` while the history is not open.
     pub(crate) fn get(&self) -> Option<Reader> {
         self.0.borrow().reader.clone()
     }
 
-    /// Tells of each change of what can be read.
+    /// Returns a receiver of changes of the readable part.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Current> {
         self.0.subscribe()
     }
@@ -49,7 +50,7 @@ impl Readers {
         self.0.send_modify(|current| current.reader = reader);
     }
 
-    /// Readers see everything up to here.
+    /// Records that readers see all changes up to `head`.
     fn recorded(&self, head: Zxid) {
         self.0.send_if_modified(|current| {
             let is_new = current.head != head;

@@ -1,4 +1,4 @@
-//! The thread that records.
+//! The thread that records the change history.
 
 #![allow(clippy::disallowed_methods, reason = "runs on the history thread")]
 
@@ -23,13 +23,13 @@ use super::Readers;
 use super::feed::{Client, Feed, Group, Progress};
 use crate::{clock, limits};
 
-/// What of a member's files it reads.
+/// The member's files that the thread reads.
 pub(crate) type Sources = hosting::Recorder<SwitchedDisk>;
 
-/// Begins to keep a history: where transactions go, and the thread.
+/// Starts the history thread. Returns the feed for its transactions and the thread.
 ///
 /// # Errors
-/// If the patterns of paths make no sense, or there can be no thread.
+/// If the path patterns are invalid or the thread cannot be started.
 pub(crate) fn start(
     keys: &ChangeHistory,
     (sources, log_end): (Sources, Arc<LogEnd>),
@@ -65,7 +65,7 @@ pub(crate) fn start(
     Ok((Feed::new(progress, queue), thread))
 }
 
-/// Why there is no history thread.
+/// Reasons why the history thread cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartFailure {
     #[error("{0}")]
@@ -74,22 +74,22 @@ pub(crate) enum StartFailure {
     Thread(#[from] io::Error),
 }
 
-/// How nice the thread is to others: it gets a tenth of what they get.
+/// Niceness of the thread. It gets about a tenth of the processor time of other threads.
 const NICENESS: i32 = 10;
-/// Between two looks at what there is to do when nothing comes in.
+/// Interval between checks for other work while transactions do not arrive.
 const IDLE: Duration = Duration::from_millis(100);
-/// What comes in is gathered for so long: a wake-up for each group would cost the threads that serve
-/// more than recording it.
+/// Time for which transactions are collected. A wake-up for each group would cost the serving
+/// threads more than recording it.
 const GATHER: Duration = Duration::from_millis(4);
-/// After so many transactions others may have the processor: a scheduler lets a thread go on for some
-/// milliseconds, however nice it is, and whoever serves a client would wait for that.
+/// Number of transactions after which the thread yields the processor. A scheduler lets even a nice
+/// thread run for some milliseconds, and a thread that serves a client would wait for that.
 const YIELD_EVERY: usize = 32;
-/// What is recorded is durable after so long.
+/// Time after which recorded changes are durable.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
-/// Between looks at the free space of the disk.
+/// Interval between checks of the free disk space.
 const DISK_EVERY: Duration = Duration::from_secs(1);
-/// After a failure the history is opened again no sooner than after the first, then after twice as
-/// long each time, up to the second.
+/// Minimum and maximum time before the history is opened again after a failure. The time doubles
+/// with each failure.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
@@ -100,7 +100,7 @@ struct Recorder {
     free_bytes_min: u64,
     progress: Arc<Progress>,
     readers: Readers,
-    /// `None` until it is open, and after a failure.
+    /// `None` until the history is open, and after a failure.
     index: Option<Index>,
     next_try: Instant,
     pause: Duration,
@@ -128,7 +128,7 @@ impl Recorder {
         }
     }
 
-    /// Records a group, and what comes in within some time.
+    /// Records a group, and the groups that arrive shortly after it.
     fn record(&mut self, first: Group, groups: &Receiver<Group>) {
         if self.progress.has_room() && groups.len() < limits::HISTORY_GROUPS_MAX / 4 {
             std::thread::sleep(GATHER);
@@ -139,7 +139,7 @@ impl Recorder {
         self.progress.taken(bytes);
     }
 
-    /// Does something with the history, if it is open or can be opened.
+    /// Calls `what` with the history, if it is open or can be opened.
     fn turn(&mut self, what: impl FnOnce(&mut Self, &mut Index) -> Result<(), FillError>) {
         let result = match self.open() {
             Ok(Some(mut index)) => what(self, &mut index).map(|()| index),
@@ -156,7 +156,8 @@ impl Recorder {
         }
     }
 
-    /// The history; opens it, or makes a new one of the files. `None` if it is not time for that.
+    /// Returns the history. Opens it if necessary, or builds a new one from the files. Returns
+    /// `None` if that is not due.
     fn open(&mut self) -> Result<Option<Index>, FillError> {
         let committed = self.progress.committed();
         if !self.has_room() {
@@ -195,8 +196,9 @@ impl Recorder {
         }
     }
 
-    /// Whether there is room on the disk for a history. When there is little, it grows no more; when
-    /// there is less than half of that, it goes, so that the server has the space.
+    /// Returns whether the disk has space for a history. Below the minimum, the history does not
+    /// grow any more. Below half of the minimum, it is removed, so that the server can use the
+    /// space.
     fn has_room(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self
@@ -230,7 +232,8 @@ impl Recorder {
         !self.is_full
     }
 
-    /// Files that somebody has removed can still be written, and nobody would ever find them.
+    /// Closes the history if its files were removed. Removed files could still be written, but
+    /// never be found again.
     fn let_go_if_removed(&mut self) {
         if self.index.is_some() && !self.settings.is_there() {
             tracing::error!(dir = %self.settings.dir.display(), "the directory of the change history is gone: it is made again");
@@ -257,7 +260,7 @@ impl Recorder {
         }
     }
 
-    /// Records transactions that follow the last one; others are found in the log later.
+    /// Records transactions that follow the last one. Others are read from the log later.
     fn take(&mut self, index: &mut Index, groups: &mut [Group]) -> Result<(), FillError> {
         let mut origins = Origins::default();
         let unknown = Arc::<Origin>::default();
@@ -280,7 +283,7 @@ impl Recorder {
         self.sources.take(index, txns)
     }
 
-    /// What there is to do besides.
+    /// Performs the other work: catching up, maintenance and checkpoints.
     fn work(&mut self, index: &mut Index, is_idle: bool) -> Result<(), FillError> {
         if is_idle {
             let upto = (self.progress.committed(), self.log_end.get());
@@ -300,7 +303,7 @@ impl Recorder {
     }
 }
 
-/// The thread gets the processor when others do not need it.
+/// Lowers the thread's priority.
 fn be_nice() {
     let thread = Pid::from_raw(rustix::thread::gettid().as_raw_nonzero().get());
     if let Err(error) = setpriority_process(thread, NICENESS) {
@@ -314,7 +317,8 @@ fn free_bytes(dir: &Path) -> Option<u64> {
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Clients in the words of the history; those of one group are often the same few.
+/// Clients in the format of the history. The transactions of a group often have the same few
+/// clients.
 #[derive(Default)]
 struct Origins {
     known: HashMap<SocketAddr, (Arc<[Id]>, Arc<Origin>)>,
@@ -342,7 +346,7 @@ impl Origins {
     }
 }
 
-/// Of a digest only the user is shown.
+/// Returns only the user of a digest identity.
 fn masked<'a>(scheme: &str, id: &'a str) -> &'a str {
     match id.split_once(':') {
         Some((user, _)) if scheme == "digest" || scheme == "super" => user,

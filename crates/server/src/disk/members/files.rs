@@ -1,15 +1,15 @@
-//! Member lists on disk, beside zoo.cfg.
+//! Member lists on disk, next to zoo.cfg.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `zoo.cfg.bak` | zoo.cfg as it was while it held the member list |
-//! | `zoo.cfg.dynamic.<version>` | a committed list, sorted, without its version; kept for ever |
+//! | `zoo.cfg.dynamic.<version>` | a committed list, sorted, without its version; never removed |
 //! | `zoo.cfg.dynamic.next` | the list last seen, with its version |
 //!
-//! Each is written as `<name>.tmp`, synced and renamed, so a crash leaves the old or the new file.
-//! A list is committed on disk when zoo.cfg names it, which is the last step but the removal of
-//! `.next`. Owner and mode of zoo.cfg are kept, as it may hold passwords; so are its comments,
-//! which Java drops.
+//! Each file is written as `<name>.tmp`, synced and renamed, so a crash leaves the old or the new
+//! file. A list is committed on disk when zoo.cfg names it. After that step, only `.next` is
+//! removed. Owner and mode of zoo.cfg are kept, because it may contain passwords. Its comments are
+//! kept, too; Java drops them.
 //!
 //! Source: QuorumPeerConfig.writeDynamicConfig, editStaticConfig, backupOldConfig;
 //! AtomicFileWritingIdiom.
@@ -33,9 +33,10 @@ use replica::members::MemberFiles;
 /// The files of one server.
 #[derive(Debug)]
 pub(crate) struct MembershipFiles {
-    /// zoo.cfg; absent for a server that was configured without a file, which keeps none.
+    /// zoo.cfg; `None` for a server that was configured without a file. Such a server does not
+    /// write member lists.
     static_file: Option<PathBuf>,
-    /// The member list has moved out of zoo.cfg.
+    /// Whether the member list has moved out of zoo.cfg.
     is_list_outside: bool,
 }
 
@@ -47,7 +48,7 @@ impl MembershipFiles {
         }
     }
 
-    /// Copies zoo.cfg to `zoo.cfg.bak`, unless the member list has moved out.
+    /// Copies zoo.cfg to `zoo.cfg.bak`, unless the member list has moved out of zoo.cfg.
     pub(crate) fn back_up(&self) -> io::Result<()> {
         match &self.static_file {
             Some(path) if !self.is_list_outside => {
@@ -58,7 +59,7 @@ impl MembershipFiles {
         }
     }
 
-    /// Makes what the replica wants durable.
+    /// Makes a change of the replica durable.
     pub(crate) fn write(&mut self, file: &MemberFile) -> io::Result<()> {
         match &self.static_file {
             Some(path) => file.write(&mut Beside {
@@ -70,7 +71,7 @@ impl MembershipFiles {
     }
 }
 
-/// The files beside zoo.cfg.
+/// The files next to zoo.cfg.
 struct Beside<'a> {
     path: &'a Path,
     is_list_outside: &'a mut bool,
@@ -103,7 +104,7 @@ impl MemberFiles for Beside<'_> {
                 format!("{} is not UTF-8 and cannot be named", absolute.display()),
             ));
         };
-        // Read again: it may have been edited since the server started.
+        // Reads the file again, because it may have been edited since the server started.
         let (bytes, metadata) = read(path)?;
         let raw = RawConfig::parse(path, &bytes).map_err(io::Error::other)?;
         let edited = raw.with_dynamic_file(absolute, has_client);
@@ -125,7 +126,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         let mut bytes = Vec::new();
-        // One byte more than allowed shows that there is more.
+        // One byte above the limit shows that the file is too long.
         file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
         if bytes.len() > MAX_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -135,25 +136,25 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     read().map_err(|error| named("read", path, &error))
 }
 
-/// Puts these bytes in the place of the file, for good. If it fails, the file is as it was.
+/// Atomically replaces the contents of the file, and syncs. On error, the file is unchanged.
 fn replace(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     blocking::mark("write a member list");
     let temporary = with_suffix(path, ".tmp");
     let write = || {
-        // What an earlier process left behind may belong to somebody, or be a link.
+        // A file left by an earlier process may have another owner, or be a link.
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let mut options = match like {
-            // Nobody reads a secret before the file has the mode of the other one.
+            // A secret must not be readable before the file has the mode of the other one.
             Some(_) => files::secret_options(),
             None => files::options(),
         };
         let mut file = options.write(true).create_new(true).open(&temporary)?;
         file.write_all(bytes)?;
         if let Some(like) = like {
-            // Only root may give files away; whoever cannot keeps it.
+            // Only root may change the owner; otherwise the owner stays.
             let _ = chown(&temporary, Some(like.uid()), Some(like.gid()));
             file.set_permissions(fs::Permissions::from_mode(like.mode()))?;
         }
@@ -175,7 +176,7 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// An error that says what was to be done with which file.
+/// Returns an error that names the operation and the file.
 fn named(verb: &str, path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(
         error.kind(),

@@ -1,4 +1,4 @@
-//! Member lists on disk. What they say, and which of them counts, is the replica's.
+//! Member lists on disk. The replica defines their contents and decides which list applies.
 
 mod files;
 #[cfg(test)]

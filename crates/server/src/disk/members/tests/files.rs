@@ -1,4 +1,4 @@
-//! What is on disk, and what is left of zoo.cfg.
+//! Tests of the files on disk, and of the remaining zoo.cfg.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -51,7 +51,7 @@ fn a_server_starts_with_the_files_it_wrote() {
     let mut keeper = server.start();
     assert_eq!(keeper.committed(), &three("100000000"));
     assert_eq!(keeper.last_seen(), Some(&four));
-    // The copy is that of the file with the members.
+    // The copy is the file that contains the members.
     fs::write(server.path("zoo.cfg.bak"), "mine").unwrap();
     keeper.back_up().unwrap();
     assert_eq!(server.read("zoo.cfg.bak"), "mine");
@@ -163,7 +163,7 @@ fn left_over_temporary_files_are_in_nobodys_way() {
     assert_eq!(fs::read_to_string(&precious).unwrap(), "mine");
 }
 
-/// A directory has the name of the file, so that it cannot be replaced, not even by root.
+/// A directory has the name of the file, so not even root can replace it.
 #[test]
 fn what_cannot_be_written_counts_in_memory() {
     let server = Server::of_three(1, "");

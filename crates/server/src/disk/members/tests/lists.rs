@@ -1,4 +1,4 @@
-//! What is committed, what was seen, and what changes for this server.
+//! Tests of committed lists, lists last seen, and changes for this server.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn a_role_changes_with_the_list() {
     assert_eq!(keeper.role(), MemberRole::Observer);
     assert!(change.members_differ && !change.quorum_addresses_differ);
 
-    // Who is removed follows without a vote.
+    // A removed server follows without a vote.
     let others: String = THREE
         .lines()
         .take(2)
@@ -107,7 +107,7 @@ fn own_addresses_move_with_the_list() {
     assert_eq!(change.client, None);
     let change = keeper.install(moved(":301", ":311", "3")).unwrap();
     assert_eq!(change.client, Some(HostPort::new("127.0.0.1", 311)));
-    // A list that does not say where clients go leaves them where they are.
+    // A list without client addresses does not change them.
     let change = keeper.install(moved(";127.0.0.1:301", "", "4")).unwrap();
     assert_eq!((change.client, change.members_differ), (None, true));
     let change = keeper.install(moved(":301", ":311", "5")).unwrap();
@@ -143,7 +143,7 @@ fn a_list_without_a_version_gets_the_epochs() {
     assert_eq!(epoch.text, three("100000000").node_data());
     assert_eq!(keeper.last_seen(), Some(&three("100000000")));
     assert_eq!(server.others(), ["dynamic.next"]);
-    // It was proposed once, and stays so in a later epoch.
+    // It was proposed once, and remains so in a later epoch.
     assert_eq!(keeper.epoch_config(Epoch(2)).unwrap().version, 1 << 32);
 
     keeper.install(three("100000000")).unwrap();

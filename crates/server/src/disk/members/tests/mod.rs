@@ -1,4 +1,4 @@
-//! Member lists and their files together, as the replica and its host have them.
+//! Tests of member lists together with their files, as the replica and its host use them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod files;
@@ -21,7 +21,7 @@ use zab::leader::EpochConfig;
 
 use super::*;
 
-/// Lists whose files are written at once.
+/// Member lists whose files are written immediately.
 struct MembershipKeeper {
     lists: MemberLists,
     files: MembershipFiles,
@@ -62,7 +62,7 @@ impl MembershipKeeper {
         self.write(file)
     }
 
-    /// A file that cannot be written changes nothing, as in the server.
+    /// A file that cannot be written does not change the list, as in the server.
     fn install(&mut self, list: Membership) -> Option<Change> {
         let (change, file) = self.lists.install(list)?;
         let _ = self.write(Some(file));
@@ -76,7 +76,7 @@ impl MembershipKeeper {
     }
 }
 
-/// Three servers that say where their clients go.
+/// Three servers with client addresses.
 const THREE: &str = "server.1=127.0.0.1:101:201:participant;127.0.0.1:301\n\
                      server.2=127.0.0.1:102:202:participant;127.0.0.1:302\n\
                      server.3=127.0.0.1:103:203:participant;127.0.0.1:303\n";
@@ -95,7 +95,7 @@ impl Server {
         Self { dir, my_id }
     }
 
-    /// One of [`THREE`], with reconfig on and these lines.
+    /// A server of [`THREE`], with reconfig on and these lines.
     fn of_three(my_id: i64, lines: &str) -> Self {
         Self::new(
             my_id,
@@ -111,7 +111,7 @@ impl Server {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Names of all files but zoo.cfg, without that at their beginning, in order.
+    /// Sorted names of all files except zoo.cfg, without the prefix `zoo.cfg.`.
     fn others(&self) -> Vec<String> {
         let entries = fs::read_dir(self.dir.path()).unwrap();
         let mut names: Vec<String> = entries
@@ -132,17 +132,17 @@ impl Server {
     }
 }
 
-/// One of [`THREE`] with these lines, without files.
+/// A server of [`THREE`] with these lines, without files.
 fn keeper(my_id: i64, lines: &str) -> MembershipKeeper {
     let mut config = Server::of_three(my_id, lines).config();
     config.source = None;
     MembershipKeeper::new(&config).unwrap()
 }
 
-/// What every zoo.cfg needs.
+/// Lines that every zoo.cfg needs.
 const BASE: &str = "dataDir=data\ninitLimit=10\nsyncLimit=5\n";
 
-/// The real files, but `myid` holds this.
+/// The real files, except that `myid` contains this number.
 struct WithMyId(i64);
 
 impl Surroundings for WithMyId {

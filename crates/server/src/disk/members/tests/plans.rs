@@ -1,5 +1,5 @@
-//! What becomes of a client's reconfig. The codes of lists are tested where they are made
-//! (`config::reconfig`); here it is the rest, and the order.
+//! Tests of a client's reconfig. The error codes of lists are tested in `config::reconfig`; these
+//! tests cover the other errors and their order.
 
 use proto::ErrorCode;
 use proto::request::ReconfigRequest;
@@ -41,7 +41,7 @@ fn facts(synced: &[i64]) -> PlanFacts {
     }
 }
 
-/// Server 3 leads, by a list of version 100000000.
+/// Server 3 as leader, with a list of version 100000000.
 fn leader(lines: &str) -> MembershipKeeper {
     let mut keeper = keeper(3, lines);
     keeper.install(three("100000000")).unwrap();
@@ -61,7 +61,7 @@ fn servers_come_and_go() {
     let request = joining("server.1=127.0.0.1:101:201:observer;127.0.0.1:301");
     let planned = keeper.plan(&request, &facts(&[1, 2])).unwrap();
     assert_eq!(planned.observers().count(), 1);
-    // Nothing has happened by that.
+    // Planning does not change the lists.
     assert_eq!(keeper.committed(), &three("100000000"));
     assert!(keeper.last_seen().is_none());
 }
@@ -75,7 +75,7 @@ fn a_whole_list_goes_before_single_servers() {
     };
     let planned = leader("").plan(&request, &facts(&[1, 2])).unwrap();
     assert_eq!(planned, three("10000000b"));
-    // Its version is that of the transaction, whatever it says.
+    // Its version is the version of the transaction, regardless of the version in the text.
     let planned = leader("").plan(&replacing(&format!("{THREE}version=7")), &facts(&[1]));
     assert_eq!(planned.unwrap().version, ConfigVersion(0x1_0000_000b));
 }
@@ -126,12 +126,13 @@ fn a_quorum_of_the_new_list_is_in_sync() {
     let four = joining("server.4=a:1:2;3");
     assert_eq!(plan(&four, &[1, 2]), Ok(()));
     assert_eq!(plan(&four, &[1]), refused);
-    // Followers that nobody lists yet count as soon as they are voters.
+    // Followers that are not listed yet count as soon as they are voters.
     assert_eq!(plan(&four, &[1, 4]), Ok(()));
     let more = joining("server.4=a:1:2;3,server.5=b:1:2;3,server.6=c:1:2;3");
     assert_eq!(plan(&more, &[1, 2]), refused);
     assert_eq!(plan(&more, &[1, 2, 5]), Ok(()));
-    // Observers of the new list do not count, nor does a leader that it does not have.
+    // Observers of the new list do not count. A leader that is not in the new list does not count
+    // either.
     let observer = joining("server.1=127.0.0.1:101:201:observer;127.0.0.1:301");
     assert_eq!(plan(&observer, &[1]), refused);
     assert_eq!(plan(&leaving("3"), &[1]), refused);

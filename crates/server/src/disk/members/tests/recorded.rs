@@ -12,7 +12,7 @@ const RECORDED: &str = concat!(
     "/../../../shared/vectors/storage/ensemble/config-files"
 );
 
-/// Each step that changed a list: where its files are, and the version.
+/// Each step that changed a list: the folder of its files, and the version.
 const RECONFIGS: [(&str, &str); 3] = [
     ("2-after-remove-1", "10000000b"),
     ("3-after-add-observer", "10000000c"),
@@ -23,7 +23,8 @@ fn recorded(step: &str, sid: i64, name: &str) -> String {
     fs::read_to_string(format!("{RECORDED}/{step}/{sid}/{name}")).unwrap()
 }
 
-/// Lines but the one that names the directory, in any order: Java's is that of a hash table.
+/// Lines except the one that names the directory, unordered, because Java writes them in the order
+/// of a hash table.
 fn settings(zoo_cfg: &str) -> BTreeSet<String> {
     let lines = zoo_cfg.lines().map(str::to_owned);
     lines
