@@ -1,4 +1,5 @@
-//! Counts the answers that the schedules of a run gave, and those that were carried out while a disk was stalled.
+//! Counts the answers that the schedules of a run gave, and the answers that the simulator executed
+//! while a disk was stalled.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// All answers that the simulator carries out.
+    /// All answers that the simulator executes.
     pub const ALL: [Self; 10] = [
         Self::Run(Runner::OwnThread),
         Self::Run(Runner::VisitingThread),
@@ -30,18 +31,20 @@ impl Answer {
         Self::Flush(FlushAt::TurnEnd),
     ];
 
-    /// Whether the disk can be stalled meanwhile. A group gathers only while the disk is idle.
+    /// Whether the disk can be stalled while this answer is executed. A group is gathered only
+    /// while the disk is idle.
     pub fn can_be_stalled(self) -> bool {
         self != Self::Sync(Syncer::NotYet)
     }
 }
 
-/// How often an answer was given.
+/// Number of times that an answer was given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// In all.
+    /// Total count.
     pub given: usize,
-    /// While the disk of that server was stalled. For a sync and for a run after a sync: that sync was stalled.
+    /// Count while the disk of that server was stalled. For a sync, and for a run after a sync,
+    /// this means that the sync itself was stalled.
     pub stalled: usize,
 }
 
@@ -56,7 +59,7 @@ impl Answers {
         times.stalled += usize::from(is_stalled);
     }
 
-    /// How often this answer was given.
+    /// Returns how often the schedules gave this answer.
     pub fn times(&self, answer: Answer) -> Times {
         self.0.get(&answer).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Everything that is watched, in one place: hands what happens to the invariants.
+//! Passes every observed step to the invariants, and keeps the first violation.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ use crate::observed::decode;
 use crate::plan::Plan;
 use crate::queue::Micros;
 
-/// A promise that was broken.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// Name of the invariant.
     pub invariant: &'static str,
-    /// How.
+    /// Description of the violation.
     pub text: String,
 }
 
@@ -54,14 +54,14 @@ pub(crate) struct Checks {
     quota: Quota,
     ends: Ends,
     linearizable: Linearizable,
-    /// How often each operation was carried out for a client.
+    /// Number of successful requests from clients, by operation.
     pub(crate) succeeded: BTreeMap<OpCode, usize>,
-    /// Bytes of the longest transaction that members read.
+    /// Length in bytes of the longest transaction that members accept.
     record_bytes_max: usize,
     pub(crate) enforces_quota: bool,
-    /// Whether clocks on walls go wrong: then nobody can say when a znode's time is up.
+    /// Whether the wall clocks are wrong. The expiry time of a znode is then unknown.
     has_wrong_clocks: bool,
-    /// Sessions whose time was up, to be looked at.
+    /// Expired sessions that the ensemble still has to check.
     pub(crate) expired: Vec<SessionId>,
 }
 
@@ -76,7 +76,7 @@ impl Checks {
         }
     }
 
-    /// The first violation counts; what follows from it does not.
+    /// Records a violation. Only the first one is kept, because later ones may follow from it.
     pub(crate) fn fail(&mut self, invariant: &'static str, text: String) {
         self.violation.get_or_insert(Violation { invariant, text });
     }
@@ -91,7 +91,7 @@ impl Checks {
         self.history.end()
     }
 
-    /// A leader proposes this; its tree ends at `applied`.
+    /// Checks a proposal of a leader whose tree ends at `applied`.
     pub(crate) fn proposes(&mut self, sid: Sid, record: &Record, applied: Zxid) {
         let held = self.primary_order.proposes(sid, record);
         self.hold(PrimaryOrder::NAME, held);
@@ -103,11 +103,12 @@ impl Checks {
         self.hold(bounds::NAME, held);
     }
 
-    /// A leader in office commits this; its tree ends at `last`.
+    /// Checks a commit of an established leader whose tree ends at `last`.
     pub(crate) fn commits(&mut self, sid: Sid, record: &Record, last: Zxid) {
         let last = self.history.end_of_tree(last);
         if self.one_leader.newest() > record.zxid.epoch() {
-            // It does not know of the next leader, who has committed this already.
+            // This leader does not know yet that its successor has already committed the
+            // transaction.
             return self.delivers(sid, record, last);
         }
         self.hold(
@@ -117,7 +118,7 @@ impl Checks {
         self.commit(record, record.zxid.epoch());
     }
 
-    /// This is committed in this epoch.
+    /// Adds a transaction to the model as committed in this epoch.
     fn commit(&mut self, record: &Record, epoch: Epoch) {
         if self.violation.is_some() {
             return;
@@ -153,8 +154,9 @@ impl Checks {
         self.hold(ephemerals::NAME, lives);
     }
 
-    /// A server has established an epoch with a history up to `last`: what that holds behind the end of what was
-    /// committed is committed now. Digests tell whether its tree is made of it.
+    /// Checks a server that has established an epoch with a history up to `last`. Everything in
+    /// this history after the last committed transaction is now committed. The digests show whether
+    /// the tree of the server matches its history.
     pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch, last: Zxid, tree: &Tree) {
         let held = self.one_leader.leads(sid, epoch);
         self.hold(OneLeader::NAME, held);
@@ -162,7 +164,8 @@ impl Checks {
         let end = self.history.end_before(epoch);
         self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, end));
         if self.one_leader.newest() > epoch {
-            // Its quorum has gone over to the next one; it does not know yet and commits nothing.
+            // The quorum has already moved to the next leader. This one does not know yet, and
+            // commits nothing.
             return self.serves(sid, last, tree);
         }
         for record in self.primary_order.between(self.history.end(), last) {
@@ -177,8 +180,8 @@ impl Checks {
         }
     }
 
-    /// A standalone server begins to serve, with a history up to `last`: all of that is committed now, and what it
-    /// has proposed since is gone.
+    /// Checks a standalone server that begins to serve with a history up to `last`. All of this
+    /// history is now committed. Everything that the server has proposed since then is lost.
     pub(crate) fn stands_alone(&mut self, sid: Sid, last: Zxid, tree: &Tree) {
         let end = self.history.end();
         self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, end));
@@ -189,7 +192,7 @@ impl Checks {
         self.serves(sid, last, tree);
     }
 
-    /// A server begins to serve, with a tree whose last transaction is `last`.
+    /// Checks a server that begins to serve with a tree whose last transaction is `last`.
     pub(crate) fn serves(&mut self, sid: Sid, last: Zxid, tree: &Tree) {
         let last = self.history.end_of_tree(last);
         self.hold(prefix::NAME, prefix::serves(sid, last, &self.history));
@@ -197,20 +200,21 @@ impl Checks {
         self.hold(Digests::NAME, held);
     }
 
-    /// A server is about to start with this disk, or everything is over.
+    /// Checks the disk of a server, before each start of the server and at the end of the run.
     pub(crate) fn on_disk(&mut self, sid: Sid, disk: &SimDisk, plan: &Plan) {
         let known = (&self.history, self.one_leader.newest());
         let held = on_disk::compare(sid, (disk, plan), known, &mut self.digests);
         self.hold(Digests::NAME, held);
     }
 
-    /// A server has written a snapshot that is named after `zxid`, and its tree ends at `last`.
+    /// Checks a new snapshot file that is named after `zxid`. The tree of the server ends at
+    /// `last`.
     pub(crate) fn writes_snapshot(&mut self, sid: Sid, zxid: Zxid, last: Zxid) {
         let held = on_disk::written(sid, (zxid, last), &self.history);
         self.hold(on_disk::NAME, held);
     }
 
-    /// A learner that serves delivers this.
+    /// Checks a transaction that a serving learner delivers.
     pub(crate) fn delivers(&mut self, sid: Sid, record: &Record, last: Zxid) {
         let last = self.history.end_of_tree(last);
         self.hold(
@@ -219,7 +223,7 @@ impl Checks {
         );
     }
 
-    /// A server that serves has applied this.
+    /// Checks a transaction that a serving server has applied.
     pub(crate) fn applied(&mut self, sid: Sid, txn: &TxnRecord, tree: &Tree) {
         self.hold(ephemerals::NAME, ephemerals::applied(sid, txn, tree));
         let held = self.digests.applied(sid, txn, tree);
@@ -230,7 +234,7 @@ impl Checks {
         self.expired.push(session);
     }
 
-    /// A client sends a request over this connection, the nth of its session.
+    /// Records the nth request of a session, sent over this connection.
     pub(crate) fn asks(
         &mut self,
         by: (SessionId, i32),
@@ -248,59 +252,61 @@ impl Checks {
         self.linearizable.asks(by, request, at);
     }
 
-    /// A request is answered.
+    /// Checks the reply to a request.
     pub(crate) fn answered(
         &mut self,
         by: (SessionId, i32),
         result: &Result<Bytes, ErrorCode>,
         at: Micros,
     ) {
-        // Of a read that stands directly behind its sync.
+        // A read is current if it directly follows its sync.
         let is_current = self.syncs.is_current((by.0, by.1 - 1));
         self.linearizable.answered(by, result, is_current, at);
     }
 
-    /// A server in sync with the leader of `epoch`, whose tree ends at `last`, answers a sync.
+    /// Checks the reply to a sync by a server that is in sync with the leader of `epoch`. The tree
+    /// of the server ends at `last`.
     pub(crate) fn syncs(&mut self, sid: Sid, by: (SessionId, i32), epoch: Epoch, last: Zxid) {
         let held = self.syncs.answers(sid, by, epoch, last);
         self.hold(Syncs::NAME, held);
     }
 
-    /// A client hears that its session is over.
+    /// Checks that a session is over when its client learns this from a server.
     pub(crate) fn told_over(&mut self, session: SessionId) {
         let held = self.ends.told_over(session, &self.history);
         self.hold(expired::NAME, held);
     }
 
-    /// A server holds back so much.
+    /// Checks the amount of data that a server holds back.
     pub(crate) fn holds_back(&mut self, sid: Sid, held_back: HeldBack) {
         let held = bounds::holds_back(sid, held_back);
         self.hold(bounds::NAME, held);
     }
 
-    /// All has been quiet for longer than any session lives; clients have these.
+    /// Checks the remaining sessions after a quiet time longer than every session timeout. The
+    /// clients own `of_clients`.
     pub(crate) fn judge_sessions(&mut self, of_clients: &[SessionId]) {
         let held = expired::at_the_end(of_clients, &self.history);
         self.hold(expired::NAME, held);
     }
 
-    /// Nothing is under way any more.
+    /// Checks that the calls of all clients are linearizable. No call is pending any more.
     pub(crate) fn judge_calls(&mut self) {
         let held = self.linearizable.judge();
         self.hold(Linearizable::NAME, held);
     }
 
-    /// Searches that were given up.
+    /// Returns the number of abandoned searches for an order of the calls.
     pub(crate) fn undecided(&self) -> usize {
         self.linearizable.undecided
     }
 
-    /// An operation was carried out for a client.
+    /// Counts a successful request of a client.
     pub(crate) fn succeeds(&mut self, op: OpCode) {
         *self.succeeded.entry(op).or_default() += 1;
     }
 
-    /// A client is answered: `seen` is what it has seen, `armed` what it watches.
+    /// Checks a reply to a client. The client has seen `seen`, and its watches are `armed`.
     pub(crate) fn replies(
         &mut self,
         (session, cxid, expected): (SessionId, i32, Option<i32>),

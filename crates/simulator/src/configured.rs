@@ -1,4 +1,4 @@
-//! What each server is told: its configuration file, and who it is.
+//! The configuration file and the identity of each server.
 
 use std::io;
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ pub(crate) fn index_of(sid: Sid) -> usize {
     usize::try_from(sid.0 - 1).unwrap_or(usize::MAX)
 }
 
-/// What a server says first in elections: who it is, and where it is to be found.
+/// Returns the first message of a server in elections, with its identity and address.
 pub(crate) fn hello_of(index: usize) -> Hello {
     let at = Endpoint {
         host: format!("10.0.0.{}", index + 1),
@@ -41,7 +41,7 @@ pub(crate) fn hello_of(index: usize) -> Hello {
     }
 }
 
-/// Whose address this is, and which port.
+/// Returns the server that owns this address, and the kind of port.
 pub(crate) fn server_at(address: &HostPort) -> Option<(usize, Port)> {
     let number = address.host.rsplit('.').next()?;
     let server = number.parse::<usize>().ok()?.checked_sub(1)?;
@@ -52,10 +52,10 @@ pub(crate) fn server_at(address: &HostPort) -> Option<(usize, Port)> {
     Some((server, port))
 }
 
-/// Where clients come from.
+/// Address of all clients.
 pub(crate) const CLIENT_ADDRESS: &str = "10.1.0.1";
 
-/// What clients that connect are told.
+/// Returns the rules for the handshakes of clients.
 pub(crate) fn handshake_rules(plan: &Plan, service: Service) -> HandshakeRules {
     HandshakeRules {
         service,
@@ -65,7 +65,7 @@ pub(crate) fn handshake_rules(plan: &Plan, service: Service) -> HandshakeRules {
     }
 }
 
-/// What holds for requests of a connection.
+/// Returns the rules for the requests of a connection.
 pub(crate) fn connection_rules(plan: &Plan, service: Service) -> ConnectionRules<'static> {
     ConnectionRules {
         sessions: SessionRules {
@@ -82,7 +82,7 @@ pub(crate) fn connection_rules(plan: &Plan, service: Service) -> ConnectionRules
     }
 }
 
-/// Where snapshots are, and where the log is.
+/// Returns the directories of the snapshots and of the log.
 pub(crate) fn dirs_of(plan: &Plan) -> [&'static Path; 2] {
     let data = Path::new("/data");
     match plan.has_log_dir {
@@ -125,10 +125,10 @@ pub(crate) fn config_of(index: usize, plan: &Plan, disk: &SimDisk) -> Result<Con
     config.map_err(|error| error.to_string())
 }
 
-/// Where followers serve observers, in ensembles in which they do.
+/// Port on which followers serve observers, if the plan enables it.
 pub(crate) const OBSERVER_MASTER_PORT: u16 = 2191;
 
-/// What a server finds beside its configuration file.
+/// Other files that a server reads together with its configuration file.
 struct Files<'a>(usize, &'a SimDisk);
 
 impl Surroundings for Files<'_> {
@@ -144,7 +144,7 @@ impl Surroundings for Files<'_> {
     }
 }
 
-/// How a server finds its tree: a member can have its leader's.
+/// Returns the function that recovers the tree. A member can receive the tree of its leader.
 pub(crate) fn recover_of(plan: &Plan) -> hosting::Recover<SimDisk> {
     match plan.is_standalone() {
         true => recover_tree,
@@ -152,7 +152,7 @@ pub(crate) fn recover_of(plan: &Plan) -> hosting::Recover<SimDisk> {
     }
 }
 
-/// The same settings as of a server, with times that suit a simulation.
+/// Returns the usual settings of a server, with times that suit a simulation.
 pub(crate) fn settings(config: &Config, plan: &Plan) -> Settings {
     let mut settings = Settings::new(config);
     settings.containers = ContainerSettings {
@@ -182,7 +182,7 @@ pub(crate) fn tree_settings(plan: &Plan) -> Arc<TreeSettings> {
     Arc::new(settings)
 }
 
-/// How the log is read for learners.
+/// Returns the settings for reading the log for learners.
 pub(crate) fn log_pages(history: &History<SimDisk>, page_bytes: usize) -> LogPages<'_, SimDisk> {
     LogPages {
         disk: history.disk(),
@@ -193,7 +193,7 @@ pub(crate) fn log_pages(history: &History<SimDisk>, page_bytes: usize) -> LogPag
     }
 }
 
-/// How files are written: logs short, so that a seed sees many of them.
+/// Returns the settings for writing files. Logs are short, so that one seed creates many of them.
 pub(crate) fn history_settings(db_autocreate: bool, plan: &Plan) -> HistorySettings {
     HistorySettings {
         log: LogSettings {
@@ -209,7 +209,7 @@ pub(crate) fn history_settings(db_autocreate: bool, plan: &Plan) -> HistorySetti
     }
 }
 
-/// Snapshots kept by a purge.
+/// Number of snapshots that a purge keeps.
 pub(crate) const SNAPSHOTS_KEPT: usize = 3;
 
 pub(crate) const SNAPSHOTS: SnapshotSettings = SnapshotSettings {

@@ -1,4 +1,4 @@
-//! Servers, clients and everything between them, from one seed.
+//! An ensemble of servers and clients, with everything between them, from one seed.
 
 mod contending;
 mod early_ends;
@@ -24,28 +24,28 @@ use config::membership::Membership;
 use replica::Input;
 use testkit::{INJECTED, SimDisk};
 
-/// What a server says that its member list does not name (Java's QuorumPeer.start).
+/// Error of a server that its member list does not contain (Java's QuorumPeer.start).
 const NOT_A_MEMBER: &str = "not in the peer list";
 
-/// The way out of a damaged member list, which an operator goes.
+/// Advice for a corrupt member list. The simulated operator follows it.
 const DAMAGED_LIST: &str = "copy the file of the same name from another member";
 
-/// A machine: a disk, and a process on it while it runs.
+/// A machine: a disk, and the process that runs on it, if any.
 pub(crate) struct Machine {
     pub(crate) disk: SimDisk,
     pub(crate) process: Option<Box<Server>>,
     pub(crate) lives: u64,
-    /// A bit of its disk has flipped: it may refuse to start.
+    /// Whether a bit of the disk has flipped. The server may then refuse to start.
     pub(crate) is_rotten: bool,
-    /// What its member list was before it rotted: other members have the same.
+    /// Member list before its file was corrupted. Other members have a copy.
     lost_list: Option<LostList>,
-    /// It has refused to start and waits for somebody to look after it.
+    /// Whether the server has refused to start, and waits for an operator.
     has_refused: bool,
-    /// Its disk was replaced: it must not vote before it has synchronised.
+    /// Whether the disk was replaced. The server must then not vote before it has synchronised.
     pub(crate) was_wiped: bool,
-    /// Its process does nothing until then.
+    /// End of a pause of the process.
     stands_until: Micros,
-    /// Its disk does nothing until then.
+    /// End of a stall of the disk.
     hangs_until: Micros,
 }
 
@@ -53,17 +53,17 @@ pub(crate) struct Ensemble {
     pub(crate) world: World,
     pub(crate) machines: Vec<Machine>,
     pub(crate) clients: Vec<Client>,
-    /// Processes with recipes.
+    /// Processes that run recipes.
     pub(crate) contenders: Contenders,
     healed_at: Option<Micros>,
-    /// Too many voters have lost what they acknowledged: it stays down.
+    /// Whether too many voters have lost acknowledged data. The ensemble then stays down.
     pub(crate) is_given_up: bool,
-    /// What change histories have, once they are compared.
+    /// Contents of the change histories, counted when they are compared.
     pub(crate) recorded: Counts,
 }
 
 impl Ensemble {
-    /// All machines are off.
+    /// Creates an ensemble in which all machines are off.
     pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
         proto::mutant::choose(plan.mutant);
         let mut world = World::new(seed, plan, prints);
@@ -103,7 +103,7 @@ impl Ensemble {
         }
     }
 
-    /// Lets time pass; stops early at a violation.
+    /// Runs events for this duration. Stops early at a violation.
     pub(crate) fn run(&mut self, duration: Micros) {
         let end = self.world.now() + duration;
         while self.world.checks.violation.is_none()
@@ -113,7 +113,7 @@ impl Ensemble {
         }
     }
 
-    /// Lets time pass until something is so. `false`: it never was.
+    /// Runs events until a condition holds. Returns `false` if the condition never held.
     pub(crate) fn run_until(&mut self, longest: Micros, is_so: impl Fn(&Self) -> bool) -> bool {
         let end = self.world.now() + longest;
         while self.world.checks.violation.is_none() {
@@ -158,7 +158,7 @@ impl Ensemble {
         self.judge_expired();
     }
 
-    /// Lets a process do something, if it is still there.
+    /// Runs a step of a process if the process still exists.
     pub(crate) fn with(&mut self, lent_to: Process, step: impl FnOnce(&mut Server)) {
         let index = lent_to.server;
         let Some(process) = self
@@ -193,7 +193,7 @@ impl Ensemble {
         }
     }
 
-    /// Tells a process what has happened at its end of a connection.
+    /// Reports an event at one end of a connection to a process.
     fn tell(&mut self, process: Process, end: Option<End>, heard: Heard) {
         if let Some(end) = end {
             self.with(process, |server| server.hear(end, heard));
@@ -318,7 +318,7 @@ impl Ensemble {
         }
     }
 
-    /// Starts a process, if none runs.
+    /// Starts a process on a machine without one.
     pub(crate) fn start(&mut self, index: usize) {
         let Some(machine) = self.machines.get_mut(index) else {
             return;
@@ -382,13 +382,13 @@ impl Ensemble {
         }
     }
 
-    /// A server was removed from the ensemble and has restarted, or has not heard that it was taken in
-    /// again: an operator gives it a list that names it.
+    /// Gives a server a member list that contains it, as an operator would. The server has
+    /// restarted after its removal, or does not know that it was added again.
     fn introduce(&mut self, index: usize) {
         let plan = &self.world.plan;
         let running = self.machines.iter().filter_map(|it| it.process.as_ref());
         let lists = running.filter_map(|server| server.replica.lists());
-        // The onlooker does not know a list whose leader has made way for another one at once.
+        // The model does not know a list whose leader was replaced immediately.
         let known = self.world.checks.history.members();
         let lists = lists.map(|lists| lists.committed()).chain(&known);
         let newest = lists.max_by_key(|list| list.version);
@@ -403,7 +403,7 @@ impl Ensemble {
         self.world.queue.after(delay, event);
     }
 
-    /// The process is gone; the system closes its connections, and keeps what it wrote.
+    /// Kills a process. The operating system closes its connections and keeps its written data.
     pub(crate) fn kill(&mut self, index: usize) {
         let Some(process) = self
             .machines
@@ -422,7 +422,7 @@ impl Ensemble {
         self.machines[index].disk.process_ends();
     }
 
-    /// The power goes: nobody hears of it, and what was not synced may be gone.
+    /// Cuts the power of a machine. Peers receive no notice, and unsynced data may be lost.
     pub(crate) fn lose_power(&mut self, index: usize) {
         let Some(mut process) = self
             .machines
@@ -435,7 +435,7 @@ impl Ensemble {
             .say(format!("server {}", index + 1), || "loses power".into());
         let disk = self.machines[index].disk.clone();
         if self.world.random.percent(60) {
-            // In the middle of what it was about to write.
+            // The power fails in the middle of a pending write.
             let changes = self.world.random.below(4) as u64;
             disk.die_after(changes, self.world.random.below(300));
             process.with(&mut self.world, |process| process.host.finish_disk_jobs());
@@ -459,7 +459,7 @@ impl Ensemble {
         self.machines.get(index)?.process.as_deref()
     }
 
-    /// Who leads, if anybody does.
+    /// Returns the current leader, if any.
     pub(crate) fn leader(&self) -> Option<usize> {
         let mut indices = 0..self.machines.len();
         indices.find(|index| self.process(*index).is_some_and(Server::is_leading))

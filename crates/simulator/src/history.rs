@@ -1,7 +1,7 @@
-//! What was committed, as an onlooker knows it: every transaction, and the tree that follows.
+//! The committed transactions as an omniscient observer sees them, and the resulting tree.
 //!
-//! The tree here is a model of its own, a few maps that grow with every transaction and forget
-//! nothing, so that it can be asked what was where at any zxid.
+//! The tree is a separate model: a few maps that grow with every transaction and keep all earlier
+//! states. It can return the state of any znode at any zxid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -20,15 +20,15 @@ use crate::plan::Plan;
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) zxid: Zxid,
-    /// The epoch in which it was committed, its own or a later one.
+    /// Epoch in which the transaction was committed: its own epoch or a later one.
     pub(crate) epoch: Epoch,
     pub(crate) bytes: Bytes,
     pub(crate) txn: TxnRecord,
 }
 
 impl Entry {
-    /// Whether this is it, but with the word that the session has moved in place of the error of a request
-    /// that came too late. So a follower tells its observer; either changes nothing.
+    /// Returns whether `bytes` are this entry with `SessionMoved` in place of the error of a late
+    /// request. A follower sends this form to its observer. Neither form changes the tree.
     fn is_told_as_moved(&self, bytes: &Bytes) -> bool {
         let txn = Txn::error(ErrorCode::SessionMoved);
         let moved = TxnRecord {
@@ -39,47 +39,48 @@ impl Entry {
     }
 }
 
-/// A znode at some time.
+/// State of a znode at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeState {
     pub(crate) data: Option<Bytes>,
     pub(crate) version: i32,
-    /// 0 if it is no ephemeral.
+    /// Owner of an ephemeral znode, or 0.
     pub(crate) owner: SessionId,
     pub(crate) acl: Rc<[Acl]>,
     pub(crate) lifetime: Lifetime,
-    /// When its data was set last, by the leader's clock.
+    /// Time of the last change of the data, by the leader's clock.
     pub(crate) changed_ms: i64,
 }
 
-/// What else ends a znode.
+/// Other reasons for which a znode ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// Nothing, or its session.
+    /// None, or the end of its session.
     Unbounded,
-    /// The end of its last child.
+    /// Deletion of its last child.
     Container,
-    /// So many ms without a change or a child.
+    /// This many ms without a change or a child.
     Ttl(i64),
 }
 
 #[derive(Debug, Default)]
 struct Node {
-    /// From each of these zxids on it was so; `None`: it was not there.
+    /// States of the znode, each with the zxid from which it was valid. `None` means that it did
+    /// not exist.
     states: Vec<(Zxid, Option<NodeState>)>,
-    /// When it came, went, or got other data.
+    /// Zxids at which the znode was created, deleted or its data set.
     changes: Vec<Zxid>,
     child_changes: Vec<Zxid>,
 }
 
-/// Every committed transaction, and the model.
+/// Every committed transaction, and the model of the tree.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) entries: Vec<Entry>,
     nodes: BTreeMap<String, Node>,
     pub(crate) sessions: BTreeSet<SessionId>,
     ephemerals: BTreeMap<SessionId, BTreeSet<String>>,
-    /// Servers from this one on may be observers of a follower.
+    /// First server id that may be an observer of a follower.
     observers_from: Option<Sid>,
 }
 
@@ -96,7 +97,8 @@ impl History {
         }
     }
 
-    /// Whether a server may have this in an entry's place: the same, or as an observer is told of it.
+    /// Returns whether a server may have these bytes for an entry: the entry itself, or the form
+    /// that an observer receives.
     pub(crate) fn may_have(&self, sid: Sid, entry: &Entry, bytes: &Bytes) -> bool {
         let is_behind_follower = self.observers_from.is_some_and(|first| sid >= first);
         entry.bytes == *bytes || is_behind_follower && entry.is_told_as_moved(bytes)
@@ -106,7 +108,7 @@ impl History {
         self.entries.last().map_or(Zxid::ZERO, |entry| entry.zxid)
     }
 
-    /// The member list that was committed last.
+    /// Returns the member list that was committed last.
     pub(crate) fn member_list(&self) -> Option<String> {
         self.entries
             .iter()
@@ -120,7 +122,7 @@ impl History {
             })
     }
 
-    /// The same, read.
+    /// Returns the parsed form of [`Self::member_list`].
     pub(crate) fn members(&self) -> Option<Membership> {
         Membership::parse(&self.member_list()?, false).ok()
     }
@@ -130,8 +132,8 @@ impl History {
         self.entries.get(at.ok()?)
     }
 
-    /// The last transaction of a tree that says it ends here: a tree that came as a snapshot before
-    /// the first transaction of an epoch ends with that epoch's counter 0.
+    /// Returns the last transaction of a tree that ends at `last`. A tree that a server received as
+    /// a snapshot before the first transaction of an epoch ends with counter 0 of that epoch.
     pub(crate) fn end_of_tree(&self, last: Zxid) -> Zxid {
         if last.counter() != 0 {
             return last;
@@ -141,20 +143,20 @@ impl History {
         before.map_or(Zxid::ZERO, |entry| entry.zxid)
     }
 
-    /// The first one behind `zxid`.
+    /// Returns the first entry after `zxid`.
     pub(crate) fn after(&self, zxid: Zxid) -> Option<&Entry> {
         let at = self.entries.partition_point(|entry| entry.zxid <= zxid);
         self.entries.get(at)
     }
 
-    /// The end of what was committed before this epoch.
+    /// Returns the end of everything that was committed before this epoch.
     pub(crate) fn end_before(&self, epoch: Epoch) -> Zxid {
         let at = self.entries.partition_point(|entry| entry.epoch < epoch);
         let before = at.checked_sub(1).and_then(|at| self.entries.get(at));
         before.map_or(Zxid::ZERO, |entry| entry.zxid)
     }
 
-    /// Adds the next one.
+    /// Adds the next transaction.
     pub(crate) fn push(&mut self, record: &Record, epoch: Epoch) -> Result<(), String> {
         let txn = decode(record).ok_or_else(|| format!("{record} does not decode"))?;
         let zxid = record.zxid;
@@ -170,7 +172,7 @@ impl History {
         Ok(())
     }
 
-    /// Whether a transaction can be carried out here; of a multi, the first of its parts.
+    /// Checks that the model can apply a transaction. Of a multi, it checks only the first part.
     fn must_fit(&self, txn: &Txn) -> Result<(), String> {
         let is_there = |path: &str| self.get(path, Zxid(i64::MAX)).is_some();
         let makes = |path: &str| match is_there(path) {
@@ -266,7 +268,7 @@ impl History {
         }
     }
 
-    /// A znode that is there becomes another.
+    /// Changes an existing znode.
     fn edit(&mut self, path: &str, zxid: Zxid, edit: impl FnOnce(&mut NodeState)) {
         if let Some(mut state) = self.get(path, zxid).cloned() {
             edit(&mut state);
@@ -278,7 +280,7 @@ impl History {
         self.nodes.entry(path.to_owned()).or_default()
     }
 
-    /// It comes or goes.
+    /// Creates or deletes a znode.
     fn set(&mut self, path: &str, zxid: Zxid, state: Option<NodeState>) {
         let node = self.node(path);
         node.states.push((zxid, state));
@@ -286,14 +288,14 @@ impl History {
         self.node(parent_of(path)).child_changes.push(zxid);
     }
 
-    /// The znode as it was at `zxid`.
+    /// Returns the znode as it was at `zxid`.
     pub(crate) fn get(&self, path: &str, zxid: Zxid) -> Option<&NodeState> {
         let states = &self.nodes.get(path)?.states;
         let at = states.partition_point(|(since, _)| *since <= zxid);
         states.get(at.checked_sub(1)?)?.1.as_ref()
     }
 
-    /// Names of the children at `zxid`, in order.
+    /// Returns the names of the children at `zxid`, in order.
     pub(crate) fn children(&self, path: &str, zxid: Zxid) -> Vec<&str> {
         let from = format!("{path}/");
         let below = self
@@ -306,7 +308,7 @@ impl History {
         here.map(|(_, name)| name).collect()
     }
 
-    /// All paths that are there now.
+    /// Returns all paths that currently exist.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, &NodeState)> {
         let now = self.end();
         self.nodes
@@ -314,7 +316,7 @@ impl History {
             .filter_map(move |path| Some((path.as_str(), self.get(path, now)?)))
     }
 
-    /// Whoever is below it at `zxid`, however deep.
+    /// Returns all descendants of a znode at `zxid`.
     pub(crate) fn descendants(&self, path: &str, zxid: Zxid) -> impl Iterator<Item = &str> {
         let from = format!("{path}/");
         let below = self.nodes.range(from.clone()..);
@@ -323,7 +325,7 @@ impl History {
         below.filter(move |below| self.get(below, zxid).is_some())
     }
 
-    /// Ephemerals of a session at `zxid`.
+    /// Returns the ephemerals of a session at `zxid`.
     pub(crate) fn owned_at(&self, session: SessionId, zxid: Zxid) -> Vec<&str> {
         let nodes = self.nodes.keys().map(String::as_str);
         let is_owned = |path: &&str| {
@@ -333,17 +335,17 @@ impl History {
         nodes.filter(is_owned).collect()
     }
 
-    /// The last change of a znode's children up to now.
+    /// Returns the last change of a znode's children.
     pub(crate) fn last_child_change(&self, path: &str) -> Option<Zxid> {
         self.nodes.get(path)?.child_changes.last().copied()
     }
 
-    /// When it came into being, if it is there now.
+    /// Returns the zxid that created a znode, if the znode exists now.
     pub(crate) fn created_at(&self, path: &str) -> Option<Zxid> {
         self.created_before(path, Zxid(i64::MAX))
     }
 
-    /// When it came into being, if it was there at `zxid`.
+    /// Returns the zxid that created a znode, if the znode existed at `zxid`.
     pub(crate) fn created_before(&self, path: &str, zxid: Zxid) -> Option<Zxid> {
         let states = &self.nodes.get(path)?.states;
         let states = &states[..states.partition_point(|(since, _)| *since <= zxid)];
@@ -351,7 +353,8 @@ impl History {
         states.get(since.map_or(0, |at| at + 1)).map(|(at, _)| *at)
     }
 
-    /// Whether what was there at some time between two was older than `ms` at the end of it.
+    /// Returns whether a znode existed at some time in an interval and, at the end of the interval,
+    /// had been unchanged for more than `ms`.
     pub(crate) fn was_unchanged(
         &self,
         path: &str,
@@ -368,13 +371,14 @@ impl History {
         })
     }
 
-    /// Changes of a znode behind `from` and up to `upto`: it came, went, or got other data.
+    /// Returns the changes of a znode after `from` and up to `upto`: it was created, deleted, or
+    /// its data was set.
     pub(crate) fn changes(&self, path: &str, from: Zxid, upto: Zxid) -> impl Iterator<Item = Zxid> {
         let node = self.nodes.get(path);
         within(node.map_or(&[][..], |node| &node.changes), from, upto)
     }
 
-    /// The same of its children: one came or went.
+    /// Returns the changes of a znode's children in the interval: a child was created or deleted.
     pub(crate) fn child_changes(
         &self,
         path: &str,
@@ -385,7 +389,7 @@ impl History {
         within(node.map_or(&[][..], |node| &node.child_changes), from, upto)
     }
 
-    /// The same of itself and of all below it.
+    /// Counts the changes of a znode and of all its descendants in the interval.
     pub(crate) fn changes_below(&self, path: &str, from: Zxid, upto: Zxid) -> usize {
         let below = format!("{path}/");
         let nodes = self.nodes.range(path.to_owned()..);
@@ -395,7 +399,7 @@ impl History {
             .sum()
     }
 
-    /// Whether it went behind `from` and up to `upto`.
+    /// Returns the deletion of a znode after `from` and up to `upto`, if any.
     pub(crate) fn end_between(&self, path: &str, from: Zxid, upto: Zxid) -> Option<Zxid> {
         let states = &self.nodes.get(path)?.states;
         let ends = states.iter().filter(|(_, state)| state.is_none());
@@ -403,7 +407,7 @@ impl History {
         ends.find(|zxid| *zxid > from && *zxid <= upto)
     }
 
-    /// What a session owns now.
+    /// Returns the number of ephemerals that a session owns now.
     pub(crate) fn owned(&self, session: SessionId) -> usize {
         self.ephemerals.get(&session).map_or(0, BTreeSet::len)
     }
@@ -420,25 +424,25 @@ fn new_node(header: &TxnHeader, data: &Option<Bytes>, acl: &[Acl]) -> NodeState 
     }
 }
 
-/// Those behind `from` and up to `upto`, of a list in order.
+/// Returns the zxids after `from` and up to `upto` from an ordered list.
 fn within(zxids: &[Zxid], from: Zxid, upto: Zxid) -> impl Iterator<Item = Zxid> {
     let begin = zxids.partition_point(|zxid| *zxid <= from);
     let end = zxids.partition_point(|zxid| *zxid <= upto).max(begin);
     zxids[begin..end].iter().copied()
 }
 
-/// The path of the parent; of a znode below the root the empty one.
+/// Returns the path of the parent. It is empty for a child of the root.
 pub(crate) fn parent_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
-/// Whether a transaction has its effect whoever asks for it, and when: anybody may end a session, and have
-/// a container deleted that is empty. Source: PrepRequestProcessor.pRequest2Txn.
+/// Returns whether a transaction is valid from any session at any time. Any client may end a
+/// session, and may have an empty container deleted. Source: PrepRequestProcessor.pRequest2Txn.
 pub(crate) fn needs_no_session(txn: &Txn) -> bool {
     matches!(txn, Txn::CloseSession { .. } | Txn::DeleteContainer { .. })
 }
 
-/// Whether nothing was changed.
+/// Returns whether the transaction changed nothing.
 pub(crate) fn has_failed(txn: &Txn) -> bool {
     match txn {
         Txn::Error { .. } => true,

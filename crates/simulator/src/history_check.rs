@@ -1,9 +1,11 @@
-//! The change history of every member, fed by the code that ships, and compared with what was committed.
+//! The change history of every member, recorded by the shipped code and compared with the
+//! committed transactions.
 //!
-//! What a history is fed with, what is read from log and snapshots, and where it has a hole, is
-//! [`hosting::Recorder`]'s; where it lies is the memory of this simulation (`store`). What happens to it
-//! besides is drawn from numbers of its own, so that the rest of a seed is the same without it: its
-//! thread comes late, its queue is short, it is switched off for a life, its directory is lost.
+//! [`hosting::Recorder`] decides which records a history receives, which parts it reads from log
+//! and snapshots, and where it has a hole. The history is stored in the memory of this simulation
+//! (`store`). Its faults are drawn from a separate random sequence, so that the rest of a seed does
+//! not depend on it: its thread is late, its queue is short, it is switched off for a life, or its
+//! directory is lost.
 
 mod judge;
 mod store;
@@ -24,45 +26,45 @@ use crate::history::History;
 use crate::invariants::Held;
 use store::{Memory, Recorded};
 
-/// What is broken if this check fails.
+/// Name of this check in violations.
 pub(crate) const NAME: &str = "the change history is what was committed";
-/// Transactions that wait for the thread; what does not fit is read from the log.
+/// Queued transactions for the thread. Transactions that do not fit are read from the log.
 const QUEUE_MAX: usize = 12;
-/// Turns after which a history has everything.
+/// Number of turns after which a history must be complete.
 const TURNS_AT_THE_END: usize = 20;
 
-/// Those of all members.
+/// Histories of all members.
 #[derive(Debug)]
 pub(crate) struct Histories {
     members: Vec<Member>,
     random: Random,
 }
 
-/// What was looked at.
+/// Numbers of compared transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Transactions that histories hold.
+    /// Transactions that histories contain.
     pub(crate) recorded: usize,
-    /// Those of their holes.
+    /// Transactions in the holes of histories.
     pub(crate) missed: usize,
 }
 
 #[derive(Debug, Default)]
 struct Member {
-    /// What lies there while it is not open.
+    /// Stored history while it is not open.
     memory: Memory,
     open: Option<Recorded>,
     life: Option<Life>,
-    /// Nothing happens to it before everything is mended.
+    /// Whether the history stays unchanged until the faults end.
     stands_still: bool,
 }
 
-/// That of a process.
+/// Recorder state during one life of a process.
 #[derive(Debug)]
 struct Life {
     recorder: Recorder<SimDisk>,
     log_end: Arc<LogEnd>,
-    /// The last transaction that was applied as committed, 0 before the first.
+    /// Last transaction that was applied as committed. It is 0 before the first one.
     committed: Zxid,
     queue: VecDeque<TxnRecord>,
     is_off: bool,
@@ -76,7 +78,8 @@ impl Histories {
         }
     }
 
-    /// A process starts with these files; what was not durable of the last one is gone.
+    /// Starts the recorder of a process on these files. Data of the last life that was not durable
+    /// is lost.
     pub(crate) fn begin(
         &mut self,
         server: usize,
@@ -99,7 +102,8 @@ impl Histories {
         });
     }
 
-    /// Everything up to here is committed, and in the files or on the way there.
+    /// Records that everything up to `last` is committed, and is in the files or will be written
+    /// there.
     pub(crate) fn committed(&mut self, sid: Sid, last: Zxid) {
         if let Some(life) = self.life(sid) {
             life.committed = last;
@@ -112,7 +116,7 @@ impl Histories {
         member.life.as_mut()
     }
 
-    /// A transaction was applied, as a committed one.
+    /// Records a transaction that was applied as committed.
     pub(crate) fn applied(&mut self, sid: Sid, record: &TxnRecord) {
         if let Some(life) = self.life(sid) {
             life.committed = record.header.zxid;
@@ -122,7 +126,7 @@ impl Histories {
         }
     }
 
-    /// Its thread may have a turn.
+    /// Gives the thread of the recorder a turn, if one is due.
     pub(crate) fn may_turn(&mut self, server: usize, is_healed: bool) {
         let Some(member) = self.members.get_mut(server) else {
             return;
@@ -138,7 +142,7 @@ impl Histories {
         }
     }
 
-    /// It takes what there is, and then nothing before everything is mended.
+    /// Records everything that is available, and then nothing until the faults end.
     pub(crate) fn stand_still(&mut self, server: usize) {
         if let Some(member) = self.members.get_mut(server) {
             member.life.iter_mut().for_each(|life| life.is_off = false);
@@ -148,8 +152,8 @@ impl Histories {
         }
     }
 
-    /// Everything is well and nothing is under way: each of those that run has what was committed, but
-    /// for its holes. A log that may be damaged is not read to its end.
+    /// Checks, in a quiet ensemble, that each running server has all committed transactions except
+    /// its holes. A log that may be corrupt is not read to its end.
     pub(crate) fn judge(
         &mut self,
         running: &[(usize, bool)],
@@ -180,7 +184,7 @@ impl Histories {
 }
 
 impl Member {
-    /// What is not durable is lost.
+    /// Closes the history. Data that is not durable is lost.
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
             self.memory.put(open.at_checkpoint());
@@ -192,7 +196,7 @@ impl Member {
         let Err(error) = done else { return };
         self.close();
         if matches!(&error, FillError::History(error) if error.is_unusable()) {
-            // As the server does: it is moved aside, and made again from the files.
+            // Like the server, moves an unusable history aside and rebuilds it from the files.
             self.memory = Memory::default();
         }
     }
@@ -224,11 +228,12 @@ impl Member {
         Ok(())
     }
 
-    /// Nothing but a hole may be missing, and no hole is at the end.
+    /// Checks that only holes are missing, and that the history does not end with a hole.
     fn is_up_to_date(&self, committed: &History) -> Held {
         let applied = self.life.as_ref().map_or(Zxid::ZERO, |life| life.committed);
         let head = self.open.as_ref().map(Recorded::last);
-        // What came with its leader's snapshot at the very end, nobody has told it to be committed.
+        // Transactions that arrived in the leader's snapshot at the very end were never reported as
+        // committed.
         match applied < committed.end() || head == Some(applied) {
             true => Ok(()),
             false => Err(format!(
@@ -238,7 +243,7 @@ impl Member {
     }
 }
 
-/// For what lies nowhere.
+/// Returns the error for a history that does not exist.
 fn missing() -> HistoryError {
     HistoryError::Missing {
         path: "memory".into(),

@@ -1,4 +1,4 @@
-//! What must hold whatever happens. One file each.
+//! The invariants of the ensemble, one per file.
 
 pub(crate) mod access;
 pub(crate) mod acknowledged;
@@ -23,5 +23,5 @@ pub(crate) mod short_lived;
 pub(crate) mod sync;
 pub(crate) mod watches;
 
-/// `Err` says how it is broken.
+/// Result of a check. `Err` describes the violation.
 pub(crate) type Held = Result<(), String>;

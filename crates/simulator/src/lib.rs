@@ -1,25 +1,26 @@
-//! Whole ensembles in one thread, from one number.
+//! Simulates whole ensembles in one thread, from one seed.
 //!
-//! Three to seven servers, or a standalone one, each the real [`Replica`](replica::Replica) over the real `tree` and
-//! `storage`, live on a simulated disk, network and clock. Clients write, read, watch, lose their
-//! connections and come back elsewhere. Machines lose power in the middle of a write, processes are
-//! killed, paths are cut (also one way), connections break, syncs fail, disks fill up and bits flip.
-//! Then everything is mended and must be well. What happens follows from the seed alone.
+//! An ensemble has three to seven servers, or one standalone server. Each server runs the real
+//! [`Replica`](replica::Replica) over the real `tree` and `storage`, on a simulated disk, network
+//! and clock. Clients write, read, watch, lose their connections and reconnect to other servers.
+//! Machines lose power in the middle of a write, processes are killed, paths are cut (also in one
+//! direction), connections break, syncs fail, disks fill up and bits flip. Then all faults end, and
+//! the ensemble must recover. The seed alone determines every event.
 //!
-//! * [`run`] runs one seed; the binary runs many.
-//! * `invariants` are what must hold, one file each; `history` is what was committed, as an
-//!   onlooker knows it.
-//! * `history_check` keeps the change history of every member, and compares it with that.
-//! * `contenders` are processes with the recipes and the client that ship, on simulated sockets and
+//! * [`run`] runs one seed. The binary runs many.
+//! * `invariants` are the conditions that must always hold, one file each. `history` contains the
+//!   committed transactions, as an omniscient observer sees them.
+//! * `history_check` records the change history of every member and compares it with `history`.
+//! * `contenders` are processes with the shipped recipes and client, on simulated sockets and
 //!   time: [`run_recipes`].
-//! * [`Mutant`]s are lines of the code that ships that do not do their duty: each must be
-//!   caught, else the invariants prove nothing.
-//! * [`scenarios`] are the order bugs that Apache ZooKeeper has had, step by step, each with its
-//!   mutant.
+//! * [`Mutant`]s are deliberate bugs in the shipped code. The invariants must catch each of them,
+//!   because otherwise the invariants would prove nothing.
+//! * [`scenarios`] reproduce ordering bugs of Apache ZooKeeper step by step, each with its mutant.
 //!
-//! The host of a replica (`server`) carries out what the replica decides, as the real server does, and
-//! decides nothing itself: there are no threads, no sockets and no real time. One thing it has to model,
-//! since it is not part of the replica: what a server's connections with clients do.
+//! The host of a replica (`server`) executes the effects of the replica, as the real server does,
+//! and does not decide anything itself. It has no threads, no sockets and no real time. It has to
+//! model only one component that is not part of the replica: the connections between a server and
+//! its clients.
 
 mod answers;
 mod checks;
@@ -57,33 +58,33 @@ use plan::Plan;
 use proto::OpCode;
 use testkit::Random;
 
-/// What a run did.
+/// Results of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Transactions committed.
+    /// Number of committed transactions.
     pub committed: usize,
-    /// Writes that clients were told to be done.
+    /// Number of writes that were acknowledged to clients.
     pub acknowledged: usize,
-    /// Epochs established.
+    /// Number of established epochs.
     pub epochs: usize,
-    /// Events.
+    /// Number of simulated events.
     pub events: u64,
-    /// How often each operation was carried out for a client.
+    /// Number of successful requests from clients, by operation.
     pub succeeded: BTreeMap<OpCode, usize>,
-    /// Searches for an order of calls that were given up.
+    /// Number of abandoned searches for an order of calls.
     pub undecided: usize,
-    /// Transactions that change histories hold in the end, and those that their holes leave out.
+    /// Numbers of transactions in the change histories at the end, and in their holes.
     pub recorded: (usize, usize),
-    /// Whether it ended without a quorum that has kept what it acknowledged, and so without a leader.
+    /// Whether the run ended without a leader, because no quorum had kept its acknowledged data.
     pub is_given_up: bool,
-    /// How often the schedules of the servers gave each answer.
+    /// Number of times that the schedules of the servers gave each answer.
     pub answers: Answers,
-    /// The first promise that was broken.
+    /// First violated invariant, if any.
     pub violation: Option<Violation>,
 }
 
-/// Runs one seed to its end, or to the first violation. With `prints` every step goes to standard
-/// output.
+/// Runs one seed to its end, or to the first violation. With `prints`, it prints every step to
+/// standard output.
 pub fn run(seed: u64, mutant: Option<Mutant>, prints: bool) -> Report {
     let plan = Plan::drawn(&mut Random::new(!seed), mutant);
     if prints {
@@ -99,16 +100,16 @@ pub fn run(seed: u64, mutant: Option<Mutant>, prints: bool) -> Report {
     report(&ensemble)
 }
 
-/// What a run of recipes did.
+/// Results of a run with recipes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipesReport {
-    /// The same as of other runs.
+    /// Results that every run has.
     pub report: Report,
-    /// Of each recipe that was contended for: how much was granted, put or taken.
+    /// Number of grants, puts or takes of each recipe.
     pub done: Vec<(Recipe, usize)>,
 }
 
-/// Runs recipes through one seed: `only` this one, or two that the seed draws.
+/// Runs recipes through one seed: only the recipe `only`, or two recipes that the seed draws.
 pub fn run_recipes(
     seed: u64,
     only: Option<Recipe>,
@@ -135,7 +136,7 @@ pub fn run_recipes(
     }
 }
 
-/// The command that repeats a seed with every step printed.
+/// Returns the command that repeats a seed and prints every step.
 pub fn repeat_command(seed: u64, mutant: Option<Mutant>) -> String {
     let (features, mutant) = match mutant {
         None => ("", String::new()),

@@ -1,4 +1,4 @@
-//! Runs seeds: one with every step printed, or as many as wanted.
+//! Runs one seed with every step printed, or any number of seeds.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What seeds are about.
+/// Workload of the seeds.
 #[derive(Debug, Clone, Copy)]
 enum Of {
     Requests,
@@ -175,7 +175,7 @@ fn catch_every_mutant(arguments: &Arguments, of: Of) -> ExitCode {
             continue;
         }
         let is_red = |seed, mutant| of.run(seed, mutant, false).violation.is_some();
-        // What is red without it has another reason.
+        // A seed that also fails without the mutant fails for another reason.
         let is_caught = |seed: &u64| is_red(*seed, Some(mutant)) && !is_red(*seed, None);
         match (from..from + arguments.seeds).find(is_caught) {
             Some(seed) => println!("    (Mutant::{mutant:?}, {seed}),"),
@@ -188,7 +188,7 @@ fn catch_every_mutant(arguments: &Arguments, of: Of) -> ExitCode {
     ExitCode::from(u8::from(missed > 0))
 }
 
-/// Seeds that nobody has run: the time in milliseconds, with room for more behind it.
+/// Returns unused seeds: the time in milliseconds, shifted to leave room for more seeds after it.
 fn fresh() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since.map_or(0, |since| since.as_millis());
@@ -217,7 +217,7 @@ fn run_many(arguments: &Arguments, of: Of, mutant: Option<Mutant>) -> ExitCode {
                 total.failed,
                 begun.elapsed().as_secs_f64()
             );
-            // Nobody to show it to is no reason to stop.
+            // A closed standard output is not a reason to stop.
             drop(std::io::stdout().flush());
         }
     }

@@ -1,5 +1,5 @@
-//! zoo.cfg and the member lists beside it, on a simulated disk: the same files with the same bytes
-//! as those of a server (`zoo.cfg`, `zoo.cfg.dynamic.<version>`, `zoo.cfg.dynamic.next`).
+//! zoo.cfg and its member lists on a simulated disk. The files and their bytes equal those of a
+//! server (`zoo.cfg`, `zoo.cfg.dynamic.<version>`, `zoo.cfg.dynamic.next`).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use testkit::{Random, SimDisk};
 const DIR: &str = "/conf";
 const STATIC: &str = "/conf/zoo.cfg";
 
-/// What zoo.cfg says; it is written first if there is none, with a dynamic file of this list.
+/// Reads zoo.cfg. If it is missing, first writes it with a dynamic file that contains this list.
 pub(crate) fn begin(disk: &SimDisk, text: &str, list: &str) -> io::Result<RawConfig> {
     disk.create_dir_all(Path::new(DIR))?;
     let path = Path::new(STATIC);
@@ -28,20 +28,21 @@ pub(crate) fn begin(disk: &SimDisk, text: &str, list: &str) -> io::Result<RawCon
     RawConfig::parse(path, &bytes).map_err(io::Error::other)
 }
 
-/// Puts this list in the place of the one that zoo.cfg names.
+/// Replaces the list that zoo.cfg names.
 pub(crate) fn introduce(disk: &SimDisk, list: &str) -> io::Result<()> {
     replace(disk, &beside(".dynamic"), list.as_bytes())?;
     Beside(disk).name_dynamic(".dynamic", false)
 }
 
-/// A member list as it was before it rotted.
+/// A member list before its corruption.
 pub(crate) struct LostList {
     pub(crate) path: PathBuf,
     pub(crate) content: Vec<u8>,
 }
 
-/// Damages a list, if there is one, so that it can be told: a list has no checksum, and what reads as one
-/// counts. It is the one that was proposed last, or the one that zoo.cfg names. Gives what it was.
+/// Corrupts the list that was proposed last or the list that zoo.cfg names, if there is one, and
+/// returns its old content. The corruption must be detectable: a list has no checksum, so that the
+/// server accepts every list that it can parse.
 pub(crate) fn rot(disk: &SimDisk, random: &mut Random) -> io::Result<Option<LostList>> {
     let proposed = beside(".dynamic.next");
     if random.percent(50)
@@ -74,7 +75,7 @@ fn rotten(content: &[u8], may_be_empty: bool, random: &mut Random) -> Vec<u8> {
         0 if may_be_empty => rotten.clear(),
         1 => rotten.fill(0),
         _ => {
-            // No key of a list begins with another letter of these.
+            // No key of a list begins with any of the resulting letters.
             if let Some(first) = rotten.first_mut() {
                 *first ^= 1 << random.below(5);
             }
@@ -83,18 +84,18 @@ fn rotten(content: &[u8], may_be_empty: bool, random: &mut Random) -> Vec<u8> {
     rotten
 }
 
-/// A file that zoo.cfg names.
+/// Reads a file that zoo.cfg names.
 pub(crate) fn read(disk: &SimDisk, path: &Path) -> io::Result<Vec<u8>> {
     let bytes = disk.read_small(path, MAX_BYTES)?;
     bytes.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// Makes what a replica wants durable.
+/// Makes a member file of a replica durable.
 pub(crate) fn write(disk: &SimDisk, file: &MemberFile) -> io::Result<()> {
     file.write(&mut Beside(disk))
 }
 
-/// The files beside zoo.cfg.
+/// The files in the directory of zoo.cfg.
 struct Beside<'a>(&'a SimDisk);
 
 impl MemberFiles for Beside<'_> {

@@ -1,4 +1,4 @@
-//! Who belongs to an ensemble at first, and to what an operator changes that.
+//! The first members of an ensemble, and the changes that an operator makes.
 
 use std::fmt::Write;
 
@@ -11,14 +11,15 @@ use testkit::Random;
 use crate::configured::sid_of;
 use crate::plan::Plan;
 
-/// What a server is in a list.
+/// Role of a server in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Participant,
     Observer,
 }
 
-/// The list that a server's own files name when it starts for the first time. It is empty for a standalone server.
+/// Returns the member list in the files of a server at its first start. It is empty for a
+/// standalone server.
 pub(crate) fn first_list(index: usize, plan: &Plan) -> String {
     let mut text = String::new();
     if plan.is_standalone() {
@@ -26,7 +27,7 @@ pub(crate) fn first_list(index: usize, plan: &Plan) -> String {
     }
     for server in 0..plan.servers() {
         let is_founder = server < plan.voters;
-        // Whoever is to grow into an ensemble knows it, and is not known to it.
+        // A server that joins later knows the ensemble, but the ensemble does not know the server.
         if is_founder || !plan.features.grows || server == index {
             let role = match is_founder || (plan.features.grows && server % 2 == 1) {
                 true => Role::Participant,
@@ -51,12 +52,12 @@ fn line(server: usize, role: Role, plan: &Plan) -> String {
     format!("server.{number}=10.0.0.{number}:2888:3888:{role}{client}")
 }
 
-/// Something that an operator may want, who knows that this list was committed last; nothing if it
-/// would cut off who is to stay.
+/// Draws a change by an operator who knows the last committed list. Returns `None` if the change
+/// would cut off a remaining server.
 ///
-/// Observers that learn from followers alone (`observerMasterPort`) learn nothing where a single voter
-/// leads, and would not hear of the next list either. With such observers the operator has two voters
-/// at least, and says which list it is that he changes.
+/// Observers that learn only from followers (`observerMasterPort`) learn nothing while a single
+/// voter leads, not even the next list. With such observers, the operator keeps at least two voters
+/// and names the version of the list that he changes.
 pub(crate) fn draw(
     list: Option<&Membership>,
     plan: &Plan,
@@ -80,7 +81,7 @@ pub(crate) fn draw(
                 rules,
             )
         }
-        // Nobody is sent away by who does not know who is there.
+        // An operator who does not know the current members does not remove any.
         (None, None) if request.joining.as_deref().is_some_and(is_voter) => return Some(request),
         (None, None) => return None,
     };
@@ -88,7 +89,7 @@ pub(crate) fn draw(
     is_sound.then_some(request)
 }
 
-/// Voters where observers learn from followers.
+/// Minimum number of voters if observers learn from followers.
 const VOTERS_MIN: usize = 2;
 
 fn is_voter(line: &str) -> bool {
@@ -118,11 +119,12 @@ fn draw_any(plan: &Plan, random: &mut Random) -> ReconfigRequest {
     }
 }
 
-/// What an operator has to do in the end, step by step: everybody is what they were to be at first.
+/// The final work of an operator, step by step. It restores the initial role of every server.
 ///
-/// One at a time, as who is to vote must be in sync first. An observer is not counted for that, so if
-/// it is needed it leaves the list before it comes in again (Leader.isQuorumSynced). A voter that is
-/// not in sync yet is waited for.
+/// The operator changes one server at a time, because a server must be in sync before it can vote.
+/// An observer does not count for this (Leader.isQuorumSynced). If the observer is needed, it
+/// therefore leaves the list before it joins again. The operator waits for a voter that is not in
+/// sync yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Restoration {
     next: usize,
@@ -130,7 +132,7 @@ pub(crate) struct Restoration {
 }
 
 impl Restoration {
-    /// What is next; `None` if all is done.
+    /// Returns the next change, or `None` if all roles are restored.
     pub(crate) fn next(&self, plan: &Plan) -> Option<ReconfigRequest> {
         let server = self.next;
         if !plan.features.reconfigures || server >= plan.servers() {
@@ -146,7 +148,7 @@ impl Restoration {
         Some(change(Some(line(server, role, plan)), None, None))
     }
 
-    /// What came of it; the list that was committed last is this.
+    /// Handles the reply to a change. `list` is the list that was committed last.
     pub(crate) fn answered(
         &mut self,
         request: &ReconfigRequest,
@@ -163,17 +165,18 @@ impl Restoration {
             (Ok(()), false) => self.next += 1,
             (Err(ErrorCode::NewConfigNoQuorum), false) => self.leaves_first = observes,
             (Err(_), false) => {}
-            // It could not leave, or it has left.
+            // The server could not leave, or it has left.
             (_, true) => self.leaves_first = false,
         }
     }
 }
 
-/// What an operator gives a server that its own files do not name: the list that was committed last, if
-/// that names it, or the same with it as a newcomer that nobody knows.
+/// Returns the list that an operator gives a server whose own files do not contain it. This is the
+/// last committed list, with the server added as an unknown newcomer if the list does not contain
+/// it.
 pub(crate) fn list_for(list: &str, server: usize, plan: &Plan) -> String {
     let key = format!("server.{}=", server + 1);
-    // A file has its version in its name, if at all.
+    // A file has its version only in its name.
     let members = list.lines().filter(|line| !line.starts_with("version"));
     let own = line(server, Role::Observer, plan);
     let is_named = list.lines().any(|line| line.starts_with(&key));

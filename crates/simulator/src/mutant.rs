@@ -1,14 +1,15 @@
-//! Deliberate bugs: each breaks one duty of the code that ships (`proto::mutant`), and must be caught.
+//! Deliberate bugs. Each breaks one rule of the shipped code (`proto::mutant`) and must be
+//! caught.
 //!
-//! [`CAUGHT_BY`] names for each a seed that catches it, or it is that of a script
-//! ([`crate::scenarios`]); `tests/mutants.rs` runs them.
+//! [`CAUGHT_BY`] lists a seed that catches each of them, except for those that a script catches
+//! ([`crate::scenarios`]). `tests/mutants.rs` runs them.
 
 pub use proto::mutant::Mutant;
 
 use crate::contenders::Recipe;
 
-/// Each mutant that has no script, and a seed that catches it, the first from 1000 on for most: it takes one seed
-/// more than the number is above that.
+/// Mutants without a script, each with a seed that catches it. Most of these seeds are the first
+/// ones from 1000 on, so that seed 1003 means that four seeds were needed.
 pub const CAUGHT_BY: &[(Mutant, u64)] = &[
     (Mutant::QuorumOffByOne, 1003),
     (Mutant::CommitsOutOfOrder, 1028),
@@ -67,12 +68,12 @@ pub const CAUGHT_BY: &[(Mutant, u64)] = &[
     (Mutant::FlushOfStepLost, 1001),
     (Mutant::InPlaceSyncReportedEarly, 1004),
     (Mutant::CoreRunTwice, 1001),
-    // One seed in some thousands shows it.
+    // One seed in several thousand shows it.
     (Mutant::EndedSessionsForgotten, 117_694_213_077_336_133),
 ];
 
-/// Each mutant in the recipes and their client, the recipe that shows it, and a seed that catches it,
-/// as above.
+/// Mutants in the recipes and their client, each with a recipe that shows it and a seed that
+/// catches it, as above.
 pub const RECIPES_CAUGHT_BY: &[(Mutant, Recipe, u64)] = &[
     (Mutant::LostCreationNotSought, Recipe::Queue, 1006),
     (Mutant::WatchesNotSetAgain, Recipe::Mutex, 1000),
@@ -90,15 +91,15 @@ pub const RECIPES_CAUGHT_BY: &[(Mutant, Recipe, u64)] = &[
     (Mutant::SyncOvertakesWrites, Recipe::UnfairElection, 1066),
 ];
 
-/// All deliberate bugs that must be caught: all but the one by which nothing but liveness may break, and those that
-/// tables of rules catch.
+/// Returns all deliberate bugs that the simulator must catch. This excludes the one that can break
+/// only liveness, and the ones that tables of rules catch.
 pub fn mutants() -> impl Iterator<Item = Mutant> {
     let all = Mutant::ALL.iter().copied();
     let all = all.filter(|mutant| !Mutant::CAUGHT_BY_TABLES.contains(mutant));
     all.filter(|mutant| *mutant != Mutant::ElectsAnybody)
 }
 
-/// The one with this name on the command line.
+/// Returns the mutant with this name on the command line.
 pub fn mutant_by_name(name: &str) -> Option<Mutant> {
     let mut all = Mutant::ALL.iter().copied();
     all.find(|mutant| format!("{mutant:?}").eq_ignore_ascii_case(name))

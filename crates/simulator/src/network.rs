@@ -1,8 +1,9 @@
-//! Connections: in order each, and in no order among each other.
+//! Simulated connections. Messages of one connection arrive in order. Messages of different
+//! connections arrive in any order.
 //!
-//! A path between two servers can be cut, also one way only. What is under way on it then stays
-//! where it is until the path heals or the connection breaks, as with TCP. Who closes a connection
-//! is not heard of beyond a cut.
+//! A path between two servers can be cut, also in one direction only. Messages in flight then stay
+//! where they are until the path heals or the connection breaks, as with TCP. The close of a
+//! connection does not pass a cut either.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,17 +19,17 @@ use testkit::Random;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Process {
     pub(crate) server: usize,
-    /// Which of the server's processes, one after the other.
+    /// Number of the process among the processes of this server.
     pub(crate) life: u64,
 }
 
-/// One end.
+/// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Server(Process),
     /// A client.
     Client(usize),
-    /// A process that uses recipes; each is started again when it was killed.
+    /// A process that uses recipes. It is restarted after a kill.
     Contender {
         number: usize,
         life: u64,
@@ -50,29 +51,29 @@ impl Place {
     }
 }
 
-/// Which port was dialled.
+/// Port that was dialled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Port {
     Election,
-    /// For learners.
+    /// Port for learners.
     Members(replica::Port),
     Client,
 }
 
-/// What travels.
+/// Content of a message.
 #[derive(Debug, Clone)]
 pub(crate) enum Message {
     Hello(Hello),
     Vote(Box<Notification>),
-    /// Packets between a leader and a learner, whole ones.
+    /// Complete packets between a leader and a learner.
     Packets(Bytes),
-    /// Some bytes of the tree behind a SNAP packet, and whether they are the last.
+    /// Some bytes of the tree after a SNAP packet, and whether they are the last ones.
     Tree(Bytes, bool),
-    /// A frame of a client, without its length.
+    /// A frame of a client, without its length prefix.
     ToServer(Bytes),
     /// Frames for a client.
     ToClient(Bytes),
-    /// The sender hung up.
+    /// The sender closed the connection.
     End,
 }
 
@@ -80,24 +81,24 @@ pub(crate) enum Message {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End {
     pub(crate) number: u64,
-    /// The port that was dialled.
+    /// Port that was dialled.
     pub(crate) port: Port,
 }
 
-/// What a server hears at its end of a connection.
+/// Event at a server's end of a connection.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// Somebody has connected.
+    /// A peer has connected.
     Accepted,
     /// The dial has reached this server.
     Reached(usize),
-    /// It has not; a refusal comes of a host that is there.
+    /// The dial has not reached the server. A refusal is the response of an existing host.
     NotReached {
         server: usize,
         is_refusal: bool,
     },
     Message(Message),
-    /// The connection is gone.
+    /// The connection has ended.
     Closed,
 }
 
@@ -105,7 +106,7 @@ pub(crate) enum Heard {
 struct Lane {
     messages: VecDeque<(Micros, Message)>,
     last_at: Micros,
-    /// An arrival is in the queue of events.
+    /// Whether an arrival is in the event queue.
     is_scheduled: bool,
 }
 
@@ -115,17 +116,18 @@ pub(crate) struct Connection {
     pub(crate) ends: [Place; 2],
     pub(crate) is_open: [bool; 2],
     lanes: [Lane; 2],
-    /// Longest way of a message here.
+    /// Longest delay of a message.
     delay: Micros,
-    /// Pauses before further tries to reach the other end.
+    /// Pauses before further attempts to reach the other end.
     pauses: std::slice::Iter<'static, Micros>,
 }
 
-/// How often a dial is tried.
+/// Number of attempts of a dial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
     Once,
-    /// Again and again for a while, beginning after a pause: who was just elected may not listen yet.
+    /// Repeated attempts for a while, after an initial pause. A newly elected server may not listen
+    /// yet.
     Tries(Micros),
 }
 
@@ -141,12 +143,12 @@ const PAUSES: [Micros; 9] = [
     100 * MS,
 ];
 
-/// All connections and the paths between servers.
+/// All connections, and the paths between servers.
 #[derive(Debug)]
 pub(crate) struct Network {
     connections: BTreeMap<u64, Connection>,
     last_number: u64,
-    /// From whom to whom nothing gets through.
+    /// Cut paths, as pairs of sender and receiver.
     cuts: BTreeSet<(usize, usize)>,
     random: Random,
     pub(crate) delay: Micros,
@@ -163,7 +165,7 @@ impl Network {
         }
     }
 
-    /// Dials; the answer is [`Event::Dialled`].
+    /// Dials a port. The result arrives as [`Event::Dialled`].
     pub(crate) fn dial(
         &mut self,
         port: Port,
@@ -196,7 +198,7 @@ impl Network {
         number
     }
 
-    /// Nobody has answered. `false`: it is not tried again.
+    /// Schedules another attempt after a failed one. Returns `false` if no attempt remains.
     pub(crate) fn dial_again(&mut self, number: u64, queue: &mut Queue) -> bool {
         let Some(connection) = self.connections.get_mut(&number) else {
             return false;
@@ -209,7 +211,7 @@ impl Network {
         true
     }
 
-    /// One end of a connection.
+    /// Returns one end of a connection.
     pub(crate) fn end(&self, number: u64) -> Option<End> {
         let port = self.get(number)?.port;
         Some(End { number, port })
@@ -219,7 +221,7 @@ impl Network {
         self.connections.get(&number)
     }
 
-    /// The dial succeeded; its goal is the process with this life.
+    /// Opens a connection after a successful dial. It leads to the process with this life.
     pub(crate) fn open(&mut self, number: u64, at: Place) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.ends[1] = at;
@@ -227,12 +229,12 @@ impl Network {
         }
     }
 
-    /// There was nobody to talk to.
+    /// Forgets a connection whose dial failed.
     pub(crate) fn forget(&mut self, number: u64) {
         self.connections.remove(&number);
     }
 
-    /// Sends from one end to the other. Nothing, if the connection is closed at this end.
+    /// Sends a message from one end to the other, unless the connection is closed at this end.
     pub(crate) fn send(
         &mut self,
         number: u64,
@@ -260,13 +262,13 @@ impl Network {
         }
     }
 
-    /// Messages that the other end has not taken.
+    /// Returns the number of messages that the other end has not taken.
     pub(crate) fn backlog(&self, number: u64, from_end: usize) -> usize {
         let connection = self.connections.get(&number);
         connection.map_or(0, |connection| connection.lanes[from_end].messages.len())
     }
 
-    /// Hangs up at one end. The other end learns of it behind what was sent before.
+    /// Closes one end. The other end learns of it after the earlier messages.
     pub(crate) fn close(&mut self, number: u64, end: usize, queue: &mut Queue) {
         self.send(number, end, Message::End, queue);
         if let Some(connection) = self.connections.get_mut(&number) {
@@ -276,17 +278,17 @@ impl Network {
         }
     }
 
-    /// One end is gone without a word.
+    /// Removes one end without notice.
     pub(crate) fn vanish(&mut self, number: u64, end: usize) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.is_open[end] = false;
-            // What was sent before still arrives.
+            // Messages that this end sent before still arrive.
             connection.lanes[1 - end].messages.clear();
             self.drop_if_closed(number);
         }
     }
 
-    /// What one end has sent is long on its way.
+    /// Delays all messages in flight from one end.
     pub(crate) fn slow_down(&mut self, number: u64, from_end: usize, extra: Micros) {
         if let Some(connection) = self.connections.get_mut(&number) {
             let lane = &mut connection.lanes[from_end];
@@ -307,9 +309,10 @@ impl Network {
         }
     }
 
-    /// The message that arrives now, and where; `None` if nothing can be taken yet.
+    /// Returns the message that arrives now and its destination, or `None` if no message can be
+    /// taken yet.
     ///
-    /// `may_take` says whether the receiver reads; if not, [`Network::resume`] is called later.
+    /// `may_take` states whether the receiver reads. If not, [`Network::resume`] is called later.
     pub(crate) fn arrive(
         &mut self,
         number: u64,
@@ -328,7 +331,7 @@ impl Network {
         if !connection.is_open[1 - from_end] {
             lane.messages.clear();
             if connection.is_open[from_end] && !is_cut {
-                // Whoever sends to a closed end is told so.
+                // A sender to a closed end is notified.
                 let (connection, end) = (number, from_end);
                 queue.after(1000, Event::Broken { connection, end });
             }
@@ -357,7 +360,7 @@ impl Network {
         Some((to, message))
     }
 
-    /// A receiver reads again.
+    /// Resumes delivery to a receiver that reads again.
     pub(crate) fn resume(&mut self, number: u64, from_end: usize, queue: &mut Queue) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
@@ -392,7 +395,7 @@ impl Network {
         }
     }
 
-    /// Whether some of a tree is under way to a server that has dialled for it.
+    /// Returns whether part of a tree is in flight to a server that has dialled for it.
     pub(crate) fn brings_tree(&self, to: usize) -> bool {
         let is_tree = |(_, message): &(Micros, Message)| matches!(message, Message::Tree(..));
         let mut connections = self.connections.values();
@@ -402,7 +405,7 @@ impl Network {
         })
     }
 
-    /// Connections with an end in this process, and which end that is.
+    /// Returns the connections with an end in this process, and the number of that end.
     pub(crate) fn of(&self, place: Place) -> Vec<(u64, usize)> {
         let ends = |(number, connection): (&u64, &Connection)| {
             let end = connection.ends.iter().position(|end| *end == place)?;
@@ -411,7 +414,7 @@ impl Network {
         self.connections.iter().filter_map(ends).collect()
     }
 
-    /// Open connections that go over a cut path, or any between servers.
+    /// Returns the open connections between servers, or only those over a cut path.
     pub(crate) fn between_servers(&self, only_cut: bool) -> Vec<u64> {
         let wanted = |(number, connection): (&u64, &Connection)| {
             let one = connection.ends[0].server()?;

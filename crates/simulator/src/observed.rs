@@ -1,4 +1,4 @@
-//! Shows what a server does to the checks.
+//! Reports the actions of a server to the checks.
 
 use hosting::{
     Answered, Delivering as _, ServerState, ToAnswer, ToDisk, answer_sync, carry_out_effect,
@@ -22,31 +22,32 @@ use crate::plan::Plan;
 use crate::server::{Server, SimHost, Waiting};
 use crate::world::World;
 
-/// What the checks have to know of a server beside what they are shown.
+/// State of a server that the checks need in addition to the reported actions.
 #[derive(Debug)]
 pub(crate) struct Observed {
     sid: Sid,
-    /// Whether it has no vote, or may have none.
+    /// Whether the server has no vote, or may lose it.
     is_observer: bool,
     is_standalone: bool,
     reconfigures: bool,
-    /// Whether this server leads, or is about to.
+    /// Whether this server leads or is about to lead.
     leads: bool,
     /// Whether the epoch of its role is established.
     is_active: bool,
-    /// Of the leader that this server is, or was in sync with last.
+    /// Epoch of the leader that this server is, or with which it was last in sync.
     epoch: Epoch,
-    /// Acknowledgements so far, and whether one was for the epoch of its leader.
+    /// Number of acknowledgements so far, and whether one was for the epoch of the leader.
     acknowledged: u64,
     has_acknowledged_epoch: bool,
-    /// Whether it has applied what its leader has not established, since somebody looked.
+    /// Whether the server has applied a transaction of a leader that is not established, since the
+    /// last check of this flag.
     pub(crate) has_applied_early: bool,
-    /// Where its tree ended before the change under way.
+    /// End of its tree before the current change.
     end: Zxid,
 }
 
 impl Observed {
-    /// Of a server, by its place among all, whose tree ends at `end`.
+    /// Returns the state of a server, by its index among all servers. Its tree ends at `end`.
     pub(crate) fn new(server: usize, end: Zxid, plan: &Plan) -> Self {
         let reconfigures = plan.features.reconfigures;
         Self {
@@ -64,7 +65,7 @@ impl Observed {
         }
     }
 
-    /// This server answers a request of this session.
+    /// Checks a reply of this server to a request of a session.
     pub(crate) fn answers(&self, to: SessionId, what: &Answered, tree: &Tree, world: &mut World) {
         if let Answered::Sync(Some(asked)) = what {
             let (by, last) = ((to, asked.xid.0), tree.last_zxid());
@@ -72,13 +73,13 @@ impl Observed {
         }
     }
 
-    /// The replica wants this, with this on disk.
+    /// Checks an effect of the replica, with the current state of the disk.
     fn effect(&mut self, effect: &Effect, tree: &Tree, disk: &SimDisk, world: &mut World) {
         if world.prints && is_telling(effect) {
             world.say(self.sid, || effect.to_string());
         }
         let end = tree.last_zxid();
-        // The tree of a leader at the beginning of an epoch ends where the history before it does.
+        // At the beginning of an epoch, the tree of a leader ends where its earlier history ends.
         if end.counter() != 0 || !self.leads || end < self.end {
             self.end = end;
         }
@@ -97,7 +98,7 @@ impl Observed {
             }
             Effect::Append(record) if self.leads => {
                 to.proposes(self.sid, record, tree.last_zxid());
-                // A leader ends sessions of its own accord when their time is up.
+                // A leader ends sessions on its own initiative when they expire.
                 let txn = decode(record).filter(|txn| txn.header.cxid == 0);
                 if let Some(txn) = txn.filter(|txn| matches!(txn.txn, Txn::CloseSession { .. })) {
                     to.expires(txn.header.session);
@@ -110,12 +111,12 @@ impl Observed {
                 }
                 match self.leads {
                     true if self.is_standalone => to.stands_alone(self.sid, self.end, tree),
-                    // Its tree begins with its epoch, and ended with its history before.
+                    // Its tree begins with its epoch. Its earlier history ends before that.
                     true => to.leads(self.sid, tree.last_zxid().epoch(), self.end, tree),
                     false => to.serves(self.sid, tree.last_zxid(), tree),
                 }
             }
-            // It acknowledges NEWLEADER.
+            // The server acknowledges NEWLEADER.
             Effect::SendToLeader(LearnerPacket::Ack { zxid }) if zxid.counter() == 0 => {
                 self.epoch = zxid.epoch();
             }
@@ -129,7 +130,7 @@ impl Observed {
         }
     }
 
-    /// It has told its leader this, with this on disk.
+    /// Checks a packet to the leader, with the current state of the disk.
     fn sends(
         &mut self,
         packet: &LearnerPacket,
@@ -140,7 +141,7 @@ impl Observed {
         let LearnerPacket::Ack { zxid } = *packet else {
             return;
         };
-        // What comes after NEWLEADER may be committed and applied before it is in this log.
+        // Transactions after NEWLEADER may be committed and applied before they are in this log.
         let is_first =
             zxid.counter() == 0 && !std::mem::replace(&mut self.has_acknowledged_epoch, true);
         let end = match is_first {
@@ -150,7 +151,7 @@ impl Observed {
         self.acknowledges(zxid, end, (disk, plan), to);
     }
 
-    /// It acknowledges this to its leader, or to its clients if it stands alone.
+    /// Checks an acknowledgement to the leader, or to the clients of a standalone server.
     fn acknowledges(
         &mut self,
         zxid: Zxid,
@@ -165,12 +166,12 @@ impl Observed {
         }
     }
 
-    /// All that it has up to here is committed.
+    /// Records that everything up to `last` is committed on this server.
     pub(crate) fn established(&self, last: Zxid, world: &mut World) {
         world.histories.committed(self.sid, last);
     }
 
-    /// This was applied, with this on disk.
+    /// Checks a transaction that was applied, with the current state of the disk.
     pub(crate) fn applied(
         &mut self,
         applied: &Applied<'_>,
@@ -194,7 +195,7 @@ impl Observed {
         let to = &mut world.checks;
         let last = std::mem::replace(&mut self.end, record.header.zxid);
         if !self.is_active {
-            // It goes over a snapshot that may hold parts of it.
+            // The transaction is replayed on a snapshot that may already contain parts of it.
             return;
         }
         let bytes = Record::new(record.header.zxid, record.to_bytes());
@@ -205,7 +206,7 @@ impl Observed {
         to.applied(self.sid, record, tree);
     }
 
-    /// Something of note.
+    /// Reports a notable event.
     pub(crate) fn note(&self, note: &Note<'_>, world: &mut World) {
         if let Note::DigestMismatch { .. } = note {
             world.checks.digests.notice(self.sid);
@@ -216,11 +217,12 @@ impl Observed {
         }
     }
 
-    /// It leaves its leader. `true`: it is an observer that has promised more than its leader knows.
+    /// Checks the reason for which a server leaves its leader. Returns `true` for an observer that
+    /// has accepted a later epoch than its leader knows.
     fn leaves_leader(&self, fault: &Fault, to: &mut Checks) -> bool {
         match fault {
             Fault::UnmatchedCommit { .. } | Fault::Gap { .. } | Fault::Unexpected { .. } => {
-                // Healthy peers never cause it.
+                // Correct peers never cause it.
                 let text = format!("server {} leaves its leader: {fault}", self.sid);
                 to.fail("prefix agreement", text);
                 false
@@ -231,7 +233,7 @@ impl Observed {
 }
 
 impl Server {
-    /// Whether clients are served.
+    /// Returns whether the server serves clients.
     pub(crate) fn is_serving(&self) -> bool {
         self.host.clients.service() != Service::None
     }
@@ -242,19 +244,19 @@ impl Server {
 }
 
 impl SimHost {
-    /// The replica wants this.
+    /// Reports an effect of the replica to the checks.
     pub(crate) fn show_effect(&mut self, effect: &Effect) {
         let (tree, disk) = (self.state.tree(), self.disk.history.disk());
         self.observed.effect(effect, &tree, disk, &mut self.world);
     }
 
-    /// A turn is over: what the server holds back.
+    /// Reports the data that the server holds back after a turn.
     pub(crate) fn show_held_back(&mut self) {
         let at_work = self.disk.at_work.iter().filter_map(ToDisk::group);
         let unsynced = self.disk.queue.groups().chain(at_work).map(Vec::len).sum();
         let held_back = HeldBack {
             unsynced,
-            // They wait for a thread, and not for the core.
+            // The inputs wait for a thread, not for the core.
             inputs: match self.ended.is_some() || self.core.is_away() {
                 true => 0,
                 false => self.inputs.len(),
@@ -274,7 +276,7 @@ impl SimHost {
     }
 }
 
-/// What the replica wants is shown to the checks, and then carried out.
+/// Effects of the replica are first reported to the checks, and then executed.
 impl Host for SimHost {
     type State = ServerState;
 
@@ -320,7 +322,7 @@ pub(crate) fn decode(record: &Record) -> Option<TxnRecord> {
     TxnRecord::decode(&mut Reader::new(record.txn.clone())).ok()
 }
 
-/// Whether an effect is worth a line of the trace.
+/// Returns whether an effect deserves a line in the trace.
 fn is_telling(effect: &Effect) -> bool {
     use proto::leader::LeaderPacket;
     match effect {

@@ -1,4 +1,4 @@
-//! How much is done at a time, and how long it takes: what the budgets of a server come to, drawn.
+//! Random amounts of work per step, and random durations. They represent the budgets of a server.
 
 use bytes::Bytes;
 use hosting::{PacketBatch, PacketQueue, Piece, QueueBounds, TooSlow};
@@ -8,17 +8,17 @@ use testkit::Random;
 
 use crate::queue::Micros;
 
-/// Messages to a member that may be under way before more is written.
+/// Messages to a member that may be in flight before more are written.
 pub(crate) const BACKLOG_MAX: usize = 1000;
 
-/// How much may wait for a member: less than a server has room for, so that some are too slow. Each
-/// packet is a write of its own, which takes its time.
+/// Bounds of the queue for a member. They are smaller than on a real server, so that some members
+/// are too slow. Each packet is a separate write, which takes time.
 pub(crate) const LINK_BOUNDS: QueueBounds = QueueBounds {
     bytes_max: 256 << 10,
     write_bytes: 1,
 };
 
-/// How long the next piece for a member takes behind this one, if it takes any time.
+/// Returns the delay of the next piece for a member after this one, if there is a delay.
 pub(crate) fn behind_piece(piece: &Piece, random: &mut Random) -> Option<Micros> {
     match piece {
         Piece::Head => Some(500),
@@ -27,8 +27,8 @@ pub(crate) fn behind_piece(piece: &Piece, random: &mut Random) -> Option<Micros>
     }
 }
 
-/// Sends a packet: what the socket takes of it at once, hardly ever less than all, or nothing if it has to wait for
-/// others. The rest is queued.
+/// Sends a packet. The socket usually takes all of it immediately, but takes nothing if other
+/// packets are queued. The rest is queued.
 pub(crate) fn push(
     queue: &mut PacketQueue,
     packet: &QuorumPacket,
@@ -47,18 +47,18 @@ pub(crate) fn push(
     Ok(Some(Bytes::copy_from_slice(taken)))
 }
 
-/// Bytes of records that are read for a learner at once: few or many.
+/// Bytes of records that are read together for a learner: few or many.
 pub(crate) fn page_bytes(random: &mut Random) -> usize {
     random.pick(&[1, 300, 1 << 20]).unwrap_or(1)
 }
 
-/// In front of a write: everything that was left over.
+/// Pace before a write, which handles all deferred work.
 pub(crate) const BEFORE_WRITE: Pace = Pace {
     refuses: true,
     ..Pace::UNBOUNDED
 };
 
-/// Of the task of a connection.
+/// Pace of the task of a connection.
 pub(crate) fn of_task(random: &mut Random) -> Pace {
     Pace {
         room: room(random),
@@ -68,7 +68,7 @@ pub(crate) fn of_task(random: &mut Random) -> Pace {
     }
 }
 
-/// Behind a write that was applied.
+/// Pace after a write that was applied.
 pub(crate) fn behind_write(random: &mut Random) -> Pace {
     Pace {
         room: room(random),
@@ -78,7 +78,7 @@ pub(crate) fn behind_write(random: &mut Random) -> Pace {
     }
 }
 
-/// Bytes of the longest reply: one that there is hardly any room for has to wait for some.
+/// Space in bytes for replies. A reply that does not fit has to wait.
 fn room(random: &mut Random) -> usize {
     random
         .pick(&[100, usize::MAX, usize::MAX])

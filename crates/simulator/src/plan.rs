@@ -1,4 +1,4 @@
-//! What a seed decides before anything happens.
+//! The parameters of a run, which the seed determines before the first event.
 
 use config::OnDigestMismatch;
 use testkit::Random;
@@ -9,58 +9,58 @@ use crate::queue::Micros;
 pub(crate) const MS: Micros = 1000;
 pub(crate) const SECOND: Micros = 1000 * MS;
 
-/// Size and temper of an ensemble.
+/// Size and behaviour of an ensemble.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) mutant: Option<Mutant>,
     pub(crate) voters: usize,
     pub(crate) observers: usize,
     pub(crate) clients: usize,
-    /// Longest way of a message, at most four times that on a slow connection.
+    /// Longest delay of a message. On a slow connection it is up to four times longer.
     pub(crate) delay: Micros,
-    /// How long a sync takes at most.
+    /// Longest duration of a sync.
     pub(crate) sync: Micros,
-    /// How long the storm lasts.
+    /// Duration of the storm.
     pub(crate) storm: Micros,
-    /// Between two blows, on average.
+    /// Average time between two faults.
     pub(crate) pause: Micros,
-    /// Transactions kept in memory.
+    /// Number of transactions kept in memory.
     pub(crate) committed_len: usize,
-    /// Transactions between two snapshots.
+    /// Number of transactions between two snapshots.
     pub(crate) snap_count: u64,
-    /// Bytes of a step of a snapshot.
+    /// Bytes per step of a snapshot.
     pub(crate) chunk_bytes: usize,
     pub(crate) force_snapshot: bool,
     pub(crate) use_disk_log: bool,
-    /// Bytes that a learner holds back while it is brought up to date.
+    /// Bytes that a learner holds back during its synchronisation.
     pub(crate) held_back_bytes_max: usize,
-    /// Whether disks may rot, fail, hang and fill up.
+    /// Whether disks may corrupt data, fail, stall and fill up.
     pub(crate) has_bad_disks: bool,
-    /// Whether a power failure may leave any of the unsynced sectors.
+    /// Whether a power failure may keep any subset of the unsynced sectors.
     pub(crate) loses_sectors: bool,
-    /// Whether files of member lists rot, where an operator changes the members.
+    /// Whether files of member lists may be corrupted, if an operator changes the members.
     pub(crate) lists_rot: bool,
-    /// Whether the log has a directory of its own.
+    /// Whether the log has a separate directory.
     pub(crate) has_log_dir: bool,
-    /// Whether processes stand still, and disks.
+    /// Whether processes pause and disks stall.
     pub(crate) has_stalls: bool,
-    /// Whether leaders end before their epoch is established, with what they alone have logged; operators
-    /// ask for snapshots as well.
+    /// Whether leaders end before their epoch is established, with writes that only they have
+    /// logged. Operators also request snapshots.
     pub(crate) ends_early: bool,
-    /// Whether clocks on walls are set and go wrong.
+    /// Whether wall clocks are set and drift.
     pub(crate) has_wrong_clocks: bool,
-    /// Between two requests of a client.
+    /// Pause between two requests of a client.
     pub(crate) think: Micros,
     pub(crate) tick_ms: i64,
     pub(crate) features: Features,
 }
 
-/// What the servers of an ensemble are configured to do besides.
+/// Optional features in the configuration of the servers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Features {
     /// `localSessionsEnabled`, and with it the upgrade.
     pub(crate) local_sessions: bool,
-    /// After how long without a leader reads are served, ms; `None` for never.
+    /// Time without a leader after which reads are served, ms. `None` disables it.
     pub(crate) read_only_after_ms: Option<i64>,
     /// `enforceQuota`.
     pub(crate) enforces_quota: bool,
@@ -68,7 +68,8 @@ pub(crate) struct Features {
     pub(crate) record_bytes_max: usize,
     /// Whether an operator changes the members.
     pub(crate) reconfigures: bool,
-    /// Whether who does not vote at first is not in the others' lists either.
+    /// Whether the first member lists of the other servers omit the servers without an initial
+    /// vote.
     pub(crate) grows: bool,
     /// Whether observers learn from followers.
     pub(crate) has_observer_masters: bool,
@@ -79,7 +80,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// None.
+    /// No optional feature.
     const PLAIN: Self = Self {
         local_sessions: false,
         read_only_after_ms: None,
@@ -110,13 +111,13 @@ impl Features {
 }
 
 impl Plan {
-    /// Anything.
+    /// Draws a plan without restrictions.
     pub(crate) fn drawn(random: &mut Random, mutant: Option<Mutant>) -> Self {
         let features = Features::drawn(random);
         let voters = random.pick(&[3, 3, 3, 3, 4, 5, 5, 6, 7]).unwrap_or(3);
         let observers = random.pick(&[0, 0, 1, 1, 2]).unwrap_or(0).min(7 - voters);
         let (voters, observers) = match features.reconfigures {
-            // From three to five and back.
+            // The members change from three to five and back.
             true => (3, 2),
             false => (voters, observers),
         };
@@ -135,7 +136,7 @@ impl Plan {
             force_snapshot: random.percent(10),
             use_disk_log: random.percent(90),
             held_back_bytes_max: random.pick(&[1, 500, 16 << 20, 16 << 20]).unwrap_or(1),
-            // How many may be lost depends on who votes.
+            // The number of disks that may lose data depends on the voters.
             has_bad_disks: random.percent(40) && !features.reconfigures,
             loses_sectors: random.percent(50),
             lists_rot: false,
@@ -147,7 +148,7 @@ impl Plan {
             tick_ms: 200,
             features,
         };
-        // Drawn last: all others mean what they did without it.
+        // These values are drawn last, so that the others do not change their meaning.
         let (is_of_two, lists_rot) = (random.percent(5), random.percent(40));
         plan.lists_rot = lists_rot && features.reconfigures;
         plan.ends_early = random.percent(20);
@@ -159,8 +160,8 @@ impl Plan {
         }
     }
 
-    /// The members stay as they are, and nobody is there but those who use recipes. The ensemble must
-    /// be there for most of the time, or they do nothing but wait.
+    /// Returns a plan for recipes: the members do not change, and only contenders use the ensemble.
+    /// The ensemble must be available most of the time, because otherwise the contenders only wait.
     pub(crate) fn for_recipes(self, random: &mut Random) -> Self {
         Self {
             clients: 0,
@@ -176,8 +177,8 @@ impl Plan {
         }
     }
 
-    /// Two voters and their oracle. It answers for the disks of both, and a single one serves no
-    /// observers where these learn from followers.
+    /// Returns a plan with two voters and their oracle. The oracle is responsible for the disks of
+    /// both. A single voter serves no observers if these learn from followers.
     pub(crate) fn of_two(self) -> Self {
         Self {
             voters: 2,
@@ -195,8 +196,9 @@ impl Plan {
         }
     }
 
-    /// A standalone server. Its disk is quick enough for syncs in place unless it stalls. After a stall the log thread
-    /// syncs for the rest of that process, so the process is often ended.
+    /// Returns a plan with a standalone server. Its disk is fast enough for in-place syncs unless
+    /// it stalls. After a stall, the log thread syncs for the rest of that process, so the process
+    /// is often ended.
     pub(crate) fn standalone(self) -> Self {
         Self {
             voters: 1,
@@ -215,7 +217,7 @@ impl Plan {
         }
     }
 
-    /// Three quiet voters: what a script begins with.
+    /// Returns a plan with three quiet voters, the start of every script.
     pub(crate) fn quiet(mutant: Option<Mutant>) -> Self {
         Self {
             mutant,

@@ -1,4 +1,4 @@
-//! What is going to happen, and when.
+//! The queue of future events, with their times.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -6,37 +6,37 @@ use std::collections::BinaryHeap;
 use crate::network::Process;
 use crate::server::SimHost;
 
-/// Microseconds since the beginning.
+/// Microseconds since the beginning of the simulation.
 pub(crate) type Micros = i64;
 
-/// What a process does next with what took its time.
+/// Continuation of a process after an operation that took time.
 pub(crate) type Then = Box<dyn FnOnce(&mut SimHost)>;
 
-/// Something that happens at a moment.
+/// An event at a point in time.
 pub(crate) enum Event {
     /// The oldest message of a lane may have arrived.
     Arrival { connection: u64, lane: usize },
-    /// A dial has reached its goal, or not.
+    /// A dial has succeeded or failed.
     Dialled { connection: u64 },
-    /// One end learns that the connection is gone.
+    /// One end learns that the connection is broken.
     Broken { connection: u64, end: usize },
-    /// A server looks at its deadlines.
+    /// A server checks its deadlines.
     Wake { process: Process },
-    /// What a server has asked for has come further.
+    /// An operation of a server has made progress.
     JobDone { process: Process, then: Then },
-    /// The same of what its disk does.
+    /// An operation of its disk has made progress.
     DiskDone { process: Process, then: Then },
-    /// A server looks whom the oracle of two names.
+    /// A server queries the oracle.
     Oracle { process: Process },
-    /// A client looks at its deadlines.
+    /// A client checks its deadlines.
     ClientWake { client: usize },
-    /// The clock of a process with a recipe moves.
+    /// The clock of a process with a recipe advances.
     Contend { number: usize },
-    /// The weather does something.
+    /// A fault begins or ends.
     Weather,
-    /// Everybody looks for a leader again.
+    /// All servers look for a leader again.
     AllLookAgain,
-    /// A server that is down is started.
+    /// A stopped server starts.
     Start { server: usize },
 }
 
@@ -55,7 +55,7 @@ impl PartialEq for Entry {
 impl Eq for Entry {}
 
 impl Ord for Entry {
-    /// Reversed: the heap gives the greatest first.
+    /// Reversed order, because the heap returns the greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
@@ -67,7 +67,7 @@ impl PartialOrd for Entry {
     }
 }
 
-/// Events in the order of their times; of equal times in the order they were put in.
+/// Events ordered by time. Events at equal times keep their insertion order.
 #[derive(Default)]
 pub(crate) struct Queue {
     entries: BinaryHeap<Entry>,
@@ -87,7 +87,8 @@ impl Queue {
         self.at(self.now + delay, event);
     }
 
-    /// The next event, if it happens up to `end`; time moves on to it, or to the end.
+    /// Returns the next event if it happens up to `end`. Advances the time to the event or to
+    /// `end`.
     pub(crate) fn next(&mut self, end: Micros) -> Option<Event> {
         match self.entries.peek() {
             Some(entry) if entry.at <= end => {}

@@ -1,9 +1,9 @@
-//! The order bugs of Apache ZooKeeper, one script each.
+//! Ordering bugs of Apache ZooKeeper, one script each.
 //!
-//! A script leads an ensemble to the moment at which the bug struck, by holding back disks, cutting
-//! paths and taking servers down. With a host that does its duty everything is well in the end;
-//! with the host of the script's mutant, which does what Apache ZooKeeper did, a promise breaks.
-//! So each script is green, and red without what guards against its bug.
+//! A script brings an ensemble to the moment of the bug by stalling disks, cutting paths and
+//! stopping servers. With a correct host, the ensemble is well in the end. With the script's
+//! mutant, which behaves as Apache ZooKeeper did, an invariant breaks. Therefore each script
+//! passes, and fails without the guard against its bug.
 
 mod change_history;
 mod digests;
@@ -28,21 +28,21 @@ use crate::plan::{MS, Plan, SECOND};
 use crate::server::Server;
 use crate::world::Held;
 
-/// A bug, step by step.
+/// A bug, reproduced step by step.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
-    /// Its number, `ZOOKEEPER-...`.
+    /// Number of the issue, `ZOOKEEPER-...`.
     pub issue: u32,
-    /// What goes wrong.
+    /// Description of the failure.
     pub title: &'static str,
-    /// The bug that brings it back.
+    /// Mutant that reintroduces the bug.
     pub mutant: Mutant,
     voters: usize,
     script: fn(&mut Ensemble),
 }
 
 impl Scenario {
-    /// Plays it, with this bug or with none.
+    /// Runs the script, with a mutant or without one.
     pub fn play(&self, mutant: Option<Mutant>, prints: bool) -> Option<Violation> {
         let plan = Plan {
             voters: self.voters,
@@ -58,7 +58,7 @@ impl Scenario {
     }
 }
 
-/// All twelve.
+/// All twelve scenarios.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         issue: 1818,
@@ -146,14 +146,14 @@ pub const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// Who writes in scripts.
+/// Session of the writes in scripts.
 const WRITER: SessionId = SessionId(0x7e57);
 
-/// How long anything may take that must happen.
+/// Longest time for each expected event.
 const SOON: i64 = 6 * SECOND;
 
 impl Ensemble {
-    /// Waits for a leader; it must be this server.
+    /// Waits for a leader, which must be this server.
     fn led_by(&mut self, server: usize) {
         if !self.run_until(SOON, |ensemble| ensemble.leader() == Some(server)) {
             let leader = self.leader();
@@ -164,7 +164,7 @@ impl Ensemble {
         }
     }
 
-    /// Waits until this server has noticed that it does not lead any more.
+    /// Waits until this server has noticed that it no longer leads.
     fn led_no_more_by(&mut self, server: usize) {
         let leads = |ensemble: &Self| ensemble.process(server).is_some_and(Server::is_leading);
         if !self.run_until(SOON, |ensemble| !leads(ensemble)) {
@@ -172,7 +172,7 @@ impl Ensemble {
         }
     }
 
-    /// Waits until these serve.
+    /// Waits until these servers serve.
     fn served_by(&mut self, servers: &[usize]) {
         let serves = |ensemble: &Self| {
             let mut all = servers.iter().map(|server| ensemble.process(*server));
@@ -187,7 +187,7 @@ impl Ensemble {
         self.world.checks.fail("liveness", text);
     }
 
-    /// The leader proposes so many transactions.
+    /// Makes the leader propose `count` transactions.
     fn propose(&mut self, leader: usize, count: usize) {
         let Some(process) = self.process(leader).map(|server| server.host.process) else {
             return self.wrong(format!("server {} does not run", leader + 1));
@@ -223,7 +223,7 @@ impl Ensemble {
         }
     }
 
-    /// The leader proposes so many transactions, which are committed.
+    /// Makes the leader propose `count` transactions, and waits for their commit.
     fn write(&mut self, leader: usize, count: usize) {
         let wanted = self.world.checks.history.entries.len() + count;
         self.propose(leader, count);
@@ -238,7 +238,7 @@ impl Ensemble {
         self.run(50 * MS);
     }
 
-    /// Takes the power away; what was not synced is gone, jobs of the disk are not begun.
+    /// Cuts the power. Unsynced data is lost, and queued jobs of the disk do not start.
     fn unplug(&mut self, server: usize) {
         self.kill(server);
         let disk = self.machines[server].disk.clone();
@@ -253,7 +253,7 @@ impl Ensemble {
         self.world.held.clear();
     }
 
-    /// Nobody else is reached by this server, nor reaches it.
+    /// Cuts all paths from and to this server.
     fn cut_off(&mut self, server: usize) {
         for other in (0..self.machines.len()).filter(|other| *other != server) {
             self.world.network.cut(server, other);
@@ -271,7 +271,7 @@ impl Ensemble {
     }
 }
 
-/// A write that no client waits for.
+/// Proposes a write for which no client waits.
 fn propose(server: &mut Server, request: WriteRequest) {
     let mut body = Vec::new();
     let encoded = match &request {

@@ -1,9 +1,9 @@
-//! One process of a server: hosts the replica that ships, and decides nothing.
+//! One process of a server. It hosts the shipped replica and does not decide anything.
 //!
-//! It starts from its disk and carries out effects; `disk` is the log thread and the snapshot thread,
-//! `members` the connections to other servers, `clients` those of clients. They move bytes and time; what
-//! they move is decided by the crates that ship. Between the replica and the host stand the checks
-//! ([`crate::observed`]).
+//! It starts from its disk and executes effects. `disk` contains the log thread and the snapshot
+//! thread, `members` the connections to other servers, and `clients` the connections of clients.
+//! These modules move bytes and time. The shipped crates make all decisions. The checks
+//! ([`crate::observed`]) are called between the replica and the host.
 
 mod clients;
 mod disk;
@@ -39,23 +39,23 @@ pub(crate) struct Server {
 
 pub(crate) struct SimHost {
     pub(crate) process: Process,
-    /// While it is lent to this process; a blank one otherwise.
+    /// The world while it is lent to this process, and a blank one otherwise.
     pub(crate) world: World,
     pub(crate) state: Arc<ServerState>,
-    /// What the replica is told next.
+    /// Next inputs of the replica.
     pub(crate) inputs: VecDeque<Input>,
     pub(crate) core: Core,
     pub(crate) disk: DiskWork,
     pub(crate) members: Members,
     pub(crate) clients: Registry<Connection>,
     pub(crate) observed: Observed,
-    /// Why the process must end.
+    /// Reason for which the process must end.
     pub(crate) ended: Option<String>,
 }
 
 impl Server {
-    /// Starts a process on this disk; it does nothing before [`Server::begin`]. `may_be_empty`: an empty
-    /// directory is a new member's (`initialize`, or a first start).
+    /// Starts a process on this disk. It does nothing before [`Server::begin`]. `may_be_empty`
+    /// means that an empty directory belongs to a new member (`initialize`, or a first start).
     pub(crate) fn boot(
         process: Process,
         may_be_empty: bool,
@@ -78,7 +78,7 @@ impl Server {
         let now_ms = world.now_ms();
         let start = StartSettings {
             tick_ms: plan.tick_ms,
-            // Another one at each start: the simulated clock never goes back.
+            // The number differs at each start, because the simulated clock never goes backwards.
             session_ids: SessionIds::new(sid_of(server).0.to_be_bytes()[7], now_ms.cast_unsigned()),
             lists: MemberLists::new(&config),
         };
@@ -125,12 +125,12 @@ impl Server {
         std::mem::swap(&mut self.host.world, world);
     }
 
-    /// The process has started.
+    /// Begins the first turn of the process.
     pub(crate) fn begin(&mut self) {
         self.turn(|replica, turn| replica.begin(turn));
     }
 
-    /// Whether somebody listens there.
+    /// Returns whether the server listens on a port.
     pub(crate) fn listens(&self, port: Port) -> bool {
         match port {
             Port::Election | Port::Client => true,
@@ -138,7 +138,7 @@ impl Server {
         }
     }
 
-    /// Something happened at this end of a connection.
+    /// Handles an event at this end of a connection.
     pub(crate) fn hear(&mut self, end: End, heard: Heard) {
         match end.port {
             Port::Election => self.host.hear_election(end.number, heard),
@@ -148,7 +148,7 @@ impl Server {
     }
 }
 
-/// It has no places for requests, and its operators look elsewhere.
+/// The simulated server has no slots for requests, and its operators do not use these outputs.
 impl CarryingOut for SimHost {
     type Connection = Connection;
     type Links = Self;

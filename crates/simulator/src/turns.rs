@@ -1,8 +1,9 @@
-//! When the core of a simulated server runs, syncs and flushes: as the schedule that ships answers.
+//! The times at which the core of a simulated server runs, syncs and flushes, as the shipped
+//! schedule decides.
 //!
-//! A thread that visits the core runs it at the moment of an event. The core's own thread must be woken first, and
-//! inputs gather meanwhile. A flush after the replies of a step takes its time, so that a server can die between the
-//! two. A sync in place keeps the core from everything else.
+//! A thread that visits the core runs it at the moment of an event. The core's own thread must
+//! first be woken, and inputs accumulate meanwhile. A flush after the replies of a step takes time,
+//! so that a server can die between the two. A sync in place keeps the core from all other work.
 
 use std::time::Duration;
 
@@ -27,18 +28,18 @@ use crate::server::{Server, SimHost};
 /// Longest wake-up of a thread.
 const WAKE_UP_MAX: Micros = 100;
 
-/// Duration of the disk's work from which the disk counts as stalled.
+/// Duration of the disk's work above which the disk counts as stalled.
 const STALL: Micros = 200 * MS;
 
-/// Inputs of one turn. The others wait in the inbox.
+/// Maximum inputs of one turn. The others wait in the inbox.
 const TURN_INPUTS_MAX: usize = 16;
 
 /// Work that keeps the thread that runs the core from the next input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Busy {
-    /// It writes the replies of the last step. A flush follows.
+    /// The thread writes the replies of the last step. A flush follows.
     Replying,
-    /// It syncs the log.
+    /// The thread syncs the log.
     Syncing,
 }
 
@@ -47,13 +48,14 @@ enum Busy {
 pub(crate) struct Core {
     schedule: Schedule,
     busy: Option<Busy>,
-    /// The thread that syncs the group at which the disk works.
+    /// The thread that syncs the current group of the disk.
     syncer: Syncer,
-    /// Whether a thread is ready to run the core: its own thread after a wake-up, or the log thread after a sync.
+    /// Whether a thread is ready to run the core: its own thread after a wake-up, or the log thread
+    /// after a sync.
     has_runner: bool,
-    /// Whether the core's own thread is being woken.
+    /// Whether a wake-up of the core's own thread is pending.
     is_waking: bool,
-    /// Time at which the disk began with its work.
+    /// Time at which the disk began its work.
     pub(crate) disk_begun_at: Micros,
     /// Time since which the last records wait for more.
     gathers_since_ms: Option<i64>,
@@ -64,7 +66,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Machines differ in their processors.
+    /// Creates the state of a core. Machines differ in their number of processors.
     pub(crate) fn new(process: Process, plan: &Plan) -> Self {
         let processors = 1 << (process.server % 4);
         Self {
@@ -85,7 +87,7 @@ impl Core {
         }
     }
 
-    /// Whether inputs wait for a thread, and not for the core.
+    /// Returns whether inputs wait for a thread, and not for the core.
     pub(crate) fn is_away(&self) -> bool {
         self.is_waking || self.busy.is_some()
     }
@@ -95,14 +97,14 @@ impl Core {
         self.staged.push((to, packet));
     }
 
-    /// Takes the packets that wait for a flush, in the order in which they leave.
+    /// Takes the packets that wait for a flush, in their order of sending.
     pub(crate) fn take_staged(&mut self) -> Vec<(u64, QuorumPacket)> {
         let mut staged = std::mem::take(&mut self.staged);
         staged.sort_by_key(|(to, _)| Schedule::place_of_member(*to == self.asked_last));
         staged
     }
 
-    /// Notes what arrived on this connection.
+    /// Records the arrival of requests on this connection.
     pub(crate) fn note_packets(&mut self, from: u64, input: &Input) {
         if let Input::Learner(_, LearnerEvent::Packets { packets, .. }) = input
             && packets
@@ -115,7 +117,8 @@ impl Core {
 }
 
 impl SimHost {
-    /// Number of packets and records that wait for a flush, although no flush is to come.
+    /// Returns the number of packets and records that wait for a flush although no flush is
+    /// scheduled.
     pub(crate) fn unflushed(&self) -> usize {
         if self.core.busy == Some(Busy::Replying) {
             return 0;
@@ -128,7 +131,7 @@ impl SimHost {
         self.core.staged.len() + records
     }
 
-    /// Duration of the disk's next work.
+    /// Returns the duration of the disk's next work.
     pub(crate) fn disk_delay(&mut self) -> Micros {
         let is_group = matches!(self.disk.at_work, Some(ToDisk::Group(_)));
         let is_visit = is_group && self.core.syncer == Syncer::Visitor;
@@ -149,21 +152,21 @@ impl SimHost {
         self.world.answers.note(answer, is_stalled);
     }
 
-    /// Whether a flush that the replica wants is carried out now.
+    /// Returns whether a flush that the replica requests is executed now.
     pub(crate) fn flushes_now(&mut self) -> bool {
         let at = self.core.schedule.flush();
         self.note(Answer::Flush(at));
         at == FlushAt::Now
     }
 
-    /// Carries out a flush that was deferred.
+    /// Executes a deferred flush.
     fn flush_deferred(&mut self) {
         self.flush();
         self.flush_log();
         self.sync_due();
     }
 
-    /// Lets time pass for the replies of a step, and flushes then.
+    /// Lets time pass for the replies of a step, and then flushes.
     fn flush_after_replies(&mut self) {
         self.core.busy = Some(Busy::Replying);
         let delay = self.world.random.range(1, WAKE_UP_MAX);
@@ -173,7 +176,7 @@ impl SimHost {
         });
     }
 
-    /// The facts about the records that were appended last.
+    /// Returns the facts about the records that were appended last.
     fn waiting_group(&self) -> WaitingGroup {
         let records = &self.disk.queue.group;
         let now_ms = self.world.now_ms();
@@ -188,7 +191,7 @@ impl SimHost {
         }
     }
 
-    /// Nothing more is appended for now.
+    /// Offers the last group to the schedule. No further record is appended for now.
     pub(crate) fn offer_group(&mut self) {
         let (group, now_ms) = (self.waiting_group(), self.world.now_ms());
         if self.core.schedule.flush_group(&group, now_ms) != Syncer::CoreThread {
@@ -210,7 +213,8 @@ impl SimHost {
         }
     }
 
-    /// Takes the records that were appended last, unless they wait for more or for their flush.
+    /// Takes the records that were appended last, unless they wait for more records or for their
+    /// flush.
     pub(crate) fn take_group(&mut self) -> Option<ToDisk<Vec<Record>>> {
         if self.core.busy == Some(Busy::Replying) {
             return None;
@@ -242,7 +246,8 @@ impl SimHost {
         None
     }
 
-    /// A thread has synced so many transactions. The core handles its own sync before all else.
+    /// Handles the sync of a group by any thread. The core handles its own sync before all other
+    /// inputs.
     pub(crate) fn sync_group(&mut self, txns: usize) -> Result<Done, StorageError> {
         let synced = sync(&mut self.disk.history)?.1;
         let took = self.world.now() - self.core.disk_begun_at;
@@ -267,7 +272,7 @@ impl SimHost {
         Ok(Done::from(synced))
     }
 
-    /// Whether a thread runs the core now. Otherwise its own thread is woken if there is work for it.
+    /// Returns whether a thread runs the core now. Otherwise wakes its own thread if there is work.
     fn has_runner(&mut self) -> bool {
         let is_ready = std::mem::take(&mut self.core.has_runner);
         let is_busy = self.core.busy.is_some() && !mutant::is(Mutant::CoreRunTwice);
@@ -279,7 +284,7 @@ impl SimHost {
         }
         if self.core.schedule.runner_of_message() == Runner::VisitingThread {
             self.note(Answer::Run(Runner::VisitingThread));
-            // The task that brings packets of the leader hands its reading on before it syncs.
+            // The task that receives packets of the leader hands over its reading before it syncs.
             let brings_packets = matches!(
                 self.inputs.front(),
                 Some(Input::Leader {
@@ -325,7 +330,7 @@ impl Server {
         host.sync_due();
     }
 
-    /// A deadline may have come.
+    /// Handles a wake-up, at which a deadline may be due.
     pub(crate) fn handle_wake(&mut self) {
         self.wake_at = None;
         let now_ms = self.host.world.now_ms();
@@ -336,7 +341,7 @@ impl Server {
         }
     }
 
-    /// After anything that happened: gives the core its turns, and plans the next wake-up.
+    /// Runs the turns of the core after any event, and schedules the next wake-up.
     pub(crate) fn settle(&mut self) {
         while self.host.has_runner() {
             self.take_turn();
@@ -345,7 +350,7 @@ impl Server {
             self.host.flush_clients();
         }
         self.host.show_held_back();
-        // Never twice at one moment: what is due and not done now is done a little later.
+        // The next wake-up is always later than now: work that is due and not done waits a little.
         let soonest = self.host.world.now() + 1000;
         let at_deadline = |ms: i64| ms.saturating_mul(1000).max(soonest);
         let at = self.replica.deadline_ms().map(at_deadline);
@@ -356,7 +361,7 @@ impl Server {
         }
     }
 
-    /// One turn of the core.
+    /// Runs one turn of the core.
     fn take_turn(&mut self) {
         let mut left = TURN_INPUTS_MAX;
         while left > 0
@@ -379,7 +384,7 @@ impl Server {
             self.host.flush_deferred();
         }
         self.host.start_order();
-        // The thread that releases the core looks into the inbox once more.
+        // The thread that releases the core checks the inbox once more.
         self.host.core.has_runner = !self.host.inputs.is_empty();
     }
 }

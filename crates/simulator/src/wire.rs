@@ -1,4 +1,4 @@
-//! What clients say and hear, from and into ZooKeeper's own frames.
+//! Conversion between client messages and ZooKeeper's frames.
 
 use bytes::{Buf, Bytes};
 use jute::{Decode, Encode, Reader, Str};
@@ -7,21 +7,22 @@ use proto::request::Request;
 use proto::watch::{EventType, WatcherEvent};
 use proto::{ErrorCode, OpCode, SessionId, Xid, Zxid};
 
-/// From a server.
+/// Message from a server to a client.
 #[derive(Debug, Clone)]
 pub(crate) enum ToClient {
-    /// The handshake's answer; session 0: it has expired.
+    /// Reply to the handshake. Session 0 means that the session has expired.
     Connected {
         session: SessionId,
-        /// Whether there is no leader, and nothing but reads is answered.
+        /// Whether there is no leader, so that only reads are answered.
         is_read_only: bool,
     },
-    /// The credentials are taken. They are looked at when they come, ahead of what waits.
+    /// The credentials were accepted. They are checked on arrival, before queued requests.
     Authenticated,
-    /// A watch has fired. The zxid of the change says nothing of what was heard before: it may have
-    /// fired others, and the connection may break between them. Clients go by replies.
+    /// A watch has fired. The zxid of the change does not show which events were received before:
+    /// the change may have fired other watches, and the connection may break between them. Clients
+    /// rely on replies.
     Event { event_type: EventType, path: Str },
-    /// The answer to a request.
+    /// Reply to a request.
     Reply {
         cxid: i32,
         zxid: Zxid,
@@ -29,7 +30,7 @@ pub(crate) enum ToClient {
     },
 }
 
-/// The first frame of a client.
+/// Returns the first frame of a client.
 pub(crate) fn hello(
     session: SessionId,
     timeout_ms: i32,
@@ -46,7 +47,7 @@ pub(crate) fn hello(
     })
 }
 
-/// A frame that says who the client is.
+/// Returns a frame with the credentials of the client.
 pub(crate) fn credentials(scheme: &str, auth: &str) -> Bytes {
     let header = RequestHeader {
         xid: Xid::AUTH,
@@ -63,7 +64,7 @@ pub(crate) fn credentials(scheme: &str, auth: &str) -> Bytes {
     frame.into()
 }
 
-/// The frame of a request with its number.
+/// Returns the frame of a request with its number.
 pub(crate) fn asked(cxid: i32, request: &Request) -> Bytes {
     let header = RequestHeader {
         xid: Xid(cxid),
@@ -71,7 +72,7 @@ pub(crate) fn asked(cxid: i32, request: &Request) -> Bytes {
     };
     let mut frame = Vec::new();
     header.encode(&mut frame);
-    // What clients of a simulation ask for has no part that cannot be encoded.
+    // Every request of simulated clients can be encoded.
     let _ = request.encode(&mut frame);
     frame.into()
 }
@@ -82,7 +83,7 @@ fn encoded(record: &impl Encode) -> Bytes {
     frame.into()
 }
 
-/// What these frames say, the first of them to a client that `greets`.
+/// Decodes frames. If the client `greets`, the first frame is the reply to its handshake.
 pub(crate) fn heard(mut bytes: Bytes, greets: bool) -> Result<Vec<ToClient>, String> {
     let mut heard = Vec::new();
     while bytes.has_remaining() {

@@ -1,4 +1,4 @@
-//! What all servers and clients share: time, network, chance, and what is watched.
+//! The shared state of all servers and clients: time, network, random numbers and checks.
 
 use std::collections::BTreeSet;
 
@@ -14,32 +14,32 @@ use hosting::ToDisk;
 use replica::{DiskOrder, Now};
 use testkit::Random;
 
-/// When every simulation begins.
+/// Start time of every simulation.
 const BEGIN_MS: i64 = 1_700_000_000_000;
 
-/// One of so many syncs of visitors stalls where disks do.
+/// One in this many syncs by visiting threads stalls, if disks stall.
 const VISITS_TO_STALL: usize = 25;
 
-/// How the clock on the wall of a server goes; that of its deadlines goes right.
+/// Error of the wall clock of a server. The clock for its deadlines is correct.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Clock {
     pub(crate) ahead_ms: i64,
     pub(crate) drift_percent: i64,
 }
 
-/// A kind of work that a script can have held back.
+/// Kind of work that a script can hold back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Held {
     Sync,
     SaveCurrent,
-    /// The snapshot that is taken over from a leader.
+    /// Snapshot that a learner receives from a leader.
     AdoptSnapshot,
-    /// One that is due, or that an operator wants.
+    /// Snapshot that is due, or that an operator requested.
     DueSnapshot,
 }
 
 impl Held {
-    /// What this is, if it can be held back.
+    /// Returns the kind of the work, if it can be held back.
     pub(crate) fn of<T>(work: &ToDisk<T>) -> Option<Self> {
         match work {
             ToDisk::Group(_) => Some(Self::Sync),
@@ -58,16 +58,17 @@ pub(crate) struct World {
     pub(crate) histories: Histories,
     pub(crate) answers: Answers,
     pub(crate) prints: bool,
-    /// Disks that keep back what they are asked for, in scripts.
+    /// Work that disks hold back, in scripts.
     pub(crate) held: BTreeSet<(usize, Held)>,
-    /// Of each server.
+    /// Wall clock of each server.
     pub(crate) clocks: Vec<Clock>,
-    /// The oracle of two voters.
+    /// Oracle of two voters.
     pub(crate) oracle: Oracle,
-    /// Whether everything is mended: nothing breaks any more.
+    /// Whether all faults have ended.
     pub(crate) is_healed: bool,
-    /// An observer found a leader whose epoch is behind what it has promised. It has no vote, so it
-    /// stays outside until the leader changes, as with Apache ZooKeeper.
+    /// Whether an observer found a leader with an earlier epoch than the observer has accepted. The
+    /// observer has no vote, so it stays outside until the leader changes, as with Apache
+    /// ZooKeeper.
     pub(crate) is_observer_ahead: bool,
 }
 
@@ -101,14 +102,14 @@ impl World {
         self.queue.now / 1000
     }
 
-    /// What the clock on the wall of a server shows, ms since 1970.
+    /// Returns the wall-clock time of a server, ms since 1970.
     pub(crate) fn wall_ms(&self, server: usize) -> i64 {
         let clock = self.clocks.get(server).copied().unwrap_or_default();
         let now_ms = self.now_ms();
         BEGIN_MS + now_ms + clock.ahead_ms + now_ms * clock.drift_percent / 100
     }
 
-    /// What the clocks of a server show.
+    /// Returns the times of both clocks of a server.
     pub(crate) fn clocks_of(&self, server: usize) -> Now {
         Now {
             ms: self.now_ms(),
@@ -116,7 +117,7 @@ impl World {
         }
     }
 
-    /// One line of the trace.
+    /// Prints one line of the trace.
     pub(crate) fn say(&self, who: impl std::fmt::Display, line: impl FnOnce() -> String) {
         if self.prints {
             let (seconds, micros) = (self.now() / 1_000_000, self.now() % 1_000_000);
@@ -124,18 +125,19 @@ impl World {
         }
     }
 
-    /// A process asks the oracle; it is told what the oracle says when the answer comes.
+    /// Queries the oracle for a process. The reply contains the oracle's decision at the time of
+    /// the reply.
     pub(crate) fn ask_oracle(&mut self, process: Process) {
         let delay = self.random.range(100, 5000);
         self.queue.after(delay, Event::Oracle { process });
     }
 
-    /// Whether a script keeps back this kind of work.
+    /// Returns whether a script holds back this kind of work.
     pub(crate) fn is_held(&self, process: Process, work: Held) -> bool {
         self.held.contains(&(process.server, work))
     }
 
-    /// Something takes a process so long.
+    /// Starts an operation of a process with this duration.
     pub(crate) fn start(
         &mut self,
         process: Process,
@@ -146,7 +148,7 @@ impl World {
         self.queue.after(delay, Event::JobDone { process, then });
     }
 
-    /// Something takes its disk so long.
+    /// Starts an operation of a disk with this duration.
     pub(crate) fn start_on_disk(
         &mut self,
         process: Process,
@@ -157,7 +159,7 @@ impl World {
         self.queue.after(delay, Event::DiskDone { process, then });
     }
 
-    /// Dials a server; the answer comes as an event.
+    /// Dials a server. The result arrives as an event.
     pub(crate) fn dial(
         &mut self,
         from: Process,
@@ -169,13 +171,13 @@ impl World {
         self.network.dial(port, ends, patience, &mut self.queue)
     }
 
-    /// How long a disk takes to read something.
+    /// Draws the duration of a disk read.
     pub(crate) fn read_delay(&mut self) -> Micros {
         let longest = self.plan.sync;
         self.random.range(100, longest + 101)
     }
 
-    /// How long a disk takes for a sync.
+    /// Draws the duration of a sync.
     pub(crate) fn sync_delay(&mut self) -> Micros {
         let longest = self.plan.sync;
         if !self.is_healed && self.random.percent(2) {
@@ -184,13 +186,13 @@ impl World {
         self.read_delay()
     }
 
-    /// Whether the disk stalls at the sync of a visitor. Without this few seeds would have such a stall: after one the
-    /// log thread syncs for a long time.
+    /// Returns whether the disk stalls at the sync of a visiting thread. Without this draw few
+    /// seeds would have such a stall, because after one stall the log thread syncs for a long time.
     pub(crate) fn stalls_visit(&mut self) -> bool {
         !self.is_healed && self.plan.has_stalls && self.random.below(VISITS_TO_STALL) == 0
     }
 
-    /// Sends from this place.
+    /// Sends a message from this place.
     pub(crate) fn send(&mut self, from: impl Into<Place>, connection: u64, message: Message) {
         if let Some(end) = self.end(connection, from.into()) {
             self.network.send(connection, end, message, &mut self.queue);

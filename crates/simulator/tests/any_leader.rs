@@ -1,11 +1,11 @@
-//! Zab is safe whoever is elected. Elections that choose by anything but the newest history cost time,
-//! and nothing else: the elected server finds out that it lacks what others have, and does not lead.
+//! Zab is safe whichever server is elected. Elections that ignore the newest history only cost
+//! time: the elected server finds out that it lacks data, and does not lead.
 
 use simulator::{Mutant, run};
 
 const SEEDS: u64 = 40;
 
-/// What may break: that all is well in the end, and soon.
+/// The only invariants that may break: the ensemble is well in the end, and soon.
 const LIVENESS: [&str; 2] = ["liveness", "well soon after everything is mended"];
 
 #[test]

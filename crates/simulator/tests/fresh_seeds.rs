@@ -1,6 +1,7 @@
-//! Seeds that nobody has run before: whatever they do, every promise holds.
+//! Seeds that were never run before. All invariants must hold with each of them.
 //!
-//! `ZOARIUM_SIMULATOR_FROM` repeats those of an earlier run, `ZOARIUM_SIMULATOR_SEEDS` runs more.
+//! `ZOARIUM_SIMULATOR_FROM` repeats the seeds of an earlier run, and `ZOARIUM_SIMULATOR_SEEDS` runs
+//! more.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,24 +11,24 @@ use proto::OpCode;
 use simulator::{Answer, Report, Times, repeat_command, run};
 
 const SEEDS: u64 = 300;
-/// Searches for an order of calls that may be given up, in a hundred seeds.
+/// Maximum number of abandoned searches for an order of calls per hundred seeds.
 const UNDECIDED_MAX: usize = 2;
-/// Runs that end without a quorum that has kept what it acknowledged, in a hundred seeds. Not one
-/// in a thousand does.
+/// Maximum number of runs per hundred seeds that end without a quorum with its acknowledged data.
+/// The actual rate is below one in a thousand.
 const GIVEN_UP_MAX: usize = 1;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The time in milliseconds, with room for more seeds behind it.
+/// Returns the time in milliseconds, shifted to leave room for more seeds after it.
 fn fresh() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since.expect("the clock is behind 1970").as_millis();
     u64::try_from(millis).expect("a time of this age") << 16
 }
 
-/// Every thread takes the next seed until there is none.
+/// Runs all seeds. Every thread takes the next seed until none remains.
 fn run_all(from: u64, count: u64) -> Vec<(u64, Report)> {
     let next = AtomicU64::new(from);
     let work = || {
@@ -67,7 +68,7 @@ fn every_promise_holds() {
     });
     let failed: Vec<String> = failed.collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    // Runs in which nothing happens hold every promise.
+    // A run without events satisfies every invariant.
     let sum =
         |of: fn(&Report) -> usize| reports.iter().map(|(_, report)| of(report)).sum::<usize>();
     let committed = sum(|report| report.committed);
@@ -88,7 +89,8 @@ fn every_promise_holds() {
     every_answer_was_given(&reports);
 }
 
-/// The schedules gave each of their answers, also while the disk of that server was stalled.
+/// Checks that the schedules gave each of their answers, also while the disk of that server was
+/// stalled.
 fn every_answer_was_given(reports: &[(u64, Report)]) {
     for answer in Answer::ALL {
         let mut sum = Times::default();
@@ -104,8 +106,8 @@ fn every_answer_was_given(reports: &[(u64, Report)]) {
     }
 }
 
-/// Every operation of the table got an answer that is not an error, but for those that no client can
-/// send with success: `error` is none, and no SASL is configured.
+/// Checks that every operation of the table succeeded at least once, except those that cannot
+/// succeed for any client: `error` is not a request, and SASL is not configured.
 fn every_operation_was_carried_out(reports: &[(u64, Report)]) {
     let done = reports.iter().flat_map(|(_, report)| &report.succeeded);
     let done: BTreeSet<OpCode> = done.map(|(op, _)| *op).collect();

@@ -1,13 +1,14 @@
-//! Every deliberate bug is caught: invariants that nothing can break would prove nothing.
+//! Every deliberate bug is caught. Invariants that nothing can break would prove nothing.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use simulator::scenarios::{GUARDS, SCENARIOS};
 use simulator::{CAUGHT_BY, Mutant, RECIPES_CAUGHT_BY, mutants, run};
 
-/// A change of the simulator gives seeds another meaning. Then one of the next must do.
+/// A change of the simulator changes the meaning of the seeds. Then one of the following seeds must
+/// catch the mutant.
 const SEEDS_MAX: u64 = 300;
-/// As many as there are to be at least.
+/// Minimum number of mutants.
 const MUTANTS_MIN: usize = 60;
 
 #[test]
@@ -24,7 +25,7 @@ fn every_mutant_has_a_seed_or_a_script() {
     assert!(mutants().count() >= MUTANTS_MIN);
 }
 
-/// The first of some seeds that is red with the mutant, and not without it.
+/// Returns the first of some seeds that fails with the mutant, and passes without it.
 fn caught(mutant: Mutant, from: u64) -> Option<u64> {
     let is_red = |seed, mutant| run(seed, mutant, false).violation.is_some();
     (from..from + SEEDS_MAX).find(|seed| is_red(*seed, Some(mutant)) && !is_red(*seed, None))

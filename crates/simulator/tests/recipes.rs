@@ -1,7 +1,8 @@
-//! Recipes on simulated time: fresh seeds keep every promise, and each deliberate bug in the recipes
-//! and their client is caught.
+//! Recipes on simulated time. Fresh seeds satisfy every invariant, and each deliberate bug in the
+//! recipes and their client is caught.
 //!
-//! `ZOARIUM_SIMULATOR_FROM` repeats the seeds of an earlier run, `ZOARIUM_SIMULATOR_RECIPES` runs more.
+//! `ZOARIUM_SIMULATOR_FROM` repeats the seeds of an earlier run, and `ZOARIUM_SIMULATOR_RECIPES`
+//! runs more.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,23 +11,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use simulator::{Mutant, RECIPES_CAUGHT_BY, Recipe, RecipesReport, repeat_command, run_recipes};
 
 const SEEDS: u64 = 200;
-/// A change of the simulator gives seeds another meaning. Then one of the next must do.
+/// A change of the simulator changes the meaning of the seeds. Then one of the following seeds must
+/// catch the mutant.
 const SEEDS_MAX: u64 = 300;
-/// What is granted, put or taken of each recipe on average in a seed that has it: 36 and more so far.
+/// Minimum average number of grants, puts or takes of a recipe per seed that contains it. It was at
+/// least 36 so far.
 const DONE_MIN: usize = 10;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The time in milliseconds, with room for more seeds behind it.
+/// Returns the time in milliseconds, shifted to leave room for more seeds after it.
 fn fresh() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since.expect("the clock is behind 1970").as_millis();
     u64::try_from(millis).expect("a time of this age") << 16
 }
 
-/// Does this on every processor, and gives what each has found.
+/// Runs the work on every processor, and returns all results.
 fn everywhere<T: Send>(work: impl Fn() -> Vec<T> + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -58,7 +61,7 @@ fn recipes_keep_every_promise() {
     });
     let failed: Vec<String> = failed.collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    // Runs in which nothing happens keep every promise.
+    // A run without events satisfies every invariant.
     let mut done: BTreeMap<Recipe, (usize, usize)> = BTreeMap::new();
     for (recipe, times) in reports.iter().flat_map(|(_, ran)| &ran.done) {
         let (seeds, sum) = done.entry(*recipe).or_default();
@@ -72,8 +75,8 @@ fn recipes_keep_every_promise() {
     }
 }
 
-/// 7010 is one of which tokio's `watch` once made another run each time: who hears first of a lost connection must not
-/// be drawn by chance.
+/// With seed 7010, tokio's `watch` once produced a different run each time. The order in which
+/// tasks learn of a lost connection must not be random.
 #[test]
 fn a_seed_of_recipes_repeats_itself() {
     for recipe in Recipe::ALL {
@@ -86,7 +89,7 @@ fn a_seed_of_recipes_repeats_itself() {
     assert_eq!(ran(), ran());
 }
 
-/// The first of some seeds that is red with the mutant, and not without it.
+/// Returns the first of some seeds that fails with the mutant, and passes without it.
 fn caught(mutant: Mutant, recipe: Recipe, from: u64) -> Option<u64> {
     let is_red = |seed, mutant| {
         let ran = run_recipes(seed, Some(recipe), mutant, false);

@@ -1,5 +1,5 @@
-//! The twelve order bugs, and the guards that the storm seldom needs: each script is green as it is, and
-//! red with its mutant.
+//! The twelve ordering bugs, and the guards that random faults seldom exercise. Each script passes,
+//! and fails with its mutant.
 
 use simulator::scenarios::{GUARDS, SCENARIOS};
 

@@ -1,7 +1,8 @@
-//! A client with its session: asks, waits, gives up, comes back over another server.
+//! A simulated client with a session. It sends requests, waits, times out and reconnects to another
+//! server.
 //!
-//! It is its own oracle. What it is told must be so; of what it was not told before its
-//! connection broke it believes nothing either way.
+//! The client checks every reply against the model. A request whose reply was lost with the
+//! connection may or may not have been executed.
 
 mod requests;
 mod watching;
@@ -26,7 +27,7 @@ use crate::world::World;
 use requests::Asker;
 use watching::Watching;
 
-/// Number of setWatches, as clients have it.
+/// The xid of setWatches requests, as Java clients use it.
 const SET_WATCHES: i32 = -8;
 const PING: i32 = -2;
 /// Requests that a client sends before it waits.
@@ -45,29 +46,30 @@ pub(crate) struct Client {
     last_zxid: Zxid,
     asked: VecDeque<Asked>,
     watches: Watching,
-    /// Who it says that it is, on each connection.
+    /// Identity that the client presents on each connection.
     identity: Option<Identity>,
     restoration: Restoration,
-    /// Whether it asks for reads where there is no leader.
+    /// Whether the client requests a read-only connection if there is no leader.
     takes_read_only: bool,
-    /// Whether there is none where it is connected: what it is told may never be committed.
+    /// Whether the connected server is read-only. Transactions that it reports may never be
+    /// committed.
     is_read_only: bool,
-    /// Drawn, and not sent yet.
+    /// Requests that were drawn but not sent yet.
     next: VecDeque<Request>,
     heard_at: Micros,
     said_at: Micros,
     next_at: Micros,
-    /// Does nothing until then, not even ping.
+    /// End of a pause in which the client does not even ping.
     pub(crate) asleep_until: Micros,
-    /// Requests answered since the counter was set back.
+    /// Number of answered requests since the counter was reset.
     pub(crate) progress: usize,
-    /// Asks nothing new any more.
+    /// Whether the client has stopped sending new requests.
     pub(crate) is_quiet: bool,
-    /// Since when it has been connected with this session.
+    /// Time at which this session was last connected.
     pub(crate) connected_since: Option<Micros>,
-    /// Whether its session was global when it asked for it last.
+    /// Whether the session was global when the client last tried to resume it.
     was_global: bool,
-    /// Where it dials next, in scripts.
+    /// Next server to dial, if a script sets it.
     pub(crate) goes_to: Option<usize>,
 }
 
@@ -76,7 +78,7 @@ enum Stage {
     Idle,
     Dialling,
     Greeting,
-    /// Watches are being set again.
+    /// The client is re-arming its watches.
     Rewatching,
     Connected,
 }
@@ -131,12 +133,12 @@ impl Client {
         format!("client {}", self.index + 1)
     }
 
-    /// Whether all that it asked is answered.
+    /// Returns whether all requests are answered.
     pub(crate) fn is_idle(&self) -> bool {
         self.asked.is_empty()
     }
 
-    /// Looks at its deadlines, and wakes up again.
+    /// Checks the deadlines of the client, and schedules the next wake-up.
     pub(crate) fn handle_wake(&mut self, world: &mut World) {
         let now = world.now();
         let client = self.index;
@@ -191,7 +193,7 @@ impl Client {
         world.send(self.place(), connection, Message::ToServer(hello));
     }
 
-    /// Hangs up and comes back later.
+    /// Closes the connection. The client reconnects later.
     pub(crate) fn drop_connection(&mut self, world: &mut World) {
         if let Some(connection) = self.connection {
             world.close(self.place(), connection);
@@ -254,7 +256,7 @@ impl Client {
         }
     }
 
-    /// What an operator wants of the members now.
+    /// Draws the next change of the members, if this client is an operator.
     fn reconfigure(&self, world: &mut World) -> Option<ReconfigRequest> {
         let is_operator = self.identity == Some(Identity::Super);
         match world.is_healed {
@@ -268,7 +270,7 @@ impl Client {
         }
     }
 
-    /// Whether the members are what they should be.
+    /// Returns whether the operator has restored the intended member list.
     pub(crate) fn has_restored(&self, plan: &Plan) -> bool {
         let is_operator = self.identity == Some(Identity::Super);
         !is_operator || self.restoration.next(plan).is_none()
@@ -283,7 +285,7 @@ impl Client {
             Message::ToClient(frames) => {
                 match wire::heard(frames, self.stage == Stage::Greeting) {
                     Ok(heard) => heard.into_iter().for_each(|told| {
-                        // It may have hung up over the one before.
+                        // The client may have closed the connection because of the previous packet.
                         if self.connection == Some(connection) {
                             self.hear(told, world);
                         }
@@ -312,7 +314,7 @@ impl Client {
         }
     }
 
-    /// The connection is gone.
+    /// Handles the loss of a connection.
     pub(crate) fn handle_closed(&mut self, connection: u64, world: &mut World) {
         if self.connection == Some(connection) {
             self.disconnected(world);
@@ -324,10 +326,11 @@ impl Client {
             world.say(self.name(), || {
                 format!("session {} has expired", self.session)
             });
-            // Without a leader a server with local sessions takes those that it does not know for over, as
-            // Apache ZooKeeper's does (LearnerSessionTracker.touchSession). A session that has become global
-            // since it was asked for was local then, and so another server's: its createSession had not come
-            // to the leader.
+            // Without a leader, a server with local sessions reports every session that it does not
+            // know as expired, as Apache ZooKeeper's server does
+            // (LearnerSessionTracker.touchSession). A session that became global only after the
+            // client tried to resume it was a local session of another server at that time: its
+            // createSession had not reached the leader.
             if !is_read_only && self.was_global {
                 world.checks.told_over(self.session);
             }
@@ -435,13 +438,13 @@ impl Client {
     }
 }
 
-/// Notes which operations were carried out.
+/// Counts the operations that succeeded.
 fn succeeds(request: &Request, result: &Result<Bytes, ErrorCode>, world: &mut World) {
     let (Request::Write(WriteRequest::Multi(Ok(writes))), Ok(body)) = (request, result) else {
         return world.checks.succeeds(request.op());
     };
     let header = MultiHeader::decode(&mut Reader::new(body.clone()));
-    // The first result says whether any was carried out.
+    // The type of the first result shows whether the multi succeeded.
     if header.is_ok_and(|header| header.op != OpCode::Error.number()) {
         world.checks.succeeds(OpCode::Multi);
         for write in writes {
@@ -450,5 +453,5 @@ fn succeeds(request: &Request, result: &Result<Bytes, ErrorCode>, world: &mut Wo
     }
 }
 
-/// Longest time without a word from a client that is only asleep.
+/// Longest silence of a client that is only asleep.
 pub(crate) const SLEEP_MAX: Micros = 6 * SECOND;

@@ -1,12 +1,12 @@
-//! What clients ask for: every operation that there is, drawn by chance.
+//! Draws the requests of clients at random, from all operations.
 //!
-//! | where | what |
+//! | path | content |
 //! |---|---|
 //! | `/a` `/b` `/c` | ordinary znodes with ordinary children, ephemerals, sequences; `/b` may have a quota |
 //! | `/k` | a container with children; a client may delete it by deleteContainer |
 //! | `/t` | znodes with a TTL |
-//! | `/p` | a znode that only one user may touch, most of the time |
-//! | `/r0` `/r1` | znodes for [`crate::invariants::linearizable`]: created, set, deleted, read behind a sync |
+//! | `/p` | a znode that only one user may access, most of the time |
+//! | `/r0` `/r1` | znodes for [`crate::invariants::linearizable`]: created, set, deleted, read after a sync |
 
 use bytes::Bytes;
 use proto::multi::{MultiRead, request_acl};
@@ -20,18 +20,18 @@ use testkit::Random;
 use crate::invariants::access;
 use crate::invariants::linearizable::REGISTERS;
 
-/// Who asks, and what may be asked.
+/// The requesting client, and the limits of its requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asker {
     pub(super) client: usize,
     pub(super) cxid: i32,
-    /// Whether it has named itself.
+    /// Whether the client has authenticated.
     pub(super) is_user: bool,
-    /// Bytes of the longest transaction.
+    /// Length in bytes of the longest transaction.
     pub(super) record_bytes_max: usize,
 }
 
-/// Requests as they come: one, or some that belong together.
+/// Draws the next request, or several requests that belong together.
 pub(super) fn draw(asker: Asker, random: &mut Random) -> Vec<Request> {
     match random.below(100) {
         0..=41 => vec![Request::Write(ordinary_write(asker, random))],
@@ -92,7 +92,7 @@ fn create_with(op: OpCode, path: String, data: Bytes, flags: i32, acl: Acl) -> W
     }
 }
 
-/// How long znodes with a TTL live unchanged.
+/// Time to live of TTL znodes without a change.
 const TTL_MS: i64 = 700;
 
 fn set(path: String, data: Bytes, version: i32) -> WriteRequest {
@@ -122,7 +122,7 @@ fn ordinary_write(asker: Asker, random: &mut Random) -> WriteRequest {
         34..=36 => create(op, format!("{dir}/s-"), data, flags::PERSISTENT_SEQUENTIAL),
         37..=49 => set(path, data, version),
         50 => {
-            // As long as any, or a little longer than what is taken.
+            // Any accepted length, or a length slightly above the limit.
             let len = random.below(asker.record_bytes_max.min(4000));
             set(path, vec![b'x'; len].into(), -1)
         }
@@ -130,7 +130,7 @@ fn ordinary_write(asker: Asker, random: &mut Random) -> WriteRequest {
     }
 }
 
-/// On a znode that is judged by what every client sees of it.
+/// Draws requests for a znode that the linearizability check uses.
 fn on_register(asker: Asker, random: &mut Random) -> Vec<Request> {
     let path = random.pick(&REGISTERS).unwrap_or(REGISTERS[0]).to_owned();
     let (data, version) = (data(asker, random), version(random));
@@ -158,7 +158,7 @@ fn on_register(asker: Asker, random: &mut Random) -> Vec<Request> {
     vec![Request::Write(write)]
 }
 
-/// Containers and TTL znodes.
+/// Draws a write to a container or a TTL znode.
 fn short_lived(asker: Asker, random: &mut Random) -> WriteRequest {
     let data = data(asker, random);
     let name = random.pick(&["x", "y"]).unwrap_or("x");
@@ -178,7 +178,7 @@ fn short_lived(asker: Asker, random: &mut Random) -> WriteRequest {
     }
 }
 
-/// On what only one user may touch.
+/// Draws a write to the znode that only one user may access.
 fn guarded(asker: Asker, random: &mut Random) -> WriteRequest {
     let data = data(asker, random);
     let acl = match random.percent(70) {
@@ -239,7 +239,7 @@ fn multi_of_everything(asker: Asker, random: &mut Random) -> WriteRequest {
     WriteRequest::Multi(Ok(writes))
 }
 
-/// Makes `/b` a znode with a quota, or lets it go.
+/// Sets or deletes the quota of `/b`.
 fn quota(random: &mut Random) -> WriteRequest {
     const ROOT: &str = "/zookeeper/quota/b";
     let limits = format!("{ROOT}/zookeeper_limits");
@@ -287,7 +287,7 @@ fn read(asker: Asker, random: &mut Random) -> ReadRequest {
     }
 }
 
-/// About watches that stay, and about watches themselves.
+/// Draws a request for persistent watches, or for the removal of watches.
 fn watch_request(random: &mut Random) -> ReadRequest {
     let path = match random.percent(50) {
         true => directory(random).to_owned(),

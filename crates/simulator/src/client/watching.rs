@@ -1,4 +1,4 @@
-//! The watches of a client's session: what arms them, ends them, and sets them again.
+//! The watches of a client's session: how they are armed, fired and re-armed.
 
 use proto::request::{PathModeRequest, PathWatchRequest, ReadRequest, SetWatchesRequest};
 use proto::watch::EventType;
@@ -7,7 +7,7 @@ use proto::{ErrorCode, SessionId, Zxid};
 use crate::invariants::Held;
 use crate::invariants::watches::{self, Armed, Kind};
 
-/// All watches of a session that it knows of.
+/// All watches that the session knows of.
 #[derive(Debug, Default)]
 pub(super) struct Watching(Vec<Armed>);
 
@@ -28,13 +28,13 @@ impl Watching {
             .retain(|watch| watch.stays() || !watch.is_met_by(event, path));
     }
 
-    /// What is asked of the next server; `None` if there is nothing to watch.
+    /// Returns the request that re-arms the watches on the next server, or `None` without watches.
     pub(super) fn set_again(&mut self, seen: Zxid) -> Option<ReadRequest> {
         if self.0.is_empty() {
             return None;
         }
-        // What stays begins anew with the answer. So does a watch on what was not there: what came and
-        // went meanwhile is not noticed (DataTree.setWatches).
+        // A persistent watch starts again with the reply. So does an exists watch: it does not
+        // notice a znode that was created and deleted in the meantime (DataTree.setWatches).
         for watch in self.0.iter_mut().filter(|watch| begins_anew(watch)) {
             watch.since = Zxid(i64::MAX);
         }
@@ -53,7 +53,7 @@ impl Watching {
         }))
     }
 
-    /// A read is answered as of `zxid`.
+    /// Updates the watches after the reply to a read as of `zxid`.
     pub(super) fn answered(&mut self, read: &ReadRequest, zxid: Zxid, error: Option<ErrorCode>) {
         match read {
             ReadRequest::SetWatches(_) => {
@@ -80,7 +80,7 @@ impl Watching {
         }
     }
 
-    /// checkWatches is answered.
+    /// Checks the reply to checkWatches.
     pub(super) fn check(
         &self,
         session: SessionId,
@@ -93,12 +93,12 @@ impl Watching {
     }
 }
 
-/// Whether what happened while the session had no connection is not told.
+/// Returns whether the watch misses the changes made while the session was disconnected.
 fn begins_anew(watch: &Armed) -> bool {
     watch.stays() || watch.kind == Kind::Exist
 }
 
-/// Whether removeWatches or checkWatches is about it.
+/// Returns whether a removeWatches or checkWatches request applies to the watch.
 fn is_meant(watch: &Armed, request: &PathModeRequest) -> bool {
     let is_kind = match (request.mode, watch.kind) {
         (1, kind) => kind == Kind::Children,
@@ -110,7 +110,7 @@ fn is_meant(watch: &Armed, request: &PathModeRequest) -> bool {
     is_kind && request.path.as_deref() == Some(watch.path.as_str())
 }
 
-/// The watch that a read leaves.
+/// Returns the watch that a read arms.
 fn armed_by(read: &ReadRequest, since: Zxid, error: Option<ErrorCode>) -> Option<Armed> {
     let on = |request: &PathWatchRequest| request.path.clone().filter(|_| request.watch);
     let (path, kind) = match (read, error) {

@@ -1,5 +1,5 @@
-//! Recipes on simulated time: processes with the client and the recipes that ship, which contend at
-//! simulated servers, lose their connections, stand still and are killed.
+//! Recipes on simulated time. Processes with the shipped client and recipes compete on simulated
+//! servers. They lose their connections, pause, and are killed.
 
 mod process;
 mod programs;
@@ -21,39 +21,40 @@ pub use programs::Recipe;
 use programs::{Program, Told};
 use sockets::{Sockets, Wanted};
 
-/// How often the clocks of processes move when nothing comes for them.
+/// Interval at which the clock of an idle process advances.
 const TICK: Micros = 5 * MS;
-/// How often something happens in a thousand ticks: to each about every other second.
+/// Disturbances per thousand ticks. Each process is disturbed about every two seconds.
 const DISTURBED_PER_MILLE: usize = 3;
-/// What each must be granted, put or take in fine weather before it is told to end.
+/// Minimum progress (grants, puts or takes) of each process after the faults, before it is asked to
+/// end.
 const DONE_MIN: usize = 5;
 
-/// One contender: a process that is started again when it was killed.
+/// A contender: a process that is restarted after a kill.
 struct Contender {
     recipe: Recipe,
     life: u64,
     process: Option<Process>,
-    /// It does nothing until then.
+    /// End of a pause of the process.
     stands_until: Micros,
-    /// Granted, put and taken since the counter was set back.
+    /// Number of grants, puts and takes since the counter was reset.
     done: usize,
     is_waiting: bool,
     is_over: bool,
 }
 
-/// All of them.
+/// All contenders of a run.
 #[derive(Default)]
 pub(crate) struct Contenders {
     all: Vec<Contender>,
     judged: Recipes,
-    /// Nobody begins anything new.
+    /// Whether contenders no longer start new work.
     is_ending: bool,
-    /// Of each recipe what was granted, put or taken.
+    /// Number of grants, puts or takes of each recipe.
     pub(crate) done: Vec<(Recipe, usize)>,
 }
 
 impl Contenders {
-    /// Those of a seed: some for each of two recipes.
+    /// Draws the contenders of a seed: some for each of two recipes.
     pub(crate) fn drawn(random: &mut Random, only: Option<Recipe>) -> Self {
         let mut recipes = BTreeSet::new();
         match only {
@@ -85,7 +86,7 @@ impl Contenders {
         }
     }
 
-    /// All are started, and their clocks begin to move.
+    /// Schedules the start of all contenders, from which their clocks advance.
     pub(crate) fn begin(&mut self, world: &mut World) {
         for number in 0..self.all.len() {
             let delay = world.random.range(0, SECOND);
@@ -93,7 +94,7 @@ impl Contenders {
         }
     }
 
-    /// The clock of a process moves; one that was killed starts.
+    /// Advances the clock of a process, or starts the process again after a kill.
     pub(crate) fn tick(&mut self, number: usize, world: &mut World) {
         world.queue.after(TICK, Event::Contend { number });
         if !world.is_healed && world.random.below(1000) < DISTURBED_PER_MILLE {
@@ -128,7 +129,7 @@ impl Contenders {
         self.run(number, world);
     }
 
-    /// Lets a process do all that it can.
+    /// Runs a process until it has no more work.
     fn run(&mut self, number: usize, world: &mut World) {
         let Some(contender) = self.all.get_mut(number) else {
             return;
@@ -206,7 +207,7 @@ impl Contenders {
         world.checks.hold(recipes::NAME, held);
     }
 
-    /// The process that has this place, if it still runs.
+    /// Returns the process at this place if it still runs.
     fn process(&self, place: Place) -> Option<(usize, &Process)> {
         let Place::Contender { number, life } = place else {
             return None;
@@ -249,7 +250,7 @@ impl Contenders {
         self.run(number, world);
     }
 
-    /// The connection is gone.
+    /// Handles a broken connection.
     pub(crate) fn broken(&mut self, place: Place, connection: u64, world: &mut World) {
         if let Some((number, process)) = self.process(place) {
             process.sockets.end(connection);
@@ -257,7 +258,7 @@ impl Contenders {
         }
     }
 
-    /// Something happens to one of them, most often to one that holds something.
+    /// Disturbs one process, most often one that holds something.
     fn disturb(&mut self, world: &mut World) {
         let holders = self.judged.holders();
         let anybody = world.random.below(self.all.len());
@@ -299,7 +300,8 @@ impl Contenders {
             _ => {
                 for connection in process.sockets.open() {
                     world.say(name_of(number), || "loses its connection".into());
-                    // What it has sent may still arrive, even after it has come back elsewhere.
+                    // Packets that it has sent may still arrive, even after it has reconnected to
+                    // another server.
                     world.network.slow_down(connection, 0, lag);
                     let event = Event::Broken { connection, end: 1 };
                     world.queue.after(2 * lag, event);
@@ -310,7 +312,7 @@ impl Contenders {
         }
     }
 
-    /// The weather is fine: from here on everybody must get on.
+    /// Ends the faults. From now on every contender must make progress.
     pub(crate) fn heal(&mut self) {
         for contender in &mut self.all {
             contender.stands_until = 0;
@@ -318,10 +320,10 @@ impl Contenders {
         }
     }
 
-    /// Whether everybody has got on since. A candidate that waits in vain is found when all others have
-    /// ended.
+    /// Checks that every contender has made progress since the end of the faults. A candidate that
+    /// waits forever is found when all others have ended.
     pub(crate) fn get_on(&self) -> Result<(), String> {
-        // Who is slower may never win an unfair election as long as others stand.
+        // A slower candidate may never win an unfair election while other candidates exist.
         let is_unfair = |contender: &Contender| contender.recipe == Recipe::UnfairElection;
         let unfair = self.all.iter().filter(|contender| is_unfair(contender));
         let (count, sum) = unfair.fold((0, 0), |(count, sum), of| (count + 1, sum + of.done));
@@ -341,14 +343,14 @@ impl Contenders {
         }
     }
 
-    /// All end in an orderly way.
+    /// Asks all contenders to end in an orderly way.
     pub(crate) fn end(&mut self) {
         self.is_ending = true;
         let processes = self.all.iter().filter_map(|one| one.process.as_ref());
         processes.for_each(Process::end);
     }
 
-    /// Whether all have.
+    /// Checks that all contenders have ended.
     pub(crate) fn are_over(&self) -> Result<(), String> {
         let mut all = self.all.iter().enumerate();
         match all.find(|(_, contender)| !contender.is_over) {
@@ -360,7 +362,7 @@ impl Contenders {
         }
     }
 
-    /// All sessions are over.
+    /// Checks what the contenders left in the tree, after all sessions are over.
     pub(crate) fn judge_leftovers(&self, world: &mut World) {
         let held = self.judged.at_the_end(&world.checks.history);
         world.checks.hold(recipes::NAME, held);
@@ -374,7 +376,7 @@ impl Contender {
     }
 }
 
-/// What a process has asked of the network.
+/// Executes the requests of a process to the network.
 fn carry_out(sockets: &Sockets, place: Place, world: &mut World) {
     for wanted in sockets.take_wanted() {
         match wanted {

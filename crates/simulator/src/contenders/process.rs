@@ -1,7 +1,7 @@
-//! A process with a client and a recipe in it: the code that ships, on simulated sockets and time.
+//! A process with the shipped client and a recipe, on simulated sockets and time.
 //!
-//! Each has a runtime of its own, whose clock stands still until the simulation moves it. All that
-//! can run runs between two events of the simulation.
+//! Each process has its own runtime, whose clock stops until the simulation advances it. Between
+//! two events of the simulation, the runtime runs every task that can run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ pub(super) struct Process {
     runtime: Runtime,
     pub(super) sockets: Sockets,
     program: Arc<Program>,
-    /// What its clock shows, ms since the beginning of the simulation.
+    /// Current time of the process, ms since the beginning of the simulation.
     now_ms: i64,
 }
 
 impl Process {
     pub(super) fn start(program: Program, sockets: Sockets, now_ms: i64) -> Result<Self, String> {
         let mut builder = Builder::new_current_thread();
-        // The driver of the time has its turn only when nothing else can run: see `run`.
+        // The time driver runs only when no task can run: see `run`.
         builder.enable_time().event_interval(u32::MAX);
         let runtime = builder.start_paused(true).build();
         let runtime = runtime.map_err(|error| format!("no runtime for a contender: {error}"))?;
@@ -36,7 +36,7 @@ impl Process {
         })
     }
 
-    /// Does all that can be done up to now.
+    /// Runs everything that can run up to `now_ms`.
     pub(super) fn run(&mut self, now_ms: i64) -> Vec<Told> {
         let passed = u64::try_from(now_ms - self.now_ms).unwrap_or(0);
         self.now_ms = now_ms;
@@ -44,7 +44,8 @@ impl Process {
             if passed > 0 {
                 tokio::time::advance(Duration::from_millis(passed)).await;
             }
-            // Each lets everything run that can, then fires timers and wakes who has yielded.
+            // Each yield runs all tasks that can run, then fires timers and wakes the tasks that
+            // yielded.
             for _ in 0..TURNS {
                 tokio::task::yield_now().await;
             }
@@ -52,13 +53,13 @@ impl Process {
         self.program.take_told()
     }
 
-    /// It is to come to an end, in an orderly way.
+    /// Asks the process to end in an orderly way.
     pub(super) fn end(&self) {
         self.program.end();
     }
 }
 
-/// Enough for timers that fire at once, and tasks that yield, to have their turn.
+/// Number of yields that lets tasks that yield, and timers that are due, run.
 const TURNS: usize = 4;
 
 #[cfg(test)]
@@ -67,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// What `run` relies on.
+    /// Tests the property on which `run` relies.
     #[test]
     fn whatever_can_run_does_and_time_stands_still() {
         let mut builder = Builder::new_current_thread();
@@ -76,7 +77,7 @@ mod tests {
         let done = Arc::new(AtomicUsize::new(0));
         let (first, mut last) = tokio::sync::mpsc::channel::<usize>(1);
         let mut next = first;
-        // A chain of tasks of which each wakes the next.
+        // A chain of tasks. Each task wakes the next one.
         for _ in 0..500 {
             let (sender, receiver) = tokio::sync::mpsc::channel(1);
             let mut before = std::mem::replace(&mut last, receiver);

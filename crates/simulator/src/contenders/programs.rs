@@ -1,4 +1,5 @@
-//! What contenders do: the recipes that ship, used as an application would, again and again.
+//! The programs of the contenders. They use the shipped recipes repeatedly, as an application
+//! would.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,27 +17,27 @@ use tokio::time::{sleep, timeout};
 use super::sockets::{Sockets, name_of};
 use crate::invariants::recipes::{FENCED, LEASES};
 
-/// What is contended for.
+/// Recipes for which processes compete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recipe {
-    /// A lock.
+    /// Exclusive lock.
     Mutex,
-    /// A lock that readers share.
+    /// Lock that readers share.
     ReadWriteLock,
-    /// Two leases.
+    /// Semaphore with two leases.
     Semaphore,
-    /// An election in which the leader stays.
+    /// Election in which the leader stays.
     LeaderLatch,
-    /// An election in which leaders take turns.
+    /// Election in which leaders take turns.
     LeaderSelector,
-    /// An election on one znode.
+    /// Election on one znode.
     UnfairElection,
-    /// Items for whoever is free.
+    /// Queue whose items go to any free consumer.
     Queue,
 }
 
 impl Recipe {
-    /// All of them.
+    /// All recipes.
     pub const ALL: [Self; 7] = [
         Self::Mutex,
         Self::ReadWriteLock,
@@ -47,7 +48,7 @@ impl Recipe {
         Self::Queue,
     ];
 
-    /// The directory that the recipe is given, or the znode.
+    /// Returns the directory or the znode of the recipe.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Mutex => "/mutex",
@@ -61,28 +62,28 @@ impl Recipe {
     }
 }
 
-/// What a process says of itself.
+/// Events that a process reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Told {
-    /// It waits to be granted something.
+    /// The process waits for a grant.
     Waits,
-    /// It gave up.
+    /// The process stopped waiting.
     WaitsNoMore,
-    /// It holds this znode from here on.
+    /// The process holds this znode from now on.
     Granted { path: String, token: i64 },
-    /// It does not, or not with certainty.
+    /// The process does not hold the znode any more, or is not certain.
     Yielded,
-    /// An item is in the queue.
+    /// The item is in the queue.
     Put(String),
-    /// It has taken an item.
+    /// The process has taken the item.
     Taken(String),
-    /// It was told that the item is its own for good.
+    /// The queue has confirmed that the item belongs to this process permanently.
     Confirmed(String),
-    /// It has come to its end.
+    /// The process has ended.
     Over,
 }
 
-/// What one process does, and what it has told.
+/// The program of one process, and its reported events.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) recipe: Recipe,
@@ -111,7 +112,7 @@ impl Program {
     }
 }
 
-/// The process, from its start to its orderly end.
+/// Runs the process, from its start to its orderly end.
 pub(super) async fn live(program: Arc<Program>, sockets: Sockets) {
     let mut random = Random::new(program.seed);
     let servers: Vec<String> = (0..program.servers).map(name_of).collect();
@@ -132,11 +133,13 @@ pub(super) async fn live(program: Arc<Program>, sockets: Sockets) {
         random,
         items: 0,
     };
-    // Refused if it is there already; whoever is not told makes it again.
+    // The server refuses this create if the znode exists. After a lost reply the client creates it
+    // again.
     let _ = client.create(FENCED, "", &Create::persistent()).await;
     while !program.is_ending() {
         contender.pause(5, 100).await;
-        // What goes wrong goes wrong once: it tries again, like everybody who runs for years.
+        // A failed attempt is not fatal: the process tries again, like every long-running
+        // application.
         let _ = contender.contend().await;
         program.tell(Told::WaitsNoMore);
     }
@@ -148,11 +151,11 @@ struct Contender<'a> {
     program: &'a Program,
     client: &'a Client,
     random: Random,
-    /// Items put so far.
+    /// Number of items put so far.
     items: usize,
 }
 
-/// Something is held until this is dropped.
+/// A grant that is held until this value is dropped.
 struct Holding<'a>(&'a Program);
 
 impl<'a> Holding<'a> {
@@ -197,12 +200,12 @@ impl Contender<'_> {
         }
     }
 
-    /// Deletes somebody's znode, as an operator may.
+    /// Deletes a znode of any contender, as an operator may.
     async fn meddle(&mut self) -> Result<()> {
         let path = self.program.recipe.path();
         let directory = match self.program.recipe {
             Recipe::Semaphore => format!("{path}/leases"),
-            // An item would be lost, and who deletes a leader's znode must be that leader here.
+            // Deleting an item would lose it. Here, only the leader itself may delete its znode.
             Recipe::Queue | Recipe::UnfairElection => return Ok(()),
             _ => path.to_owned(),
         };
@@ -216,7 +219,7 @@ impl Contender<'_> {
         Ok(())
     }
 
-    /// Waits for something; now and then it is given up.
+    /// Waits for a grant. Sometimes it stops waiting after a timeout.
     async fn wait<T>(&mut self, granted: impl Future<Output = Result<T>>) -> Result<Option<T>> {
         self.program.tell(Told::Waits);
         if self.random.percent(80) {
@@ -229,7 +232,7 @@ impl Contender<'_> {
         }
     }
 
-    /// Works for a while, with a write that fails if it comes too late.
+    /// Works for a while. The included write fails if it arrives too late.
     async fn work(&mut self, path: &str, check: Option<MultiOp>) {
         self.pause(0, 60).await;
         if let Some(check) = check {
@@ -239,7 +242,7 @@ impl Contender<'_> {
         self.pause(0, 60).await;
     }
 
-    /// Holds something until the work is done or it is in doubt.
+    /// Holds a grant until the work is done or the grant is in doubt.
     async fn hold(
         &mut self,
         (path, token): (&str, recipes::Token),
@@ -297,7 +300,7 @@ impl Contender<'_> {
             };
             guard
         };
-        // Without a check: readers share, so that their writes need not come in turn.
+        // No check is needed: readers share the lock, so their writes need no order.
         let what = (guard.path(), guard.token());
         self.hold(what, None, guard.in_doubt()).await;
         guard.release().await.map(drop)
@@ -338,7 +341,7 @@ impl Contender<'_> {
             let Some(leadership) = self.wait(election.leads()).await? else {
                 break;
             };
-            // Its check says that somebody leads, whoever that is.
+            // The check only proves that some process leads. It does not prove which one.
             let what = (leadership.path(), leadership.token());
             self.hold(what, None, election.yields()).await;
         }
@@ -371,7 +374,7 @@ impl Contender<'_> {
             self.program.tell(Told::Put(item));
             return Ok(());
         }
-        // Producers may be slower.
+        // The producers may be slower.
         let limit = Duration::from_millis(500);
         let Ok(taken) = timeout(limit, queue.take()).await else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The sockets of a simulated process: what its client reads and writes, and what the simulated
-//! network has to do about it.
+//! The sockets of a simulated process: the bytes that its client reads and writes, and the
+//! operations that the simulated network has to execute.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -14,7 +14,7 @@ use client::{Dial, Dialing, Duplex};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// All sockets of a process, and the way to more.
+/// All sockets of a process. New sockets are created through this table.
 #[derive(Clone, Default)]
 pub(super) struct Sockets(Arc<Mutex<Table>>);
 
@@ -26,16 +26,16 @@ struct Table {
 
 #[derive(Default)]
 struct Socket {
-    /// Which server it is to reach.
+    /// Server to which the socket connects.
     server: usize,
-    /// Its connection in the network, once it is dialled.
+    /// Connection in the network, once the socket has dialled.
     connection: Option<u64>,
     stage: Stage,
     inbound: VecDeque<u8>,
     outbound: Vec<u8>,
-    /// The other side will say no more.
+    /// Whether the other side has closed the connection.
     is_ended: bool,
-    /// The process does not use it any more.
+    /// Whether the process has dropped the socket.
     is_dropped: bool,
     waiting: Option<Waker>,
 }
@@ -48,7 +48,7 @@ enum Stage {
     Refused,
 }
 
-/// What the network is to do.
+/// Operation that a process requests from the network.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// Dial this server for this socket.
@@ -56,7 +56,7 @@ pub(super) enum Wanted {
         socket: u64,
         server: usize,
     },
-    /// Send a frame, without its length.
+    /// Send a frame without its length prefix.
     Send {
         connection: u64,
         frame: Bytes,
@@ -73,7 +73,7 @@ impl Socket {
         }
     }
 
-    /// The frames that were written as a whole.
+    /// Removes and returns all complete frames that were written.
     fn take_frames(&mut self) -> Vec<Bytes> {
         let mut frames = Vec::new();
         let mut written = &self.outbound[..];
@@ -92,7 +92,7 @@ impl Socket {
 }
 
 impl Sockets {
-    /// What has been asked of the network since this was called last.
+    /// Returns the network operations requested since the last call.
     pub(super) fn take_wanted(&self) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         let sockets = &mut self.0.lock().sockets;
@@ -114,14 +114,14 @@ impl Sockets {
         wanted
     }
 
-    /// A socket is being dialled, over this connection.
+    /// Records the connection over which a socket is being dialled.
     pub(super) fn dialling(&self, socket: u64, connection: u64) {
         if let Some(of) = self.0.lock().sockets.get_mut(&socket) {
             of.connection = Some(connection);
         }
     }
 
-    /// The dial has reached the server, or not. `false`: nobody waits for it.
+    /// Records whether a dial has reached its server. Returns `false` if no task waits for it.
     pub(super) fn dialled(&self, connection: u64, is_open: bool) -> bool {
         self.change(connection, |socket| {
             socket.stage = match is_open {
@@ -135,7 +135,7 @@ impl Sockets {
         self.change(connection, |socket| socket.inbound.extend(bytes));
     }
 
-    /// The other side is gone.
+    /// Records that the other side has closed the connection.
     pub(super) fn end(&self, connection: u64) {
         self.change(connection, |socket| socket.is_ended = true);
     }
@@ -153,7 +153,7 @@ impl Sockets {
         }
     }
 
-    /// Connections that are open as far as this side knows.
+    /// Returns the connections that are open as far as this side knows.
     pub(super) fn open(&self) -> Vec<u64> {
         let sockets = &self.0.lock().sockets;
         let open = sockets
@@ -173,7 +173,7 @@ impl fmt::Debug for Sockets {
     }
 }
 
-/// Servers are named `server-N`, from 0 on.
+/// Returns the name of a server: `server-N`, counted from 0.
 pub(super) fn name_of(server: usize) -> String {
     format!("server-{server}:2181")
 }
@@ -198,7 +198,7 @@ impl Dial for Sockets {
     }
 }
 
-/// What the client has of a socket.
+/// The client's handle of a socket.
 #[derive(Debug)]
 struct Stream {
     sockets: Sockets,
@@ -261,7 +261,7 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    /// The system takes everything: whether it arrives is another matter.
+    /// The operating system accepts all bytes. Acceptance does not mean delivery.
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,

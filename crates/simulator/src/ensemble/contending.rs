@@ -1,4 +1,4 @@
-//! The end of a run with recipes: everything is mended, everybody gets on, everybody ends.
+//! The end of a run with recipes. All faults end, every contender makes progress, and then ends.
 
 use super::Ensemble;
 use super::ending::{FINE, PATIENCE};
@@ -6,8 +6,8 @@ use crate::invariants::recipes;
 use crate::plan::MS;
 
 impl Ensemble {
-    /// Mends everything. Then all contenders must get on, then end when they are told to, and leave
-    /// nothing behind.
+    /// Ends all faults. Then every contender must make progress, end on request, and leave nothing
+    /// in the tree.
     pub(crate) fn contend_to_the_end(&mut self) {
         self.heal();
         self.contenders.heal();
@@ -23,7 +23,7 @@ impl Ensemble {
         }
     }
 
-    /// Lets time pass until it is so. Without a quorum it never will be.
+    /// Lets time pass until a condition holds. Without a quorum it never will.
     fn wait_for(&mut self, is_so: impl Fn(&Self) -> Result<(), String>) {
         let begin = self.world.now();
         let mut last = is_so(self);

@@ -1,7 +1,8 @@
 //! Leaders that end before their epoch is established.
 //!
-//! Chance alone hardly ever causes this order of events: a leader logs a write that no other server has, is
-//! elected again, and stops after a learner has applied the write. The next leader lacks the write.
+//! Random faults hardly ever cause this order of events: a leader logs a write that no other server
+//! has, is elected again, and stops after a learner has applied the write. The next leader lacks
+//! the write.
 
 use hosting::Wanted;
 use replica::RoleView;
@@ -13,7 +14,7 @@ use crate::server::Server;
 use crate::world::World;
 
 impl Ensemble {
-    /// Cuts the leader off for a moment. It alone logs the writes of its clients.
+    /// Isolates the leader for a moment. Only the leader logs the writes of its clients.
     pub(super) fn leave_leader_alone(&mut self) {
         let Some(leader) = self.leader() else {
             return;
@@ -28,7 +29,8 @@ impl Ensemble {
         self.world.queue.after(delay, Event::AllLookAgain);
     }
 
-    /// Everybody looks for a leader at the same time, by a start or because all connections break.
+    /// Makes all servers look for a leader at the same time, by a start or by breaking all
+    /// connections.
     pub(super) fn all_look_again(&mut self) {
         if self.world.is_healed {
             return;
@@ -52,8 +54,8 @@ impl Ensemble {
         }
     }
 
-    /// A learner has applied a write before its leader was established. Stops the leader for so long that
-    /// the others elect another one, and may cut off the learner.
+    /// Handles a learner that has applied a write before its leader was established. Stops the
+    /// leader for so long that the others elect another one. May also isolate the learner.
     pub(super) fn strike_early(&mut self, learner: usize) {
         let plan = &self.world.plan;
         if !plan.ends_early || self.world.is_healed || !self.world.random.percent(40) {
@@ -84,7 +86,7 @@ impl Ensemble {
         }
     }
 
-    /// An operator requests a snapshot of any server.
+    /// Requests a snapshot of any server, as an operator would.
     pub(super) fn ask_for_snapshot(&mut self) {
         let index = self.any_server();
         if let Some(process) = self.process(index).map(|server| server.host.process) {

@@ -1,4 +1,4 @@
-//! Everything is mended, and then everything must be well.
+//! The end of a run: all faults end, and then all invariants must hold.
 
 use super::{Ensemble, Machine};
 use crate::configured::sid_of;
@@ -16,19 +16,19 @@ use proto::{SessionId, Sid, Zxid};
 use replica::{RoleView, State};
 use std::collections::BTreeMap;
 
-/// How long it may take until everything is well.
+/// Longest time until everything must be well.
 pub(super) const PATIENCE: Micros = 60 * SECOND;
-/// The weather is fine for at least so long.
+/// Shortest time without faults.
 pub(super) const FINE: Micros = 4 * SECOND;
-/// How long a container or a TTL znode that is due may stay at most.
+/// Longest delay before a container or TTL znode that is due must be deleted.
 const SHORT_LIVED_DELAY_MS: i64 = 1500;
-/// After that, a session without a client is over, and a container that is due.
+/// Time after which a session without a client must be over, and a due container must be deleted.
 const SESSIONS_END: Micros = 5 * SECOND;
-/// How long a client must have been there for its session not to expire.
+/// Time that a client must be connected before its session must not expire.
 const THERE: Micros = SECOND;
 
 impl Ensemble {
-    /// Ends the storm. Nothing breaks any more.
+    /// Ends the storm. No more faults occur.
     pub(crate) fn heal(&mut self) {
         self.world.say("weather", || "everything is mended".into());
         self.world.is_healed = true;
@@ -48,7 +48,7 @@ impl Ensemble {
         }
     }
 
-    /// Waits until everything is well, then until nothing is under way, then looks at everything.
+    /// Waits until everything is well, then until nothing is pending, and then checks everything.
     pub(crate) fn must_be_well(&mut self) {
         let end = self.world.now() + PATIENCE;
         while self.world.now() < end && self.world.checks.violation.is_none() {
@@ -70,7 +70,7 @@ impl Ensemble {
         self.run(SESSIONS_END);
         self.short_lived_are_gone();
         let sessions: Vec<SessionId> = self.clients.iter().map(|client| client.session).collect();
-        // Scripts write under a session of nobody's.
+        // Scripts write in a session that does not belong to a client.
         if !sessions.is_empty() {
             self.world.checks.judge_sessions(&sessions);
         }
@@ -80,7 +80,7 @@ impl Ensemble {
         self.world.checks.judge_calls();
     }
 
-    /// And its disk leads there.
+    /// Checks that the disk of every server leads to the committed tree.
     fn compare_disks(&mut self) {
         let World { checks, plan, .. } = &mut self.world;
         for (index, machine) in self.machines.iter().enumerate() {
@@ -88,7 +88,7 @@ impl Ensemble {
         }
     }
 
-    /// And so has every change history.
+    /// Checks that every change history matches the committed transactions.
     fn compare_histories(&mut self) {
         let running = 0..self.machines.len();
         let running = running.filter(|index| self.process(*index).is_some_and(Server::is_serving));
@@ -106,9 +106,11 @@ impl Ensemble {
         }
     }
 
-    /// Whether so many voters have lost what they may have acknowledged that the rest is no quorum, by
-    /// the lists of the one whose history is newest: nobody else is elected. Nobody may lead then, and
-    /// nobody can tell what is missing: that is for a person to decide.
+    /// Returns whether so many voters have lost acknowledged data that the rest is not a quorum.
+    ///
+    /// Quorums follow the member lists of the server with the newest history, because no other
+    /// server can be elected. Then no server may lead, and nothing can tell which data is missing.
+    /// The decision belongs to a person.
     pub(crate) fn is_stranded(&self) -> bool {
         let are_all_asked = self
             .machines
@@ -141,8 +143,8 @@ impl Ensemble {
         are_all_asked && self.leader().is_none() && !may_lead
     }
 
-    /// Without a quorum nobody serves more than reads, and everybody who runs says that he looks for
-    /// a leader.
+    /// Checks that, without a quorum, no server serves more than reads, and that every running
+    /// server reports that it looks for a leader.
     pub(super) fn must_say_so(&mut self) {
         self.is_given_up = true;
         for process in self
@@ -187,7 +189,7 @@ impl Ensemble {
         let progress: Vec<usize> = self.clients.iter().map(|client| client.progress).collect();
         let is_level = |server: &Standing| server.last == self.world.checks.history_end();
         if !self.clients.iter().all(|client| client.is_quiet) && !servers.iter().all(is_level) {
-            // Something is always under way while clients ask.
+            // Something is always pending while clients send requests.
             let level = servers.into_iter().map(|mut server| {
                 server.last = self.world.checks.history_end();
                 server
@@ -198,7 +200,7 @@ impl Ensemble {
         liveness::is_well(&servers, &progress, self.world.checks.history_end())
     }
 
-    /// What an operator does.
+    /// Does the work of an operator.
     pub(super) fn look_after(&mut self) {
         if std::mem::take(&mut self.world.is_observer_ahead)
             && let Some(leader) = self.leader()
@@ -251,7 +253,7 @@ impl Ensemble {
         checks.hold(short_lived::NAME, held);
     }
 
-    /// Every server has every committed change, by the model's word.
+    /// Checks that every server has every committed change, according to the model.
     fn compare_trees(&mut self) {
         let World { checks, .. } = &mut self.world;
         if checks.violation.is_some() {
@@ -305,7 +307,7 @@ impl Ensemble {
         }
     }
 
-    /// In fine weather no session expires whose client is connected.
+    /// Checks that, without faults, no session of a connected client expires.
     pub(super) fn judge_expired(&mut self) {
         for session in std::mem::take(&mut self.world.checks.expired) {
             let (healed_at, now) = (self.healed_at, self.world.now());
@@ -323,7 +325,7 @@ impl Ensemble {
     }
 }
 
-/// What a server does, in a word.
+/// Describes the activity of a server in a word.
 fn doing(process: &Server) -> String {
     let Some(view) = process.replica.view() else {
         return "stands alone".into();

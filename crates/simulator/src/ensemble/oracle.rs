@@ -1,24 +1,25 @@
-//! The oracle of two voters, and who has its word: what an operator, or a disk that both share, answers
-//! for (docs/ENSEMBLES.md).
+//! The oracle of two voters. It represents an operator, or a disk that both voters share
+//! (docs/ENSEMBLES.md).
 //!
-//! It names one server at most. Another one than before is named while both are together, with all that
-//! is committed on both disks, or when nobody could go on alone since they were. Java asks for the same:
-//! whoever went on alone has what the other one lacks.
+//! The oracle names at most one server. It may name another server only while both are together
+//! with all committed data on both disks, or if neither could continue alone since then. Java has
+//! the same requirement: a server that continued alone has data that the other one lacks.
 
 use super::Ensemble;
 use crate::plan::MS;
 use crate::world::World;
 
-/// Whom the oracle names.
+/// State of the oracle.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     pub(crate) named: Option<usize>,
-    /// Who was named since both were together: nobody else may be.
+    /// Server that was named since both were last together. No other server may be named.
     entitled: Option<usize>,
 }
 
 impl Ensemble {
-    /// The oracle names somebody else, or nobody. Mostly there is a reason: the two are about to part.
+    /// Makes the oracle name another server, or none. Usually there is a reason: the two are about
+    /// to be separated.
     pub(super) fn turn_oracle(&mut self) {
         let random = &mut self.world.random;
         let any = random.pick(&[Some(0), Some(1), None]).flatten();
@@ -33,7 +34,7 @@ impl Ensemble {
         }
     }
 
-    /// The oracle names this one, or who alone may be, or nobody.
+    /// Makes the oracle name the wanted server, the only entitled one, or none.
     pub(crate) fn name(&mut self, wanted: Option<usize>) {
         if self.are_together() {
             self.world.oracle.entitled = None;
@@ -46,7 +47,7 @@ impl Ensemble {
             .say("oracle", || format!("names server {named:?}"));
     }
 
-    /// The path between the two is cut, and they hear of it soon.
+    /// Cuts the path between the two servers. Both notice it soon.
     pub(crate) fn part(&mut self) {
         self.world.network.cut(0, 1);
         self.world.network.cut(1, 0);
@@ -59,7 +60,7 @@ impl Ensemble {
         }
     }
 
-    /// Whether both serve in one epoch and have all that is committed.
+    /// Returns whether both serve in one epoch and have all committed data.
     fn are_together(&self) -> bool {
         let end = self.world.checks.history_end();
         let epoch_of = |index| {

@@ -1,4 +1,4 @@
-//! Processes that stand still, disks that hang, and clocks that go wrong.
+//! Paused processes, stalled disks and wrong clocks.
 
 use super::Ensemble;
 use crate::plan::{MS, SECOND};
@@ -6,7 +6,8 @@ use crate::queue::{Event, Micros};
 use crate::world::Clock;
 
 impl Ensemble {
-    /// Until when an event has to wait, because nobody is there to notice it.
+    /// Returns the time until which an event has to wait, because its receiver is paused or
+    /// stalled.
     pub(super) fn stalled_until(&self, event: &Event) -> Option<Micros> {
         let until = match *event {
             Event::Wake { process } | Event::Oracle { process } => {
@@ -44,7 +45,7 @@ impl Ensemble {
         server.map_or(0, |server| self.stands_until(server))
     }
 
-    /// A while that is over when the storm is.
+    /// Draws the end of a pause, which is never later than the end of the storm.
     fn some_time(&mut self) -> Micros {
         let longest = self.world.random.pick(&[50 * MS, SECOND, 5 * SECOND]);
         let longest = longest.unwrap_or(SECOND);
@@ -52,7 +53,7 @@ impl Ensemble {
         until.min(self.world.plan.storm)
     }
 
-    /// A process does nothing for a while, and comes back.
+    /// Pauses a process for a while.
     pub(super) fn stand_still(&mut self) {
         let (index, until) = (self.any_server(), self.some_time());
         self.machines[index].stands_until = until;
@@ -61,7 +62,7 @@ impl Ensemble {
         });
     }
 
-    /// A disk does nothing for a while.
+    /// Stalls a disk for a while.
     pub(super) fn hang_disk(&mut self) {
         let (index, until) = (self.any_server(), self.some_time());
         self.machines[index].hangs_until = until;
@@ -70,7 +71,7 @@ impl Ensemble {
         });
     }
 
-    /// A clock on the wall is set, or begins to go wrong.
+    /// Sets a wall clock, or makes it drift.
     pub(super) fn set_clock(&mut self) {
         let (index, random) = (self.any_server(), &mut self.world.random);
         let clock = Clock {

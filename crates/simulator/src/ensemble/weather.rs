@@ -1,4 +1,4 @@
-//! What goes wrong, and how it ends.
+//! The faults of a run, and their ends.
 
 use super::Ensemble;
 use crate::client::SLEEP_MAX;
@@ -11,12 +11,12 @@ use proto::Epoch;
 use testkit::SyncFault;
 
 impl Ensemble {
-    /// The storm begins.
+    /// Starts the storm.
     pub(crate) fn begin_weather(&mut self) {
         self.world.queue.after(SECOND, Event::Weather);
     }
 
-    /// Something goes wrong, or gets better.
+    /// Causes a fault, or ends one.
     pub(super) fn blow(&mut self) {
         if self.world.is_healed {
             return;
@@ -77,7 +77,7 @@ impl Ensemble {
         self.world.random.below(self.machines.len())
     }
 
-    /// A process ends, by a kill or with its machine; it comes back later.
+    /// Stops a process, alone or together with its machine. It restarts later.
     fn stop(&mut self, with_power: bool) {
         let index = self.any_server();
         self.stop_one(index, with_power);
@@ -100,7 +100,7 @@ impl Ensemble {
             .after(delay, Event::Start { server: index });
     }
 
-    /// The leader goes, or all do at once.
+    /// Stops the leader, or all servers simultaneously.
     fn stop_leader(&mut self) {
         let with_power = self.world.random.percent(70);
         if self.world.random.percent(30) {
@@ -117,7 +117,7 @@ impl Ensemble {
         self.start(index);
     }
 
-    /// Cuts a path, one way or both.
+    /// Cuts a network path in one or both directions.
     fn cut_some(&mut self) {
         let (one, other) = (self.any_server(), self.any_server());
         if one == other {
@@ -132,7 +132,7 @@ impl Ensemble {
         self.break_cut();
     }
 
-    /// Cuts a server off, or the ensemble in two.
+    /// Isolates a server, or splits the ensemble in two.
     fn isolate_one(&mut self) {
         let count = self.machines.len();
         let mut inside: Vec<usize> = vec![self.any_server()];
@@ -152,7 +152,7 @@ impl Ensemble {
         self.break_cut();
     }
 
-    /// Some connections over cut paths break, each end by itself; the rest stands still.
+    /// Breaks some connections over cut paths, each end separately. The other connections stall.
     fn break_cut(&mut self) {
         for connection in self.world.network.between_servers(true) {
             for end in 0..2 {
@@ -166,7 +166,7 @@ impl Ensemble {
         }
     }
 
-    /// One connection between servers breaks at both ends, or many do.
+    /// Breaks one connection between servers at both ends, or many of them.
     fn break_some(&mut self, are_many: bool) {
         let connections = self.world.network.between_servers(false);
         let chosen = self.world.random.below(connections.len());
@@ -182,7 +182,7 @@ impl Ensemble {
         }
     }
 
-    /// A client's connection breaks, or the client sleeps for a while.
+    /// Breaks the connection of a client, or makes the client sleep for a while.
     fn disturb_client(&mut self) {
         let chosen = self.world.random.below(self.clients.len());
         let sleeps = self.world.random.percent(30);
@@ -195,7 +195,8 @@ impl Ensemble {
         if sleeps {
             client.asleep_until = now + sleep;
         } else if let Some(connection) = client.connection {
-            // What it has sent may still arrive, even after it has come back elsewhere.
+            // Packets that it has sent may still arrive, even after it has reconnected to another
+            // server.
             self.world.network.slow_down(connection, 0, lag);
             let event = Event::Broken { connection, end: 1 };
             self.world.queue.after(2 * lag, event);
@@ -204,7 +205,7 @@ impl Ensemble {
         }
     }
 
-    /// The next sync of somebody fails, or a disk is full for a while.
+    /// Makes the next sync of a server fail, or fills its disk for a while.
     fn spoil_disk(&mut self) {
         let index = self.any_server();
         let disk = self.machines[index].disk.clone();
@@ -227,7 +228,7 @@ impl Ensemble {
         }
     }
 
-    /// A bit flips on the disk of a server, of few enough servers.
+    /// Flips a bit on the disk of a server, if few enough disks are corrupt.
     fn rot(&mut self) {
         let index = self.any_server();
         let voters = self.world.plan.voters;
@@ -254,8 +255,8 @@ impl Ensemble {
         }
     }
 
-    /// The file of the list in force rots, or that of a proposed one, or all of it is gone, and the server
-    /// notices when it starts again.
+    /// Corrupts the file of the current or the proposed member list, or deletes both. The server
+    /// notices at its next start.
     fn rot_list(&mut self) {
         let index = self.any_server();
         let (disk, random) = (&self.machines[index].disk, &mut self.world.random);
@@ -270,7 +271,8 @@ impl Ensemble {
         }
     }
 
-    /// A server has promised a later epoch than anybody knows of, when it starts again.
+    /// Raises the accepted epoch of a server above all known epochs. The server notices at its next
+    /// start.
     fn promise_more(&mut self) {
         let index = self.any_server();
         let [data, _] = dirs_of(&self.world.plan);
@@ -289,5 +291,5 @@ impl Ensemble {
     }
 }
 
-/// Where the files of a directory are.
+/// Subdirectory of the files in a data directory.
 const VERSION_DIR: &str = "version-2";

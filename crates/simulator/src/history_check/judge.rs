@@ -1,4 +1,4 @@
-//! What a history holds, against what was committed.
+//! Compares the contents of a history with the committed transactions.
 
 use bytes::Bytes;
 use proto::{Sid, Zxid};
@@ -8,8 +8,8 @@ use super::store::{Era, Recorded};
 use crate::history::{Entry, History};
 use crate::invariants::Held;
 
-/// Each era has every transaction behind its snapshot and nothing else, and the snapshot's znodes are
-/// what was there; between two eras is a gap that is known.
+/// Checks that each era has exactly the transactions after its snapshot, and that the snapshot
+/// matches the tree. Between two eras there must be a known gap.
 pub(super) fn judge(sid: Sid, recorded: &Recorded, committed: &History) -> Result<Counts, String> {
     let mut counts = Counts::default();
     let mut head = Zxid::ZERO;
@@ -31,7 +31,7 @@ pub(super) fn judge(sid: Sid, recorded: &Recorded, committed: &History) -> Resul
     Ok(counts)
 }
 
-/// Behind `from`, up to `upto`.
+/// Returns the entries after `from` and up to `upto`.
 fn between(committed: &History, from: Zxid, upto: Zxid) -> &[Entry] {
     let entries = &committed.entries;
     let begin = entries.partition_point(|entry| entry.zxid <= from);
@@ -67,7 +67,7 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> Held {
     }
 }
 
-/// What has not changed while the snapshot was taken is in it as it was.
+/// Checks that the snapshot contains every znode that did not change while the snapshot was taken.
 fn is_the_tree(era: &Era, committed: &History) -> Held {
     let at = era.at.zxid;
     let known_from = at

@@ -1,4 +1,4 @@
-//! A change history in memory.
+//! An in-memory store for a change history.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,20 +9,20 @@ use jute::Encode;
 use proto::txn::{TxnHeader, TxnRecord};
 use proto::{Acl, StatPersisted, Zxid};
 
-/// A place for a history.
+/// Storage slot of a history.
 #[derive(Debug, Default)]
 pub(super) struct Memory(RefCell<Option<Recorded>>);
 
-/// A history.
+/// A recorded history.
 #[derive(Debug, Clone)]
 pub(super) struct Recorded {
-    /// In their order, each but the first behind a gap.
+    /// Eras in order. A gap precedes each era except the first.
     pub(super) eras: Vec<Era>,
-    /// Eras, and transactions of the last one, that a crash leaves.
+    /// Numbers of eras, and of transactions in the last era, that survive a crash.
     durable: (usize, usize),
 }
 
-/// A time without a gap.
+/// A section of the history without a gap.
 #[derive(Debug, Clone)]
 pub(super) struct Era {
     pub(super) at: SnapshotAt,
@@ -30,12 +30,12 @@ pub(super) struct Era {
     pub(super) txns: Vec<(TxnHeader, Bytes)>,
 }
 
-/// The znodes that an era begins with.
+/// Znodes at the beginning of an era.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Base {
-    /// Data and version.
+    /// Data and version of each znode, by path.
     pub(super) znodes: BTreeMap<String, (Option<Bytes>, i32)>,
-    /// The highest transaction that shows in them.
+    /// Highest transaction whose effect is visible in the znodes.
     pub(super) last_seen: Zxid,
 }
 
@@ -72,7 +72,7 @@ impl Keeper for Memory {
 }
 
 impl Recorded {
-    /// The last transaction.
+    /// Returns the last transaction.
     pub(super) fn last(&self) -> Zxid {
         self.eras.last().map_or(Zxid::ZERO, Era::last)
     }
@@ -82,7 +82,7 @@ impl Recorded {
         self.durable = (self.eras.len(), txns);
     }
 
-    /// What a crash leaves of it.
+    /// Returns the part of the history that survives a crash.
     pub(super) fn at_checkpoint(mut self) -> Self {
         let (eras, txns) = self.durable;
         self.eras.truncate(eras);

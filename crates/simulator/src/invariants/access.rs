@@ -1,7 +1,8 @@
-//! Nobody does what an ACL does not let them do, and nobody is refused what it does.
+//! Access control: no client can do more than an ACL permits, and permitted requests are not
+//! refused.
 //!
-//! Judged by a rule of its own: an entry of the list lets somebody do something if it names everybody
-//! or one of their identities. Super users may do everything.
+//! The check uses a separate rule: an entry of the ACL permits an operation if it names everyone or
+//! one of the client's identities. Super users may do everything.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +16,17 @@ use super::Held;
 use super::reads::{SYSTEM, Told};
 use crate::history::{History, NodeState, has_failed, parent_of};
 
-/// Who a client says that it is.
+/// Identity that a client presents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Identity {
     /// An ordinary user.
     User,
-    /// Somebody who may do everything.
+    /// A super user, who may do everything.
     Super,
 }
 
 impl Identity {
-    /// User and password.
+    /// Returns the user name and the password.
     pub(crate) fn credentials(self) -> &'static str {
         match self {
             Self::User => "user:secret",
@@ -33,12 +34,12 @@ impl Identity {
         }
     }
 
-    /// As it stands in an ACL.
+    /// Returns the identity as an ACL contains it.
     pub(crate) fn id(self) -> String {
         digest_id(DigestAlgorithm::Sha1, self.credentials().as_bytes())
     }
 
-    /// Identities that it brings.
+    /// Returns the number of identities that the client gets by authentication.
     pub(crate) fn ids(self) -> usize {
         match self {
             Self::User => 1,
@@ -47,12 +48,12 @@ impl Identity {
     }
 }
 
-/// The list that only [`Identity::User`] is on.
+/// Returns the ACL that permits only [`Identity::User`].
 pub(crate) fn private() -> Acl {
     Acl::new(perms::ALL, "digest", &Identity::User.id())
 }
 
-/// Who asked for what.
+/// Identity of each request.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
     asked: BTreeMap<(SessionId, i32), Option<Identity>>,
@@ -61,12 +62,12 @@ pub(crate) struct Access {
 impl Access {
     pub(crate) const NAME: &str = "nobody does what they may not";
 
-    /// A client asks under this identity.
+    /// Records the identity under which a client sends a request.
     pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, identity: Option<Identity>) {
         self.asked.insert((session, cxid), identity);
     }
 
-    /// The last transaction of the history is this.
+    /// Checks the last transaction of the history.
     pub(crate) fn committed(&self, txn: &TxnRecord, history: &History) -> Held {
         let header = &txn.header;
         let Some(identity) = self.asked.get(&(header.session, header.cxid)) else {
@@ -84,7 +85,7 @@ impl Access {
             let Some((path, wanted)) = needs(part) else {
                 continue;
             };
-            // What the same transaction has made may be used by it.
+            // A multi may use the znodes that it creates itself.
             let node = history.get(path, before);
             if node.is_some_and(|node| !permits(&node.acl, wanted, *identity)) {
                 return Err(format!(
@@ -101,7 +102,7 @@ impl Access {
     }
 }
 
-/// Whose list counts for a change, and what it must let.
+/// Returns the znode whose ACL applies to a change, and the required permissions.
 fn needs(txn: &Txn) -> Option<(&str, i32)> {
     let (path, wanted) = match txn {
         Txn::Create(create) | Txn::Create2(create) => (parent_of(&create.path), perms::CREATE),
@@ -127,7 +128,7 @@ fn permits(acl: &[Acl], wanted: i32, identity: Option<Identity>) -> bool {
         .any(|entry| Some(&*entry.id.id) == id.as_deref())
 }
 
-/// A client is told of a znode that is there, or that it may not read it.
+/// Checks a reply about an existing znode: its content, or the refusal to read it.
 pub(crate) fn reads(path: &str, told: Told<'_>, node: &NodeState, request: &ReadRequest) -> Held {
     let wanted = match request {
         ReadRequest::GetAcl(_) => perms::READ | perms::ADMIN,

@@ -1,4 +1,4 @@
-//! Nothing acknowledged is lost. A write that timed out is neither: it may have happened or not.
+//! No acknowledged write is lost. A write that timed out may or may not have been executed.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use proto::{SessionId, Sid, Zxid};
 use super::Held;
 use crate::history::History;
 
-/// Writes that clients were told to be done.
+/// Writes that were acknowledged to clients.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged(BTreeMap<Zxid, (SessionId, i32)>);
 
 impl Acknowledged {
     pub(crate) const NAME: &str = "nothing acknowledged is lost";
 
-    /// A client was told that its request is done as `zxid`.
+    /// Records that a request was acknowledged to a client as `zxid`.
     pub(crate) fn acknowledge(
         &mut self,
         zxid: Zxid,
@@ -32,8 +32,8 @@ impl Acknowledged {
         ))
     }
 
-    /// A server has established its history, which ends at `last`; what was committed in earlier
-    /// epochs ends at `end`.
+    /// Checks the history of a server that has established its epoch. The history ends at `last`.
+    /// The commits of earlier epochs end at `end`.
     pub(crate) fn leads(&self, sid: Sid, last: Zxid, end: Zxid) -> Held {
         if last >= end {
             return Ok(());
@@ -47,7 +47,7 @@ impl Acknowledged {
         ))
     }
 
-    /// The last write of which anybody has heard.
+    /// Returns the last acknowledged write.
     pub(crate) fn newest(&self) -> Zxid {
         self.0
             .last_key_value()

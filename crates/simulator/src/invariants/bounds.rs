@@ -1,4 +1,4 @@
-//! What members hold back is bounded, and so is what they are sent.
+//! Bounds of the data that members hold back and of the records that they receive.
 
 use proto::Sid;
 use zab::Record;
@@ -7,26 +7,26 @@ use super::Held;
 
 pub(crate) const NAME: &str = "what a member holds is bounded";
 
-/// What a server holds in memory for others, or for its disk.
+/// Amounts of data that a server holds in memory for peers, or for its disk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HeldBack {
-    /// Records that are not on its disk yet.
+    /// Records that are not synced yet.
     pub(crate) unsynced: usize,
-    /// Inputs of its replica that wait.
+    /// Pending inputs of the replica.
     pub(crate) inputs: usize,
-    /// Packets and records that wait for a flush, although no flush is to come.
+    /// Packets and records that wait for a flush although no flush is scheduled.
     pub(crate) unflushed: usize,
-    /// Requests of its clients without an answer.
+    /// Requests of the clients of this server without a reply.
     pub(crate) requests: usize,
 }
 
-/// All that a learner may be sent as a DIFF: with recipes some thousand records are committed while
-/// it is away.
+/// Longest possible DIFF for a learner. With recipes, some thousand records are committed while a
+/// learner is disconnected.
 const UNSYNCED_MAX: usize = 6000;
-/// What each client sends before it waits, of all clients, once more for connections that are gone.
+/// Requests that all clients together send before they wait, doubled for broken connections.
 const REQUESTS_MAX: usize = 64;
 
-/// A leader proposes this, and members read so much.
+/// Checks the length of a proposal against the limit of the members.
 pub(crate) fn proposes(sid: Sid, record: &Record, bytes_max: usize) -> Held {
     let bytes = record.txn.len();
     if bytes <= bytes_max {
@@ -38,9 +38,9 @@ pub(crate) fn proposes(sid: Sid, record: &Record, bytes_max: usize) -> Held {
     ))
 }
 
-/// A server holds back so much between two turns.
+/// Checks the amounts that a server holds back between two turns.
 pub(crate) fn holds_back(sid: Sid, held: HeldBack) -> Held {
-    // Nothing waits for a replica behind a turn.
+    // After a turn, no input waits for the replica.
     let is_idle = held.inputs == 0 && held.unflushed == 0;
     let is_bounded = held.unsynced <= UNSYNCED_MAX && held.requests <= REQUESTS_MAX;
     if is_bounded && is_idle {

@@ -1,4 +1,4 @@
-//! Equal digest at equal zxid, on all servers that serve.
+//! Digests are equal at equal zxids, on all servers that serve.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +8,15 @@ use tree::Tree;
 
 use super::Held;
 
-/// The digest after each transaction, from the first server that had it.
+/// Digest after each transaction, with the first server that reported it.
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
     known: BTreeMap<Zxid, (Sid, u64)>,
-    /// Servers whose tree a script has damaged, and that have not repaired it.
+    /// Servers whose tree was corrupted by a script and is not repaired yet.
     damaged: BTreeSet<Sid>,
-    /// Whether a script has damaged a tree: then a transaction may carry a wrong digest.
+    /// Whether a script has corrupted a tree. A transaction may then carry a wrong digest.
     was_damaged: bool,
-    /// Whether the trees that servers get from others are damaged, too.
+    /// Whether the trees that servers receive from others are corrupt, too.
     copies_are_damaged: bool,
     /// Servers that have counted a mismatch.
     noticed: BTreeSet<Sid>,
@@ -25,13 +25,13 @@ pub(crate) struct Digests {
 impl Digests {
     pub(crate) const NAME: &str = "equal digest at equal zxid";
 
-    /// A script changes the tree of this server as no transaction does.
+    /// Records that a script changes the tree of this server without a transaction.
     pub(crate) fn damage(&mut self, sid: Sid) {
         self.was_damaged = true;
         self.damaged.insert(sid);
     }
 
-    /// The tree of this server was replaced.
+    /// Records that the tree of this server was replaced.
     pub(crate) fn replaced(&mut self, sid: Sid) {
         match self.copies_are_damaged {
             true => self.damaged.insert(sid),
@@ -39,12 +39,12 @@ impl Digests {
         };
     }
 
-    /// From here on servers get copies of a damaged tree.
+    /// Records that servers receive copies of a corrupt tree from now on.
     pub(crate) fn damage_copies(&mut self) {
         self.copies_are_damaged = true;
     }
 
-    /// Nobody gets such copies any more.
+    /// Records that servers no longer receive corrupt copies.
     pub(crate) fn end_damage_of_copies(&mut self) {
         self.copies_are_damaged = false;
     }
@@ -53,7 +53,7 @@ impl Digests {
         self.damaged.contains(&sid)
     }
 
-    /// This server has counted a mismatch.
+    /// Records that this server has counted a mismatch.
     pub(crate) fn notice(&mut self, sid: Sid) {
         self.noticed.insert(sid);
     }
@@ -62,7 +62,7 @@ impl Digests {
         self.noticed.contains(&sid)
     }
 
-    /// A server that serves has a tree with this digest after `zxid`.
+    /// Checks the digest of a serving server after `zxid`.
     pub(crate) fn compare(&mut self, sid: Sid, zxid: Zxid, digest: u64) -> Held {
         if self.is_damaged(sid) {
             return Ok(());
@@ -76,7 +76,7 @@ impl Digests {
         Ok(())
     }
 
-    /// A server that serves has applied this.
+    /// Checks a transaction that a serving server has applied.
     pub(crate) fn applied(&mut self, sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
         let predicted = txn.digest.map(|digest| digest.digest.cast_unsigned());
         let is_other = predicted.is_some_and(|predicted| predicted != tree.digest());

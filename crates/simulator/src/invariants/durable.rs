@@ -1,4 +1,4 @@
-//! What a learner acknowledges is on its disk: it survives a power failure that comes right now.
+//! Acknowledged records are on the learner's disk. They survive a power failure at this moment.
 
 use proto::{Sid, Zxid};
 use recovery::recover_tree;
@@ -11,11 +11,11 @@ use crate::plan::Plan;
 
 pub(crate) const NAME: &str = "what is acknowledged is on disk";
 
-/// One of so many acknowledgements is looked at: that means to recover.
+/// One in this many acknowledgements is checked, because each check has to recover the tree.
 pub(crate) const EVERY: u64 = 16;
 
-/// A learner acknowledges `zxid`; with counter 0 it acknowledges an epoch, and a history that ends at
-/// `end` at least.
+/// Checks a learner's acknowledgement of `zxid`. A `zxid` with counter 0 acknowledges an epoch and
+/// a history that ends at `end` or later.
 pub(crate) fn acknowledges(
     sid: Sid,
     (zxid, end): (Zxid, Zxid),
@@ -23,7 +23,7 @@ pub(crate) fn acknowledges(
     plan: &Plan,
 ) -> Held {
     if disk.has_rotted() {
-        // What is damaged is no lie of the server.
+        // The server is not responsible for a corrupt disk.
         return Ok(());
     }
     let [data, log] = dirs_of(plan);

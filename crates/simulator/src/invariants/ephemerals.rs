@@ -1,4 +1,4 @@
-//! Ephemerals are gone with their session, and none comes without one.
+//! Ephemerals are deleted with their session, and no ephemeral is created without one.
 
 use proto::txn::{Txn, TxnRecord};
 use proto::{SessionId, Sid};
@@ -9,7 +9,7 @@ use crate::history::History;
 
 pub(crate) const NAME: &str = "ephemerals gone with their session";
 
-/// A server that serves has applied this.
+/// Checks a transaction that a serving server has applied.
 pub(crate) fn applied(sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
     let session = txn.header.session;
     if !matches!(txn.txn, Txn::CloseSession { .. }) {
@@ -24,7 +24,7 @@ pub(crate) fn applied(sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
     }
 }
 
-/// The last transaction of the history is this.
+/// Checks the last transaction of the history.
 pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
     let session = txn.header.session;
     let makes_ephemeral = match &txn.txn {
@@ -40,7 +40,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
     Ok(())
 }
 
-/// Everything is quiet: who owns something lives.
+/// Checks in a quiet ensemble that the owner of each ephemeral exists.
 pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> Held {
     for (owner, mut paths) in tree.ephemerals() {
         if !history.sessions.contains(&owner) {

@@ -1,5 +1,6 @@
-//! A session is over when it is, and not before: a client that hears so has a session whose end was
-//! proposed, or that no other server knew of; and a session without a client does not stay.
+//! Sessions expire in time, and not early. If a client learns that its session is over, the end of
+//! the session was proposed, or no other server knew the session. A session without a client does
+//! not remain.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +12,22 @@ use crate::history::History;
 
 pub(crate) const NAME: &str = "sessions are over when they are";
 
-/// Sessions whose end was proposed. A leader refuses them from then on, as Apache ZooKeeper's does
-/// (SessionTrackerImpl.setSessionClosing); whether the end is committed is seen later.
+/// Sessions whose end was proposed. From then on a leader refuses them, as Apache ZooKeeper's
+/// leader does (SessionTrackerImpl.setSessionClosing). Another check covers the commit of the end.
 #[derive(Debug, Default)]
 pub(crate) struct Ends(BTreeSet<SessionId>);
 
 impl Ends {
-    /// A leader proposes this.
+    /// Records a proposal of a leader.
     pub(crate) fn proposes(&mut self, txn: &TxnRecord) {
         if matches!(txn.txn, Txn::CloseSession { .. }) {
             self.0.insert(txn.header.session);
         }
     }
 
-    /// A client is told that its session is over.
+    /// Checks that a session is over when its client learns this from a server.
     pub(crate) fn told_over(&self, session: SessionId, history: &History) -> Held {
-        // What was never committed was local, or made while there was no leader.
+        // A session without a committed transaction was local, or was created without a leader.
         if self.0.contains(&session) || !history.sessions.contains(&session) {
             return Ok(());
         }
@@ -36,7 +37,8 @@ impl Ends {
     }
 }
 
-/// All has been quiet for longer than any session lives; clients have these.
+/// Checks the remaining sessions after a quiet time longer than every session timeout. The clients
+/// own `of_clients`.
 pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> Held {
     let mut left = history.sessions.iter();
     match left.find(|session| !of_clients.contains(session)) {

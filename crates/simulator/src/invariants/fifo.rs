@@ -1,5 +1,5 @@
-//! Per-session FIFO: requests take effect in the order in which they were sent, each at most once;
-//! replies come in that order, and what a session has seen never goes back.
+//! FIFO order per session. Requests take effect in the order in which they were sent, each at most
+//! once. Replies arrive in that order, and the zxid that a session has seen never decreases.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proto::{SessionId, Zxid};
 use super::Held;
 use crate::history::{has_failed, needs_no_session};
 
-/// The newest request of each session that took effect.
+/// Last request of each session that took effect.
 #[derive(Debug, Default)]
 pub(crate) struct Fifo(BTreeMap<SessionId, i32>);
 
@@ -18,7 +18,7 @@ impl Fifo {
 
     pub(crate) fn committed(&mut self, txn: &TxnRecord) -> Held {
         let (session, cxid) = (txn.header.session, txn.header.cxid);
-        // Such a request may have been long on its way.
+        // Such a request may have been in flight for a long time.
         if cxid <= 0 || has_failed(&txn.txn) || needs_no_session(&txn.txn) {
             return Ok(());
         }
@@ -33,7 +33,7 @@ impl Fifo {
     }
 }
 
-/// A reply to `cxid` comes where `expected` is the oldest that is not answered.
+/// Checks that a reply to `cxid` answers the oldest pending request, `expected`.
 pub(crate) fn replies(session: SessionId, cxid: i32, expected: Option<i32>) -> Held {
     if expected == Some(cxid) {
         return Ok(());
@@ -43,7 +43,7 @@ pub(crate) fn replies(session: SessionId, cxid: i32, expected: Option<i32>) -> H
     ))
 }
 
-/// A reply shows a server that is at `zxid`; the session has seen `seen`.
+/// Checks that a reply as of `zxid` is not older than `seen`, which the session has already seen.
 pub(crate) fn sees(session: SessionId, zxid: Zxid, seen: Zxid) -> Held {
     if zxid >= seen {
         return Ok(());

@@ -1,9 +1,9 @@
-//! Linearizability of some znodes: what all sessions were told of each, by writes and by reads behind
-//! a `sync`, can have happened in one order that agrees with real time.
+//! Linearizability of some znodes. The replies to all writes of such a znode, and to all its reads
+//! after a `sync`, must agree with one order of execution that respects real time.
 //!
-//! Judged by nothing but what clients have asked and heard, and when
-//! ([`testkit::linearizability`]). A write without an answer, or with one that does not say whether it
-//! was carried out, has an unknown outcome.
+//! The check uses only the requests and replies of clients and their times
+//! ([`testkit::linearizability`]). A write has an unknown outcome if its reply is missing or does
+//! not show whether the write was executed.
 
 use std::collections::BTreeMap;
 
@@ -19,28 +19,28 @@ use testkit::linearizability::{Call, Verdict, check};
 use super::Held;
 use crate::queue::Micros;
 
-/// The znodes: below the root, without children, and nobody's.
+/// The checked znodes: children of the root, without children, not ephemeral.
 pub(crate) const REGISTERS: [&str; 2] = ["/r0", "/r1"];
 
-/// Steps of a search at most.
+/// Maximum number of steps of a search.
 const STEPS_MAX: usize = 100_000;
 
-/// What was asked and heard of each.
+/// Calls on each checked znode.
 #[derive(Debug, Default)]
 pub(crate) struct Linearizable {
-    /// `None` is one that was not carried out.
+    /// `None` marks a call that was not executed.
     calls: BTreeMap<&'static str, Vec<Option<Call<Question, Answer>>>>,
-    /// Requests without an answer so far, with the calls that they are.
+    /// Pending requests, with their calls.
     open: BTreeMap<(SessionId, i32), Open>,
-    /// The newest sync of each session, and when it was sent.
+    /// Last sync of each session, and the time at which it was sent.
     synced: BTreeMap<SessionId, (i32, Micros)>,
-    /// Each value that was written has a number.
+    /// Number of each written value.
     values: BTreeMap<Bytes, Value>,
-    /// Searches that were given up.
+    /// Number of abandoned searches.
     pub(crate) undecided: usize,
 }
 
-/// A request that is under way.
+/// A pending request.
 #[derive(Debug, Default)]
 struct Open {
     is_multi: bool,
@@ -50,12 +50,13 @@ struct Open {
 impl Linearizable {
     pub(crate) const NAME: &str = "linearizability";
 
-    /// A client asks.
+    /// Records a request of a client.
     pub(crate) fn asks(&mut self, by: (SessionId, i32), request: &Request, at: Micros) {
         match request {
             Request::Sync(_) => drop(self.synced.insert(by.0, (by.1, at))),
             Request::Read(ReadRequest::GetData(read)) => {
-                // Behind its sync it is as up to date as if it had been sent with it.
+                // After its sync, a read is as recent as if it had been sent together with the
+                // sync.
                 let synced = self.synced.get(&by.0).filter(|(cxid, _)| cxid + 1 == by.1);
                 if let (Some(path), Some((_, since))) = (register(read.path.as_deref()), synced) {
                     let since = *since;
@@ -121,7 +122,8 @@ impl Linearizable {
             .or_insert(next)
     }
 
-    /// A client is answered. `is_current`: a sync in front of a read was answered by the newest leader.
+    /// Records the reply to a request. `is_current` means that the newest leader answered the sync
+    /// directly before a read.
     pub(crate) fn answered(
         &mut self,
         by: (SessionId, i32),
@@ -148,13 +150,13 @@ impl Linearizable {
             let is_stale = asked.question == Question::Read && !is_current;
             match heard.filter(|_| !is_stale) {
                 Some(answer) => asked.answer = Some((answer, at)),
-                // It did nothing, or says nothing of now.
+                // The call did nothing, or its result is not current.
                 None => *call = None,
             }
         }
     }
 
-    /// Everybody has heard what they will hear.
+    /// Searches for a valid order of the calls. No more replies arrive.
     pub(crate) fn judge(&mut self) -> Held {
         for (path, calls) in &self.calls {
             let says_something = |call: &&Call<Question, Answer>| {
@@ -187,7 +189,7 @@ fn register(path: Option<&str>) -> Option<&'static str> {
         .find(|register| Some(*register) == path)
 }
 
-/// What a reply says of a call; `None` if it did nothing.
+/// Returns the answer that a reply contains for a call, or `None` if the call did nothing.
 fn heard(
     question: &Question,
     result: &Result<Bytes, ErrorCode>,
@@ -217,10 +219,10 @@ fn heard(
     }
 }
 
-/// All of a multi was done, or nothing.
+/// Returns the answer of a multi, which executes all its operations or none.
 fn heard_of_multi(result: &Result<Bytes, ErrorCode>) -> Option<Answer> {
     let body = result.as_ref().ok()?;
     let first = MultiHeader::decode(&mut Reader::new(body.clone())).ok()?;
-    // In front of the one that failed stand errors of the code 0.
+    // The operations before the failed one have errors with code 0.
     (first.op != OpCode::Error.number()).then_some(Answer::Done)
 }

@@ -1,5 +1,5 @@
-//! Liveness: once everything is mended there is one leader, everybody is in sync with it, every
-//! client gets on, and no session expires whose client is there.
+//! Liveness. After all faults end, there is one leader, and every server is in sync with it. Every
+//! client makes progress, and no session of a connected client expires.
 
 use proto::{SessionId, Zxid};
 
@@ -7,17 +7,17 @@ use super::Held;
 
 pub(crate) const NAME: &str = "liveness";
 
-/// How one server is after the weather has been fine for long.
+/// State of one server a long time after the last fault.
 #[derive(Debug)]
 pub(crate) struct Standing {
-    /// What it does, in words.
+    /// Activity of the server, in words.
     pub(crate) doing: String,
     pub(crate) leads: bool,
     pub(crate) serves: bool,
     pub(crate) last: Zxid,
 }
 
-/// Whether all is as it should be by now.
+/// Checks that the ensemble is well by now.
 pub(crate) fn is_well(servers: &[Standing], progress: &[usize], end: Zxid) -> Held {
     let leaders = servers.iter().filter(|server| server.leads).count();
     let has_all = |server: &Standing| server.serves && server.last == end;
@@ -35,10 +35,10 @@ pub(crate) fn is_well(servers: &[Standing], progress: &[usize], end: Zxid) -> He
     ))
 }
 
-/// Requests that each client must get done.
+/// Number of requests that each client must complete.
 pub(crate) const PROGRESS_MIN: usize = 5;
 
-/// A session has expired that was in use.
+/// Reports a session that expired although its client was connected.
 pub(crate) fn expired_in_use(session: SessionId) -> Held {
     Err(format!(
         "session {session} has expired, its client was there all the time"

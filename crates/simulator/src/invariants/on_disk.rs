@@ -1,4 +1,4 @@
-//! The files of a server lead to the tree that everybody has, whichever of its snapshots is loaded.
+//! The files of a server lead to the common tree, whichever of its snapshots is loaded.
 
 use proto::{Epoch, Sid, Zxid};
 use recovery::recover_tree;
@@ -13,11 +13,11 @@ use crate::plan::Plan;
 
 pub(crate) const NAME: &str = "what is not established is not in a snapshot";
 
-/// Returns the end and the digest of each tree on this disk: each snapshot that loads, with the log replayed
-/// on it.
+/// Returns the end and the digest of each tree on this disk: each loadable snapshot, with the log
+/// replayed on it.
 ///
-/// A tree is left out if the log does not lead over all that its snapshot may hold in parts. Snapshots that
-/// another history has taken the place of are left out as well.
+/// The result omits a tree if the log does not cover all changes that its snapshot may partly
+/// contain. It also omits snapshots that another history has replaced.
 fn trees(disk: &SimDisk, plan: &Plan) -> Vec<(Zxid, u64)> {
     let [data, log] = dirs_of(plan);
     let (left, dirs) = (disk.after_kill(), DataDirs::unlocked(data, log));
@@ -29,8 +29,8 @@ fn trees(disk: &SimDisk, plan: &Plan) -> Vec<(Zxid, u64)> {
         let Some(snapshot) = recovered.snapshot else {
             break;
         };
-        // A leader commits transactions while it sends its tree. Therefore a snapshot that was taken over
-        // contains more than its trailer says.
+        // A leader commits transactions while it sends its tree. Therefore a snapshot received from
+        // a leader contains more than its trailer reports.
         let is_own = seam.is_none_or(|seam| seam < snapshot.zxid);
         let covers = recovered.snapshot_info.covers();
         if is_own && covers.is_none_or(|covers| covers <= recovered.last_zxid) {
@@ -43,8 +43,8 @@ fn trees(disk: &SimDisk, plan: &Plan) -> Vec<(Zxid, u64)> {
     trees
 }
 
-/// A server is about to start with this disk, or everything is over. A leader has served in `newest`, and in
-/// no later epoch.
+/// Checks the disk of a server that is about to start, or at the end of the run. `newest` is the
+/// last epoch in which a leader has served.
 pub(crate) fn compare(
     sid: Sid,
     (disk, plan): (&SimDisk, &Plan),
@@ -55,13 +55,13 @@ pub(crate) fn compare(
         return Ok(());
     }
     for (last, digest) in trees(disk, plan) {
-        // A leader that a new configuration replaces at once establishes its epoch and serves nobody. The
-        // onlooker does not know then what the tree at the start of that epoch contains.
+        // If a new configuration immediately replaces a leader, this leader establishes its epoch
+        // but serves no client. The model then does not know the tree at the start of that epoch.
         if last.counter() == 0 && last.epoch() > newest {
             continue;
         }
         let last = history.end_of_tree(last);
-        // No other server has an uncommitted tail.
+        // No other server has an uncommitted tail of the log.
         if history.at(last).is_some() {
             let held = digests.compare(sid, last, digest);
             held.map_err(|text| format!("on disk: {text}"))?;
@@ -70,7 +70,8 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// Checks the snapshot `zxid` that a server has written of its own history, when its tree ended at `last`.
+/// Checks the snapshot `zxid` that a server has written of its own history, when its tree ended at
+/// `last`.
 pub(crate) fn written(sid: Sid, (zxid, last): (Zxid, Zxid), history: &History) -> Held {
     let end = history.end();
     let newest = history.end_of_tree(zxid).max(history.end_of_tree(last));

@@ -1,4 +1,4 @@
-//! At most one leader an epoch.
+//! There is at most one leader per epoch.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use proto::{Epoch, Sid};
 
 use super::Held;
 
-/// Who led in each epoch.
+/// Leader of each epoch.
 #[derive(Debug, Default)]
 pub(crate) struct OneLeader(BTreeMap<Epoch, Sid>);
 
 impl OneLeader {
     pub(crate) const NAME: &str = "one leader an epoch";
 
-    /// A server has established an epoch.
+    /// Checks a server that has established an epoch.
     pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch) -> Held {
         match self.0.insert(epoch, sid) {
             Some(other) => Err(format!("servers {other} and {sid} lead in epoch {epoch}")),
@@ -21,14 +21,14 @@ impl OneLeader {
         }
     }
 
-    /// The newest epoch that had a leader.
+    /// Returns the newest epoch that had a leader.
     pub(crate) fn newest(&self) -> Epoch {
         self.0
             .last_key_value()
             .map_or(Epoch(0), |(epoch, _)| *epoch)
     }
 
-    /// Epochs that had a leader.
+    /// Returns the number of epochs that had a leader.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,5 +1,5 @@
-//! Prefix agreement: what a server that serves delivers is what was committed, in this order,
-//! without a hole.
+//! Prefix agreement: a serving server delivers exactly the committed transactions, in order and
+//! without a gap.
 
 use proto::{Sid, Zxid};
 use zab::Record;
@@ -9,7 +9,7 @@ use crate::history::History;
 
 pub(crate) const NAME: &str = "prefix agreement";
 
-/// A learner that serves delivers this; its tree ends at `last`.
+/// Checks a transaction that a serving learner delivers. The tree of the learner ends at `last`.
 pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History) -> Held {
     let zxid = record.zxid;
     let Some(entry) = history.at(zxid) else {
@@ -33,7 +33,7 @@ pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History)
     }
 }
 
-/// A leader commits this; its tree ends at `last`.
+/// Checks a transaction that a leader commits. The tree of the leader ends at `last`.
 pub(crate) fn commits(sid: Sid, record: &Record, last: Zxid, history: &History) -> Held {
     let (zxid, end) = (record.zxid, history.end());
     if last != end || zxid <= end {
@@ -44,7 +44,7 @@ pub(crate) fn commits(sid: Sid, record: &Record, last: Zxid, history: &History) 
     Ok(())
 }
 
-/// A server begins to serve with a tree that ends at `last`.
+/// Checks a server that begins to serve with a tree that ends at `last`.
 pub(crate) fn serves(sid: Sid, last: Zxid, history: &History) -> Held {
     if last == Zxid::ZERO || history.at(last).is_some() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Primary order: what a leader proposes is committed in the order in which it was proposed, and
-//! nothing of an earlier leader after it.
+//! Primary order: proposals of a leader are committed in the order in which they were proposed. No
+//! proposal of an earlier leader is committed after them.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use zab::Record;
 
 use super::Held;
 
-/// What was proposed in each epoch, and by whom.
+/// Leader and proposals of each epoch.
 #[derive(Debug, Default)]
 pub(crate) struct PrimaryOrder(BTreeMap<Epoch, (Sid, Vec<Bytes>)>);
 
 impl PrimaryOrder {
     pub(crate) const NAME: &str = "primary order";
 
-    /// A leader proposes this.
+    /// Checks a proposal of a leader.
     pub(crate) fn proposes(&mut self, sid: Sid, record: &Record) -> Held {
         let epoch = record.zxid.epoch();
         let (leader, proposals) = self.0.entry(epoch).or_insert((sid, Vec::new()));
@@ -36,8 +36,8 @@ impl PrimaryOrder {
         Ok(())
     }
 
-    /// Proposals behind `end` of a history that ends at `last`. Whatever another epoch left behind
-    /// was committed or dropped before the epoch of `last` had a proposal.
+    /// Returns the proposals after `end` of a history that ends at `last`. Proposals of earlier
+    /// epochs were committed or dropped before the first proposal in the epoch of `last`.
     pub(crate) fn between(&self, end: Zxid, last: Zxid) -> Vec<Record> {
         let epoch = last.epoch();
         let proposals = self
@@ -53,14 +53,15 @@ impl PrimaryOrder {
             .collect()
     }
 
-    /// A standalone server has started again, and its log ends at `last`. It uses the zxids after that again.
+    /// Forgets the proposals of a restarted standalone server after `last`, where its log ends. The
+    /// server uses their zxids again.
     pub(crate) fn forget_after(&mut self, last: Zxid) {
         if let Some((_, proposals)) = self.0.get_mut(&last.epoch()) {
             proposals.truncate(usize::try_from(last.counter()).unwrap_or(usize::MAX));
         }
     }
 
-    /// This is committed behind `last`.
+    /// Checks that a record may be committed directly after `last`.
     pub(crate) fn commits(&self, record: &Record, last: Zxid) -> Held {
         let zxid = record.zxid;
         let is_next = if zxid.epoch() == last.epoch() {

@@ -1,9 +1,11 @@
-//! A hard quota holds: of what was applied when a transaction was prepared, not of what was under way.
+//! A hard quota limits the usage that was applied when a transaction was prepared. It does not
+//! count pending transactions.
 //!
-//! As in Apache ZooKeeper (ZooKeeperServer.checkQuota) each znode of a transaction is judged by the
-//! usage in the tree of the leader that prepares it. What that leader has proposed and not applied
-//! does not count, nor does what stands before it in its multi. So a quota can be exceeded by as many
-//! znodes as are under way at once, and stays exceeded; nothing is added to it then.
+//! As in Apache ZooKeeper (ZooKeeperServer.checkQuota), each znode of a transaction is compared
+//! with the usage in the tree of the leader that prepares it. Proposals that the leader has not
+//! applied do not count. Earlier operations of the same multi do not count either. Therefore, all
+//! znodes that are pending simultaneously can exceed a quota together. The usage then stays above
+//! the quota, and no znode is added.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +15,27 @@ use proto::txn::{Txn, TxnRecord};
 use super::Held;
 use crate::history::{History, has_failed};
 
-/// The znode that gets a quota, and where it stands.
+/// The znode with the quota, and the znodes that store it.
 const ROOT: &str = "/b";
 const LIMITS: &str = "/zookeeper/quota/b/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/b/zookeeper_stats";
 
-/// Where the tree of its leader ended when each transaction was proposed that creates something below
-/// the root.
+/// End of the leader's tree when it proposed each transaction that creates a znode below the root
+/// of the quota.
 #[derive(Debug, Default)]
 pub(crate) struct Quota(BTreeMap<Zxid, Zxid>);
 
 impl Quota {
     pub(crate) const NAME: &str = "a hard quota holds";
 
-    /// A leader proposes this, with a tree up to `applied`.
+    /// Records a proposal of a leader whose tree ends at `applied`.
     pub(crate) fn proposes(&mut self, txn: &TxnRecord, applied: Zxid) {
         if creates_below(txn) {
             self.0.insert(txn.header.zxid, applied);
         }
     }
 
-    /// The last transaction of the history is this.
+    /// Checks the last transaction of the history.
     pub(crate) fn committed(&mut self, txn: &TxnRecord, history: &History) -> Held {
         let zxid = txn.header.zxid;
         let Some(applied) = self.0.remove(&zxid) else {
@@ -41,7 +43,7 @@ impl Quota {
         };
         let limits = history.get(LIMITS, applied);
         let limit = limits.and_then(|node| hard_count(node.data.as_deref()?));
-        // Without a count there is nothing to compare with.
+        // Without stored usage there is no value to compare.
         let (Some(limit), Some(_)) = (limit, history.get(STATS, applied)) else {
             return Ok(());
         };

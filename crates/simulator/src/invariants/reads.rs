@@ -1,4 +1,4 @@
-//! A read tells what was committed, as of the zxid of its reply.
+//! A read returns the committed state as of the zxid of its reply.
 
 use bytes::Bytes;
 use jute::{Decode, Reader};
@@ -16,10 +16,10 @@ use crate::history::History;
 
 pub(crate) const NAME: &str = "reads tell what was committed";
 
-/// Below it, servers write by themselves.
+/// Subtree in which servers write without a client.
 pub(crate) const SYSTEM: &str = "/zookeeper";
 
-/// A read as its reply is judged.
+/// A read with its reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told<'a> {
     pub(crate) session: SessionId,
@@ -78,7 +78,7 @@ fn path_of(request: &ReadRequest) -> Option<&str> {
     }
 }
 
-/// What is told of one znode.
+/// Checks a reply about one znode.
 fn node(
     request: &ReadRequest,
     path: &str,
@@ -114,7 +114,7 @@ fn node(
         }
         ReadRequest::GetAcl(_) => {
             let told = decode::<GetAclResponse>(body)?.acl;
-            // Who may not change the list does not see all of it.
+            // A client without the ADMIN permission does not see the complete ACL.
             let is_whole = told[..] == node.acl[..] || node.acl.len() == told.len();
             same(path, zxid, &is_whole, &true)
         }
@@ -128,7 +128,7 @@ fn node(
     }
 }
 
-/// Each read of a multiRead by itself.
+/// Checks each read of a multiRead separately.
 fn multi(reads: &proto::multi::MultiRead, body: &Bytes, told: Told<'_>, history: &History) -> Held {
     let proto::multi::MultiRead::Reads(reads) = reads else {
         return Ok(());

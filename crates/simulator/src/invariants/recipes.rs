@@ -1,9 +1,10 @@
-//! Recipes keep what they promise: by the order of what is committed no two hold what one may hold,
-//! nobody holds anything without a connection, and nothing is left behind.
+//! Guarantees of the recipes. In commit order, no two contenders hold an exclusive grant, no
+//! contender holds anything without a connection, and nothing remains at the end.
 //!
-//! What a contender says is compared with the history as it is at that moment. A contender that is
-//! granted something has seen the deletion of whoever was ahead of it, so that it is committed. One
-//! whose own znode is gone by then has been told too late, which no lock can help: its writes fail.
+//! Each report of a contender is compared with the history at that moment. A contender with a grant
+//! has seen the deletion of its predecessor, so this deletion is committed. If the contender's own
+//! znode is already deleted by then, the grant came too late. No lock can prevent this: the
+//! contender's writes fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,45 +18,45 @@ use crate::history::{Entry, History, has_failed, parent_of};
 
 pub(crate) const NAME: &str = "recipes keep their promises";
 
-/// How many leases of the semaphore there are.
+/// Number of leases of the semaphore.
 pub(crate) const LEASES: usize = 2;
-/// Whoever holds something writes the path of its znode here, in one transaction with a check that
-/// the znode is there.
+/// Znode into which each holder writes the path of its own znode. The same transaction checks that
+/// the holder's znode exists.
 pub(crate) const FENCED: &str = "/fenced";
 
-/// What a contender holds.
+/// Grant of a contender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) recipe: Recipe,
-    /// Its znode, and the zxid that made it.
+    /// Path of the contender's znode, and the zxid that created it.
     pub(crate) path: String,
     pub(crate) token: i64,
 }
 
-/// What has been granted, put and taken so far.
+/// Grants, puts and takes so far.
 #[derive(Debug, Default)]
 pub(crate) struct Recipes {
-    /// Of each contender that holds something now, by its own word.
+    /// Current grants by contender, as the contenders report them.
     held: BTreeMap<usize, Grant>,
-    /// What was granted to whom and is not known to be gone.
+    /// Grants that are not known to have ended.
     granted: Vec<(usize, Grant)>,
-    /// Of each recipe the latest token of somebody who held it alone.
+    /// Latest token of an exclusive holder, for each recipe.
     tokens: BTreeMap<Recipe, i64>,
     put: BTreeSet<String>,
     taken: BTreeSet<String>,
     confirmed: BTreeSet<String>,
-    /// Entries of the history that were looked at.
+    /// Number of checked entries of the history.
     looked_at: usize,
 }
 
-/// A contender among others.
+/// Position of a contender in its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     number: i32,
     is_shared: bool,
 }
 
-/// The place that a name says, in the words of Curator and kazoo.
+/// Returns the position that a znode name contains, in the format of Curator and kazoo.
 fn place_of(name: &str) -> Option<Place> {
     let at = name.len().checked_sub(10)?;
     let number = name.get(at..)?.parse().ok()?;
@@ -75,14 +76,14 @@ impl Grant {
 }
 
 impl Recipes {
-    /// A contender is granted something.
+    /// Checks a new grant of a contender.
     pub(crate) fn granted(&mut self, by: usize, grant: Grant, history: &History) -> Held {
         self.held.insert(by, grant.clone());
         if !grant.is_there(history) {
             return Ok(());
         }
         self.granted.retain(|(_, other)| other.is_there(history));
-        // Nobody is in its own way: what it let go a moment ago may still be there.
+        // A contender does not conflict with itself: its last released znode may still exist.
         let others = self.granted.iter().filter(|(of, _)| *of != by);
         let others = others.map(|(_, other)| other);
         let others: Vec<&Grant> = others
@@ -114,17 +115,18 @@ impl Recipes {
         Ok(())
     }
 
-    /// A contender holds nothing any more, by its own word or because its process is gone.
+    /// Records that a contender holds nothing any more, by its own report or because its process
+    /// ended.
     pub(crate) fn yielded(&mut self, by: usize) {
         self.held.remove(&by);
     }
 
-    /// Who holds something.
+    /// Returns the contenders that hold something.
     pub(crate) fn holders(&self) -> Vec<usize> {
         self.held.keys().copied().collect()
     }
 
-    /// A contender that has no connection has done all that it can.
+    /// Checks that a disconnected contender, after running all its tasks, holds nothing.
     pub(crate) fn is_cut_off(&self, by: usize) -> Held {
         match self.held.get(&by) {
             Some(grant) => Err(format!(
@@ -134,7 +136,7 @@ impl Recipes {
         }
     }
 
-    /// A producer was told that this is in the queue.
+    /// Records that the queue has confirmed an item to its producer.
     pub(crate) fn put(&mut self, item: String) {
         self.put.insert(item);
     }
@@ -143,7 +145,7 @@ impl Recipes {
         self.taken.insert(item);
     }
 
-    /// A consumer was told that this was its own.
+    /// Checks that the queue confirms an item only once to a consumer.
     pub(crate) fn confirmed(&mut self, item: String) -> Held {
         match self.confirmed.insert(item.clone()) {
             true => Ok(()),
@@ -151,7 +153,7 @@ impl Recipes {
         }
     }
 
-    /// Looks at what was committed since this was called last.
+    /// Checks the transactions that were committed since the last call.
     pub(crate) fn committed(&mut self, history: &History) -> Held {
         while let Some(entry) = history.entries.get(self.looked_at) {
             self.looked_at += 1;
@@ -161,7 +163,7 @@ impl Recipes {
         Ok(())
     }
 
-    /// All contenders are over, and their sessions too.
+    /// Checks the tree after all contenders and their sessions have ended.
     pub(crate) fn at_the_end(&self, history: &History) -> Held {
         let mut left = history.paths().filter(|(_, node)| node.owner.0 != 0);
         if let Some((path, _)) = left.next() {
@@ -186,7 +188,7 @@ impl Recipes {
     }
 }
 
-/// A transaction of a contender.
+/// Checks a transaction of a contender.
 fn judge(entry: &Entry, history: &History) -> Held {
     let txn = &entry.txn.txn;
     let parts = match txn {
@@ -212,7 +214,7 @@ fn judge(entry: &Entry, history: &History) -> Held {
     Ok(())
 }
 
-/// Only the leader deletes the leader's znode.
+/// Checks that only the leader deletes the leader's znode.
 fn own_is_deleted(path: &str, entry: &Entry, history: &History) -> Held {
     let session = entry.txn.header.session;
     let before = history.get(path, Zxid(entry.zxid.0 - 1));
@@ -225,12 +227,12 @@ fn own_is_deleted(path: &str, entry: &Entry, history: &History) -> Held {
     }
 }
 
-/// Whether nobody is ahead of a contender in its directory, whom it would have to wait for. Who comes
-/// later with a lower number is none: a reader that was a writer, or that wanted to be one.
+/// Checks that no other contender precedes this one in its directory. A later contender with a
+/// lower number does not count: it is a reader that was a writer, or that wanted to become one.
 fn in_turn(path: &str, at: Zxid, history: &History) -> Held {
     let (directory, name) = (parent_of(path), path.rsplit('/').next().unwrap_or_default());
     let Some(own) = place_of(name) else {
-        // There is one znode for all.
+        // All contenders share one znode.
         return Ok(());
     };
     let since = |name: &str| history.created_before(&format!("{directory}/{name}"), at);

@@ -1,4 +1,4 @@
-//! Once everything is mended, it does not take long until everything is well.
+//! After all faults end, the ensemble recovers in bounded time.
 
 use super::Held;
 use crate::plan::{Plan, SECOND};
@@ -6,13 +6,13 @@ use crate::queue::Micros;
 
 pub(crate) const NAME: &str = "well soon after everything is mended";
 
-/// An election and a synchronisation, some of each in vain: `initLimit` is two seconds here, the
-/// longest pause between notifications 1.6.
+/// Longest time for elections and synchronisations, of which some fail. Here `initLimit` is two
+/// seconds, and the longest pause between notifications is 1.6 seconds.
 const LONGEST: Micros = 30 * SECOND;
-/// An operator who changes each member twice, each with an election.
+/// Longest time with an operator who changes each member twice, each time with an election.
 const LONGEST_OF_OPERATOR: Micros = 55 * SECOND;
 
-/// It took so long, and then it was so.
+/// Checks the time that the ensemble needed, and its final state.
 pub(crate) fn healed(took: Micros, well: Held, plan: &Plan) -> Held {
     let longest = match plan.features.reconfigures {
         true => LONGEST_OF_OPERATOR,

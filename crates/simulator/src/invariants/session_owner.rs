@@ -1,5 +1,5 @@
-//! No session with two owners: once a request that came over a session's newer connection is
-//! committed, none of an older connection is.
+//! No session has two owners. After a request from the newer connection of a session is committed,
+//! no request from an older connection is committed.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proto::txn::TxnRecord;
 use super::Held;
 use crate::history::{has_failed, needs_no_session};
 
-/// Over which connection of its session each request went.
+/// Connection number within its session, for each request.
 #[derive(Debug, Default)]
 pub(crate) struct SessionOwner {
     asked: BTreeMap<(SessionId, i32), u64>,
@@ -19,7 +19,7 @@ pub(crate) struct SessionOwner {
 impl SessionOwner {
     pub(crate) const NAME: &str = "no session with two owners";
 
-    /// A client sends a request over this connection, the nth of its session.
+    /// Records the nth connection of its session for a request.
     pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, connection: u64) {
         self.asked.insert((session, cxid), connection);
     }

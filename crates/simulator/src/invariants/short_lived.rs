@@ -1,4 +1,4 @@
-//! Containers and TTL znodes go when it is time: not before, and not long after.
+//! Containers and TTL znodes are deleted when they are due, neither early nor much later.
 
 use proto::txn::{Txn, TxnRecord};
 use proto::{SessionId, Zxid};
@@ -8,12 +8,13 @@ use crate::history::{History, Lifetime};
 
 pub(crate) const NAME: &str = "containers and TTL znodes go when it is time";
 
-/// How long a deletion may be under way. Whatever becomes of the path meanwhile, it is carried out if
-/// the znode is of a kind that it may be for, as with Apache ZooKeeper (PrepRequestProcessor).
+/// Longest time that a deletion may be in flight. The deletion is executed even if the path changes
+/// meanwhile, provided that the znode is of a suitable kind. Apache ZooKeeper does the same
+/// (PrepRequestProcessor).
 const IN_FLIGHT_MS: i64 = 3000;
 
-/// The last transaction of the history is this: a server ends a znode of its own accord only when its
-/// time is up.
+/// Checks the last transaction of the history. A server may delete a znode on its own initiative
+/// only if the znode is due.
 pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
     let header = &txn.header;
     let Txn::DeleteContainer { path } = &txn.txn else {
@@ -29,7 +30,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
     let has_children = !history.children(path, before).is_empty();
     let is_due = match node.lifetime {
         Lifetime::Unbounded => false,
-        // Clients may end an empty one at any time.
+        // Clients may delete an empty container at any time.
         _ if header.session != SessionId::NONE => true,
         Lifetime::Container => {
             let created = history.created_at(path).and_then(|zxid| history.at(zxid));
@@ -50,14 +51,15 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
     ))
 }
 
-/// Whether it had a child since it was created.
+/// Returns whether the znode has had a child since its creation.
 fn had_children(path: &str, history: &History) -> bool {
     let since = history.created_at(path).unwrap_or(Zxid::ZERO);
     let last = history.last_child_change(path);
     last.is_some_and(|last| last > since)
 }
 
-/// All has been quiet for a while; `now_ms` is the time, `delay_ms` the longest that a deletion takes.
+/// Checks the tree after a quiet time. `now_ms` is the time, and `delay_ms` the longest duration of
+/// a deletion.
 pub(crate) fn at_the_end(now_ms: i64, delay_ms: i64, history: &History) -> Held {
     for (path, node) in history.paths() {
         if !history.children(path, history.end()).is_empty() {

@@ -1,9 +1,9 @@
-//! What `sync` promises: whoever has its answer reads from a tree that has every write of which any
-//! client had heard when the `sync` was sent.
+//! The guarantee of `sync`. After its reply, a client reads from a tree that contains every write
+//! that had been acknowledged to any client when the `sync` was sent.
 //!
-//! The leader answers without asking a quorum, as Apache ZooKeeper's does (Leader.processSync). One
-//! that was deposed and does not know it promises only what it knows itself: its answers are told
-//! apart by their epoch, and are not judged.
+//! The leader replies without a quorum, as Apache ZooKeeper's leader does (Leader.processSync). A
+//! deposed leader that does not know about its successor can guarantee only the writes that it
+//! knows. The check recognises such replies by their epoch and ignores them.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use proto::{Epoch, SessionId, Sid, Zxid};
 
 use super::Held;
 
-/// Every sync that was asked for.
+/// All syncs that clients have requested.
 #[derive(Debug, Default)]
 pub(crate) struct Syncs(BTreeMap<(SessionId, i32), Asked>);
 
 #[derive(Debug)]
 struct Asked {
-    /// The newest epoch when it was sent.
+    /// Newest epoch when the sync was sent.
     epoch: Epoch,
-    /// The last write of which anybody had heard by then.
+    /// Last write that had been acknowledged to any client by then.
     acknowledged: Zxid,
     is_current: bool,
 }
@@ -27,7 +27,7 @@ struct Asked {
 impl Syncs {
     pub(crate) const NAME: &str = "a sync shows what was acknowledged before";
 
-    /// A client sends one.
+    /// Records a sync of a client.
     pub(crate) fn asks(&mut self, by: (SessionId, i32), epoch: Epoch, acknowledged: Zxid) {
         let asked = Asked {
             epoch,
@@ -37,7 +37,8 @@ impl Syncs {
         self.0.insert(by, asked);
     }
 
-    /// A server that is in sync with the leader of `epoch`, and whose tree ends at `last`, answers.
+    /// Checks the reply of a server that is in sync with the leader of `epoch` and whose tree ends
+    /// at `last`.
     pub(crate) fn answers(
         &mut self,
         sid: Sid,
@@ -59,7 +60,7 @@ impl Syncs {
         ))
     }
 
-    /// Whether it was answered by the newest leader of its time.
+    /// Returns whether the newest leader of that time answered the sync.
     pub(crate) fn is_current(&self, by: (SessionId, i32)) -> bool {
         self.0.get(&by).is_some_and(|asked| asked.is_current)
     }

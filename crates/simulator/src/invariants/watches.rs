@@ -1,5 +1,5 @@
-//! Watch before reveal: a client hears of a change that it watches before any reply of a server
-//! that has made the change. Of a persistent watch, of every one of them.
+//! Watch order. A client receives the event of a watched change before any reply from a server that
+//! has applied the change. For a persistent watch this applies to every change.
 
 use proto::watch::EventType;
 use proto::{SessionId, Zxid};
@@ -9,29 +9,29 @@ use crate::history::History;
 
 pub(crate) const NAME: &str = "watch before reveal";
 
-/// What a watch is about.
+/// Kinds of watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Left by getData, or by exists where something is.
+    /// Set by getData, or by exists on an existing znode.
     Data,
-    /// Left by exists where nothing is.
+    /// Set by exists on a missing znode.
     Exist,
-    /// Left by getChildren.
+    /// Set by getChildren.
     Children,
-    /// Stays, and is about a znode and its children.
+    /// Persistent watch of a znode and its children.
     Persistent,
-    /// Stays, and is about a znode and all below it.
+    /// Persistent watch of a znode and all its descendants.
     Recursive,
 }
 
-/// A watch that has not fired, or does not end by that.
+/// A watch that has not fired, or that persists after it fires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Armed {
     pub(crate) path: String,
     pub(crate) kind: Kind,
-    /// As of this zxid.
+    /// Zxid at which the watch was set.
     pub(crate) since: Zxid,
-    /// Events heard since then; of those that stay.
+    /// Number of events received since then, for persistent watches.
     pub(crate) heard: usize,
 }
 
@@ -45,12 +45,12 @@ impl Armed {
         }
     }
 
-    /// Whether events do not end it.
+    /// Returns whether the watch persists after an event.
     pub(crate) fn stays(&self) -> bool {
         matches!(self.kind, Kind::Persistent | Kind::Recursive)
     }
 
-    /// Whether this event is for it.
+    /// Returns whether the event belongs to the watch.
     pub(crate) fn is_met_by(&self, event: EventType, path: &str) -> bool {
         let is_of_children = event == EventType::NodeChildrenChanged;
         let is_here = self.path == path;
@@ -66,7 +66,8 @@ impl Armed {
         }
     }
 
-    /// Events that a client has heard of by a reply as of `upto`, at least.
+    /// Returns the minimum number of events that the client must have received before a reply as of
+    /// `upto`.
     fn due(&self, upto: Zxid, history: &History) -> usize {
         let (path, from) = (self.path.as_str(), self.since);
         let changes = || history.changes(path, from, upto);
@@ -83,7 +84,7 @@ impl Armed {
     }
 }
 
-/// A reply as of `zxid` comes, and these have heard of so much.
+/// Checks the events of all watches before a reply as of `zxid`.
 pub(crate) fn reveals(session: SessionId, zxid: Zxid, armed: &[Armed], history: &History) -> Held {
     for watch in armed {
         let due = watch.due(zxid, history);
@@ -98,9 +99,9 @@ pub(crate) fn reveals(session: SessionId, zxid: Zxid, armed: &[Armed], history: 
     Ok(())
 }
 
-/// checkWatches is answered.
+/// Checks the reply to checkWatches.
 pub(crate) fn checked(session: SessionId, path: &str, is_there: bool, armed: bool) -> Held {
-    // A watch that the client does not know of may have been left by a reply that it never heard.
+    // A lost reply may have set a watch that the client does not know of.
     if is_there || !armed {
         return Ok(());
     }

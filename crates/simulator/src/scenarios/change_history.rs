@@ -1,9 +1,10 @@
-//! A change history whose thread comes when its member has taken two snapshots of its leader.
+//! A change history whose thread runs only after its member has received two snapshots of its
+//! leader.
 
 use crate::ensemble::Ensemble;
 
-/// Server 1 misses the end of an epoch and is brought to the next by a snapshot; in a second one there
-/// is nothing new, and it takes the place of the first. Its log goes on from epoch to epoch as if nothing
+/// Server 1 misses the end of an epoch and receives the next one as a snapshot. A second snapshot
+/// contains nothing new and replaces the first. The log continues from epoch to epoch as if nothing
 /// were missing.
 pub(super) fn comes_late(ensemble: &mut Ensemble) {
     ensemble.world.plan.force_snapshot = true;
@@ -22,7 +23,7 @@ pub(super) fn comes_late(ensemble: &mut Ensemble) {
     comes(ensemble);
 }
 
-/// Server 1 gets its leader's snapshot, and hears of something.
+/// Starts server 1, which receives a snapshot of its leader, and then writes something.
 fn comes(ensemble: &mut Ensemble) {
     ensemble.start(0);
     ensemble.served_by(&[0]);

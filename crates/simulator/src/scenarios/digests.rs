@@ -1,4 +1,4 @@
-//! One tree holds other data than the others: a byte of it was changed as no transaction does that.
+//! One tree differs from the others: a byte of it was changed without a transaction.
 
 use config::OnDigestMismatch;
 use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
@@ -29,7 +29,7 @@ fn with(on_digest_mismatch: OnDigestMismatch, mut plan: Plan) -> Plan {
     plan
 }
 
-/// Server 1 follows with a damaged tree, and notices that with the next transaction.
+/// Server 1 follows with a corrupt tree, and notices this with the next transaction.
 pub(super) fn learner_logs(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 0);
     ensemble.run(2 * SECOND);
@@ -40,7 +40,7 @@ pub(super) fn learner_logs(ensemble: &mut Ensemble) {
     ensemble.start(0);
 }
 
-/// Server 3 leads with a damaged tree. It hears of it, and leads on.
+/// Server 3 leads with a corrupt tree. It learns of this, and continues to lead.
 pub(super) fn leader_logs(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
     ensemble.run(2 * SECOND);
@@ -51,7 +51,7 @@ pub(super) fn leader_logs(ensemble: &mut Ensemble) {
     ensemble.start(2);
 }
 
-/// Server 1 follows with a damaged tree, and ends. The others go on.
+/// Server 1 follows with a corrupt tree, and exits. The others continue.
 pub(super) fn learner_stops(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 0);
     // It was started once.
@@ -61,7 +61,7 @@ pub(super) fn learner_stops(ensemble: &mut Ensemble) {
     }
 }
 
-/// Server 3 leads with a damaged tree, and ends. The others go on.
+/// Server 3 leads with a corrupt tree, and exits. The others continue.
 pub(super) fn leader_stops(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
     let lives: Vec<_> = ensemble.machines.iter().map(|it| it.lives).collect();
@@ -75,7 +75,7 @@ pub(super) fn leader_stops(ensemble: &mut Ensemble) {
     }
 }
 
-/// Server 1 follows with a damaged tree, and takes the tree of server 3.
+/// Server 1 follows with a corrupt tree, and receives the tree of server 3.
 pub(super) fn learner_is_repaired(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 0);
     ensemble.must_be_repaired(0);
@@ -85,7 +85,8 @@ pub(super) fn learner_is_repaired(ensemble: &mut Ensemble) {
     }
 }
 
-/// Server 4 observes over a follower, with a damaged tree, and takes the tree of that follower.
+/// Server 4 observes a follower. The tree of server 4 is corrupt, and it receives the tree of the
+/// follower.
 pub(super) fn observer_is_repaired(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2, 3]);
@@ -99,8 +100,8 @@ pub(super) fn observer_is_repaired(ensemble: &mut Ensemble) {
     }
 }
 
-/// Server 3 leads with a damaged tree, makes way, and takes the tree of the next leader. It would win each
-/// election, and its tree must come to nobody else.
+/// Server 3 leads with a corrupt tree, steps down, and receives the tree of the next leader. It
+/// would win each election, and its tree must not reach any other server.
 pub(super) fn leader_is_repaired(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
     ensemble.must_be_repaired(2);
@@ -113,7 +114,8 @@ pub(super) fn leader_is_repaired(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1, 2]);
 }
 
-/// Servers 2 and 3 are there, and hold different data. Nobody knows which of them is right: server 2 ends.
+/// Only servers 2 and 3 run, with different data. It is unknown which of them is right, so server 2
+/// exits.
 pub(super) fn nobody_knows(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -129,10 +131,8 @@ pub(super) fn nobody_knows(ensemble: &mut Ensemble) {
     }
 }
 
-/// Server 3 leads. It has this from its files if it is the damaged one: it prepares transactions by a
-/// damaged tree from the beginning of its epoch on.
-/// Server 3 leads with a damaged tree, and server 2 gets a copy of it before anything is written. Server 1 is
-/// right and alone with that. It must not take the copy as well: it ends.
+/// Server 3 leads with a corrupt tree, and server 2 receives a copy of it before the first write.
+/// Only server 1 is right. It must not receive the copy as well, so it exits.
 pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -152,7 +152,7 @@ pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     if ensemble.kept_trees(0) > 0 {
         ensemble.wrong("server 1 is right".into());
     }
-    // An operator sees to the others.
+    // An operator repairs the others.
     for server in 0..3 {
         ensemble.kill(server);
     }
@@ -164,6 +164,9 @@ pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     }
 }
 
+/// Damages the tree of a server, and writes something. Server 3 leads. If its tree is the damaged
+/// one, it is damaged before server 3 leads again. Then server 3 prepares transactions with the
+/// damaged tree from the beginning of its epoch.
 fn damage_and_write(ensemble: &mut Ensemble, server: usize) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -234,7 +237,7 @@ impl Ensemble {
         self.run(SECOND);
     }
 
-    /// It ends, and is started again later.
+    /// Waits until the process of a server ends. It restarts later.
     fn must_end(&mut self, server: usize, lives: u64) {
         let has_ended = |ensemble: &Self| {
             let machine = &ensemble.machines[server];
@@ -245,7 +248,7 @@ impl Ensemble {
         }
     }
 
-    /// Snapshots of wrong trees of this server.
+    /// Returns the number of snapshots of wrong trees that this server has kept.
     fn kept_trees(&self, server: usize) -> usize {
         let disk = &self.machines[server].disk;
         let names = disk.paths();

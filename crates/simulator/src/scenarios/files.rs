@@ -1,4 +1,4 @@
-//! Servers whose files are not what they were when they ended.
+//! Servers whose files changed after they stopped.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::configured::dirs_of;
 use crate::ensemble::Ensemble;
 use crate::plan::{MS, SECOND};
 
-/// How long those that have no quorum are watched: several elections.
+/// Observation time of servers without a quorum: several elections.
 const WATCHED: i64 = 4 * SECOND;
 
-/// Server 2 has acknowledged what server 1 lacks, and a record in the middle of its log rots. Both are
-/// no quorum until server 3 is back.
+/// Server 2 has acknowledged data that server 1 lacks, and a record in the middle of its log is
+/// corrupt. The two are not a quorum until server 3 returns.
 pub(super) fn log_rots(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -28,7 +28,7 @@ pub(super) fn log_rots(ensemble: &mut Ensemble) {
     let Some((path, mut log)) = logs.into_iter().next_back() else {
         return ensemble.wrong("server 2 is to have a log".into());
     };
-    // One of several records of about this length behind the header.
+    // One of several records of about this length after the header.
     let at = log.iter().rposition(|byte| *byte != 0).unwrap_or(0) / 2;
     log[at] ^= 1;
     disk.set_content(&path, &log);
@@ -40,9 +40,9 @@ pub(super) fn log_rots(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1, 2]);
 }
 
-/// Server 3 alone has a proposal. It leads server 1, which takes over its snapshot, and keeps an older
-/// one as a directory of Apache ZooKeeper's does. The newer one rots: what is left leads to an earlier
-/// history, with which servers 1 and 2 must not go on.
+/// Only server 3 has a proposal. It leads server 1, which receives its snapshot and keeps an older
+/// one, as a directory of Apache ZooKeeper's server does. The newer snapshot is corrupted. The
+/// remaining files lead to an earlier history, with which servers 1 and 2 must not continue.
 pub(super) fn snapshot_rots(ensemble: &mut Ensemble) {
     ensemble.world.plan.force_snapshot = true;
     ensemble.led_by(2);
@@ -81,8 +81,8 @@ pub(super) fn snapshot_rots(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1, 2]);
 }
 
-/// Server 1 has accepted an epoch of a leader that never came about, and comes to one that leads an
-/// earlier one.
+/// Server 1 has accepted an epoch whose leader was never established, and connects to the leader of
+/// an earlier epoch.
 pub(super) fn voter_is_ahead(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -94,7 +94,7 @@ pub(super) fn voter_is_ahead(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0]);
 }
 
-/// Makes a file anew, for good.
+/// Replaces a file durably.
 fn put(disk: &SimDisk, path: &Path, content: &[u8]) -> io::Result<()> {
     let file = disk.create(path)?;
     file.write_all_at(0, content)?;
@@ -107,7 +107,7 @@ fn version_dir(ensemble: &Ensemble) -> PathBuf {
     data.join("version-2")
 }
 
-/// Files of a server whose names begin so, with what they hold, in the order of their names.
+/// Returns the files of a server with this name prefix and their contents, ordered by name.
 fn files(ensemble: &Ensemble, server: usize, prefix: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let disk = &ensemble.machines[server].disk;
     let dir = version_dir(ensemble);

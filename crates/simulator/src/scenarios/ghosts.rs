@@ -1,8 +1,9 @@
 //! A write that was never committed, in a snapshot that was begun before it.
 //!
-//! A leader alone has logged a write. It leads again, and its learners apply the write before the epoch is
-//! established, while one of them writes a snapshot. The next leader does not have the write. The snapshot
-//! is named after a transaction that both leaders have, so the learner still loads it after TRUNC.
+//! Only a leader has logged a write. It leads again, and its learners apply the write before the
+//! epoch is established, while one of them writes a snapshot. The next leader does not have the
+//! write. The snapshot is named after a transaction that both leaders have, so the learner still
+//! loads it after TRUNC.
 
 use hosting::Wanted;
 use proto::Zxid;
@@ -16,7 +17,7 @@ use crate::queue::Micros;
 use crate::server::Server;
 use crate::world::Held;
 
-/// Five voters that write snapshots in many pieces.
+/// Returns a plan with five voters that write snapshots in many pieces.
 pub(super) fn five_voters(plan: Plan) -> Plan {
     Plan {
         voters: 5,
@@ -25,7 +26,7 @@ pub(super) fn five_voters(plan: Plan) -> Plan {
     }
 }
 
-/// Three voters and an observer. Each step of their disks takes up to `sync`.
+/// Returns a plan with three voters and an observer. Each step of their disks takes up to `sync`.
 pub(super) fn with_observer(plan: Plan, sync: Micros) -> Plan {
     Plan {
         voters: 3,
@@ -37,7 +38,7 @@ pub(super) fn with_observer(plan: Plan, sync: Micros) -> Plan {
 }
 
 impl Ensemble {
-    /// The leader alone logs a write that changes a znode which every member has.
+    /// Makes only the leader log a write, which changes a znode that every member has.
     fn log_alone(&mut self, leader: usize) -> Zxid {
         let before = self.committed();
         self.cut_off(leader);
@@ -86,9 +87,9 @@ impl Ensemble {
     }
 }
 
-/// Server 5 alone has a write, and leads again with server 2. The disk of server 2 syncs nothing. Server 1
-/// has run all the time and writes a snapshot slowly. It applies the write. Then servers 2 to 4 elect a
-/// leader without the write, and that leader sends TRUNC to server 1.
+/// Only server 5 has a write, and it leads again together with server 2. The disk of server 2 does
+/// not sync. Server 1 has run all the time and writes a snapshot slowly. It applies the write. Then
+/// servers 2 to 4 elect a leader without the write, and that leader sends TRUNC to server 1.
 pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     let (learner, slow, apart, last) = (0, 1, [2, 3], 4);
     ensemble.led_by(last);
@@ -110,13 +111,14 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     goes_on_without(ensemble, learner, (last, slow, &apart));
 }
 
-/// An observer writes a snapshot because it has started. Each piece takes the time of a sync, and the script
-/// holds none of them back. The observer applies the write before server 1 acknowledges NEWLEADER.
+/// An observer writes a snapshot because it has started. Each piece takes the time of a sync, and
+/// the script does not stall any of them. The observer applies the write before server 1
+/// acknowledges NEWLEADER.
 pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     let (slow, apart, last, observer) = (0, [1], 2, 3);
     ensemble.led_by(last);
     ensemble.served_by(&[0, 1, 2, observer]);
-    // The observer finds its leader before it has written so many znodes.
+    // The observer finds its leader before it has written this many znodes.
     ensemble.write(last, 120);
     let before = ensemble.log_alone(last);
     ensemble.kill(observer);
@@ -128,7 +130,7 @@ pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     goes_on_without(ensemble, observer, (last, slow, &apart));
 }
 
-/// The leader is elected again once the slow server starts: the servers that are apart cannot vote.
+/// Lets the same leader win again once the slow server starts. The servers in `apart` cannot vote.
 fn leads_again(ensemble: &mut Ensemble, (leader, slow, apart): (usize, usize, &[usize])) {
     apart.iter().for_each(|server| ensemble.cut_off(*server));
     ensemble.kill(slow);
@@ -137,8 +139,9 @@ fn leads_again(ensemble: &mut Ensemble, (leader, slow, apart): (usize, usize, &[
     apart.iter().for_each(|server| ensemble.cut_off(*server));
 }
 
-/// The leader goes, and what the slow server has not synced. The learner is cut off until the others are
-/// led without it, by one that has run all the time: only such a leader orders TRUNC.
+/// Stops the leader, and drops the data that the slow server has not synced. Isolates the learner
+/// until the others have a leader that has run all the time, because only such a leader sends
+/// TRUNC.
 fn goes_on_without(
     ensemble: &mut Ensemble,
     learner: usize,

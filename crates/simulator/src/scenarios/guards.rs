@@ -1,5 +1,6 @@
-//! Guards of the code that ships which the storm seldom needs, one script each: it leads there by the
-//! shortest way, is green as it is, and red with the mutant that leaves the guard out.
+//! Guards in the shipped code that random faults seldom exercise. Each guard has a script, which
+//! reaches the situation on the shortest path. The script passes, and fails with the mutant that
+//! removes the guard.
 
 use bytes::Bytes;
 use jute::Encode;
@@ -21,19 +22,19 @@ use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::world::World;
 
-/// A guard, and what it guards against, step by step.
+/// A guard with its script.
 #[derive(Debug, Clone, Copy)]
 pub struct Guard {
-    /// What goes wrong without it.
+    /// Description of the failure without the guard.
     pub title: &'static str,
-    /// The bug that leaves it out.
+    /// Mutant that removes the guard.
     pub mutant: Mutant,
     plan: fn(Plan) -> Plan,
     script: fn(&mut Ensemble),
 }
 
 impl Guard {
-    /// Plays it, with this bug or with none.
+    /// Runs the script, with a mutant or without one.
     pub fn play(&self, mutant: Option<Mutant>, prints: bool) -> Option<Violation> {
         let plan = (self.plan)(Plan::quiet(mutant));
         let mut ensemble = Ensemble::new(SEED, plan, prints);
@@ -46,10 +47,10 @@ impl Guard {
     }
 }
 
-/// Chance has a part in some of the scripts.
+/// Seed of the scripts, because some of them contain random steps.
 const SEED: u64 = 10;
 
-/// All of them.
+/// All guards.
 pub const GUARDS: &[Guard] = &[
     Guard {
         title: "a session moves between a follower and its observer, and what its old connection has \
@@ -251,7 +252,8 @@ pub const GUARDS: &[Guard] = &[
     },
 ];
 
-/// Of two servers the one that leads may go on alone. Then the other one may, and they part.
+/// Of two servers, only the leader may continue alone. Then the other server may, and the two are
+/// separated.
 fn word_moves(ensemble: &mut Ensemble) {
     for _ in 0..20 {
         ensemble.served_by(&[0, 1]);
@@ -287,19 +289,19 @@ fn with_local_sessions(plan: Plan) -> Plan {
     plan
 }
 
-/// Clients lose their connections one after the other, and what they have asked for arrives when they
-/// have come back elsewhere.
+/// Clients lose their connections one after the other. Their requests arrive after they have
+/// reconnected to another server.
 fn clients_move(ensemble: &mut Ensemble) {
     clients_lose_connections(ensemble, |_, _| None);
 }
 
-/// The same between a follower and an observer that gets all from it: the leader cannot tell the two
-/// connections apart.
+/// Clients move between a follower and its observer. The leader cannot distinguish the two
+/// connections.
 fn clients_move_to_observers(ensemble: &mut Ensemble) {
     clients_lose_connections(ensemble, Ensemble::other_side_of_observer);
 }
 
-/// Clients come back where `next` wants, if it wants something.
+/// Breaks the connections of clients. They reconnect to the server that `next` returns, if any.
 fn clients_lose_connections(ensemble: &mut Ensemble, next: fn(&Ensemble, usize) -> Option<usize>) {
     ensemble.served_by(&[0, 1, 2, 3, 4]);
     for round in 0..200 {
@@ -319,8 +321,9 @@ fn clients_lose_connections(ensemble: &mut Ensemble, next: fn(&Ensemble, usize) 
     }
 }
 
-/// The observer gets a snapshot of changes that go on meanwhile, while another follower hears nothing.
-/// Then the observer comes to that one: where it is, the snapshot holds parts of what came later.
+/// The observer receives a snapshot while changes continue, and another follower receives nothing.
+/// Then the observer connects to that follower, which is older than some changes that the snapshot
+/// partly contains.
 fn observer_is_ahead(ensemble: &mut Ensemble) {
     const OBSERVER: usize = 3;
     ensemble.served_by(&[0, 1, 2, OBSERVER]);
@@ -353,9 +356,9 @@ fn observer_is_ahead(ensemble: &mut Ensemble) {
     }
 }
 
-/// Server 1 passes on long requests of a session that is local to it, and then what makes it global,
-/// which waits behind them. Meanwhile the client comes back to server 2: it may write there, and nowhere
-/// else.
+/// Server 1 forwards long requests of its local session, and then the request that makes the
+/// session global, which waits after them. Meanwhile the client reconnects to server 2. It may
+/// write there, and on no other server.
 fn upgrade_waits(ensemble: &mut Ensemble) {
     const LONG_BYTES: usize = 1_000_000;
     ensemble.led_by(2);
@@ -412,11 +415,11 @@ fn upgrade_waits(ensemble: &mut Ensemble) {
     }
 }
 
-/// Whose upgrade it is.
+/// Session that is upgraded.
 const MOVING: SessionId = SessionId(0x107);
 
 impl Ensemble {
-    /// The observer that gets all from this follower, or the other way round.
+    /// Returns the observer that learns from this follower, or the follower of this observer.
     fn other_side_of_observer(&self, server: usize) -> Option<usize> {
         let network = &self.world.network;
         let numbers = network.between_servers(false).into_iter();
@@ -430,7 +433,7 @@ impl Ensemble {
         others.find(|other| *other != server)
     }
 
-    /// The connection between a leader and its learner, as the leader knows it.
+    /// Returns the connection between a leader and its learner, as the leader knows it.
     fn learner_link(&self, leader: usize, learner: usize) -> Option<LinkId> {
         let network = &self.world.network;
         let mut numbers = network.between_servers(false).into_iter();
@@ -444,7 +447,7 @@ impl Ensemble {
         Some(LinkId(number))
     }
 
-    /// These packets come to a leader all at once.
+    /// Delivers these packets to a leader in one step.
     fn tell_leader(&mut self, leader: usize, packets: [(LinkId, Vec<LearnerPacket>); 2]) {
         let Some(process) = self.process(leader).map(|server| server.host.process) else {
             return;
@@ -461,5 +464,5 @@ impl Ensemble {
     }
 }
 
-/// How late it is.
+/// Delay of the late packets.
 const LATE: Micros = 200 * MS;

@@ -1,13 +1,13 @@
-//! Histories that count as taken on before they are on disk.
+//! Histories that a member acknowledges before they are on disk.
 
 use super::SOON;
 use crate::ensemble::Ensemble;
 use crate::plan::{MS, SECOND};
 use crate::world::Held;
 
-/// Server 3 alone has a proposal. It comes back with server 1, which is brought to this history
-/// while its disk holds `held` back: must the epoch not begin? Then both are gone, and servers 1
-/// and 2 go on.
+/// Only server 3 has a proposal. It returns together with server 1, which receives this history
+/// while its disk holds back `held`. The script tests whether the epoch waits for the disk. Then
+/// both servers stop, and servers 1 and 2 continue.
 fn follower_takes_on(ensemble: &mut Ensemble, held: Held) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -15,7 +15,7 @@ fn follower_takes_on(ensemble: &mut Ensemble, held: Held) {
     ensemble.cut_off(2);
     ensemble.propose(2, 1);
     ensemble.run(50 * MS);
-    // What is under way to them must not arrive.
+    // Messages in flight to the servers must not arrive.
     for server in 0..3 {
         ensemble.kill(server);
     }
@@ -25,7 +25,7 @@ fn follower_takes_on(ensemble: &mut Ensemble, held: Held) {
     ensemble.start(2);
     let is_led = |ensemble: &Ensemble| ensemble.leader() == Some(2);
     if !ensemble.run_until(3 * SECOND, is_led) {
-        // As it should be: nothing happens before the disk is done.
+        // This is the correct behaviour: nothing happens before the disk has finished.
         ensemble.release();
         ensemble.run_until(SOON, is_led);
     }
@@ -46,8 +46,8 @@ pub(super) fn snapshot_not_on_disk(ensemble: &mut Ensemble) {
     follower_takes_on(ensemble, Held::AdoptSnapshot);
 }
 
-/// Server 1 misses two commits. It is being brought to them when it loses power, with the new epoch
-/// on disk and not the commits; server 2, which has them, must lead it.
+/// Server 1 misses two commits. It loses power during its synchronisation, with the new epoch on
+/// disk, but without the commits. Server 2 has the commits and must lead server 1.
 pub(super) fn epoch_before_history(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -66,8 +66,8 @@ pub(super) fn epoch_before_history(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1]);
 }
 
-/// A proposal waits for the disk of server 2. Server 1 joins and is sent it, and its disk is not
-/// done either: it must not be committed.
+/// A proposal waits for the disk of server 2. Server 1 joins and receives the proposal, but its
+/// disk has not finished either. The proposal must not be committed.
 pub(super) fn proposals_not_on_disk(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

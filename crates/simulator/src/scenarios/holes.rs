@@ -1,11 +1,12 @@
-//! Histories with a hole that no zxid shows, because a later epoch begins behind it.
+//! Histories with a hole that no zxid shows, because a later epoch begins after it.
 //!
-//! Servers 1 and 5 end in epoch 1. Epoch 2 goes on without them; server 5 is brought to its end, and
-//! leads in a later epoch. What it has in memory survives where it was only cut off. Then server 1 comes, and must be given epoch 2 as well.
+//! Servers 1 and 5 stop in epoch 1. Epoch 2 continues without them. Server 5 then receives its end,
+//! and leads in a later epoch. If server 5 was only isolated, its data in memory survives. Then
+//! server 1 returns, and must receive epoch 2 as well.
 
 use crate::ensemble::Ensemble;
 
-/// Up to what is written in epoch 2.
+/// Runs the script up to the writes in epoch 2.
 fn two_are_left_behind(ensemble: &mut Ensemble, leave: fn(&mut Ensemble, usize)) {
     ensemble.led_by(4);
     ensemble.served_by(&[0, 1, 2, 3, 4]);
@@ -18,7 +19,7 @@ fn two_are_left_behind(ensemble: &mut Ensemble, leave: fn(&mut Ensemble, usize))
     ensemble.write(3, 3);
 }
 
-/// Server 4 loses its followers, and leads them again with all that it has in memory.
+/// Server 4 loses its followers, and leads them again with all its data in memory.
 fn another_epoch(ensemble: &mut Ensemble) {
     ensemble.kill(1);
     ensemble.kill(2);
@@ -29,15 +30,15 @@ fn another_epoch(ensemble: &mut Ensemble) {
     ensemble.served_by(&[1, 2, 3]);
 }
 
-/// Server 5 is back, and hears of the first transaction of another epoch: of any other it would be
-/// known that there is one before it.
+/// Server 5 returns and receives the first transaction of another epoch. With any later
+/// transaction, its zxid would show that an earlier one is missing.
 fn one_is_back_for_the_first_write(ensemble: &mut Ensemble) {
     ensemble.mend();
     ensemble.served_by(&[4]);
     ensemble.write(3, 1);
 }
 
-/// Server 5 leads, and server 1 comes back.
+/// Server 5 leads, and server 1 returns.
 fn the_first_comes_back(ensemble: &mut Ensemble) {
     ensemble.kill(3);
     ensemble.led_by(4);
@@ -50,13 +51,13 @@ fn the_first_comes_back(ensemble: &mut Ensemble) {
 pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
     ensemble.world.plan.committed_len = 1;
     ensemble.world.plan.use_disk_log = false;
-    // Who runs already has more in memory.
+    // A running server has more in memory.
     for server in 0..5 {
         ensemble.kill(server);
     }
     ensemble.start_all();
     two_are_left_behind(ensemble, Ensemble::kill);
-    // What server 5 starts with; server 4 goes on as it is.
+    // Server 5 starts with this setting. Server 4 continues with the old one.
     ensemble.world.plan.use_disk_log = true;
     ensemble.start(4);
     ensemble.served_by(&[4]);
@@ -64,7 +65,7 @@ pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
 }
 
 pub(super) fn committed_log_over_snapshot(ensemble: &mut Ensemble) {
-    // What server 5 does not start with, and all others do.
+    // All servers except server 5 start with this setting.
     ensemble.start(4);
     ensemble.world.plan.force_snapshot = true;
     two_are_left_behind(ensemble, Ensemble::cut_off);

@@ -1,11 +1,11 @@
-//! Learners on their way in and out.
+//! Learners that join and leave an ensemble.
 
 use crate::ensemble::Ensemble;
 use crate::plan::{MS, SECOND};
 use crate::world::Held;
 
-/// Server 3 comes back to an ensemble that has elected another leader without it, in a later round
-/// than its first.
+/// Server 3 returns to an ensemble that has elected another leader without it, in a later election
+/// round.
 pub(super) fn joins_a_settled_ensemble(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -13,7 +13,7 @@ pub(super) fn joins_a_settled_ensemble(ensemble: &mut Ensemble) {
     ensemble.led_by(1);
     ensemble.served_by(&[0, 1]);
     ensemble.write(1, 1);
-    // The first time it still hears the votes of that round, which waited for it.
+    // The first time, server 3 still receives the queued votes of that round.
     for _ in 0..2 {
         ensemble.start(2);
         ensemble.served_by(&[2]);
@@ -24,13 +24,13 @@ pub(super) fn joins_a_settled_ensemble(ensemble: &mut Ensemble) {
     ensemble.served_by(&[2]);
 }
 
-/// Server 1 has NEWLEADER and its disk is at work when something is committed.
+/// Server 1 has received NEWLEADER, and its disk is busy when a transaction is committed.
 pub(super) fn commit_before_up_to_date(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
     ensemble.write(2, 1);
     ensemble.kill(0);
-    // A later epoch, so that there is one to be saved.
+    // This creates a later epoch that has to be saved.
     ensemble.kill(2);
     ensemble.start(2);
     ensemble.served_by(&[1, 2]);
@@ -44,7 +44,7 @@ pub(super) fn commit_before_up_to_date(ensemble: &mut Ensemble) {
     ensemble.write(leader, 2);
 }
 
-/// A proposal waits for the disk of server 2; server 1 is to join, and to make a quorum for it.
+/// A proposal waits for the disk of server 2. Server 1 joins and completes a quorum for it.
 pub(super) fn proposal_before_new_leader(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -54,15 +54,15 @@ pub(super) fn proposal_before_new_leader(ensemble: &mut Ensemble) {
     let before = ensemble.committed();
     ensemble.propose(2, 1);
     ensemble.start(0);
-    // Before the leader drops server 2 for the lag of its disk.
+    // The limit ends before the leader drops server 2 because of its slow disk.
     if !ensemble.run_until(900 * MS, |ensemble| ensemble.committed() > before) {
         ensemble.wrong("server 1 is to join and acknowledge".into());
     }
 }
 
-/// Server 3 has proposed what nobody else got, and its disk is not done with it when its role ends.
-/// Another one leads; it is told to cut what it has, acknowledges what comes then, and that must be
-/// on its disk when nobody else is left who has it.
+/// Server 3 has a proposal that no other server received, and its disk has not finished when its
+/// role ends. Another server leads. Server 3 receives TRUNC, and then acknowledges new proposals.
+/// They must be on its disk when no other server with them remains.
 pub(super) fn old_writer(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

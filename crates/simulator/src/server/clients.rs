@@ -1,5 +1,5 @@
-//! Clients' connections: frames in and out. What waits for what is `replica::connection`, and what
-//! becomes of a connection is [`hosting`]'s.
+//! Connections of clients: frames in and out. `replica::connection` decides the order of the work,
+//! and [`hosting`] the state of a connection.
 
 use std::collections::VecDeque;
 use std::ops::DerefMut;
@@ -27,18 +27,18 @@ use crate::pace;
 
 pub(crate) type Connection = hosting::Connection<Waiting>;
 
-/// What a connection waits for.
+/// Pending work of a connection.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) client: ClientConnection<()>,
-    /// Not handled yet.
+    /// Requests that are not handled yet.
     pub(crate) incoming: VecDeque<Incoming<()>>,
     is_greeted: bool,
-    /// Whether its turn is to come.
+    /// Whether a turn of the connection is scheduled.
     is_scheduled: bool,
 }
 
-/// All are looked at behind each turn.
+/// All connections are checked after each turn.
 impl Guarded for Waiting {
     type Note = ();
 
@@ -47,7 +47,7 @@ impl Guarded for Waiting {
     }
 }
 
-/// What requests of a connection bring about.
+/// Effects of the requests of a connection.
 struct Requests<'a> {
     state: &'a ServerState,
     inputs: &'a mut VecDeque<Input>,
@@ -80,7 +80,7 @@ impl Taking for Requests<'_> {
 }
 
 impl SimHost {
-    /// Something happened on a client's connection.
+    /// Handles an event on a client's connection.
     pub(super) fn hear_client(&mut self, number: u64, heard: Heard) {
         match (heard, self.clients.of(Ticket(number))) {
             (Heard::Accepted, _) => {
@@ -106,7 +106,7 @@ impl SimHost {
         self.state.watches().remove_watcher(connection.id);
     }
 
-    /// Sends what waits in outboxes, and ends the connections that are closed.
+    /// Sends the contents of the outboxes, and ends the closed connections.
     pub(crate) fn flush_clients(&mut self) {
         for connection in self.clients.all() {
             let number = connection.id.0;
@@ -134,7 +134,8 @@ impl SimHost {
         }
     }
 
-    /// If the session is over its requests are dropped without an answer.
+    /// Decodes and queues a request. After the end of the session, its requests are dropped without
+    /// a reply.
     fn take_request(&mut self, connection: &Connection, frame: Bytes) -> bool {
         let decoded = {
             let incoming = &mut connection.lock().incoming;
@@ -148,7 +149,7 @@ impl SimHost {
         goes_on
     }
 
-    /// Handles what has come, and what was left over, at some pace.
+    /// Handles new and deferred requests at a random pace.
     pub(super) fn continue_client(&mut self, connection: &Connection) {
         let pace = pace::of_task(&mut self.world.random);
         let mut rules = connection_rules(&self.world.plan, self.clients.service());
@@ -161,13 +162,13 @@ impl SimHost {
             let requests = &mut Requests { state, inputs };
             responder.take(&mut of.client, &mut of.incoming, rules, pace, requests)
         });
-        // It goes on when something is answered.
+        // The connection continues when a reply is sent.
         if !matches!(next, None | Some(Next::Wait | Next::Close)) {
             self.schedule_client(connection);
         }
     }
 
-    /// It goes on in a moment, if there is anything to go on with.
+    /// Schedules another turn if the connection has work.
     fn schedule_client(&mut self, connection: &Connection) {
         let of = &mut *connection.lock();
         let is_due = of.client.has_left_over() || !of.incoming.is_empty();

@@ -12,7 +12,7 @@ use crate::configured::{SNAPSHOTS_KEPT, sid_of};
 use crate::member_files;
 use crate::world::Held;
 
-/// The files of a server, and what its disk was asked for.
+/// The files of a server, and the work of its disk.
 pub(crate) struct DiskWork {
     pub(crate) history: History<SimDisk>,
     pub(crate) queue: DiskQueue<Vec<Record>>,
@@ -21,7 +21,7 @@ pub(crate) struct DiskWork {
 }
 
 impl SimHost {
-    /// The log thread, or the core in its place, begins with what comes next, if it has nothing to do.
+    /// Starts the next work of the log thread, or of the core in its place, if the thread is idle.
     pub(crate) fn start_order(&mut self) {
         if self.disk.at_work.is_some() {
             return;
@@ -42,8 +42,8 @@ impl SimHost {
             .start_on_disk(self.process, delay, Self::continue_log);
     }
 
-    /// The process ends, and nothing of what failed is acknowledged: whether its bytes are on disk is
-    /// unknown.
+    /// Ends the process after a failure. The failed data is not acknowledged, because it is unknown
+    /// whether it is on disk.
     fn or_exit<T>(&mut self, done: Result<T, impl ToString>) -> Option<T> {
         let failure = done.as_ref().err().map(ToString::to_string);
         self.ended = self.ended.take().or(failure);
@@ -78,7 +78,7 @@ impl SimHost {
         Ok(())
     }
 
-    /// Asks for a snapshot, or says that one is due.
+    /// Requests a snapshot, or reports that one is due.
     pub(crate) fn request_snapshot(&mut self, wanted: Wanted) {
         let now_ms = self.world.now_ms();
         if wanted != Wanted::Due || self.disk.snapshots.due().lock().begin(now_ms) {
@@ -86,7 +86,7 @@ impl SimHost {
         }
     }
 
-    /// The tree is established: a snapshot that waited for that begins.
+    /// Begins a snapshot that waited for an established tree.
     pub(crate) fn resume_snapshot(&mut self) {
         let now_ms = self.world.now_ms();
         let resumes = self.disk.snapshots.due().lock().resume(now_ms);
@@ -117,7 +117,8 @@ impl SimHost {
         }
         let delay = match self.disk.snapshots.next() {
             None => return,
-            // A leader waits for the one that is taken over. Others take their time.
+            // A leader waits for the snapshot that its learner receives. Other snapshots take
+            // longer.
             Some(Wanted::Due | Wanted::Asked) => self.world.sync_delay(),
             Some(_) => self.world.random.range(20, 500),
         };
@@ -138,7 +139,7 @@ impl SimHost {
             if written.told.is_none() && self.world.random.percent(50) {
                 let (history, limits) = (&disk.history, testkit::LIMITS);
                 let purged = purge(&**history.disk(), history.dirs(), SNAPSHOTS_KEPT, limits);
-                // Damage of an old file is no reason to stop.
+                // A corrupt old file is not a reason to stop.
                 drop(purged);
             }
             self.inputs.extend(written.told);
@@ -146,7 +147,7 @@ impl SimHost {
         Ok(())
     }
 
-    /// The power is about to go while the disk does all this.
+    /// Completes the pending jobs of the disk just before the power fails.
     pub(crate) fn finish_disk_jobs(&mut self) {
         drop(self.carry_out());
         while self.disk.snapshots.writing().is_some() && self.step_snapshot().is_ok() {}

@@ -1,5 +1,5 @@
-//! The connections to other members: those of elections, of a leader to its learners, and of a learner to
-//! its leader.
+//! The connections to other members: for elections, from a leader to its learners, and from a
+//! learner to its leader.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,21 +27,22 @@ use crate::world::World;
 /// The connections to other members.
 #[derive(Default)]
 pub(crate) struct Members {
-    /// Where learners are listened for.
+    /// Ports on which the server listens for learners.
     pub(super) listens: BTreeSet<replica::Port>,
     links: BTreeMap<u64, Link>,
-    /// The last connection to a leader.
+    /// Last connection to a leader.
     leader: u64,
 }
 
-/// A connection, or an attempt at one.
+/// A connection, or an attempt to connect.
 struct Link {
     reader: LinkReader,
     queue: PacketQueue,
     writer: LinkWriter,
-    /// Whether the next piece of a tree takes its time, or as much is under way as may be.
+    /// Whether the next piece of a tree still takes time, or the limit of messages in flight is
+    /// reached.
     is_reading: bool,
-    /// Whether a tree is next, and not wanted yet.
+    /// Whether a tree follows that the learner has not requested yet.
     is_waiting: bool,
 }
 
@@ -58,7 +59,7 @@ impl Link {
 }
 
 impl Members {
-    /// Whether a message on this connection can be taken now.
+    /// Returns whether a message on this connection can be taken now.
     pub(crate) fn may_take(&self, connection: u64) -> bool {
         let link = self.links.get(&connection);
         link.is_none_or(|link| !link.is_waiting)
@@ -66,7 +67,7 @@ impl Members {
 }
 
 impl SimHost {
-    /// On a connection of elections.
+    /// Handles an event on an election connection.
     pub(super) fn hear_election(&mut self, number: u64, heard: Heard) {
         let connection = ConnectionId(number);
         let input = match heard {
@@ -91,7 +92,7 @@ impl SimHost {
         self.inputs.push_back(Input::Election(input));
     }
 
-    /// On a connection to a learner, or to the leader.
+    /// Handles an event on a connection to a learner or to the leader.
     pub(super) fn hear_member(&mut self, port: replica::Port, number: u64, heard: Heard) {
         if matches!(heard, Heard::Accepted) {
             let of = LinkName::Learner(port, LinkId(number));
@@ -127,7 +128,7 @@ impl SimHost {
         }
     }
 
-    /// A connection has ended by itself, or has to.
+    /// Handles a connection that has ended, or that must end.
     fn lose_link(&mut self, number: u64) {
         let link = self.members.links.get(&number);
         self.inputs
@@ -151,7 +152,7 @@ impl SimHost {
         }
     }
 
-    /// Another piece of a tree is read.
+    /// Continues with the next piece of a tree.
     pub(super) fn continue_sending(&mut self, to: u64, backlog_max: usize) {
         if let Some(link) = self.members.links.get_mut(&to) {
             link.is_reading = false;
@@ -164,7 +165,7 @@ impl SimHost {
         self.world.start(self.process, delay, go_on);
     }
 
-    /// Writes what waits, as long as no more than so many messages are under way.
+    /// Writes queued data while fewer than `backlog_max` messages are in flight.
     fn write_to(&mut self, to: u64, backlog_max: usize) {
         while let Some(link) = self.members.links.get_mut(&to)
             && !link.is_reading
@@ -200,7 +201,7 @@ impl SimHost {
         }
     }
 
-    /// Some records for a learner: few or many at once.
+    /// Reads some records for a learner: few or many at a time.
     pub(super) fn read_page(&mut self, link: LinkId, from: Zxid, upto: Zxid) {
         let page_bytes = pace::page_bytes(&mut self.world.random);
         let pages = log_pages(&self.disk.history, page_bytes);
