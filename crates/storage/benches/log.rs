@@ -1,6 +1,6 @@
-//! Log append and commit against bare fdatasync, and reading back.
+//! Log append and commit compared with a bare fdatasync, and reading back.
 //!
-//! Temporary directories are made where `TMPDIR` points to: a disk, or the numbers mean nothing.
+//! Temporary directories are created in `TMPDIR`, which must be on a disk for meaningful figures.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,7 +21,7 @@ fn main() {
     divan::main();
 }
 
-/// A create of 100 bytes of data, as it is logged.
+/// Returns a create of 100 bytes of data as it is logged.
 fn payload(zxid: i64) -> Vec<u8> {
     let record = TxnRecord {
         header: TxnHeader {
@@ -52,7 +52,7 @@ fn open() -> (TempDir, DataDirs) {
 
 const GROUPS: [usize; 3] = [1, 16, 256];
 
-/// What the disk allows: as many bytes, preallocated, one write and one fdatasync.
+/// The limit of the disk: an equal number of bytes, preallocated, one write and one fdatasync.
 #[divan::bench(args = GROUPS, sample_count = 300, sample_size = 1)]
 fn bare_write_and_fdatasync(bencher: divan::Bencher<'_, '_>, group: usize) {
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -83,7 +83,7 @@ fn append_and_commit(bencher: divan::Bencher<'_, '_>, group: usize) {
     });
 }
 
-/// Everything but the disk's part.
+/// The cost without waiting for the disk.
 #[divan::bench(args = GROUPS)]
 fn append_and_write_without_sync(bencher: divan::Bencher<'_, '_>, group: usize) {
     let (_dir, dirs) = open();
@@ -142,7 +142,7 @@ impl State for Nothing {
     fn txn(&mut self, _: &TxnRecord) {}
 }
 
-/// Sessions, ACL table and 100,000 znodes of 100 bytes.
+/// Returns sessions, the ACL table and 100,000 znodes of 100 bytes.
 fn body() -> Vec<u8> {
     let mut out = Vec::new();
     0i32.encode(&mut out);

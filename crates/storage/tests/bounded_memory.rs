@@ -1,7 +1,7 @@
-//! Lengths that lie cost no memory, and a snapshot is never held whole.
+//! False lengths do not allocate memory, and a snapshot is never held in memory as a whole.
 #![allow(clippy::unwrap_used)]
 
-// It has an allocator of its own, so it is a program of its own.
+// This test has its own allocator, so it is a separate program.
 #[path = "it/common/mod.rs"]
 mod common;
 
@@ -25,7 +25,7 @@ use storage::{
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Counts and keeps nothing.
+/// Counts znodes and bytes and stores nothing.
 #[derive(Default)]
 struct Counter {
     znodes: usize,
@@ -59,7 +59,7 @@ fn limit_memory() {
     ALLOCATOR.set_limit(14 * MIB).unwrap();
 }
 
-/// A snapshot's bytes up to a count or length that lies.
+/// Returns a snapshot's bytes up to a false count or length.
 fn liars() -> Vec<(&'static str, Vec<u8>)> {
     let mut header = b"ZKSN".to_vec();
     2i32.encode(&mut header);
@@ -102,7 +102,7 @@ fn memory_is_bounded_whatever_a_file_says() {
         );
     }
 
-    // 40 MiB of zeros as 40 KiB of gzip, taken for sessions.
+    // 40 MiB of zeros as 40 KiB of gzip, read as sessions.
     let path = dirs.snap.join("snapshot.1.gz");
     let mut gzip = GzEncoder::new(
         fs::File::create(&path).unwrap(),
@@ -116,7 +116,7 @@ fn memory_is_bounded_whatever_a_file_says() {
     let read = snapshot::walk(&RealDisk, &path, testkit::LIMITS, &mut Counter::default());
     assert!(read.unwrap_err().to_string().contains("ends early"));
 
-    // A snappy block that claims to be 2 GiB.
+    // A snappy block with a claimed length of 2 GiB.
     let path = dirs.snap.join("snapshot.1.snappy");
     let mut bytes = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01\0\0\0\x08".to_vec();
     bytes.extend([0xff, 0xff, 0xff, 0xff, 0x07, 0, 0, 0]);
@@ -124,7 +124,8 @@ fn memory_is_bounded_whatever_a_file_says() {
     let error = snapshot::verify(&RealDisk, &path, testkit::LIMITS).unwrap_err();
     assert!(error.to_string().contains("snappy block of"), "{error}");
 
-    // A log whose record claims 60 MiB, in a small file and in a sparse one of 20 MiB.
+    // A log whose record has a claimed length of 60 MiB, in a small file and in a sparse one of 20
+    // MiB.
     let path = dirs.log.join("log.1");
     let mut bytes = b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0".to_vec();
     bytes.extend(77i64.to_be_bytes());
@@ -146,7 +147,7 @@ fn memory_is_bounded_whatever_a_file_says() {
     }
 }
 
-/// 30 MB of znodes are written and read with half of that.
+/// Writes and reads 30 MB of znodes with half as much memory.
 fn large_snapshot(dirs: &storage::DataDirs, compression: Compression) {
     const ZNODES: usize = 30_000;
     const DATA: [u8; 1000] = [7; 1000];

@@ -1,4 +1,4 @@
-//! Whatever the moment of a crash: what was committed is there, in order, and the server starts.
+//! After a crash at any moment the committed transactions exist, in order, and the server starts.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,16 +49,17 @@ fn start(disk: &SimDisk) -> Result<(Recovered, Db), StorageError> {
     Ok((recovered, db))
 }
 
-/// What the application was told, and what it had only asked for.
+/// Transactions that were committed, and those that were only appended.
 #[derive(Debug, Default, Clone, Copy)]
 struct Progress {
     committed: i64,
     appended: i64,
-    /// The newest snapshot that was finished.
+    /// The newest finished snapshot.
     snapshot: Option<i64>,
 }
 
-/// Groups of `group` transactions of `bytes` bytes; a roll and a snapshot after every third group.
+/// Writes groups of `group` transactions of `bytes` bytes, with a roll and a snapshot after every
+/// third group.
 fn work(disk: &SimDisk, groups: i64, group: i64, bytes: usize) -> (Progress, Option<StorageError>) {
     let mut progress = Progress::default();
     let result = try_work(disk, groups, group, bytes, &mut progress);
@@ -101,7 +102,7 @@ fn prepared() -> SimDisk {
     disk
 }
 
-/// Everything committed is there, nothing that was not asked for, and no gap.
+/// Checks that all committed transactions are recovered, only appended ones, and without a gap.
 fn check(progress: Progress, disk: &SimDisk, at: &str) {
     let (recovered, db) = start(disk).unwrap_or_else(|error| panic!("{at}: {progress:?}: {error}"));
     let last = recovered.last_zxid.0;
@@ -119,7 +120,7 @@ fn check(progress: Progress, disk: &SimDisk, at: &str) {
         "{at}: {progress:?}, snapshot {base}"
     );
     assert_eq!(db.txns, (base + 1..=last).collect::<Vec<_>>(), "{at}");
-    // And it can go on: a new log after the tear, read back together with the old.
+    // The server can also continue: a new log after the tear is read together with the old one.
     let dirs = dirs(disk);
     if recovered.empty.is_some() {
         snapshot(disk, &dirs, 0).unwrap();
@@ -171,9 +172,10 @@ fn power_lost_at_every_operation() {
     }
 }
 
-/// A disk may write the sectors of a group in any order. A single record always recovers; of a
-/// group, later records may be complete while an earlier one is not, and then nobody can tell
-/// that from damage: refused, never started with a hole. An ensemble's member starts without a vote.
+/// A disk may write the sectors of a group in any order. A single record is always recovered. Of a
+/// group, later records may be complete while an earlier one is not. This cannot be distinguished
+/// from corruption, so the start is refused and never leaves a hole. An ensemble's member starts
+/// without a vote.
 #[test]
 fn power_lost_with_sectors_written_in_any_order() {
     let begin = prepared().changes();

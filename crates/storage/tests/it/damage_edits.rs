@@ -1,4 +1,5 @@
-//! Named damages and odd directories: Java's result, or a safer one that is named here.
+//! Specific corruptions and unusual directories: the result is Java's, or a safer one that the test
+//! names.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use storage::{DataDirs, OpenOptions, RealDisk, RecoverySettings, StorageError};
 use tempfile::TempDir;
 
-/// An edit applied to a file: its first bytes, then others.
+/// Applies an edit to a file: keeps its first bytes and appends others.
 fn edit(path: &Path, edit: &Value) {
     let mut content = fs::read(path).unwrap();
     content.truncate(usize::try_from(number(&edit["keep"])).unwrap());
@@ -21,7 +22,7 @@ fn file(copy: &TempDir, name: &str) -> std::path::PathBuf {
     copy.path().join("version-2").join(name)
 }
 
-/// Whether ours is what a Java server's start came to.
+/// Returns whether our result equals the result of Java's start.
 fn same_as_java(java: &Value, ours: &Outcome) -> bool {
     match ours {
         Err(_) => java["starts"] == false,
@@ -33,8 +34,8 @@ fn same_as_java(java: &Value, ours: &Outcome) -> bool {
     }
 }
 
-/// Checks the cases of a group; all that differ must be refusals where Java starts with less, and
-/// their names are returned.
+/// Checks the cases of a group and returns the names of those that differ. All of them must be
+/// refusals where Java starts with less data.
 fn differing(
     vector: &Vector,
     group: &str,
@@ -63,7 +64,7 @@ fn differing(
         if let Err(error) = ours {
             assert_eq!(error.exit_code(), 1, "{name}");
         }
-        // Not a byte of a damaged file is changed.
+        // Recovery does not change a corrupted file.
         assert!(before.is_empty() || fs::read(file(&copy, damaged)).unwrap() == before);
     }
     names
@@ -78,7 +79,7 @@ fn damaged_logs() {
     let Some(vector) = vectors::vector("log-damaged") else {
         return;
     };
-    // Java drops the rest of the file, or the record, without a word.
+    // Java silently drops the record or the rest of the file.
     let skipped = [
         "flip low length byte, middle",
         "flip low length byte, last record",
@@ -159,7 +160,7 @@ fn a_tear_with_a_log_written_after_it_loads() {
     let copy = vectors::copy(&vector.dir.join("torn-then-written"));
     let all = outcome::load(copy.path());
     assert!(same_as_java(&vector.expected["torn_then_written"], &all));
-    // Without the newest snapshot both logs are read.
+    // Without the newest snapshot, recovery reads both logs.
     fs::remove_file(file(&copy, "snapshot.4")).unwrap();
     let replayed = outcome::load(copy.path());
     assert!(same_as_java(
@@ -233,8 +234,8 @@ fn odd_names() {
         }
     }
     let names: BTreeSet<_> = differing.iter().map(|(name, _)| *name).collect();
-    // An unfinished file is not loaded; what claims to reach to 0xff and cannot be read is not
-    // passed over.
+    // An unfinished file is not loaded. A snapshot that claims to reach 0xff and cannot be read is
+    // not skipped.
     assert_eq!(
         names,
         BTreeSet::from(["snapshot.fff.tmp", "snapshot.ff.gz"])
@@ -273,7 +274,7 @@ fn snapshots_load_whatever_sections_they_have() {
             assert_eq!(db.digest(), number(&sections.expected["state"]["digest"]));
         }
     }
-    // Java refuses four of the sixteen combinations; here there is nothing to combine.
+    // Java refuses four of the sixteen combinations; Zoarium does not depend on these settings.
     let matrix = sections.expected["matrix"].as_object().unwrap();
     let refused = matrix.values().filter(|row| row["starts"] == false).count();
     assert_eq!((matrix.len(), refused), (16, 4));

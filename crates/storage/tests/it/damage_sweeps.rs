@@ -1,4 +1,4 @@
-//! Files damaged at every offset: Java's result, or a safer one that is named here.
+//! Files corrupted at every offset: the result is Java's, or a safer one that the test names.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,17 @@ use crate::common::vectors::{self, number};
 use serde_json::Value;
 use storage::{Damage, StorageError};
 
-/// Where Zoarium differs from Java on purpose; docs/COMPATIBILITY.md, section Storage.
+/// Deliberate differences from Java; docs/COMPATIBILITY.md, section Storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Difference {
-    /// A wrong length or end byte of a complete record: Java drops the rest of the file and
-    /// starts; refused.
+    /// A complete record has a wrong length or end byte. Java drops the rest of the file and
+    /// starts; Zoarium refuses to start.
     DamageThatJavaSkips,
-    /// Transactions missing right behind the snapshot: Java starts; refused.
+    /// Transactions directly after the snapshot are missing. Java starts; Zoarium refuses to start.
     GapAfterSnapshot,
-    /// Java keeps the sessions of a snapshot it gave up; none here.
+    /// Java keeps the sessions of a snapshot that failed to load; Zoarium does not.
     NoGhostSessions,
-    /// Java's start ends with an exception instead of trying the older snapshot; tried here.
+    /// Java's start ends with an exception instead of trying the older snapshot; Zoarium tries it.
     OlderSnapshotTried,
 }
 
@@ -82,7 +82,7 @@ fn sweep(
             let bytes = damaged(&original, how, usize::try_from(at).unwrap());
             fs::write(&path, &bytes).unwrap();
             let ours = outcome::load(copy.path());
-            // An older snapshot gives the whole state, too.
+            // An older snapshot leads to the complete state, too.
             let whole = match &ours {
                 Ok((recovered, _)) => {
                     let snapshot = recovered.snapshot.as_ref().unwrap().zxid;
@@ -96,7 +96,7 @@ fn sweep(
             if let Some(difference) = judge(java, &ours, &whole, &place) {
                 *counts.entry(difference).or_default() += 1;
             }
-            // Recovery writes nothing; an empty log is removed, as by Java.
+            // Recovery does not write to the file; an empty log is removed, as in Java.
             match fs::read(&path) {
                 Ok(after) => assert_eq!(after, bytes, "{place}: recovery changed the file"),
                 Err(_) => assert!(bytes.is_empty() && file.starts_with("log"), "{place}"),
@@ -117,8 +117,8 @@ fn logs_damaged_at_every_offset() {
             sweep(&vector.dir.join(dir), "log.1", how, rows, &mut counts);
         }
     }
-    // Lengths of 5 records: 3 and 2 low bytes, and 5 end bytes, for two kinds of flips; in the
-    // pair one kind, where Java notices all but the first record's.
+    // Lengths of 5 records: 3 and 2 low bytes, and 5 end bytes, for two kinds of flips. The pair
+    // has one kind, of which Java detects all except in the first record.
     assert_eq!(
         counts,
         BTreeMap::from([
@@ -139,7 +139,7 @@ fn snapshots_damaged_at_every_offset() {
         let (source, file) = match dir {
             "gz" => ("gz", "snapshot.8.gz"),
             "snappy" => ("snappy", "snapshot.8.snappy"),
-            // The older snapshot taken away.
+            // Without the older snapshot.
             "alone" => ("alone", "snapshot.5"),
             other => (other, "snapshot.5"),
         };

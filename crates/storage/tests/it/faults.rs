@@ -1,4 +1,4 @@
-//! A disk that is full or fails: nothing is acknowledged that is not safe, and it is said clearly.
+//! A full or failing disk: only durable transactions are acknowledged, and the error is clear.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn a_failed_sync_puts_the_writer_out_of_use_for_good() {
         "{error}"
     );
     assert_eq!(error.exit_code(), 1);
-    // The kernel may say yes the next time though the pages are gone.
+    // The kernel may report success the next time although it dropped the pages.
     disk.fail(None);
     assert!(writer.is_poisoned());
     assert!(matches!(
@@ -72,7 +72,7 @@ fn a_failed_sync_puts_the_writer_out_of_use_for_good() {
     assert!((1..=2).contains(&last), "{last}");
 }
 
-/// The kernel shows what a failed sync did not write, and says yes to the next sync.
+/// The kernel shows data that a failed sync did not write, and reports success for the next sync.
 #[test]
 fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
     for bytes in [100, 3000, UNSYNCED_BYTES_MAX + 5000] {
@@ -107,8 +107,8 @@ fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
     }
 }
 
-/// The same with a cut that a leader has asked for: what it took away must not come back later, when
-/// other transactions stand behind it.
+/// A truncation ordered by a leader fails to sync. The truncated records must not reappear later,
+/// after other transactions were appended.
 #[test]
 fn a_cut_that_only_the_page_cache_has_is_made_again_before_it_counts() {
     let (disk, dirs, mut writer) = setup();
@@ -132,7 +132,7 @@ fn a_cut_that_only_the_page_cache_has_is_made_again_before_it_counts() {
     assert_eq!(recovered(&disk.synced_only(), &dirs), 3);
 }
 
-/// So that whoever recovers knows how much may never have reached the disk.
+/// Recovery relies on this limit for the data that may never have reached the disk.
 #[test]
 fn a_large_group_is_synced_in_parts() {
     let (disk, _, mut writer) = setup();
@@ -150,7 +150,7 @@ fn a_large_group_is_synced_in_parts() {
     assert_eq!(recovered(&after, &dirs), 3);
 }
 
-/// It is the log of acknowledged transactions that is written over with itself.
+/// The log of acknowledged transactions is overwritten with identical bytes.
 #[test]
 fn power_lost_while_the_end_of_the_log_is_written_again_loses_nothing() {
     let mut random = Random::new(0x5eed_0008);
@@ -217,7 +217,7 @@ fn a_full_disk_stops_the_log_at_any_byte_and_loses_nothing() {
     }
 }
 
-/// Bytes written in setup: what the failure counts from.
+/// Returns the bytes written in setup, from which the failure counts.
 fn disk_used(disk: &SimDisk) -> u64 {
     disk.content(Path::new("/data/version-2/snapshot.0"))
         .unwrap()

@@ -1,4 +1,4 @@
-//! What counts as torn, as damage and as missing, beyond what is recorded from Java.
+//! The classification into torn, corrupted and missing, beyond the recordings of Java.
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Server {
     }
 }
 
-/// Bytes of one framed record with `bytes` of data.
+/// Returns the length of one framed record with `bytes` of data.
 fn framed(bytes: usize) -> usize {
     payload(1, bytes).len() + 13
 }
@@ -137,7 +137,7 @@ fn a_flipped_bit_in_the_last_record_is_damage() {
     assert!(matches!(damage, Damage::Checksum { .. }), "{damage:?}");
 }
 
-/// A client may store anything, also a copy of a log: a tear in such a record is still a tear.
+/// A client may store anything, also a copy of a log. A tear in such a record is still a tear.
 #[test]
 fn records_inside_a_torn_record_do_not_count_if_they_are_old() {
     let server = Server::new();
@@ -173,7 +173,7 @@ fn records_inside_a_torn_record_do_not_count_if_they_are_old() {
     }
 }
 
-/// An Adler-32 as simple as its definition.
+/// Computes an Adler-32 directly from its definition.
 fn adler(bytes: &[u8]) -> u32 {
     let (mut a, mut b) = (1u32, 0u32);
     for byte in bytes {
@@ -213,7 +213,7 @@ fn a_log_of_no_bytes_between_others_is_passed_over_if_nothing_is_missing() {
     fs::write(log_path(&server.dirs, 4), "").unwrap();
     fs::write(log_path(&server.dirs, 2), "").unwrap();
     assert_eq!(server.last(), 3);
-    // Java refuses an empty log that is not the last; none stays to trouble it.
+    // Java refuses an empty log that is not the last one, so none may remain.
     assert!(!log_path(&server.dirs, 2).exists());
     assert!(!log_path(&server.dirs, 4).exists());
 }
@@ -271,8 +271,8 @@ fn a_damaged_snapshot_is_made_up_for_only_as_far_as_the_log_reaches() {
     }
 }
 
-/// A learner took over its leader's snapshot of zxid 5 and died before it had removed its own; the log
-/// behind begins with the next epoch, so no number shows what is missing.
+/// A learner loaded its leader's snapshot of zxid 5 and died before it removed its own snapshot.
+/// The log after it begins with the next epoch, so no zxid shows the missing transactions.
 #[test]
 fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
     let server = Server::new();
@@ -293,7 +293,7 @@ fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
         } => assert_eq!((lost, reached), (path, Zxid(2))),
         other => panic!("{other}"),
     }
-    // Nor is the log cut as if it were whole.
+    // The log is not truncated as if it were whole either.
     let beyond = server.snapshot(0x1_0000_0002, SnapshotTrailer::default());
     let cut = truncate(
         &RealDisk,
@@ -304,13 +304,13 @@ fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
     assert!(matches!(cut, Err(StorageError::Truncate { .. })), "{cut:?}");
     assert!(beyond.exists());
     fs::remove_file(beyond).unwrap();
-    // What was between is found again: nothing is missing.
+    // With the transactions in between, nothing is missing.
     server.write(&[3, 4, 5]);
     let (recovered, db) = server.start().unwrap();
     assert_eq!((recovered.last_zxid.0, db.txns.len()), (0x1_0000_0002, 7));
 }
 
-/// Of the start of an epoch there is no transaction, so nothing shows that the log leads up to it.
+/// The start of an epoch is not a transaction, so nothing shows that the log leads up to it.
 #[test]
 fn a_damaged_snapshot_of_an_epochs_start_is_never_made_up_for() {
     let server = Server::new();
@@ -369,7 +369,7 @@ fn a_snapshot_newer_than_all_logs_stands_alone() {
     assert_eq!(server.last(), 0x1_0000_0008);
 }
 
-/// What a SNAP packet is followed by: no header, no seals, and more behind it.
+/// The bytes after a SNAP packet: no header, no seals, and further bytes at the end.
 #[test]
 fn a_snapshot_s_body_is_read_from_a_stream() {
     let mut stream = fresh_body();

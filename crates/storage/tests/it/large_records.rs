@@ -1,4 +1,4 @@
-//! Damage in records that a raised `jute.maxbuffer` allows.
+//! Corruption in records that a raised `jute.maxbuffer` allows.
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ use crate::common::outcome::{self, Outcome};
 use crate::common::{fresh_body, log_path, open, payload};
 
 const HEADER_BYTES: u64 = 16;
-/// Checksum and length in front of a payload, and the end byte after it.
+/// Length of the checksum and length before a payload, and of the end byte after it.
 const FRAME_BYTES: u64 = 13;
 
 /// A data directory of a server with a raised limit.
@@ -28,8 +28,8 @@ struct Server {
 }
 
 impl Server {
-    /// A server whose `jute.maxbuffer` is `max_buffer`, with one log that holds a create for each of
-    /// `data_bytes`.
+    /// Creates a server whose `jute.maxbuffer` is `max_buffer`, with one log that contains a create
+    /// for each of `data_bytes`.
     fn with_creates(max_buffer: usize, data_bytes: &[usize]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let dirs = open(dir.path());
@@ -66,7 +66,7 @@ impl Server {
         file.write_all(bytes).unwrap();
     }
 
-    /// Gives the record at `offset` another length than its own.
+    /// Sets another length in the record at `offset`.
     fn set_length(&self, offset: u64, len: u64) {
         self.write(offset + 8, &u32::try_from(len).unwrap().to_be_bytes());
     }
@@ -113,7 +113,8 @@ fn a_wrong_length_of_the_last_record_is_damage_at_any_size() {
     }
 }
 
-/// Neither checksum nor length tells where the first of them ended; the second tells that it was complete.
+/// Checksum and length do not show where the first record ended. The second record shows that the
+/// first was complete.
 #[test]
 fn a_large_record_after_a_damaged_large_record_is_found() {
     let server = Server::with_creates(32 << 20, &[20_000_000, 20_000_000]);

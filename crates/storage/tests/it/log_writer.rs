@@ -1,4 +1,4 @@
-//! Sizes, names and groups of the files that the writer makes.
+//! Tests of the sizes, names and groups of the files that the writer creates.
 use std::fs;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use proto::txn::{Txn, TxnDigest};
 use proto::{SessionId, Zxid};
 use storage::{LogSettings, LogWriter, RealDisk, list_logs, read_txns_from};
 
-/// A createSession as Java's recording had it first, 48 bytes.
+/// Returns the createSession at the beginning of Java's recording, 48 bytes.
 fn session() -> Vec<u8> {
     let mut record = create(1, 0);
     record.header.op = -10;
@@ -19,7 +19,7 @@ fn session() -> Vec<u8> {
     record.to_bytes().to_vec()
 }
 
-/// The payload of the recorded creates, so many bytes of data.
+/// Returns the payload of the recorded creates with `data_bytes` bytes of data.
 fn create_like_recorded(zxid: i64, path: &str, data_bytes: usize) -> Vec<u8> {
     let mut record = create(zxid, data_bytes);
     if let Txn::Create(txn) = &mut record.txn {
@@ -168,7 +168,7 @@ fn without_force_sync_the_same_bytes_are_written() {
 
 #[test]
 fn a_transaction_above_the_limit_is_read_back() {
-    // Java writes such a one (ZOOKEEPER-4306) and cannot read it.
+    // Java writes such a transaction (ZOOKEEPER-4306) and cannot read it.
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));

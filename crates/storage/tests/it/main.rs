@@ -1,4 +1,4 @@
-//! The files of a data directory, from outside.
+//! Tests of the files of a data directory, through the public interface.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

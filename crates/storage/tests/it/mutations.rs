@@ -1,4 +1,4 @@
-//! Files changed at random: never a panic, never something that was not written.
+//! Random changes of files: recovery never panics and never returns data that was not written.
 use std::fs;
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         4 => bytes[at..end].fill(0),
         5 => bytes.truncate(at),
         _ => {
-            // A plausible number where lengths and counts are.
+            // A plausible number at the position of a length or count.
             let number = [
                 0u32,
                 1,
@@ -58,14 +58,14 @@ fn mutated(original: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// The tools may find whatever they find, as long as they come back.
+/// The tools may report anything, but must return.
 fn use_log_tools(path: &Path) {
     let limits = testkit::LIMITS;
     let _ = log::verify(&RealDisk, path, limits);
     let _ = log::print(&RealDisk, path, limits, &mut Vec::new());
     for bad_checksums in [repair::BadChecksums::Cut, repair::BadChecksums::Accept] {
         if let Ok(copied) = repair::repair(&RealDisk, path, bad_checksums, limits) {
-            // What is repaired is good.
+            // A repaired file is intact.
             let report = log::verify(&RealDisk, &copied.path, limits).unwrap();
             assert_eq!((report.faults.len(), report.records), (0, copied.records));
             fs::remove_file(copied.path).unwrap();
@@ -91,7 +91,7 @@ fn logs_changed_at_random_start_with_a_prefix_or_not_at_all() {
         for case in 0..CASES {
             let bytes = mutated(&original, &mut random);
             fs::write(&path, &bytes).unwrap();
-            // Each repair waits for the disk.
+            // Each repair waits for the disk, so only some cases use the tools.
             if case % 10 == 0 {
                 use_log_tools(&path);
             }

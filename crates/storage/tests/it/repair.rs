@@ -1,5 +1,5 @@
-//! A member whose history is damaged sets it aside and has no vote before its leader's snapshot is on
-//! disk, whatever the moment of a crash. Nothing is deleted, no promise is forgotten.
+//! A member with a corrupted history sets it aside and does not vote before its leader's snapshot
+//! is on disk, regardless of when it crashes. It deletes nothing and forgets no promise.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use storage::{
 };
 use testkit::{Random, SimDisk};
 
-/// The leader's snapshot.
+/// Zxid of the leader's snapshot.
 const TAKEN_OVER: i64 = 9;
 
 fn open(disk: &SimDisk) -> DataDirs {
@@ -41,7 +41,7 @@ fn write(disk: &SimDisk, dirs: &DataDirs, zxids: std::ops::RangeInclusive<i64>) 
     writer.commit().unwrap();
 }
 
-/// Two snapshots and two logs, up to zxid 6.
+/// Creates two snapshots and two logs, up to zxid 6.
 fn whole() -> (SimDisk, DataDirs) {
     let disk = SimDisk::default();
     let dirs = open(&disk);
@@ -54,7 +54,7 @@ fn whole() -> (SimDisk, DataDirs) {
     (disk, dirs)
 }
 
-/// The same, the first log damaged in its middle.
+/// Creates the files of [`whole`] with the first log corrupted in its middle.
 fn damaged() -> (SimDisk, DataDirs) {
     let (disk, dirs) = whole();
     let log = dirs.log.join("log.1");
@@ -82,7 +82,7 @@ fn has_vote(disk: &SimDisk) -> bool {
     start(disk).is_ok_and(|recovered| recovered.empty != Some(Empty::Untrusted))
 }
 
-/// The contents of logs and snapshots by their first names, wherever they are now.
+/// Returns the content of logs and snapshots by their original names, including renamed files.
 fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for dir in ["/data/version-2", "/logs/version-2"] {
@@ -103,7 +103,7 @@ fn names(disk: &SimDisk) -> Vec<String> {
     names
 }
 
-/// What both kinds of crash may leave of a disk, some of each.
+/// Returns disks as both kinds of crash may leave them.
 fn after_crash(disk: &SimDisk, random: &mut Random) -> Vec<SimDisk> {
     let mut left = vec![disk.after_kill()];
     left.extend((0..10).map(|_| disk.after_power_loss(random, true)));
@@ -133,7 +133,7 @@ fn everything_gets_names_that_no_server_reads_and_nothing_is_deleted() {
     assert_eq!(contents(&disk), before);
     let marker = String::from_utf8(disk.content(&untrusted_marker(&dirs)).unwrap()).unwrap();
     assert!(marker.contains("log.1 is damaged at offset"), "{marker}");
-    // What was promised is promised still, and what is there needs no epoch.
+    // The promise is kept, and the remaining data do not require an epoch.
     let epochs = Epochs::load(&disk, &dirs, start(&disk).unwrap().last_zxid).unwrap();
     assert_eq!((epochs.current, epochs.accepted), (Epoch(5), Epoch(7)));
 }
@@ -238,8 +238,8 @@ fn a_crash_while_the_leaders_snapshot_is_taken_over_gives_no_vote_to_less() {
     assert!(votes > 0);
 }
 
-/// Its leader was gone before the snapshot had come: what stands on the disk under the marker is no
-/// history, even if it would load.
+/// The leader was lost before its snapshot was complete. Files next to the marker are not a
+/// history, even if they would load.
 #[test]
 fn files_beside_the_marker_are_not_read() {
     let (disk, dirs) = damaged();
@@ -303,7 +303,7 @@ fn a_current_epoch_that_is_no_number_goes_with_the_history_and_an_accepted_one_s
     let epochs = Epochs::load(&disk, &dirs, Zxid(-1)).unwrap();
     assert_eq!((epochs.current, epochs.accepted), (Epoch(0), Epoch(7)));
 
-    // Nobody knows what was promised: that is for the operator to say.
+    // The promise is unknown, so the operator has to decide.
     let (disk, dirs) = damaged();
     for name in ["currentEpoch", "acceptedEpoch"] {
         disk.set_content(&dirs.snap.join(name), &[0]);

@@ -1,4 +1,4 @@
-//! The marker, the epoch files, the lock.
+//! Tests of the marker, the epoch files and the lock.
 use std::fs;
 use std::process::Command;
 
@@ -52,7 +52,7 @@ fn the_initialize_marker() {
         assert_eq!(recovered.empty.is_some(), !has_data, "{case}");
         let is_untrusted = recovered.empty == Some(Empty::Untrusted);
         assert_eq!(is_untrusted, recovered.last_zxid.0 == -1, "{case}");
-        // With data it goes at once, for a new database once there is a snapshot.
+        // With data the marker is removed immediately, for a new database once there is a snapshot.
         assert_eq!(marker.exists(), has_marker && !has_data, "{case}");
         remove_initialize_marker(&RealDisk, &dirs).unwrap();
         assert!(!marker.exists(), "{case}");
@@ -88,11 +88,11 @@ fn epoch_files() {
         let (recovered, _) =
             outcome::load_dirs(&dirs, &RecoverySettings::new(testkit::LIMITS)).unwrap();
         let ours = Epochs::load(&RealDisk, &dirs, recovered.last_zxid);
-        // A crash while a learner was brought up to date leaves an epoch below the data's; Java
-        // refuses that, and an empty currentEpoch.tmp, or takes one that is as low as the file it
-        // replaces.
+        // A crash while a learner was synchronised leaves an epoch below the data's epoch. Java
+        // refuses such an epoch and an empty currentEpoch.tmp, or uses a temporary file that is as
+        // low as the file it replaces.
         let is_low = |epochs: &Epochs| epochs.current < recovered.last_zxid.epoch();
-        // An epoch that the log and `acceptedEpoch` determine is written again, and Java refuses.
+        // An epoch that the log and `acceptedEpoch` determine is rewritten, while Java refuses it.
         let is_written_again = ["trailing blank", "empty currentEpoch"].contains(&case.as_str());
         if ours.as_ref().is_ok_and(is_low) || ours.is_ok() && is_written_again {
             differing.push(case.as_str());
@@ -140,8 +140,8 @@ fn epochs_are_stored_as_java_stores_them() {
     assert_eq!((epochs.current, epochs.accepted), (Epoch(3), Epoch(12)));
 }
 
-/// A learner has its leader's history and promise on disk, and dies (or its disk fails) while the
-/// epoch itself is being written.
+/// A learner has its leader's history and promise on disk, and dies (or its disk fails) while it
+/// writes the epoch.
 #[test]
 fn a_current_epoch_that_was_never_finished_does_not_keep_a_server_from_starting() {
     for torn in ["", "1"] {
@@ -155,7 +155,8 @@ fn a_current_epoch_that_was_never_finished_does_not_keep_a_server_from_starting(
     }
 }
 
-/// Apache ZooKeeper refuses. Here the number is written again where the log and the promise leave no other epoch.
+/// Apache ZooKeeper refuses such a file. Zoarium rewrites the number if the log and the promise
+/// leave only one possible epoch.
 #[test]
 fn a_current_epoch_without_a_number_is_written_again_if_it_is_certain() {
     let last = Zxid(0x5_0000_0002);
@@ -197,7 +198,8 @@ fn a_directory_that_cannot_be_created_is_refused_with_the_reason() {
     assert!(!data.exists(), "nothing is created before a refusal");
 }
 
-/// Not a test: the next test runs it in another process, where it holds the lock until its input ends.
+/// Not a test: the next test runs it in another process, where it holds the lock until its input
+/// ends.
 #[test]
 fn hold_the_lock() {
     let Ok(dir) = std::env::var("STORAGE_TEST_DIR") else {
@@ -228,7 +230,7 @@ fn a_directory_in_use_is_refused_until_its_holder_dies() {
     let error = try_open().unwrap_err();
     assert!(matches!(error, StorageError::InUse { .. }), "{error}");
     assert_eq!(error.exit_code(), 3);
-    // SIGKILL: nothing is cleaned up, and still nothing is in the way.
+    // After SIGKILL nothing is cleaned up, and still the lock is free.
     holder.kill().unwrap();
     holder.wait().unwrap();
     let dirs = try_open().unwrap();

@@ -1,4 +1,4 @@
-//! Printing, checking, repairing and cutting files.
+//! Tests of printing, checking, repairing and truncating files.
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn limits() -> Limits {
     testkit::LIMITS
 }
 
-/// Lines as the recording split them: by Python, after its line ends were made one.
+/// Splits text into lines as the recording does: with Python, after unifying the line ends.
 fn lines(text: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(text)
         .replace("\r\n", "\n")
@@ -86,7 +86,7 @@ fn damaged_logs_are_printed_as_far_as_java_prints_them() {
             assert_ne!(end, Printed::End, "{case}");
             expected.pop();
         }
-        // A stack trace is no model for an error.
+        // Stack traces are not compared.
         expected.retain(|line| !line.starts_with("\tat "));
         for (ours, java) in lines.iter().zip(&expected) {
             assert!(
@@ -195,7 +195,7 @@ fn a_wrong_checksum_cuts_or_is_accepted() {
         }]
     );
 
-    // The copy beside the log disturbs nobody, and takes its place on demand.
+    // The copy in the log's directory does not affect recovery, and replaces the log on demand.
     assert!(outcome::load(copy.path()).is_err());
     let kept = repair::replace(&RealDisk, &path, &accepted.path).unwrap();
     assert!(kept.ends_with("damaged.log.1"));

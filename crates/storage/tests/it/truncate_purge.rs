@@ -1,4 +1,4 @@
-//! Cutting the log for a leader, and removing what no recovery needs.
+//! Truncating the log for a leader, and removing files that recovery does not need.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -97,8 +97,8 @@ fn a_target_below_all_good_snapshots_is_refused() {
     assert_eq!(last, Some(Zxid(4)));
 }
 
-/// A learner whose only snapshot is beyond what its leader has takes over the leader's: at each step
-/// there is a history to load, and at the end it is the leader's.
+/// A learner whose only snapshot is beyond its leader's history loads the leader's snapshot. At
+/// each step there is a history to load, and at the end it is the leader's history.
 #[test]
 fn a_snapshot_below_all_others_takes_their_place() {
     let disk = SimDisk::default();
@@ -124,7 +124,7 @@ fn a_snapshot_below_all_others_takes_their_place() {
     remove_other_snapshots(&disk, &dirs, target).unwrap();
     assert_eq!(disk.names(), ["log.1", "snapshot.2"]);
     assert_eq!(load(), target);
-    // Nothing at all is left of a log that begins beyond it.
+    // A log that begins after the target is removed completely.
     let cut = cut_log(&disk, &dirs, Zxid::ZERO, testkit::LIMITS).unwrap();
     assert_eq!(cut.last_zxid, None);
     assert_eq!(disk.names(), ["snapshot.2"]);
@@ -142,7 +142,7 @@ fn snapshot(disk: &SimDisk, dirs: &DataDirs, zxid: i64) {
     writer.finish(SnapshotTrailer::default()).unwrap();
 }
 
-/// snapshot.0 and a log of these zxids.
+/// Creates snapshot.0 and a log of these zxids.
 fn history(disk: &SimDisk, zxids: &[i64]) -> DataDirs {
     let dir = Path::new("/data");
     let dirs = DataDirs::open(disk, dir, dir, OpenOptions::default()).unwrap();
@@ -164,7 +164,7 @@ fn write(disk: &SimDisk, dirs: &DataDirs, zxids: &[i64]) {
 }
 
 /// After a crash at any moment the log has no hole and still reaches the target, so that the
-/// truncation can be asked for again.
+/// truncation can be repeated.
 #[test]
 fn a_truncation_may_crash_at_any_moment() {
     let prepared = || {
@@ -222,8 +222,8 @@ fn a_truncation_may_crash_at_any_moment() {
     }
 }
 
-/// Whatever a power failure brings back, no snapshot is left whose log is gone: with an epoch behind it
-/// nobody would notice.
+/// Whatever a power failure restores, no snapshot remains whose log is removed. With an epoch after
+/// it, the hole would not be noticed.
 #[test]
 fn a_purge_may_crash_at_any_moment() {
     let prepared = || {
@@ -266,7 +266,7 @@ fn purge_keeps_what_java_keeps() {
     let copy = vectors::copy(&vector.dir.join("data"));
     let dirs = vectors::dirs(copy.path());
     let before = outcome::text(&outcome::load(copy.path()));
-    // Names that only look like ours; Java removes them.
+    // Names that only resemble logs and snapshots; Java removes them.
     for name in ["log.txt", "snapshot.notes"] {
         fs::write(dirs.snap.join(name), "").unwrap();
     }
@@ -308,7 +308,7 @@ fn damaged_snapshots_do_not_count_as_kept() {
     };
     let copy = vectors::copy(&vector.dir.join("data"));
     let dirs = vectors::dirs(copy.path());
-    // Complete at first sight: Java would count all three and remove the good ones.
+    // The files seem complete: Java would count all three and remove the intact ones.
     for zxid in ["3d", "4c", "57"] {
         let path = dirs.snap.join(format!("snapshot.{zxid}"));
         let mut content = fs::read(&path).unwrap();
@@ -355,7 +355,7 @@ fn the_last_logged_zxid() {
     let last = |dir: &Path| last_logged_zxid(&RealDisk, &vectors::dirs(dir), testkit::LIMITS);
     let copy = vectors::copy(&vector.dir.join("pair"));
     assert_eq!(last(copy.path()).unwrap(), Some(Zxid(8)));
-    // A file with nothing in it says nothing; Java answers with its name.
+    // A file without records is skipped; Java returns the zxid in its name.
     let newest = copy.path().join("version-2/log.6");
     let header = fs::read(&newest).unwrap()[..16].to_vec();
     fs::write(&newest, header).unwrap();

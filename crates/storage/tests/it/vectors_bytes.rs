@@ -1,4 +1,4 @@
-//! The files that Java wrote come out byte for byte when they are written again.
+//! Files written by Java are reproduced byte for byte when they are rewritten.
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use storage::{
     read_snapshot,
 };
 
-/// The recorded row of a record, compared with ours.
+/// Compares a record with its recorded row.
 fn compare_record(row: &Value, offset: u64, payload: &[u8], checksum: i64, at: &str) {
     let record = TxnRecord::decode(&mut Reader::new(payload.to_vec())).unwrap();
     let header = &record.header;
@@ -73,7 +73,7 @@ fn every_log_decodes_to_the_recorded_rows_and_encodes_to_the_same_bytes() {
     assert!(vectors::root().is_none() || compared > 1000, "{compared}");
 }
 
-/// Writes the records of a log again with the settings its writer had.
+/// Rewrites the records of a log with the settings of its writer.
 fn written_again(original: &Path, settings: LogSettings) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
@@ -95,7 +95,7 @@ fn logs_written_one_by_one_are_the_same_files() {
     for (name, vector) in vectors::all() {
         for path in vectors::files(&vector.dir, "log.") {
             let original = fs::read(&path).unwrap();
-            // 8 KiB of preallocation unless the vector says otherwise.
+            // 8 KiB of preallocation unless the vector specifies another size.
             let prealloc_kb = match (name.as_str(), original.len()) {
                 ("fuzzy", _) => 64,
                 (_, 8208 | 16400) => 8,
@@ -116,7 +116,8 @@ fn logs_written_one_by_one_are_the_same_files() {
     assert!(vectors::root().is_none() || compared >= 30, "{compared}");
 }
 
-/// The uncompressed content of a snapshot behind its header, by other decoders than ours.
+/// Returns the uncompressed content of a snapshot after its header, by other decoders than
+/// Zoarium's.
 fn body(file: &storage::SnapshotFile) -> Vec<u8> {
     let content = fs::read(&file.path).unwrap();
     let plain = match file.compression {
@@ -181,7 +182,7 @@ fn snapshots_fed_the_same_stream_are_the_same_files() {
                     format!("snapshot.{:x}{}", file.zxid.0, compression.suffix())
                 });
                 let again = list_snapshots(&RealDisk, &dirs.snap).unwrap().remove(0);
-                // Compressors are free in what they make of the same input.
+                // Compressors may produce different output for equal input.
                 if compression == file.compression && compression == Compression::None {
                     assert_eq!(
                         fs::read(&written).unwrap(),
@@ -223,7 +224,7 @@ fn the_fuzzy_snapshot_says_what_it_covers() {
     let info = read_snapshot(&RealDisk, &file, testkit::LIMITS, &mut db).unwrap();
     assert_eq!(file.zxid.0, number(&raw["name_zxid"]));
     assert_eq!(info.covers(), Some(Zxid(0x17f)));
-    // Every path but the root's other name.
+    // Every path except the root's second name.
     assert_eq!(
         db.nodes.len(),
         usize::try_from(number(&raw["nodes"])).unwrap()

@@ -1,10 +1,10 @@
-//! Every directory that Java wrote loads to what Java says is in it.
+//! Each directory that Java wrote loads to the content that Java reports.
 use crate::common::db::Db;
 use crate::common::vectors::{self, Vector, number};
 use serde_json::Value;
 use storage::{DataDirs, RealDisk, RecoverySettings, recover};
 
-/// Loads a copy of `<vector>/<sub>` and compares all that `state` says.
+/// Loads a copy of `<vector>/<sub>` and compares the result with `state`.
 fn compare(name: &str, vector: &Vector, sub: &str, log_sub: &str, state: &Value) {
     let snap = vectors::copy(&vector.dir.join(sub));
     let log = (sub != log_sub).then(|| vectors::copy(&vector.dir.join(log_sub)));
@@ -50,7 +50,7 @@ fn compare_nodes(name: &str, db: &Db, state: &Value) {
         let key = if path == "/" { "" } else { path };
         let node = &db.nodes[key];
         let at = format!("{name}: {path}");
-        // Statistics are computed anew by a server, and their length with them.
+        // A server recomputes the quota statistics, so their length may differ.
         let is_quota = path.ends_with("/zookeeper_stats");
         if !is_quota {
             let data = expected["data"].as_str().map(vectors::bytes);
@@ -94,7 +94,7 @@ fn every_recorded_directory_loads_to_the_recorded_state() {
     let mut compared = 0;
     for (name, vector) in vectors::all() {
         let first = match name.as_str() {
-            // Results only.
+            // These vectors contain only results.
             "epoch-files" | "initialize" | "prealloc" => continue,
             "ensemble" => {
                 let opened = vector.expected["opened_standalone"]

@@ -1,4 +1,4 @@
-//! A database as simple as possible: what replay has to come to, by DataTree.processTxn.
+//! A database as simple as possible, with the replay rules of DataTree.processTxn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub struct Node {
     pub children: BTreeSet<String>,
 }
 
-/// Container znodes have this owner.
+/// Owner of container znodes.
 const CONTAINER: i64 = i64::MIN;
 
 #[derive(Debug, Clone, Default)]
@@ -25,7 +25,7 @@ pub struct Db {
     pub snapshot: Option<(Zxid, Option<SnapshotDigest>)>,
     pub last_zxid: i64,
     pub txns: Vec<i64>,
-    /// Zxids whose digest is not that of the tree after them.
+    /// Zxids whose digest differs from the digest of the tree after them.
     pub mismatches: Vec<i64>,
     pub begun: u32,
 }
@@ -35,7 +35,7 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 impl Db {
-    /// A fresh database.
+    /// Returns an empty database.
     pub fn fresh() -> Self {
         let mut db = Self::default();
         db.insert(
@@ -79,12 +79,12 @@ impl Db {
         self.nodes.insert(path.to_string(), node);
     }
 
-    /// Node count as Java gives it: the root counts twice.
+    /// Returns the number of znodes as Java counts them: the root counts twice.
     pub fn node_count(&self) -> usize {
         self.nodes.len() + 1
     }
 
-    /// The tree's digest, by DigestCalculator.
+    /// Returns the tree's digest, computed as in DigestCalculator.
     pub fn digest(&self) -> i64 {
         let counts = |path: &&String| !path.starts_with("/zookeeper/");
         self.nodes
@@ -107,7 +107,7 @@ impl Db {
             .fold(0, i64::wrapping_add)
     }
 
-    /// What a server does after loading: ephemerals without a session go.
+    /// Removes ephemerals without a session, as a server does after loading.
     pub fn kill_orphans(&mut self) {
         let owned: Vec<String> = self
             .nodes

@@ -1,4 +1,4 @@
-//! What the tests share: the recorded vectors, a naive database.
+//! Shared code of the tests: the recorded vectors and a naive database.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 pub mod db;
@@ -12,12 +12,12 @@ use proto::txn::{CreateTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, Zxid};
 use storage::{DataDirs, OpenOptions, RealDisk};
 
-/// Dirs of a server with both directories in one.
+/// Opens a server's directories, both in one.
 pub fn open(dir: &Path) -> DataDirs {
     DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap()
 }
 
-/// A create with `data_bytes` bytes of data.
+/// Returns a create with `data_bytes` bytes of data.
 pub fn create(zxid: i64, data_bytes: usize) -> TxnRecord {
     let byte = u8::try_from(zxid & 0xff).unwrap();
     TxnRecord {
@@ -43,7 +43,7 @@ pub fn payload(zxid: i64, data_bytes: usize) -> Vec<u8> {
     create(zxid, data_bytes).to_bytes().to_vec()
 }
 
-/// The content of a fresh database's snapshot between header and first seal.
+/// Returns the content of an empty database's snapshot between header and first seal.
 pub fn fresh_body() -> Vec<u8> {
     let mut out = Vec::new();
     0i32.encode(&mut out);

@@ -1,4 +1,4 @@
-//! What recovery comes to, in the words in which Java's results are recorded.
+//! Results of recovery, in the format in which Java's results are recorded.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ pub fn load_dirs(dirs: &DataDirs, settings: &RecoverySettings) -> Outcome {
     Ok((recovered, db))
 }
 
-/// `zxid=0x8 snapshot=0x5 nodes=10 sessions=2 digest=0x32a780506`, as JavaRead.java prints it.
+/// Formats a result as `zxid=0x8 snapshot=0x5 nodes=10 sessions=2 digest=0x32a780506`, as
+/// JavaRead.java prints it.
 pub fn text(outcome: &Outcome) -> String {
     match outcome {
         Err(error) => format!("refused: {error}"),

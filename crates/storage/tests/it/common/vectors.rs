@@ -1,4 +1,4 @@
-//! The directories that Apache ZooKeeper 3.9.5 wrote, and what it reads out of them.
+//! The directories that Apache ZooKeeper 3.9.5 wrote, and the data that it reads from them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ pub struct Vector {
     pub expected: Value,
 }
 
-/// Where the vectors are, if they are at hand.
+/// Returns the directory of the vectors, if they are available.
 pub fn root() -> Option<PathBuf> {
     testkit::recordings::find("vectors/storage")
 }
 
-/// A vector by name.
+/// Returns a vector by name.
 pub fn vector(name: &str) -> Option<Vector> {
     let dir = root()?.join(name);
     let text = fs::read_to_string(dir.join("expected.json")).unwrap();
@@ -26,7 +26,7 @@ pub fn vector(name: &str) -> Option<Vector> {
     Some(Vector { dir, expected })
 }
 
-/// All vectors.
+/// Returns all vectors.
 pub fn all() -> Vec<(String, Vector)> {
     let Some(root) = root() else {
         return Vec::new();
@@ -48,7 +48,7 @@ pub fn all() -> Vec<(String, Vector)> {
         .collect()
 }
 
-/// A writable copy of a directory tree.
+/// Makes a writable copy of a directory tree.
 pub fn copy(from: &Path) -> TempDir {
     let to = tempfile::tempdir().unwrap();
     copy_into(from, to.path());
@@ -68,12 +68,12 @@ pub fn copy_into(from: &Path, to: &Path) {
     }
 }
 
-/// The dirs of a copy that holds `version-2` directly.
+/// Returns the directories of a copy that contains `version-2` directly.
 pub fn dirs(copy: &Path) -> DataDirs {
     DataDirs::unlocked(copy, copy)
 }
 
-/// A number written as `"0x..."` or plainly.
+/// Parses a number written as `"0x..."` or in decimal.
 pub fn number(value: &Value) -> i64 {
     match value {
         Value::String(text) => u64::from_str_radix(text.strip_prefix("0x").unwrap(), 16)
@@ -83,7 +83,7 @@ pub fn number(value: &Value) -> i64 {
     }
 }
 
-/// Bytes written in hex.
+/// Parses bytes written in hex.
 pub fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len())
         .step_by(2)
@@ -91,7 +91,7 @@ pub fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Files whose name begins with `prefix`, below a directory, sorted.
+/// Returns the files below a directory whose name begins with `prefix`, sorted.
 pub fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
