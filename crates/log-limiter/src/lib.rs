@@ -1,8 +1,8 @@
-//! Limits for lines of the log that any peer can cause.
+//! Limits for log lines that any peer can cause.
 //!
-//! Every line of the log that a peer can cause before it has proved an identity, or without one, passes
-//! through a [`LogLimiter`], by [`limited`]. The number of suppressed lines is in the next line of the
-//! same limiter, or in a line of [`report_suppressed`] once the minute is over.
+//! Every log line that a peer can cause without a proven identity passes through a [`LogLimiter`],
+//! with [`limited`]. The number of suppressed lines is in the next line of the same limiter, or in
+//! a line of [`report_suppressed`] after the minute has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Time in which a limiter lets some lines through.
+/// Period for which a limiter counts lines.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Lets some lines through in each minute, and counts the others.
+/// Admits a number of lines per minute, and counts the others.
 #[derive(Debug)]
 pub struct LogLimiter {
     /// Name of the limited lines.
@@ -28,7 +28,7 @@ struct Window {
     suppressed: Option<Arc<AtomicU64>>,
 }
 
-/// Lines that a limiter has suppressed and no line reports yet.
+/// Lines that a limiter has suppressed and that have not been reported yet.
 #[derive(Debug, Clone)]
 struct Suppressed {
     place: &'static str,
@@ -36,12 +36,13 @@ struct Suppressed {
     count: Arc<AtomicU64>,
 }
 
-/// Those of all limiters, at most one for each.
+/// The suppressed lines of all limiters, at most one entry per limiter.
 static SUPPRESSED: Mutex<Vec<Suppressed>> = Mutex::new(Vec::new());
 
-/// Logs a line that any peer can cause: `limited!(warn, %peer, "no handshake")`. The limiter belongs to
-/// this place in the code; `limited!(in limiter => warn, ...)` names another one. The limiter suppresses
-/// lines beyond [`LogLimiter::LINES_MAX`] a minute, and the field `left_out` contains their number.
+/// Logs a line that any peer can cause: `limited!(warn, %peer, "no handshake")`. The limiter
+/// belongs to this place in the code; `limited!(in limiter => warn, ...)` uses another limiter. The
+/// limiter suppresses lines above [`LogLimiter::LINES_MAX`] per minute, and the field `left_out`
+/// contains their number.
 #[macro_export]
 macro_rules! limited {
     (in $limiter:expr => $level:ident, $($line:tt)+) => {
@@ -57,20 +58,20 @@ macro_rules! limited {
     }};
 }
 
-/// Reports the lines that were suppressed in minutes that are over, one line for each limiter. A server
-/// calls it every few seconds.
+/// Reports the lines that were suppressed in minutes that have ended, one line per limiter. A
+/// server calls it every few seconds.
 pub fn report_suppressed() {
     report(due(&mut SUPPRESSED.lock(), Instant::now()));
 }
 
 /// Reports all lines that were suppressed until now. A server calls it when it stops.
 pub fn report_all_suppressed() {
-    // Their limiters may continue to count.
+    // The limiters may continue to count.
     let all = SUPPRESSED.lock().clone();
     report(all);
 }
 
-/// Takes out those whose minute is over.
+/// Removes and returns the entries whose minute has ended.
 fn due(suppressed: &mut Vec<Suppressed>, now: Instant) -> Vec<Suppressed> {
     let is_over = |of: &mut Suppressed| now.saturating_duration_since(of.began) >= WINDOW;
     suppressed.extract_if(.., is_over).collect()
@@ -91,10 +92,10 @@ fn report(suppressed: Vec<Suppressed>) {
 }
 
 impl LogLimiter {
-    /// Lines that are let through in a minute.
+    /// Number of lines admitted per minute.
     pub const LINES_MAX: u32 = 10;
 
-    /// A limiter of this place, which the report of suppressed lines names.
+    /// Creates a limiter for this place, which the report of suppressed lines names.
     pub const fn of(place: &'static str) -> Self {
         let window = Window {
             began: None,
@@ -107,7 +108,8 @@ impl LogLimiter {
         }
     }
 
-    /// Whether a line may be logged; if so, how many were suppressed since the last one.
+    /// Returns the number of lines suppressed since the last admitted line, or `None` if this line
+    /// must be suppressed.
     pub fn admit(&self) -> Option<u64> {
         self.admit_at(Instant::now(), &SUPPRESSED)
     }
@@ -159,12 +161,12 @@ mod tests {
         flood(&limiter, LogLimiter::LINES_MAX + 5, start, &all);
         assert_eq!(limiter.admit_at(start + WINDOW, &all), Some(5));
         assert_eq!(limiter.admit_at(start + WINDOW, &all), Some(0));
-        // That line has told of them.
+        // The admitted line has already reported them.
         let due = due(&mut all.lock(), start + WINDOW);
         assert!(due.iter().all(|of| of.count.load(Ordering::Relaxed) == 0));
     }
 
-    /// The number is reported also when the flood is over and its limiter is dropped.
+    /// The number is reported even if the flood has ended and its limiter is dropped.
     #[test]
     fn suppressed_lines_are_reported_also_if_nothing_follows() {
         let all = Mutex::default();

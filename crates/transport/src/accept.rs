@@ -13,28 +13,28 @@ use crate::files_kept::{self, FilesKept};
 use crate::options::SocketOptions;
 use log_limiter::LogLimiter;
 
-/// A listening socket that can be closed at once, though a task waits on it: the address is free from
-/// then on.
+/// A listening socket that can be closed immediately, even while a task waits on it. The address is
+/// then free.
 #[derive(Debug)]
 pub struct Listener(Mutex<Option<TcpListener>>);
 
-/// Pause after a connection could not be accepted: out of file descriptors, most likely, which passes
-/// when others close.
+/// Pause after a failed accept. The usual cause is a lack of file descriptors, which ends when
+/// others are closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Listener {
-    /// Takes the socket over.
+    /// Takes ownership of the socket.
     pub fn new(listener: TcpListener) -> Self {
         Self(Mutex::new(Some(listener)))
     }
 
-    /// From here on connections are refused. Wakes nobody: who waits in [`accept_each`] has to be
-    /// aborted.
+    /// Closes the socket, so that connections are refused. Does not wake a task that waits in
+    /// [`accept_each`]; the task must be aborted.
     pub fn close(&self) {
         *self.0.lock() = None;
     }
 
-    /// The next connection; `None` once the socket is closed.
+    /// Returns the next connection, or `None` once the socket is closed.
     async fn accept(&self) -> Option<io::Result<(TcpStream, SocketAddr)>> {
         std::future::poll_fn(|context| match &*self.0.lock() {
             Some(listener) => listener.poll_accept(context).map(Some),
@@ -44,22 +44,22 @@ impl Listener {
     }
 }
 
-/// Whose connections are accepted, and how.
+/// Settings of [`accept_each`].
 #[derive(Debug, Clone, Copy)]
 pub struct Accepting {
-    /// What the log calls them.
+    /// Name of the connections in the log.
     pub of: &'static str,
-    /// What is set on each.
+    /// Options set on each connection.
     pub options: SocketOptions,
-    /// What they leave to others.
+    /// Open files reserved for other uses.
     pub files_kept: FilesKept,
 }
 
-/// Hands each connection to `admit`, with the options set, until the socket is closed or the task is
-/// aborted. `admit` must not wait: others are behind.
+/// Passes each connection to `admit`, with the options set, until the socket is closed or the task
+/// is aborted. `admit` must not wait, because further connections are pending.
 ///
-/// A connection that would take one of the last open files is closed at once. Such a time is told of
-/// when it begins.
+/// A connection that would use a reserved open file is closed immediately. The start of such a
+/// shortage is logged.
 pub async fn accept_each(
     listener: &Listener,
     accepting: Accepting,
@@ -88,16 +88,16 @@ pub async fn accept_each(
     }
 }
 
-/// A time in which connections are closed for want of open files. It is over when none was closed for
-/// a while.
+/// A period in which connections are closed because of a lack of open files. It ends when none was
+/// closed for [`SHORTAGE_OVER`].
 #[derive(Debug, Default)]
 struct Shortage(Option<Instant>);
 
-/// How long that is.
+/// Time without a closed connection after which a shortage is over.
 const SHORTAGE_OVER: Duration = Duration::from_secs(60);
 
 impl Shortage {
-    /// Another is closed: whether it is the first.
+    /// Records a closed connection. Returns whether it is the first of a shortage.
     fn begins(&mut self) -> bool {
         let before = self.0.replace(Instant::now());
         before.is_none_or(|before| before.elapsed() > SHORTAGE_OVER)

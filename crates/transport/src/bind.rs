@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 
-/// Binds a listening socket. The address may be taken again at once after a restart.
+/// Binds a listening socket. The address can be reused immediately after a restart.
 ///
 /// # Errors
 /// If the address cannot be bound.
@@ -18,7 +18,7 @@ pub fn bind(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     )?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // One socket for both families, as the JVM does.
+        // One socket for both address families, as in the JVM.
         socket.set_only_v6(false)?;
     }
     socket.bind(&address.into())?;
@@ -27,10 +27,10 @@ pub fn bind(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Binds every address of this machine: of both families where it has both, as the JVM does.
+/// Binds all addresses of this machine: both families if it has both, as in the JVM.
 ///
 /// # Errors
-/// If the port is taken in either family, or no family can be bound.
+/// If the port is already used in either family, or neither family can be bound.
 pub fn bind_everywhere(port: u16, backlog: i32) -> io::Result<TcpListener> {
     let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
     bind(both, backlog).or_else(|error| match error.kind() {
@@ -39,7 +39,7 @@ pub fn bind_everywhere(port: u16, backlog: i32) -> io::Result<TcpListener> {
     })
 }
 
-/// Binds an address; `0.0.0.0` stands for every address of this machine.
+/// Binds an address; `0.0.0.0` means all addresses of this machine.
 ///
 /// # Errors
 /// As [`bind`] and [`bind_everywhere`].

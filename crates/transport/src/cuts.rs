@@ -1,4 +1,4 @@
-//! Other servers that are out of reach, because this process wants it so.
+//! Simulated network cuts between this process and other servers.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -13,24 +13,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::stream::Stream;
 
-/// Which of the servers that this one connects to are out of reach.
+/// The servers that this process cannot reach because of a simulated cut.
 ///
-/// On a connection to such a server nothing is read and nothing is written until it is in reach again: the other side
-/// hears nothing either, and what was under way goes on. A connection that is closed is closed for both.
+/// On a connection to such a server, reads and writes wait until the cut ends. The other side does
+/// not receive anything either, and bytes in transit arrive afterwards. A closed connection is
+/// closed for both sides.
 #[derive(Debug, Default)]
 pub struct Cuts {
     lines: Mutex<HashMap<SocketAddr, Arc<Line>>>,
 }
 
-/// The way to one server.
+/// The link to one server.
 #[derive(Debug, Default)]
 struct Line {
     is_cut: AtomicBool,
-    /// Who waits for the way to be open.
+    /// Tasks that wait for the end of the cut.
     waiting: Mutex<Vec<Waker>>,
 }
 
-/// A stream that a cut holds up.
+/// A stream that waits during a cut.
 #[derive(Debug)]
 pub struct CutStream {
     inner: Stream,
@@ -42,7 +43,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Cuts {
-    /// The server at this address is out of reach from here on, or in reach again.
+    /// Cuts the link to the server at this address, or restores it.
     pub fn set(&self, server: SocketAddr, is_cut: bool) {
         let line = self.line(server);
         line.is_cut.store(is_cut, Ordering::SeqCst);
@@ -56,13 +57,13 @@ impl Cuts {
         locked(&self.lines).entry(server).or_default().clone()
     }
 
-    /// Waits while the server is out of reach.
+    /// Waits until the server is reachable.
     pub(crate) async fn in_reach(&self, server: SocketAddr) {
         let line = self.line(server);
         poll_fn(|context| line.poll_open(context)).await;
     }
 
-    /// The stream to a server, to be held up by a cut.
+    /// Wraps a stream to a server, so that a cut affects it.
     pub(crate) fn hold(&self, inner: Stream, server: SocketAddr) -> Stream {
         let line = self.line(server);
         Stream::Cut(Box::new(CutStream { inner, line }))
@@ -75,7 +76,7 @@ impl Line {
             return Poll::Ready(());
         }
         let mut waiting = locked(&self.waiting);
-        // Once more, now that nobody can take the wakers: it may have been opened in between.
+        // Checks again while the wakers are locked, because the cut may have ended in between.
         if !self.is_cut.load(Ordering::SeqCst) {
             return Poll::Ready(());
         }
@@ -97,7 +98,7 @@ impl CutStream {
     }
 }
 
-/// Goes on with what is inside when the way is open.
+/// Polls the inner stream if the link is not cut.
 macro_rules! when_open {
     ($this:ident, $context:ident) => {
         match $this.get_mut().poll_inner($context) {

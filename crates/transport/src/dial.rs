@@ -1,4 +1,4 @@
-//! Reaching another server.
+//! Connections to other servers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,13 +13,14 @@ use crate::options::SocketOptions;
 use crate::stream::Stream;
 use crate::tls::Connector;
 
-/// How long an address may take before the next one is tried beside it (RFC 8305).
+/// Time after which the next address is tried concurrently (RFC 8305).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// The first address that answers. The next one is tried as soon as one fails or takes long.
+/// Connects to the first address that answers. The next address is tried when one fails or is slow.
 ///
 /// # Errors
-/// Of several failures a refusal says least: the error is one only if all addresses refuse.
+/// If all addresses fail. Of several errors, `ConnectionRefused` is the least specific. It is
+/// returned only if all addresses refuse.
 pub async fn connect_first(
     addresses: Vec<SocketAddr>,
     limit: Duration,
@@ -33,7 +34,7 @@ pub async fn connect_first(
         if let Some(address) = next {
             attempts.spawn(attempt(address, limit, options));
         }
-        // While there is another address, only for a moment.
+        // Waits for the next address only if there is one.
         let pause = async {
             match next {
                 Some(_) if waiting.len() > 0 => sleep(STAGGER).await,
@@ -68,41 +69,41 @@ async fn attempt(
     Ok(stream)
 }
 
-/// How long one that may not listen yet is tried to be reached.
+/// Limits of the attempts to reach a server that may not listen yet.
 #[derive(Debug, Clone)]
 pub struct Patience {
-    /// Pause between two tries.
+    /// Pause between two attempts.
     pub retry_delay: Duration,
-    /// All tries together.
+    /// Time limit for all attempts together.
     pub time_limit: Duration,
 }
 
-/// No address could be reached.
+/// Error if none of the addresses could be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DialFailure {
-    /// The address that was tried last, as configured.
+    /// The address of the last attempt, as configured.
     pub address: String,
-    /// What came of it.
+    /// Reason of its failure.
     pub reason: String,
 }
 
-/// Tries of one address, the quick ones aside.
+/// Attempts per address, not including the quick ones.
 const TRIES: u32 = 5;
 
-/// Pauses before the first of them, ms. Leader and followers conclude an election at the same
-/// moment, so the leader often listens just after it was dialled: no reason to wait for long.
+/// Pauses before the quick attempts, ms. Leader and followers finish an election at the same time,
+/// so the leader often starts to listen just after the first attempt. A long pause is not necessary
+/// then.
 const QUICK_PAUSES_MS: [u64; 4] = [5, 10, 20, 40];
 
-/// A connection to one of `addresses`, where somebody may listen only in a moment: a refusal is not the
-/// last word, and each address is tried some times, with pauses, until the time is used up. Several
-/// addresses are tried side by side, and the first connection wins. A name is resolved at each attempt,
-/// since in a cluster that is just being started it may get its address meanwhile. `to` says in the log
-/// who is dialled.
+/// Connects to one of `addresses` whose server may not listen yet. A refusal is not final: each
+/// address is tried several times, with pauses, until the time limit. Several addresses are tried
+/// concurrently, and the first connection wins. Names are resolved for each attempt, because in a
+/// starting cluster a name may get its address meanwhile. `to` names the target in the log.
 ///
 /// Source: Learner.connectToLeader, LeaderConnector.
 ///
 /// # Errors
-/// If none could be reached in time: what came of the last try.
+/// If none could be reached in time. The reason is the result of the last attempt.
 pub async fn connect_patiently(
     to: &'static str,
     addresses: &[HostPort],
@@ -124,7 +125,7 @@ pub async fn connect_patiently(
         address: "nowhere".to_owned(),
         reason: format!("{to} has no address"),
     };
-    // The rest is aborted when the set is dropped.
+    // Dropping the set aborts the other attempts.
     while let Some(dialled) = dialling.join_next().await {
         match dialled {
             Ok(Ok(stream)) => return Ok(stream),

@@ -1,37 +1,38 @@
-//! Open files that connections leave to the rest of the server.
+//! Open files that connections leave free for the rest of the server.
 //!
-//! Each connection is an open file, and the system allows a process so many. Without one left a server
-//! could begin no log and no snapshot, and would have to end: a log that cannot be written is a failed
-//! disk. So connections are turned away a little before that.
+//! Each connection is an open file, and the system limits their number per process. Without a free
+//! one, a server could not begin a log or a snapshot, and would have to stop, because a log that
+//! cannot be written counts as a failed disk. Therefore connections are refused shortly before the
+//! limit.
 
 use std::os::fd::AsRawFd;
 
 use rustix::process::{Resource, getrlimit};
 
-/// How many files connections leave.
+/// Number of open files that connections leave free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilesKept {
-    /// Clients leave some to members, too.
+    /// Clients leave some files for members, too.
     ByClients,
-    /// Members leave some to logs, snapshots, and connections that this server makes itself.
+    /// Members leave some files for logs, snapshots and outgoing connections of this server.
     ByMembers,
 }
 
-/// Files that are left at least.
+/// Numbers of reserved files. With a low limit, fewer are reserved.
 const KEPT_BY_CLIENTS: u64 = 64;
 const KEPT_BY_MEMBERS: u64 = 32;
 
 impl FilesKept {
-    /// Whether this connection has one of the files that are to be left.
+    /// Returns whether this connection uses one of the reserved files.
     ///
-    /// The system gives each new file the lowest number that is free, so a high number says that
-    /// nearly all below are taken.
+    /// The system assigns the lowest free number to each new file. A high number therefore means
+    /// that nearly all lower ones are in use.
     pub(crate) fn has(self, stream: &impl AsRawFd, limit: Option<u64>) -> bool {
         let number = u64::try_from(stream.as_raw_fd()).unwrap_or(0);
         limit.is_some_and(|limit| number >= self.first(limit))
     }
 
-    /// The first of them. Where few are allowed, few are left.
+    /// Returns the number of the first reserved file.
     fn first(self, limit: u64) -> u64 {
         let (kept, share) = match self {
             Self::ByClients => (KEPT_BY_CLIENTS, 4),
@@ -41,7 +42,7 @@ impl FilesKept {
     }
 }
 
-/// How many files this process may have open; `None` without a limit.
+/// Returns the maximum number of open files of this process; `None` without a limit.
 pub(crate) fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
@@ -50,7 +51,7 @@ pub(crate) fn limit() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A file of this number.
+    /// A file with this number.
     struct Numbered(i32);
 
     impl AsRawFd for Numbered {

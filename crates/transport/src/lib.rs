@@ -1,4 +1,4 @@
-//! Streams to clients and between members: one way for all ports.
+//! Streams to clients and between members, in the same way for all ports.
 //!
 //! ```text
 //!   bind ----> Listener --accept_each--> TcpStream --tls::Acceptor---+
@@ -6,8 +6,8 @@
 //!   resolve -> connect_first, connect_patiently -----tls::Connector--+
 //! ```
 //!
-//! What is said over a stream is not known here. A [`Stream`] is an enum of the kinds that there are, so
-//! that a read of plain TCP costs what it costs without this crate.
+//! This crate does not know the protocols that use the streams. A [`Stream`] is an enum of the
+//! available kinds, so a read of plain TCP costs the same as without this crate.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 

@@ -7,19 +7,19 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-/// What is set on a connected socket, from whichever side. Small writes always leave at once.
+/// Options of a connected socket, on either side. Small writes are always sent immediately.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SocketOptions {
-    /// The kernel asks a silent other side whether it is there.
+    /// Whether the kernel probes a silent peer.
     pub keep_alive: bool,
-    /// What was sent and is not acknowledged for so long breaks the connection (Linux only).
-    /// Otherwise, after a partition or the loss of a host, it is sent again and again at growing
-    /// intervals, up to two minutes.
+    /// Time after which unacknowledged data breaks the connection (Linux only). Otherwise, after a
+    /// partition or the loss of a host, the data is sent again at growing intervals of up to two
+    /// minutes.
     pub unacknowledged_max: Option<Duration>,
 }
 
 impl SocketOptions {
-    /// Sets them. A connection without them still works, so a failure is no more than a line in the log.
+    /// Sets the options. A connection works without them, so a failure is only logged.
     pub fn apply(&self, stream: &TcpStream, peer: SocketAddr) {
         if let Err(error) = self.try_apply(stream) {
             tracing::debug!(%peer, err = %error, "cannot set socket options");

@@ -1,7 +1,7 @@
-//! Addresses of names.
+//! Name resolution.
 //!
-//! Names are looked up whenever they are needed, since a server may have moved, and never for longer
-//! than the caller has time.
+//! A name is resolved each time it is needed, because a server may have moved. A lookup never takes
+//! longer than the caller permits.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,13 +10,15 @@ use std::time::Duration;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
-/// Addresses that are tried for one server: what a name with some stale entries resolves to.
+/// Maximum number of addresses that are tried for one server. This is enough for a name that
+/// resolves to some stale entries.
 pub const ADDRESSES_MAX: usize = 16;
 
-/// The addresses of a host, in the resolver's order. A number stands for itself.
+/// Returns the addresses of a host, in the resolver's order. A numeric address is returned as it
+/// is.
 ///
 /// # Errors
-/// The resolver's, or `TimedOut`; none is an empty list.
+/// The resolver's error, or `TimedOut`. A host without addresses yields an empty list.
 pub async fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>> {
     let looked_up = timeout(limit, lookup_host((host, port))).await;
     let found = looked_up.unwrap_or_else(|_| {
@@ -26,10 +28,10 @@ pub async fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<S
     Ok(found.collect())
 }
 
-/// Every address of every place, each once, in order; [`ADDRESSES_MAX`] at most.
+/// Returns the distinct addresses of all hosts, in order, at most [`ADDRESSES_MAX`].
 ///
 /// # Errors
-/// The last one's if no place has an address.
+/// The last error, if none of the hosts has an address.
 pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<Vec<SocketAddr>> {
     let mut addresses = Vec::new();
     let mut failure = None;
@@ -52,7 +54,7 @@ pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<
     }
 }
 
-/// The name that the address of a host has; the host itself where there is none.
+/// Returns the canonical name of a host, or `host` itself if it does not have one.
 pub async fn canonical_host(host: &str, limit: Duration) -> String {
     let found = resolve(host, 0, limit).await.unwrap_or_default();
     let name = match found.first() {
@@ -62,14 +64,15 @@ pub async fn canonical_host(host: &str, limit: Duration) -> String {
     name.unwrap_or_else(|| host.to_owned())
 }
 
-/// The name of an address; `None` if it has none, or the resolver does not say so in time.
+/// Returns the name of an address, or `None` if there is none or the resolver does not answer in
+/// time.
 pub(crate) async fn reverse(ip: IpAddr, limit: Duration) -> Option<String> {
     let looked_up = blocking::run(move || {
         blocking::mark("look up the name of an address");
         dns_lookup::lookup_addr(&ip)
     });
     let name = timeout(limit, looked_up).await.ok()?.ok()?.ok()?;
-    // Without a name the resolver gives the number.
+    // Without a name, the resolver returns the numeric address.
     name.parse::<IpAddr>().is_err().then_some(name)
 }
 

@@ -1,4 +1,4 @@
-//! One stream of bytes, whatever carries it.
+//! A byte stream over any transport.
 
 use std::fmt;
 use std::io;
@@ -18,56 +18,56 @@ use crate::tls::Records;
 use crate::tls::certificate::Chain;
 use crate::writer::TcpWriter;
 
-/// A connected stream of bytes.
+/// A connected byte stream.
 ///
-/// What is written is on its way only after a flush: TLS may have kept a part of it when the socket was
-/// full. The end of TLS without a farewell reads as the end, like that of TCP: all that is sent says how
-/// long it is.
+/// Written bytes are sent only after a flush, because TLS may have kept a part of them when the
+/// socket was full. A TLS stream without close_notify reads as a normal end, as in TCP, because all
+/// protocols here contain their lengths.
 #[derive(Debug)]
 pub enum Stream {
-    /// TCP as it is.
+    /// Plain TCP.
     Plain(TcpStream),
-    /// TLS over TCP. On the heap: it is some times as large, and most connections may be plain.
+    /// TLS over TCP. Boxed because it is several times as large, and most connections may be plain.
     Tls(Box<TlsStream<Records>>),
-    /// Any of them, to a server that can be put out of reach.
+    /// Any stream to a server that can be cut off.
     Cut(Box<CutStream>),
-    /// What the caller brought: neither TCP nor TLS as far as is known here.
+    /// A stream provided by the caller, which is neither TCP nor TLS from this crate.
     Brought(Box<dyn Duplex>),
 }
 
-/// Bytes in both directions, of whatever kind.
+/// A duplex byte stream of any kind.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Sync + Unpin + fmt::Debug {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin + fmt::Debug> Duplex for T {}
 
-/// What is read from a [`Stream`].
+/// The reading half of a [`Stream`].
 #[derive(Debug)]
 pub enum ReadHalf {
-    /// Of TCP as it is.
+    /// Half of a plain TCP stream.
     Plain(OwnedReadHalf),
-    /// Of TLS.
+    /// Half of a TLS stream.
     Tls(tokio::io::ReadHalf<Box<TlsStream<Records>>>),
-    /// To a server that can be put out of reach.
+    /// Half of a stream to a server that can be cut off.
     Cut(tokio::io::ReadHalf<Box<CutStream>>),
-    /// Of what the caller brought.
+    /// Half of a stream provided by the caller.
     Brought(tokio::io::ReadHalf<Box<dyn Duplex>>),
 }
 
-/// What is written to a [`Stream`].
+/// The writing half of a [`Stream`].
 #[derive(Debug)]
 pub enum WriteHalf {
-    /// Of TCP as it is.
+    /// Half of a plain TCP stream.
     Plain(TcpWriter),
-    /// Of TLS.
+    /// Half of a TLS stream.
     Tls(tokio::io::WriteHalf<Box<TlsStream<Records>>>),
-    /// To a server that can be put out of reach.
+    /// Half of a stream to a server that can be cut off.
     Cut(tokio::io::WriteHalf<Box<CutStream>>),
-    /// To what the caller brought.
+    /// Half of a stream provided by the caller.
     Brought(tokio::io::WriteHalf<Box<dyn Duplex>>),
 }
 
 impl Stream {
-    /// Two halves for two tasks.
+    /// Splits the stream into two halves for two tasks.
     pub fn into_split(self) -> (ReadHalf, WriteHalf) {
         match self {
             Self::Plain(stream) => {
@@ -92,10 +92,10 @@ impl Stream {
         }
     }
 
-    /// The other side's address.
+    /// Returns the peer's address.
     ///
     /// # Errors
-    /// If the connection is gone already, or has no addresses.
+    /// If the connection is already closed, or does not have addresses.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -105,10 +105,10 @@ impl Stream {
         }
     }
 
-    /// The own address.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// If the system does not tell, or there are no addresses.
+    /// If the system does not report it, or the connection does not have addresses.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -118,7 +118,7 @@ impl Stream {
         }
     }
 
-    /// Whether nobody in between can read or change what is sent.
+    /// Returns whether the stream is protected against reading and changes by third parties.
     pub fn is_tls(&self) -> bool {
         match self {
             Self::Plain(_) | Self::Brought(_) => false,
@@ -127,7 +127,7 @@ impl Stream {
         }
     }
 
-    /// All certificates that the other side has shown, its own first.
+    /// Returns all certificates that the peer has presented, its own first.
     pub fn peer_chain(&self) -> Chain {
         let shown = match self {
             Self::Plain(_) | Self::Brought(_) => None,
@@ -137,7 +137,7 @@ impl Stream {
         shown.unwrap_or_default().to_vec()
     }
 
-    /// The certificate by which the other side is known, which is trusted; `None` if it showed none.
+    /// Returns the trusted certificate that identifies the peer; `None` if it did not present one.
     pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
         match self {
             Self::Plain(_) | Self::Brought(_) => None,
@@ -148,8 +148,8 @@ impl Stream {
 }
 
 impl WriteHalf {
-    /// What writes past the task; `None` if nothing but the task can, since what is written is changed on
-    /// its way.
+    /// Returns a writer that other threads can use without the task. Returns `None` if the written
+    /// bytes are transformed on the way, because only the task can write then.
     pub fn past_the_task(&self) -> Option<TcpWriter> {
         match self {
             Self::Plain(writer) => Some(writer.clone()),
@@ -165,7 +165,7 @@ impl From<TcpStream> for Stream {
 }
 
 impl From<TlsStream<Records>> for Stream {
-    /// Once its handshake is through.
+    /// The handshake must be complete.
     fn from(mut stream: TlsStream<Records>) -> Self {
         let (records, session) = stream.get_mut();
         if session.protocol_version() == Some(ProtocolVersion::TLSv1_3) {
@@ -175,7 +175,7 @@ impl From<TlsStream<Records>> for Stream {
     }
 }
 
-/// The end without a farewell is an end.
+/// Treats the missing close_notify as a normal end.
 fn lenient(read: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
     match read {
         Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -185,7 +185,7 @@ fn lenient(read: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
     }
 }
 
-/// Hands each method on to what is inside.
+/// Delegates each method to the inner stream.
 macro_rules! read_through {
     ($outer:ident) => {
         impl AsyncRead for $outer {

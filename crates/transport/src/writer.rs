@@ -1,4 +1,4 @@
-//! What is written to TCP: by the task of a connection, or past it by whoever has something short.
+//! Writes to TCP: by the task of a connection, or directly by another thread that has short output.
 
 use std::io;
 use std::net::Shutdown;
@@ -11,11 +11,11 @@ use tokio::io::{AsyncWrite, Join, join};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Writes to TCP as it is. All clones write to the same connection; who has them sees to it that one writes
-/// at a time. The last one to go ends what is sent.
+/// Writes to plain TCP. All clones write to the same connection, and their owners must ensure that
+/// only one writes at a time. Dropping the last clone shuts down the sending direction.
 ///
-/// A task that waits is woken for nothing but to write what another thread could have written: that is a
-/// syscall to wake it, and the time until it runs.
+/// Without this writer, a waiting task would be woken only to write bytes that another thread could
+/// have written. That costs a system call to wake the task, and the time until it runs.
 #[derive(Debug, Clone)]
 pub struct TcpWriter(Arc<OwnedWriteHalf>);
 
@@ -24,17 +24,17 @@ impl TcpWriter {
         Self(Arc::new(half))
     }
 
-    /// The stream for its task, and what writes past it.
+    /// Splits a stream into the stream for its task and the writer for other threads.
     pub fn beside(stream: TcpStream) -> (Join<OwnedReadHalf, Self>, Self) {
         let (read, write) = stream.into_split();
         let writer = Self::new(write);
         (join(read, writer.clone()), writer)
     }
 
-    /// Writes what the socket takes at once, from whatever thread: so many bytes.
+    /// Writes the bytes that the socket accepts immediately, from any thread. Returns their number.
     ///
     /// # Errors
-    /// If it takes nothing, or the connection is broken.
+    /// If the socket does not accept bytes, or the connection is broken.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }
@@ -109,8 +109,8 @@ mod tests {
         let other = writer.clone();
         let wrote = thread::spawn(move || other.try_write(b"two "));
         assert_eq!(wrote.join().unwrap().unwrap(), 4);
-        // The socket is full at some time: what it has taken until then has arrived, and the task waits
-        // for it to take more.
+        // The socket becomes full. The bytes accepted until then have arrived, and the task waits
+        // until the socket accepts more.
         let block = vec![7; 1 << 20];
         let mut bytes = 8;
         while let Ok(some) = writer.try_write(&block) {

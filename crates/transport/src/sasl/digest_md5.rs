@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! client            server
-//!   (empty) ------->          what is in it counts for nothing
+//!   (empty) ------->          content is ignored
 //!           <------- challenge: realm, nonce, qop, charset, algorithm
 //!   response ------>          username, cnonce, nc=1, digest-uri, response
 //!           <------- rspauth
 //! ```
 //!
-//! Each nonce serves one exchange and each exchange one login, so that a token is worth nothing a second time.
+//! Each nonce serves one exchange and each exchange one login, so a token cannot be used again.
 //! Source: RFC 2831; DigestMD5Server and DigestMD5Client of the JDK.
 
 pub(super) mod client;
@@ -19,14 +19,14 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::NONCE_BYTES;
 
-/// Bytes of the longest token that a server takes. Source: DigestMD5Server.MAX_RESPONSE_LENGTH.
+/// Maximum length of a token that a server accepts. Source: DigestMD5Server.MAX_RESPONSE_LENGTH.
 const RESPONSE_BYTES_MAX: usize = 4096;
-/// Bytes of the longest token that a client takes. Source: DigestMD5Client.MAX_CHALLENGE_LENGTH.
+/// Maximum length of a token that a client accepts. Source: DigestMD5Client.MAX_CHALLENGE_LENGTH.
 const CHALLENGE_BYTES_MAX: usize = 2048;
 
-/// The only algorithm.
+/// The only supported algorithm.
 const ALGORITHM: &[u8] = b"md5-sess";
-/// The only charset that is named.
+/// The only supported value of `charset`.
 const CHARSET: &[u8] = b"utf-8";
 
 fn nonce_text(random: [u8; NONCE_BYTES]) -> Vec<u8> {

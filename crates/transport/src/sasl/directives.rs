@@ -4,10 +4,12 @@
 
 use super::Refusal;
 
-/// Names and values, in their order.
+/// Names and values in their order.
 pub(super) struct Directives(Vec<(String, Vec<u8>)>);
 
 impl Directives {
+    /// Parses a token.
+    ///
     /// # Errors
     /// [`Refusal::Malformed`].
     pub(super) fn parse(token: &[u8]) -> Result<Self, Refusal> {
@@ -35,7 +37,7 @@ impl Directives {
         }
     }
 
-    /// The value of a directive that may be there once.
+    /// Returns the value of an optional directive.
     ///
     /// # Errors
     /// [`Refusal::Twice`].
@@ -48,7 +50,7 @@ impl Directives {
         }
     }
 
-    /// The value of a directive that must be there once.
+    /// Returns the value of a required directive.
     ///
     /// # Errors
     /// [`Refusal::Twice`], [`Refusal::Missing`].
@@ -56,7 +58,7 @@ impl Directives {
         self.one(name)?.ok_or(Refusal::Missing(name))
     }
 
-    /// All values of a directive.
+    /// Returns all values of a directive.
     pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &[u8]> {
         let named = self.0.iter().filter(move |(known, _)| known == name);
         named.map(|(_, value)| value.as_slice())
@@ -94,7 +96,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Appends `name="value"`, with a comma in front of all but the first.
+/// Appends `name="value"`, after a comma unless it is the first.
 pub(super) fn put_quoted(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     put_name(out, name);
     out.push(b'"');
@@ -107,7 +109,7 @@ pub(super) fn put_quoted(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends `name=value`, likewise.
+/// Appends `name=value`, after a comma unless it is the first.
 pub(super) fn put(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     put_name(out, name);
     out.extend_from_slice(value);

@@ -1,8 +1,9 @@
-//! SASL exchanges as state machines: tokens in, tokens out, without sockets, clocks or randomness of their own.
+//! SASL exchanges as state machines: tokens in, tokens out, without sockets, clocks or own
+//! randomness.
 //!
-//! There is DIGEST-MD5 (RFC 2831), as the JDK speaks it, for clients and between members; [`Names`] tells the two
-//! apart. The crate `rsasl` does not have it: it is obsolete (RFC 6331), but all that ZooKeeper has besides Kerberos,
-//! which is [`gssapi`].
+//! DIGEST-MD5 (RFC 2831) is implemented as in the JDK, for clients and between members; [`Names`]
+//! distinguishes the two. The crate `rsasl` does not support it, because it is obsolete (RFC 6331).
+//! However, it is the only mechanism of ZooKeeper apart from Kerberos, which is in [`gssapi`].
 
 mod digest_md5;
 mod directives;
@@ -15,10 +16,11 @@ pub use digest_md5::client::{ClientExchange, ClientStep};
 pub use digest_md5::server::{ServerExchange, ServerStep};
 pub use refusal::Refusal;
 
-/// Random bytes that an exchange is begun with. Source: DigestMD5Base.generateNonce.
+/// Number of random bytes at the start of an exchange. Source: DigestMD5Base.generateNonce.
 pub const NONCE_BYTES: usize = 30;
 
-/// What both sides put into the hash, so that a login for one purpose is worth nothing for another.
+/// Names that both sides include in the hash, so that a login for one purpose is not valid for
+/// another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Names {
     /// Name of the service.
@@ -27,13 +29,13 @@ pub struct Names {
     pub server: &'static str,
 }
 
-/// Of clients. Source: ZooKeeperSaslServer.
+/// Names for clients. Source: ZooKeeperSaslServer.
 pub const CLIENTS: Names = Names {
     service: "zookeeper",
     server: "zk-sasl-md5",
 };
 
-/// Between members. Source: QuorumAuth.
+/// Names for members. Source: QuorumAuth.
 pub const MEMBERS: Names = Names {
     service: "zookeeper-quorum",
     server: "zk-quorum-sasl-md5",

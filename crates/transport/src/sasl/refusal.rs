@@ -1,33 +1,33 @@
-//! Why a token is refused.
+//! Reasons to refuse a token.
 
 use std::fmt;
 
-/// Why a token is refused. Shows nothing of the token: it may be worth something to somebody.
+/// Reason to refuse a token. Does not contain parts of the token, which may be secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It is longer than any token of this mechanism.
+    /// The token exceeds the maximum length of this mechanism.
     TooLong {
-        /// Its bytes.
+        /// Length of the token.
         len: usize,
-        /// The most there may be.
+        /// Maximum length.
         len_max: usize,
     },
-    /// Bytes that are no list of directives.
+    /// The token is not a list of directives.
     Malformed,
-    /// A directive that must be there is not.
+    /// A required directive is missing.
     Missing(&'static str),
-    /// A directive that must be there once is there twice.
+    /// A directive occurs twice that may occur only once.
     Twice(&'static str),
-    /// A directive has a value that cannot be met.
+    /// The value of a directive is not supported.
     Unacceptable(&'static str),
-    /// The nonce is another exchange's: an old token, or one of another connection.
+    /// The nonce belongs to another exchange: an old token, or a token of another connection.
     OtherNonce,
-    /// The name or the password is wrong. Which, is nobody's business.
+    /// The name or the password is wrong. The reason must not reveal which.
     WrongPassword,
-    /// Who has logged in may not act as somebody else.
+    /// The authenticated user may not act as another user.
     OtherUser,
-    /// The exchange is over, one way or the other.
+    /// The exchange is over, successful or not.
     Over,
 }
 

@@ -3,7 +3,7 @@
 use md5::{Digest, Md5};
 use zeroize::Zeroizing;
 
-/// What is hashed.
+/// Input of the hash.
 pub(super) struct Proof<'a> {
     pub(super) user: &'a str,
     pub(super) realm: &'a str,
@@ -14,18 +14,18 @@ pub(super) struct Proof<'a> {
     pub(super) authzid: Option<&'a [u8]>,
 }
 
-/// The count of uses of a nonce: each is used once.
+/// Number of uses of a nonce: each nonce is used once.
 pub(super) const NONCE_COUNT: &[u8] = b"00000001";
-/// The one quality of protection that there is: none behind the login.
+/// The only supported quality of protection: authentication without a layer after it.
 pub(super) const QOP: &[u8] = b"auth";
 
 impl Proof<'_> {
-    /// What the client sends.
+    /// Returns the client's response.
     pub(super) fn of_client(&self) -> [u8; 32] {
         self.hash(b"AUTHENTICATE:")
     }
 
-    /// What the server answers, to prove that it knows the password, too.
+    /// Returns the server's response, which proves that it knows the password, too.
     pub(super) fn of_server(&self) -> [u8; 32] {
         self.hash(b":")
     }
@@ -65,7 +65,7 @@ impl Proof<'_> {
     }
 }
 
-/// ISO 8859-1 if all letters are in it, else UTF-8.
+/// Encodes in ISO 8859-1 if it contains all characters, otherwise in UTF-8.
 fn latin1(text: &str) -> Zeroizing<Vec<u8>> {
     let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
     Zeroizing::new(bytes.unwrap_or_else(|_| text.as_bytes().to_vec()))

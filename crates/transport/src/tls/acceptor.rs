@@ -1,4 +1,4 @@
-//! What a port takes, and the handshake of who connects to it.
+//! The accepted protocols of a port, and the handshakes of incoming connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::resolve::reverse;
 use crate::stream::Stream;
 use log_limiter::LogLimiter;
 
-/// Turns what connects to a port into a [`Stream`].
+/// Converts incoming connections of a port to [`Stream`]s.
 #[derive(Debug, Clone, Default)]
 pub struct Acceptor(Takes);
 
@@ -31,48 +31,50 @@ enum Takes {
     Tls {
         source: Arc<TlsSource>,
         gate: Arc<Gate>,
-        /// Plain too (`portUnification`, `client.portUnification`).
+        /// Whether plain connections are also accepted (`portUnification`,
+        /// `client.portUnification`).
         or_plain: bool,
-        /// Checks that the peer is a member, at the ports of the ensemble.
+        /// Checks that the peer is a member. Used on the ports of the ensemble.
         members: Option<Arc<MemberCheck>>,
     },
 }
 
-/// Why there is no stream.
+/// Reasons to refuse a connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// Port scanners and health checks do that.
+    /// The peer closed the connection before the handshake was complete. Port scanners and health
+    /// checks do that.
     #[error("closed before the TLS handshake was through")]
     Closed,
-    /// Whoever it is speaks something else.
+    /// The peer does not use TLS.
     #[error("what it sends is no TLS, and this port takes nothing else")]
     NotTls,
-    /// The two do not come together.
+    /// The handshake failed.
     #[error("no TLS: {0}")]
     Handshake(String),
-    /// The handshake was not through in time.
+    /// The handshake was not complete in time.
     #[error("the TLS handshake was not through within {} s", HANDSHAKE_TIMEOUT.as_secs())]
     TimedOut,
-    /// Its certificate is for another host.
+    /// The certificate is for another host.
     #[error("no TLS: {0}")]
     WrongHost(#[from] WrongHost),
-    /// Its certificate belongs to no member.
+    /// The certificate does not belong to a member.
     #[error("no TLS: {0}")]
     NotAMember(#[from] NotAMember),
-    /// It has no certificate whose host could be checked.
+    /// The peer did not present a certificate whose host could be checked.
     #[error("no TLS: it shows no certificate, and its host is to be checked")]
     NoCertificate,
-    /// Others have begun a handshake since, too many to wait for this one.
+    /// Too many newer handshakes have begun.
     #[error("too many TLS handshakes at once: the oldest gives way")]
     GaveWay,
-    /// More than the configured number are under way.
+    /// The configured maximum number of handshakes is in progress.
     #[error("too many TLS handshakes at once (netty.server.outstandingHandshake.limit)")]
     Crowded,
 }
 
 impl Refused {
-    /// Says in the log who was refused and why, though not each time if there are many.
+    /// Logs the peer and the reason, with a limit on the number of lines.
     pub fn tell(&self, of: &'static str, peer: SocketAddr, log_limiter: &LogLimiter) {
         if matches!(self, Self::Closed) {
             return tracing::debug!(of, %peer, err = %self, "connection refused");
@@ -82,12 +84,12 @@ impl Refused {
 }
 
 impl Acceptor {
-    /// TCP as it is.
+    /// Creates an acceptor for plain TCP.
     pub fn plain() -> Self {
         Self(Takes::Plain)
     }
 
-    /// TLS, and TCP as it is too if `or_plain`.
+    /// Creates an acceptor for TLS, and for plain TCP too if `or_plain`.
     pub fn tls(source: Arc<TlsSource>, gate: Arc<Gate>, or_plain: bool) -> Self {
         Self(Takes::Tls {
             source,
@@ -106,16 +108,17 @@ impl Acceptor {
         self
     }
 
-    /// Whether [`Self::establish`] has nothing to wait for.
+    /// Returns whether [`Self::establish`] never waits.
     pub fn is_plain(&self) -> bool {
         matches!(self.0, Takes::Plain)
     }
 
-    /// The stream over this connection. Takes [`HANDSHAKE_TIMEOUT`] at most, and at a port that takes both
-    /// the time for the first byte on top; on its own task, since the other side decides how long.
+    /// Returns the stream over this connection. Takes at most [`HANDSHAKE_TIMEOUT`], plus the time
+    /// for the first byte on a port for both protocols. Call it in a separate task, because the
+    /// peer determines the duration.
     ///
     /// # Errors
-    /// The reason, for a line in the log that also names the peer.
+    /// The reason, for a log line that also names the peer.
     pub async fn establish(&self, stream: TcpStream, peer: SocketAddr) -> Result<Stream, Refused> {
         let Takes::Tls {
             source,

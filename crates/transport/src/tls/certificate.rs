@@ -1,13 +1,14 @@
-//! Who a certificate is for, as text: what becomes the id of scheme x509.
+//! The subject of a certificate as text, which becomes the id of scheme x509.
 //!
-//! The subject is written as Java's X500Principal.getName does it: RFC 2253, the last part of the name
-//! first, nine attributes by their keywords and all others as numbers with their value in hexadecimal.
+//! The format is the one of Java's X500Principal.getName (RFC 2253). The last part of the name
+//! comes first. Nine attributes have keywords; all others are written as numbers with their value
+//! in hexadecimal.
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::der_parser::asn1_rs::{Any, Tag};
 use x509_parser::prelude::{AttributeTypeAndValue, FromDer, X509Certificate, X509Name};
 
-/// Attributes that RFC 2253 has a keyword for.
+/// Attributes with a keyword in RFC 2253.
 const KEYWORDS: &[(&str, &str)] = &[
     ("2.5.4.3", "CN"),
     ("2.5.4.6", "C"),
@@ -30,19 +31,20 @@ const TEXTS: &[Tag] = &[
     Tag::BmpString,
 ];
 
-/// Characters that stand behind a backslash. Source: sun.security.x509.AVA.toRFC2253String.
+/// Characters that are escaped with a backslash. Source: sun.security.x509.AVA.toRFC2253String.
 const ESCAPED: &str = ",=+<>#;\"\\";
 
-/// The own certificate, and those that lead from it to a root.
+/// A certificate, followed by the certificates that lead from it to a root.
 pub type Chain = Vec<CertificateDer<'static>>;
 
-/// The subject; `None` if the bytes are no certificate.
+/// Returns the subject, or `None` if the bytes are not a certificate.
 pub fn subject(certificate: &CertificateDer<'_>) -> Option<String> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(rfc2253(parsed.subject()))
 }
 
-/// The end of its validity, in seconds since 1970; `None` if the bytes are no certificate.
+/// Returns the end of the validity in seconds since 1970, or `None` if the bytes are not a
+/// certificate.
 pub(super) fn ends_s(certificate: &CertificateDer<'_>) -> Option<i64> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(parsed.validity().not_after.timestamp())
@@ -70,7 +72,7 @@ fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     }
 }
 
-/// `#` and the DER of the value.
+/// Returns `#` and the DER of the value.
 fn hexadecimal(value: &Any<'_>) -> String {
     use std::fmt::Write;
 
@@ -78,7 +80,7 @@ fn hexadecimal(value: &Any<'_>) -> String {
     let mut byte = |byte: u8| {
         let _ = write!(text, "{byte:02x}");
     };
-    // The bytes as they stand in the certificate begin with the header.
+    // The bytes in the certificate begin with the header.
     let tag = u8::try_from(value.tag().0).unwrap_or(0x1F);
     let constructed = if value.header.is_constructed() {
         0x20

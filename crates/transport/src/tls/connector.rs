@@ -1,4 +1,4 @@
-//! The handshake with a server that we connect to.
+//! The handshake of outgoing connections.
 
 use std::fmt;
 use std::io;
@@ -22,7 +22,7 @@ use super::source::TlsSource;
 use crate::cuts::Cuts;
 use crate::stream::Stream;
 
-/// Turns a connection to another server into a [`Stream`].
+/// Converts outgoing connections to [`Stream`]s.
 #[derive(Clone, Default)]
 pub struct Connector {
     speaks: Speaks,
@@ -34,30 +34,31 @@ pub struct Connector {
 enum Speaks {
     #[default]
     Plain,
-    /// With the stores of a member, which may change.
+    /// The stores of a member, which may change.
     Member(Arc<TlsSource>),
-    /// With those of a client.
+    /// The stores of a client.
     Client {
         config: Arc<ClientConfig>,
         checks_hosts: bool,
     },
 }
 
-/// What a client needs for TLS.
+/// TLS settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientStores {
-    /// The own key and certificates, for servers that ask for them.
+    /// The own key and certificates, for servers that request them.
     pub key: Option<Store>,
-    /// The certificates that are trusted; without it, the platform's.
+    /// The trusted certificates; without this store, the platform's.
     pub trust: Option<Store>,
-    /// A server's host must be in its certificate.
+    /// Whether the server's host must be in its certificate.
     pub checks_hosts: bool,
-    /// A connection takes up the session of an earlier one, which spares both sides most of the work.
+    /// Whether a connection resumes the session of an earlier one, which saves both sides most of
+    /// the work.
     pub resumes_sessions: bool,
 }
 
 impl fmt::Debug for Connector {
-    // Not what it is made of: keys are part of it.
+    // Does not show the contents, because they include keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.speaks {
             Speaks::Plain => "Connector(plain)",
@@ -78,17 +79,17 @@ impl From<Speaks> for Connector {
 }
 
 impl Connector {
-    /// TCP as it is.
+    /// Creates a connector for plain TCP.
     pub fn plain() -> Self {
         Self::default()
     }
 
-    /// TLS of a member to other members.
+    /// Creates a connector for TLS between members.
     pub fn tls(source: Arc<TlsSource>) -> Self {
         Speaks::Member(source).into()
     }
 
-    /// TLS of a client, TLS 1.3 or 1.2.
+    /// Creates a connector for a client, with TLS 1.3 or 1.2.
     ///
     /// # Errors
     /// If a store cannot be used.
@@ -103,7 +104,7 @@ impl Connector {
         }))
     }
 
-    /// The same, with servers that may be put out of reach.
+    /// Adds simulated cuts, which can make servers unreachable.
     #[must_use]
     pub fn with_cuts(self, cuts: Arc<Cuts>) -> Self {
         let cuts = Some(cuts);
@@ -117,7 +118,7 @@ impl Connector {
         Self { members, ..self }
     }
 
-    /// What a handshake that begins now uses, and whether hosts are checked; `None` for plain TCP.
+    /// Returns the current configuration and whether hosts are checked; `None` for plain TCP.
     fn current(&self) -> Option<(Option<Arc<ClientConfig>>, bool)> {
         match &self.speaks {
             Speaks::Plain => None,
@@ -132,8 +133,9 @@ impl Connector {
         }
     }
 
-    /// The stream over a connection to the server that the member list has under `hosts`, one or several
-    /// names of it. Takes [`HANDSHAKE_TIMEOUT`] at most, once the server is in reach.
+    /// Returns the stream over a connection to a server. `hosts` contains one or several names of
+    /// the server from the member list. Takes at most [`HANDSHAKE_TIMEOUT`], once the server is
+    /// reachable.
     ///
     /// # Errors
     /// If the handshake fails, or the certificate is for another host and hosts are checked.
@@ -153,7 +155,7 @@ impl Connector {
         };
         let peer = stream.peer_addr()?;
         let config = config.ok_or_else(|| io::Error::other("this endpoint connects to nobody"))?;
-        // A name that DNS could not have is no name for TLS either.
+        // A name that is invalid in DNS is invalid in TLS, too.
         let name = hosts
             .first()
             .map(|host| ServerName::try_from((*host).to_owned()));

@@ -1,4 +1,4 @@
-//! What a handshake needs, made of the settings and the files that they name.
+//! The context of handshakes, built from the settings and the files that they name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use super::store::{KeyMaterial, Which, load_key_store, load_revocations, load_tr
 use super::verify::{Trusted, of_clients, of_servers};
 use super::version1;
 
-/// Key, trust and rules as they are at one moment.
+/// Key, trust and rules at one point in time.
 #[derive(Debug)]
 pub(super) struct Context {
-    /// For those who connect to us.
+    /// Configuration for incoming connections.
     pub(super) server: Arc<ServerConfig>,
-    /// For those to whom we connect; the client ports have none.
+    /// Configuration for outgoing connections; the client ports do not have any.
     pub(super) client: Option<Arc<ClientConfig>>,
     /// The own certificate.
     pub(super) own: Option<CertificateDer<'static>>,
-    /// When the first certificate of the own chain ends, in seconds since 1970.
+    /// End of the first certificate of the own chain, in seconds since 1970.
     pub(super) ends_s: Option<i64>,
 }
 
-/// Tickets to resume a session with, which the other side gets at a time.
+/// Number of tickets for session resumption that the peer receives at a time.
 const TICKETS: usize = 1;
 
 impl Context {
-    /// Reads the files.
+    /// Loads the files.
     pub(super) fn load(tls: &Tls, endpoint: Endpoint) -> Result<Self, TlsError> {
         let prefix = endpoint.prefix();
         let location = tls.key_store.location.as_deref();
@@ -86,8 +86,8 @@ impl Context {
     }
 }
 
-/// Tickets are sealed by keys that only this context knows: after other stores are loaded, nobody comes
-/// in on what the old ones trusted.
+/// Only this context knows the keys that protect the tickets. So after other stores are loaded, a
+/// peer cannot log in with a ticket based on the old ones.
 fn with_tickets(mut server: ServerConfig, path: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     server.send_tls13_tickets = TICKETS;
     server.ticketer =
@@ -116,12 +116,12 @@ fn client_config(
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_client_cert_resolver(own);
-    // Connections between members are few, and each is to show its certificate.
+    // Connections between members are few, and each must present its certificate.
     client.resumption = Resumption::disabled();
     Ok(Arc::new(client))
 }
 
-/// The own key with its certificates.
+/// Returns the own key with its certificates.
 fn own_key(
     material: &KeyMaterial,
     provider: &CryptoProvider,
@@ -136,7 +136,7 @@ fn own_key(
     Ok(Arc::new(own?.into()))
 }
 
-/// What a client speaks TLS with.
+/// Returns the configuration of a client's TLS.
 pub(super) fn outgoing(
     key: Option<&Store>,
     trust: Option<&Store>,
@@ -170,7 +170,8 @@ pub(super) fn outgoing(
     Ok(builder.with_client_cert_resolver(own))
 }
 
-/// The trust store, or the platform's roots without one, and what is revoked.
+/// Returns the trusted certificates from the trust store, or from the platform without one, and the
+/// revocation lists.
 pub(super) fn trusted(
     trust: &Store,
     revoked: Option<&Path>,

@@ -5,7 +5,7 @@
 pub(super) struct Element<'a> {
     /// Its tag, of one byte.
     pub(super) tag: u8,
-    /// Its content.
+    /// Content without tag and length.
     pub(super) content: &'a [u8],
     /// Tag, length and content.
     pub(super) raw: &'a [u8],
@@ -18,7 +18,8 @@ pub(super) const BIT_STRING: u8 = 0x03;
 /// Tag of a SEQUENCE.
 pub(super) const SEQUENCE: u8 = 0x30;
 
-/// Reads the next element of `rest`. `None` if the bytes are not DER, or if the tag has several bytes.
+/// Reads the next element of `rest`. `None` if the bytes are not DER, or if the tag has several
+/// bytes.
 pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Element<'a>> {
     let bytes = *rest;
     let (&tag, after) = bytes.split_first()?;
@@ -34,7 +35,7 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Element<'a>> {
             let len = digits
                 .iter()
                 .fold(0, |len, &digit| len << 8 | usize::from(digit));
-            // The shortest form only.
+            // Only the shortest form is valid.
             let is_shortest = len > 0x7F && digits.first() != Some(&0);
             is_shortest.then_some(len)?
         }
@@ -57,7 +58,7 @@ pub(super) fn only(mut bytes: &[u8], tag: u8) -> Option<Element<'_>> {
     bytes.is_empty().then_some(element)
 }
 
-/// The bytes of a BIT STRING, all of whose bits are used.
+/// Returns the bytes of a BIT STRING. All bits must be used.
 pub(super) fn bits<'a>(element: &Element<'a>) -> Option<&'a [u8]> {
     let (&unused, bits) = element.content.split_first()?;
     (unused == 0).then_some(bits)

@@ -1,7 +1,8 @@
-//! Whether TLS or something else begins.
+//! Detection of TLS in the first byte.
 //!
-//! No other beginning of ours looks like TLS: an election hello begins with FF or 00, a packet between
-//! members and a client's handshake with a length below 2^28, a four-letter word with a letter.
+//! The other protocols do not begin like TLS. An election hello begins with FF or 00. A packet
+//! between members and a client's handshake begin with a length below 2^28. A four-letter word
+//! begins with a letter.
 
 use std::io;
 use std::time::Duration;
@@ -9,24 +10,24 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// The type of the record that a handshake begins with.
+/// The record type of a handshake's first record.
 const HANDSHAKE: u8 = 0x16;
 
-/// The high byte of every version there is.
+/// The high byte of all TLS versions.
 const MAJOR_VERSION: u8 = 3;
 
-/// What comes first.
+/// Kind of the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum First {
     Tls,
     Plain,
-    /// Nothing in time.
+    /// Nothing was received in time.
     Silent,
-    /// The end.
+    /// The stream ended.
     Closed,
 }
 
-/// Waits for the first byte and leaves it where it is. Source: UnifiedServerSocket, DualModeSslHandler.
+/// Waits for the first byte without consuming it. Source: UnifiedServerSocket, DualModeSslHandler.
 pub(super) async fn first(stream: &TcpStream, limit: Duration) -> io::Result<First> {
     let mut byte = [0];
     Ok(match timeout(limit, stream.peek(&mut byte)).await {
@@ -38,7 +39,8 @@ pub(super) async fn first(stream: &TcpStream, limit: Duration) -> io::Result<Fir
     })
 }
 
-/// Whether these are the first bytes of a TLS connection: what a plain port takes for a wrong length.
+/// Returns whether these are the first bytes of a TLS connection. A plain port would interpret them
+/// as an invalid length.
 pub fn looks_like_tls(bytes: &[u8]) -> bool {
     matches!(bytes, [HANDSHAKE, MAJOR_VERSION, ..])
 }

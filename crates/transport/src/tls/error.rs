@@ -1,9 +1,10 @@
-//! Why TLS cannot be had as configured.
+//! Errors of the TLS configuration.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A store, or a rule, that is of no use. Names files and never what is in them.
+/// A store or a rule that cannot be used. The error names files, but does not reveal their
+/// contents.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -13,7 +14,7 @@ pub enum TlsError {
         /// `ssl.` or `ssl.quorum.`.
         prefix: &'static str,
     },
-    /// No trust store is configured where the platform's roots must not stand in.
+    /// A trust store is not configured, although the platform's roots must not replace it.
     #[error("{prefix}trustStore.location is missing: TLS of the admin port needs it")]
     NoTrustStore {
         /// `ssl.quorum.`.
@@ -24,18 +25,18 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is larger than any key store, or list of revoked certificates.
+    /// A file exceeds the maximum size of a key store or revocation list.
     #[error("{} is larger than {max} bytes, which nothing of its kind is", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The bound.
+        /// Maximum size.
         max: u64,
     },
-    /// Neither a type is given nor does the name of the file tell one.
+    /// The type of a store is neither configured nor evident from the file name.
     #[error(
         "{}: the type of the store is not known (name the file .jks, .p12 or .pem, or set {prefix}{store}.type)", path.display()
     )]
@@ -47,78 +48,78 @@ pub enum TlsError {
         /// `keyStore` or `trustStore`.
         store: &'static str,
     },
-    /// The content is no store of that type, or the password is wrong.
+    /// The content is not a valid store of that type, or the password is wrong.
     #[error("{}: {fault}", path.display())]
     Store {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         fault: StoreFault,
     },
-    /// The platform has no certificates that could be trusted.
+    /// The platform does not have trusted certificates.
     #[error(
         "no certificate is trusted: {prefix}trustStore.location is missing, and the platform has none ({reason})"
     )]
     NoPlatformRoots {
         /// `ssl.` or `ssl.quorum.`.
         prefix: &'static str,
-        /// What was found instead.
+        /// The reason.
         reason: String,
     },
-    /// A protocol or cipher suite that is not there.
+    /// A protocol or cipher suite that is not supported.
     #[error("{key}: {reason}")]
     Rule {
-        /// The setting.
+        /// The configuration key.
         key: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Key and certificate do not go together, or the library does not take them.
+    /// Key and certificate do not match, or the library rejects them.
     #[error("{}: {reason}", path.display())]
     Unusable {
         /// The key store.
         path: PathBuf,
-        /// What the library says.
+        /// The library's message.
         reason: String,
     },
 }
 
-/// What is wrong with the content of a store.
+/// Fault in the content of a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreFault {
-    /// The bytes break off or make no sense.
+    /// The bytes are truncated or invalid.
     #[error("it is no {kind} store, or it is damaged: {reason}")]
     Malformed {
-        /// Which type it should be.
+        /// The expected type.
         kind: &'static str,
-        /// Where it went wrong.
+        /// Place of the fault.
         reason: String,
     },
-    /// The checksum over the content, which hangs on the password, is wrong.
+    /// The checksum of the content, which depends on the password, is wrong.
     #[error("the password is wrong, or the file is damaged")]
     Password,
-    /// A private key is encrypted by another password, or damaged.
+    /// A private key is encrypted with another password, or corrupt.
     #[error(
         "the private key cannot be decrypted: its password differs from the store's, or it is damaged"
     )]
     KeyPassword,
-    /// There is no private key in it.
+    /// The store does not contain a private key.
     #[error("it holds no private key with a certificate")]
     NoKey,
-    /// There is nothing in it that could be trusted.
+    /// The store does not contain trusted certificates.
     #[error("it holds no certificate that is trusted{hint}")]
     NoCertificates {
-        /// Why not, and what to do.
+        /// The reason and a remedy.
         hint: &'static str,
     },
-    /// It holds no list of revoked certificates.
+    /// The file does not contain a list of revoked certificates.
     #[error("it holds no list of revoked certificates: {reason}")]
     NoRevocations {
-        /// What it is instead.
+        /// The reason.
         reason: &'static str,
     },
-    /// Bouncy Castle's own format.
+    /// The store has Bouncy Castle's own format.
     #[error(
         "BCFKS stores are not read here: convert it, e.g. keytool -importkeystore -srcstoretype BCFKS -deststoretype PKCS12"
     )]

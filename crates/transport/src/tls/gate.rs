@@ -1,8 +1,8 @@
-//! How many handshakes may be under way.
+//! Limits on concurrent handshakes.
 //!
-//! Before its handshake is through nobody is known, so whoever only begins one must cost little and
-//! keep nobody out: with too many under way the oldest gives way to a newcomer, since an honest one is
-//! through in milliseconds.
+//! The peer is unknown until its handshake is complete. So a peer that only begins handshakes must
+//! cost little and must not block others. Above the limit, the oldest handshake is closed in favour
+//! of a new one, because an honest peer finishes within milliseconds.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,17 +12,18 @@ use tokio::sync::oneshot;
 
 use log_limiter::LogLimiter;
 
-/// Handshakes under way at a port, with up to some ten kilobytes each.
+/// Concurrent handshakes of a port, with up to about ten kilobytes each.
 pub const HANDSHAKES_MAX: usize = 1024;
 
 /// Counts the handshakes of a port.
 #[derive(Debug)]
 pub struct Gate {
-    /// Beyond so many a newcomer is refused (`netty.server.outstandingHandshake.limit`).
+    /// Number of handshakes above which a new one is refused
+    /// (`netty.server.outstandingHandshake.limit`).
     limit: Option<usize>,
-    /// Beyond so many the oldest gives way.
+    /// Number of handshakes above which the oldest is closed.
     max: usize,
-    /// For those who want a second one.
+    /// Limits the log lines about renegotiations.
     pub(super) log_limiter: LogLimiter,
     inner: Mutex<Inner>,
 }
@@ -33,17 +34,18 @@ struct Inner {
     oldest_first: VecDeque<(u64, oneshot::Sender<()>)>,
 }
 
-/// A handshake that is under way; dropping it ends it.
+/// A handshake in progress; dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Pass {
     gate: Arc<Gate>,
     number: u64,
-    /// Resolves when another needs the place.
+    /// Resolves when a newer handshake needs the slot.
     pub(super) evicted: oneshot::Receiver<()>,
 }
 
 impl Gate {
-    /// `limit` is what Java's setting says; absent is none but [`HANDSHAKES_MAX`].
+    /// Creates the gate of a port. `limit` is the value of Java's setting; without it, only
+    /// [`HANDSHAKES_MAX`] applies.
     pub fn new(limit: Option<usize>) -> Arc<Self> {
         Arc::new(Self {
             limit,
@@ -53,7 +55,8 @@ impl Gate {
         })
     }
 
-    /// Of a port that few come to: beyond `max` the oldest gives way.
+    /// Creates the gate of a port with few connections. Above `max`, the oldest handshake is
+    /// closed.
     pub fn small(max: usize) -> Arc<Self> {
         Arc::new(Self {
             limit: None,
@@ -63,12 +66,12 @@ impl Gate {
         })
     }
 
-    /// How many are under way.
+    /// Returns the number of handshakes in progress.
     pub fn under_way(&self) -> usize {
         self.inner.lock().oldest_first.len()
     }
 
-    /// `None` beyond the limit.
+    /// Adds a handshake. Returns `None` above the limit.
     pub(super) fn enter(self: &Arc<Self>) -> Option<Pass> {
         let (sender, evicted) = oneshot::channel();
         let inner = &mut *self.inner.lock();
@@ -79,7 +82,7 @@ impl Gate {
         if count >= self.max
             && let Some((_, oldest)) = inner.oldest_first.pop_front()
         {
-            // It may have ended this moment.
+            // Fails if the handshake has just ended.
             let _ = oldest.send(());
         }
         inner.last += 1;

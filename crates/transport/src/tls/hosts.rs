@@ -1,8 +1,8 @@
-//! Whether a certificate is for this host.
+//! Check that a certificate is for a host.
 //!
-//! An address is looked for among the addresses of the certificate, a name among its DNS names, where
-//! `*` may stand for the first label; in its common name only if it has no alternative names at all.
-//! Source: ZKHostnameVerifier.
+//! An address must be among the addresses of the certificate. A name must be among its DNS names,
+//! where `*` may replace the first label. The common name is used only if the certificate does not
+//! have alternative names. Source: ZKHostnameVerifier.
 
 use std::net::IpAddr;
 
@@ -13,9 +13,9 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the certificate is not for {wanted}: it is for {found}")]
 pub struct WrongHost {
-    /// Who it should be for.
+    /// The expected host.
     wanted: String,
-    /// Who it is for.
+    /// The hosts of the certificate.
     found: String,
 }
 
@@ -28,10 +28,10 @@ pub(super) struct Names {
     has_alternatives: bool,
 }
 
-/// Whether the certificate is for this address or one of these names.
+/// Checks that the certificate is for this address or one of these names.
 ///
 /// # Errors
-/// If it is for neither.
+/// If it is not.
 pub(super) fn check(
     certificate: &CertificateDer<'_>,
     ip: IpAddr,
@@ -53,7 +53,7 @@ pub(super) fn check(
 }
 
 impl Names {
-    /// None if it cannot be parsed: then it is for nobody.
+    /// Returns empty names if the certificate cannot be parsed, so that it does not match any host.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
         let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
             return Self::default();
@@ -89,7 +89,7 @@ impl Names {
             .is_some_and(|common| fits(common, name))
     }
 
-    /// All names and addresses, and the common name, as texts.
+    /// Returns all names, addresses and the common name as text.
     pub(super) fn texts(&self) -> impl Iterator<Item = String> {
         let ips = self.ips.iter().map(IpAddr::to_string);
         ips.chain(self.dns.iter().chain(&self.common).cloned())
@@ -103,7 +103,7 @@ impl Names {
         }
         match all.is_empty() {
             true => "no host".to_owned(),
-            // Written by the other side.
+            // Escaped because the peer controls the text.
             false => all.join(", ").escape_debug().take(200).collect(),
         }
     }
@@ -122,11 +122,11 @@ fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
     Some(IpAddr::from(sixteen).to_canonical())
 }
 
-/// Whether a name of a certificate stands for this host.
+/// Returns whether a name in a certificate matches this host.
 fn fits(pattern: &str, name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     match pattern.strip_prefix("*.") {
-        // For one label, and not for a whole top-level domain.
+        // `*` matches one label, but not a whole top-level domain.
         Some(parent) => name
             .split_once('.')
             .is_some_and(|(_, rest)| rest.contains('.') && rest.eq_ignore_ascii_case(parent)),

@@ -1,4 +1,4 @@
-//! Whom the client ports would know by a certificate that was shown elsewhere.
+//! Identity that the client ports would assign to a certificate presented elsewhere.
 
 use std::sync::Arc;
 
@@ -12,26 +12,27 @@ use super::error::TlsError;
 use super::rules::Endpoint;
 use super::verify::of_clients;
 
-/// Why somebody is nobody there.
+/// Reasons why a certificate is not known at the client ports.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unknown {
-    /// Without a trust store nobody is known. Source: X509AuthenticationProvider.
+    /// Without a trust store, no certificate is trusted. Source: X509AuthenticationProvider.
     #[error("ssl.trustStore.location is missing")]
     NoTrustStore,
-    /// It cannot be used.
+    /// The trust store cannot be used.
     #[error(transparent)]
     Store(#[from] TlsError),
-    /// The certificate is not trusted there.
+    /// The certificate is not trusted.
     #[error("{0}")]
     NotTrusted(String),
 }
 
-/// The subject of a chain, if the trust store of the client ports, whose settings these are, trusts it. The store is
-/// read each time: not in a task that others wait for.
+/// Returns the subject of a chain if the trust store of the client ports trusts it. `tls` contains
+/// the settings of these ports. The store is read on each call, so do not call it in a task that
+/// others wait for.
 ///
 /// # Errors
-/// Why it is not trusted.
+/// If the chain is not trusted.
 pub fn known_to_clients(tls: &Tls, chain: &Chain) -> Result<String, Unknown> {
     if tls.trust_store.location.is_none() {
         return Err(Unknown::NoTrustStore);

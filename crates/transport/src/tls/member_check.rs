@@ -1,8 +1,8 @@
-//! Whether a certificate that a peer shows at a port of the ensemble belongs to a member.
+//! Check that a certificate presented on a port of the ensemble belongs to a member.
 //!
-//! Trust alone does not tell a member from an application: both may have a certificate of the same authority. A member's
-//! certificate is for a host of the member list, is this server's own, or matches a pattern that the operator has
-//! written.
+//! Trust alone does not distinguish a member from an application: both may have a certificate of
+//! the same authority. A member's certificate is for a host of the member list, is this server's
+//! own, or matches a pattern of the operator.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,7 +17,7 @@ use log_limiter::LogLimiter;
 /// Name of the setting that selects the reaction.
 const KEY: &str = "zoarium.ssl.quorum.memberCheck";
 
-/// A certificate that belongs to no member.
+/// A certificate that does not belong to a member.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the certificate {subject:?} belongs to no member: it is not for a host of the member list, is not this server's \
@@ -37,7 +37,7 @@ pub struct MemberCheck {
 }
 
 impl MemberCheck {
-    /// The check that the settings ask for. [`set_hosts`](Self::set_hosts) must follow.
+    /// Creates the check that the settings request. [`set_hosts`](Self::set_hosts) must follow.
     pub fn new(settings: &QuorumTls) -> Self {
         Self {
             mode: settings.member_check,
@@ -55,7 +55,8 @@ impl MemberCheck {
     /// Checks the certificate of a peer. `own` is this server's certificate.
     ///
     /// # Errors
-    /// It belongs to no member, and the settings refuse such a certificate. With `warn` a line of the log reports it.
+    /// If it does not belong to a member and the settings refuse such certificates. With `warn`, a
+    /// log line reports it instead.
     pub(super) fn check(
         &self,
         shown: Option<&CertificateDer<'_>>,
@@ -79,7 +80,7 @@ impl MemberCheck {
     fn names_member(&self, certificate: &CertificateDer<'_>) -> bool {
         let names = Names::of(certificate);
         let is_host = |host: &String| match host.parse::<IpAddr>() {
-            // Without alternative names, the common name may be the address.
+            // Without alternative names, the common name may contain the address.
             Ok(ip) => names.fits_ip(ip.to_canonical()) || names.fits_name(host),
             Err(_) => names.fits_name(host),
         };
@@ -90,7 +91,8 @@ impl MemberCheck {
     }
 }
 
-/// Whether a pattern fits a whole text. `*` stands for any characters, and the case of letters does not count.
+/// Returns whether a pattern matches a whole text. `*` matches any characters; the comparison
+/// ignores the case.
 fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.to_ascii_lowercase(), text.to_ascii_lowercase());
     let Some((first, rest)) = pattern.split_once('*') else {
@@ -102,7 +104,7 @@ fn fits(pattern: &str, text: &str) -> bool {
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {
-        // The first place leaves the most for the parts after it.
+        // The first match leaves the longest rest for the following parts.
         let Some((_, after)) = text.split_once(part) else {
             return false;
         };

@@ -1,4 +1,4 @@
-//! TLS of a port: key and trust stores as Java's servers have them, handshakes, certificates.
+//! TLS of a port: key and trust stores as in Java's servers, handshakes, certificates.
 //!
 //! ```text
 //!   config::Tls --> store --> Context (rustls) --> TlsSource (loads again when files change)
@@ -6,8 +6,8 @@
 //!            Acceptor: plain, TLS, or both at a port -+- Connector: to another server
 //! ```
 //!
-//! What the other side must show and which names its certificate must have is decided here; who it is,
-//! in [`certificate`].
+//! This module decides which certificates and names the peer must present; [`certificate`]
+//! determines the peer's identity.
 
 mod acceptor;
 pub mod certificate;
@@ -38,11 +38,11 @@ pub use member_check::{MemberCheck, NotAMember};
 pub use records::Records;
 pub use rules::Endpoint;
 pub use source::TlsSource;
-/// For fuzzing: what is read from files of strangers.
+/// For fuzzing: parsers of untrusted files.
 pub use store::{KeyMaterial, read_key_store, read_revocations, read_trust_store};
 pub use version1::verify_version1;
 
 use std::time::Duration;
 
-/// How long a handshake may take from its first byte on, as Netty's SslHandler allows.
+/// Maximum duration of a handshake from its first byte, as in Netty's SslHandler.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,14 +1,17 @@
-//! A second handshake on a connection (renegotiation, which TLS 1.2 has), known by the types of records.
+//! Detection of renegotiation (a second handshake, in TLS 1.2) from the record types.
 //!
-//! rustls grants none, and answers the first attempt by a warning that nobody here hears of. Java's servers end such a
-//! connection (`jdk.tls.rejectClientInitiatedRenegotiation`, which X509Util sets), and so does this, with a line.
+//! rustls does not support renegotiation, and answers the first attempt with a warning that this
+//! server cannot observe. Java's servers close such a connection
+//! (`jdk.tls.rejectClientInitiatedRenegotiation`, which X509Util sets). This server also closes it,
+//! with a log line.
 //!
 //! ```text
-//! type u8 (20 the cipher changes, 21 alert, 22 handshake, 23 data), version u16, length u16, so many bytes
+//! type u8 (20 the cipher changes, 21 alert, 22 handshake, 23 data), version u16, length u16, body
 //! ```
 //!
-//! Behind the change of the cipher comes one record of the handshake, its end, and no other (RFC 5246, 7.3). The types
-//! are never encrypted in TLS 1.2; in TLS 1.3 there is nothing to see any more, and no second handshake either.
+//! After the change of the cipher, only one more handshake record follows, which ends the handshake
+//! (RFC 5246, 7.3). The types are never encrypted in TLS 1.2. In TLS 1.3 they are not visible any
+//! more, and renegotiation does not exist.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,17 +27,18 @@ use super::gate::Gate;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const HANDSHAKE: u8 = 22;
 
-/// TCP under TLS.
+/// TCP below TLS.
 #[derive(Debug)]
 pub struct Records {
     stream: TcpStream,
-    /// Absent where there is nothing more to look for.
+    /// `None` once renegotiation is not possible.
     sought: Option<Heads>,
-    /// Who is told of it; nobody but the caller on the side that connects.
+    /// Peer and gate for the log line; `None` for outgoing connections, where the caller gets the
+    /// error.
     told: Option<(SocketAddr, Arc<Gate>)>,
 }
 
-/// The heads of records as they come, in whatever pieces.
+/// Parser of record headers, for input in pieces of any size.
 #[derive(Debug, Default)]
 struct Heads {
     head: [u8; 5],
@@ -45,7 +49,7 @@ struct Heads {
 }
 
 impl Heads {
-    /// Whether another handshake begins in these bytes.
+    /// Returns whether another handshake begins in these bytes.
     fn ask_again(&mut self, mut bytes: &[u8]) -> bool {
         loop {
             let skipped = self.body_left.min(bytes.len());
@@ -80,7 +84,7 @@ impl Heads {
 }
 
 impl Records {
-    /// Of a connection that we have opened.
+    /// Wraps an outgoing connection.
     pub(super) fn dialled(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -89,7 +93,7 @@ impl Records {
         }
     }
 
-    /// Of one that came to a port.
+    /// Wraps an incoming connection.
     pub(super) fn accepted(stream: TcpStream, peer: SocketAddr, gate: Arc<Gate>) -> Self {
         let told = Some((peer, gate));
         Self {
@@ -98,12 +102,12 @@ impl Records {
         }
     }
 
-    /// The protocol has no second handshake.
+    /// Stops the detection: the protocol does not support renegotiation.
     pub(crate) fn seek_no_more(&mut self) {
         self.sought = None;
     }
 
-    /// What carries it.
+    /// Returns the TCP stream below.
     pub fn tcp(&self) -> &TcpStream {
         &self.stream
     }
@@ -177,12 +181,13 @@ mod tests {
     fn record(of: u8, len: u16) -> Vec<u8> {
         let mut bytes = vec![of, 3, 3];
         bytes.extend(len.to_be_bytes());
-        // Bodies are encrypted: any byte may be in them.
+        // Bodies are encrypted, so they may contain any byte.
         bytes.resize(5 + usize::from(len), HANDSHAKE);
         bytes
     }
 
-    /// Which record is the first that asks, whatever the pieces.
+    /// Returns the index of the first record that renegotiates. Checks that pieces of all sizes
+    /// give the same result.
     fn first(types: &[u8]) -> Option<usize> {
         let records: Vec<_> = types.iter().map(|of| record(*of, 300)).collect();
         let found = [1, 7, 305, 4000].map(|piece| {
@@ -203,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_handshake_behind_the_first_one_is_found() {
-        // Whole; resumed; with a certificate of the client.
+        // A full handshake, a resumed one, and one with a client certificate.
         for begins in [
             &[22, 22, 20, 22][..],
             &[22, 20, 22],
@@ -219,7 +224,7 @@ mod tests {
 
     #[test]
     fn tls_1_3_has_none() {
-        // The second greeting comes where the server has asked for it.
+        // The second hello is one that the server has requested.
         assert_eq!(first(&[22, 20, 23, 23, 23]), None);
         assert_eq!(first(&[22, 20, 22, 23, 23]), None);
         assert_eq!(first(&[22, 22, 20, 23]), None);

@@ -1,4 +1,4 @@
-//! Protocols and cipher suites, by the names that Java and IANA give them.
+//! Protocols and cipher suites by their names in Java and IANA.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 use super::error::TlsError;
 
-/// Which of the two sets of settings holds, and what follows from it.
+/// Selects one of the two sets of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
     /// The client ports: `ssl.*`.
     Client,
     /// The ports of the ensemble: `ssl.quorum.*`.
     Quorum,
-    /// The admin port: the stores of `ssl.quorum.*`, and nothing else of it. Source: JettyAdminServer.
+    /// The admin port: only the stores of `ssl.quorum.*`. Source: JettyAdminServer.
     Admin,
 }
 
 impl Endpoint {
-    /// How the names of its settings begin.
+    /// Returns the prefix of its settings.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Client => "ssl.",
@@ -30,15 +30,15 @@ impl Endpoint {
     }
 }
 
-/// Suites that Java has too, and that are not here: those without forward secrecy or without
-/// authenticated encryption.
+/// Suites of Java that are not supported: those without forward secrecy or without authenticated
+/// encryption.
 const NOT_HERE: &[&str] = &["_CBC_", "TLS_RSA_WITH_", "TLS_DHE_", "TLS_ECDH_", "_CCM"];
 
-/// Versions that are too old to be had.
+/// Versions that are too old to be supported.
 const TOO_OLD: &[&str] = &["TLSv1", "TLSv1.1", "SSLv3", "SSLv2Hello"];
 
-/// The versions that are taken. Without `enabledProtocols` the client ports take what `protocol` says
-/// and nothing else, as in Java.
+/// Returns the accepted versions. Without `enabledProtocols`, the client ports accept only the
+/// version in `protocol`, as in Java.
 pub(super) fn versions(
     tls: &Tls,
     endpoint: Endpoint,
@@ -74,7 +74,7 @@ pub(super) fn versions(
     Ok(versions)
 }
 
-/// The library with the suites that are taken, in the order that is written.
+/// Returns the library's provider with the accepted suites, in the configured order.
 pub(super) fn provider(tls: &Tls, endpoint: Endpoint) -> Result<Arc<CryptoProvider>, TlsError> {
     let mut provider = ring::default_provider();
     let names = tls.cipher_suites.as_ref();
@@ -116,7 +116,8 @@ fn rule(key: &str, reason: String) -> TlsError {
     TlsError::Rule { key, reason }
 }
 
-/// The name in IANA's registry, which is also Java's: the library writes TLS 1.3 ones as `TLS13_...`.
+/// Returns the name in IANA's registry, which Java also uses. The library names suites of TLS 1.3
+/// `TLS13_...`.
 fn iana_name(suite: SupportedCipherSuite) -> String {
     let name = format!("{:?}", suite.suite());
     match name.strip_prefix("TLS13_") {

@@ -1,4 +1,4 @@
-//! The stores of an endpoint, loaded again when their files change.
+//! The stores of an endpoint, reloaded when their files change.
 
 #![allow(
     clippy::disallowed_methods,
@@ -17,7 +17,7 @@ use super::context::Context;
 use super::error::TlsError;
 use super::rules::Endpoint;
 
-/// Where handshakes find key, trust and rules.
+/// Source of key, trust and rules for handshakes.
 #[derive(Debug)]
 pub struct TlsSource {
     tls: Tls,
@@ -28,10 +28,10 @@ pub struct TlsSource {
     loaded: RwLock<Stamps>,
 }
 
-/// Pause between two looks at the files.
+/// Interval between checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What tells that a file is another: its time, its length and where the disk has it.
+/// Modification time, length and inode of a file. A difference indicates a change.
 type Stamp = Option<(SystemTime, u64, u64)>;
 type Stamps = Vec<(PathBuf, Stamp)>;
 
@@ -39,9 +39,9 @@ impl TlsSource {
     /// Loads the stores.
     ///
     /// # Errors
-    /// Whatever keeps them from being used.
+    /// If they cannot be used.
     pub fn load(tls: &Tls, endpoint: Endpoint, fips_mode: bool) -> Result<Arc<Self>, TlsError> {
-        // Before the content is read: what changes between the two is loaded again.
+        // Taken before the content is read, so that a change in between causes another load.
         let stamps = stamps(tls);
         let context = Context::load(tls, endpoint)?;
         Ok(Arc::new(Self {
@@ -53,29 +53,30 @@ impl TlsSource {
         }))
     }
 
-    /// When the first certificate of the own chain ends, in seconds since 1970.
+    /// Returns the end of the first certificate of the own chain, in seconds since 1970.
     pub fn certificate_ends_s(&self) -> Option<i64> {
         self.current().ends_s
     }
 
-    /// What handshakes that begin now use.
+    /// Returns the context for new handshakes.
     pub(super) fn current(&self) -> Arc<Context> {
         self.current.read().clone()
     }
 
-    /// Time for the first byte at a port that takes both TLS and plain.
+    /// Returns the time limit for the first byte on a port for both TLS and plain connections.
     pub(super) fn detection_timeout(&self) -> Duration {
         Duration::from_millis(self.tls.handshake_detection_timeout_ms.into())
     }
 
-    /// Whether a server's host must be in its certificate. Source: X509Util.createTrustManager, which
-    /// leaves hosts alone in FIPS mode.
+    /// Returns whether a server's host must be in its certificate. Source:
+    /// X509Util.createTrustManager, which does not check hosts in FIPS mode.
     pub(super) fn checks_server_hosts(&self) -> bool {
         !self.fips_mode && self.tls.hostname_verification
     }
 
-    /// Whether a client's host must be in its certificate. At the client ports that has to be asked for,
-    /// and FIPS mode leaves it to the library. Source: ClientX509Util.createNettySslContextForServer.
+    /// Returns whether a client's host must be in its certificate. The client ports check it only
+    /// if configured, and in FIPS mode the library does it. Source:
+    /// ClientX509Util.createNettySslContextForServer.
     pub(super) fn checks_client_hosts(&self) -> bool {
         let is_left_alone = match self.endpoint {
             Endpoint::Client => false,
@@ -85,19 +86,19 @@ impl TlsSource {
         !is_left_alone && self.tls.hostname_verification && self.tls.client_hostname_verification
     }
 
-    /// Whether a name may be looked up for that.
+    /// Returns whether a reverse lookup of the name is permitted for that check.
     pub(super) fn allows_reverse_lookup(&self) -> bool {
         !self.fips_mode && self.tls.allow_reverse_dns_lookup
     }
 
-    /// Loads the stores again whenever one of their files has changed, until the task is aborted. What
-    /// cannot be used is told once, and what was there before stays in force. Connections that are there
-    /// live on.
+    /// Reloads the stores when one of their files has changed, until the task is aborted. A store
+    /// that cannot be used is reported once, and the previous one stays in use. Existing
+    /// connections stay open.
     pub async fn watch(self: Arc<Self>) {
         loop {
             sleep(LOOK_EVERY).await;
             let source = self.clone();
-            // Files may lie on a disk that hangs.
+            // The files may be on a disk that hangs.
             if let Err(error) = blocking::run(move || source.look()).await {
                 tracing::error!(err = %error, "cannot look at the key and trust stores");
             }

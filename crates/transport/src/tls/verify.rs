@@ -1,11 +1,12 @@
-//! Whether a certificate is trusted.
+//! Check whether a certificate is trusted.
 //!
-//! The library checks chains. What it does not know is Java's habit of trusting a certificate that is in
-//! the trust store itself, whatever it may be used for: a self-signed one of a server is what most guides
-//! make. It must not have expired here, which Java does not ask. Source: PKIXValidator.
+//! The library checks chains. In addition, Java trusts a certificate that is in the trust store
+//! itself, regardless of its permitted uses. Most guides create such a self-signed certificate of a
+//! server. Here it must not have expired; Java does not check that. Source: PKIXValidator.
 //!
-//! With lists of revoked certificates, every certificate of a chain but its root must be on none of them and in the
-//! charge of one that is still good, as Java's PKIXRevocationChecker wants it without `SOFT_FAIL`.
+//! With revocation lists, each certificate of a chain except its root must be covered by a list
+//! that is still valid, and must not be on any list. Java's PKIXRevocationChecker requires this
+//! without `SOFT_FAIL`.
 
 use std::sync::Arc;
 
@@ -24,20 +25,20 @@ use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
 use super::version1;
 
-/// What is trusted.
+/// Trusted certificates.
 #[derive(Debug)]
 pub(super) struct Trusted {
     roots: Arc<RootCertStore>,
     certificates: Vec<CertificateDer<'static>>,
-    /// Lists of what is trusted no more.
+    /// Revocation lists.
     revoked: Vec<CertificateRevocationListDer<'static>>,
-    /// The authorities of certificates of version 1; absent if such certificates are not accepted. A certificate of
-    /// version 1 is none of them.
+    /// The authorities for certificates of version 1; `None` if such certificates are not accepted.
+    /// A certificate of version 1 is never an authority.
     version1: Option<RootCertStore>,
 }
 
 impl Trusted {
-    /// `None` if the library can use none of them.
+    /// Returns `None` if the library cannot use any of the certificates.
     pub(super) fn new(
         mut certificates: Vec<CertificateDer<'static>>,
         revoked: Vec<CertificateRevocationListDer<'static>>,
@@ -66,8 +67,8 @@ impl Trusted {
         })
     }
 
-    /// Checks a certificate that is in the trust store itself, or has version 1. The result is false for all others,
-    /// which the library checks.
+    /// Checks a certificate that is in the trust store itself, or has version 1. Returns false for
+    /// all others, which the library checks.
     fn verifies(&self, certificate: &CertificateDer<'_>, now: UnixTime) -> Result<bool, Error> {
         if self.holds(certificate, now)? {
             return Ok(true);
@@ -80,12 +81,12 @@ impl Trusted {
         Ok(true)
     }
 
-    /// Whether signatures of handshakes with this certificate are checked by the verifier of version 1.
+    /// Returns whether the verifier of version 1 checks handshake signatures of this certificate.
     fn is_version1(&self, certificate: &CertificateDer<'_>) -> bool {
         self.version1.is_some() && version1::is_version1(certificate)
     }
 
-    /// Whether it is one of those that are trusted themselves.
+    /// Returns whether the certificate itself is in the trust store.
     fn holds(&self, certificate: &CertificateDer<'_>, now: UnixTime) -> Result<bool, Error> {
         if !self.certificates.iter().any(|held| held == certificate) {
             return Ok(false);
@@ -104,7 +105,8 @@ impl Trusted {
     }
 }
 
-/// Whether a certificate of the trust store is on a list. Nobody vouches for it but the store, so nobody else would look.
+/// Returns whether a certificate of the trust store is on a list. Only the store makes it trusted,
+/// so other checks do not cover it.
 fn is_revoked(
     certificate: &CertificateDer<'_>,
     lists: &[CertificateRevocationListDer<'_>],
@@ -131,14 +133,14 @@ fn is_revoked(
     is_revoked
 }
 
-/// Checks the other side, by one of the library's verifiers for what it is.
+/// Checks the peer with one of the library's verifiers for its role.
 #[derive(Debug)]
 struct Verifier<V: ?Sized> {
     trusted: Arc<Trusted>,
     by_chain: Arc<V>,
 }
 
-/// What is asked of those who connect.
+/// Returns the verifier for incoming connections.
 pub(super) fn of_clients(
     wanted: ClientAuth,
     trusted: Option<Arc<Trusted>>,
@@ -160,7 +162,8 @@ pub(super) fn of_clients(
     Ok(Arc::new(Verifier { trusted, by_chain }))
 }
 
-/// What is asked of those to whom we connect: their chain; the host is checked when the handshake is through.
+/// Returns the verifier for outgoing connections, which checks the chain. The host is checked after
+/// the handshake.
 pub(super) fn of_servers(
     trusted: Arc<Trusted>,
     provider: &Arc<CryptoProvider>,
@@ -174,7 +177,7 @@ pub(super) fn of_servers(
     Ok(Arc::new(Verifier { trusted, by_chain }))
 }
 
-/// Checks signatures of the handshake by the library, except those with certificates of version 1.
+/// Delegates checks of handshake signatures to the library, except for certificates of version 1.
 macro_rules! signatures_by_chain {
     () => {
         fn verify_tls12_signature(
@@ -250,7 +253,8 @@ impl ServerCertVerifier for Verifier<WebPkiServerVerifier> {
         let verified =
             by_chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The library looks at the name last, when the chain is good: a test holds it to that.
+            // The library checks the name last, when the chain is valid. A test verifies this
+            // order.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

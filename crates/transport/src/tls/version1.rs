@@ -1,9 +1,10 @@
 //! Certificates of X.509 version 1, which the TLS library does not accept.
 //!
-//! `openssl x509 -req` without a file of extensions makes them, and Java accepts them. A certificate of version 1 cannot
-//! state what it may be used for. Therefore it is never an authority here. It is accepted in two cases: an authority of
-//! the trust store has signed it directly, or it is in the trust store itself. Dates, signature and revocation are
-//! checked as for other certificates. The TLS library checks all other certificates.
+//! `openssl x509 -req` without a file of extensions makes them, and Java accepts them. A
+//! certificate of version 1 cannot state what it may be used for. Therefore it is never an
+//! authority here. It is accepted in two cases: an authority of the trust store has signed it
+//! directly, or it is in the trust store itself. Dates, signature and revocation are checked as for
+//! other certificates. The TLS library checks all other certificates.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{
@@ -88,8 +89,9 @@ impl<'a> Key<'a> {
 }
 
 impl<'a> Version1<'a> {
-    /// `None` for everything else, such as certificates of later versions. Those begin with their version, and may
-    /// have extensions. A certificate that claims to have version 1 and has extensions is refused.
+    /// Returns `None` for all other input, such as certificates of later versions. Those begin with
+    /// their version, and may have extensions. A certificate that claims version 1 and has
+    /// extensions is refused.
     fn parse(certificate: &'a [u8]) -> Option<Self> {
         let signed = SignedData::parse(certificate)?;
         let mut rest = der::only(signed.data, SEQUENCE)?.content;
@@ -128,7 +130,8 @@ impl<'a> Version1<'a> {
         }
         let mut error = CertificateError::UnknownIssuer;
         let named = authorities.roots.iter().filter(|authority| {
-            // This verifier does not know constraints of names, so it accepts nothing from an authority that has some.
+            // This verifier does not support name constraints, so it does not accept certificates
+            // of an authority that has some.
             *authority.subject == *self.issuer && authority.name_constraints.is_none()
         });
         for authority in named {
@@ -140,7 +143,8 @@ impl<'a> Version1<'a> {
         Err(error)
     }
 
-    /// With lists, one of them that is in force must come from the authority and not name the certificate.
+    /// If lists are configured, a valid list of the authority must exist and must not contain the
+    /// certificate.
     fn check_revocation(
         &self,
         authority: &TrustAnchor<'_>,
@@ -171,7 +175,8 @@ impl<'a> Version1<'a> {
             if ends_s.is_none_or(|ends_s| ends_s < now_s) {
                 return Err(CertificateError::ExpiredRevocationList);
             }
-            // A list for some distribution points only does not answer for a certificate without any.
+            // A list for some distribution points only does not cover a certificate without
+            // distribution points.
             let is_partial = |extension: &x509_parser::prelude::X509Extension<'_>| {
                 extension.oid == x509_parser::oid_registry::OID_X509_EXT_ISSUER_DISTRIBUTION_POINT
             };
@@ -203,8 +208,8 @@ pub(super) fn add_authority(authorities: &mut RootCertStore, root: &CertificateD
 /// Checks that one of the authorities has signed a certificate of version 1 and has not revoked it.
 ///
 /// # Errors
-/// The certificate is not of version 1 or not valid now, none of the authorities has signed it, or it is revoked. With
-/// lists of revoked certificates, also if none in force covers it.
+/// The certificate is not of version 1 or not valid now, none of the authorities has signed it, or
+/// it is revoked. With lists of revoked certificates, also if none in force covers it.
 pub(super) fn verify(
     certificate: &CertificateDer<'_>,
     authorities: &RootCertStore,
@@ -284,7 +289,8 @@ pub(super) fn certified_key(
     Ok(CertifiedKey::new(chain, key))
 }
 
-/// For fuzzing: checks a certificate of version 1 against one authority and one list of revoked certificates.
+/// For fuzzing: checks a certificate of version 1 against one authority and one list of revoked
+/// certificates.
 ///
 /// # Errors
 /// The reason why the certificate is not accepted.

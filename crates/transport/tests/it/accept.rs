@@ -1,7 +1,7 @@
-//! A server that has no open file left for a connection goes on once it has.
+//! A server that lacks an open file for a connection continues once one is free.
 //!
-//! The limit of open files holds for a process, so the server is one of its own: this test, started
-//! again.
+//! The limit of open files applies to a process, so the server runs in a separate process: this
+//! test, started again.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -15,19 +15,19 @@ use log_limiter::LogLimiter;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use transport::{Accepting, FilesKept, Listener, SocketOptions, accept_each, bind};
 
-/// What the log says of each connection that cannot be accepted, a few times a minute at most.
+/// Log line for each connection that cannot be accepted, limited to a few per minute.
 const COMPLAINT: &str = "cannot accept a connection";
 const COMPLAINTS: u32 = LogLimiter::LINES_MAX;
-/// Before it is tried again, at least.
+/// Minimum pause before the next attempt.
 const PAUSE: Duration = Duration::from_millis(50);
-/// For all that has to come at once. Generous, since machines may be busy.
+/// Timeout for events that should occur immediately. Generous, because machines may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Environment variable of the process that is the server.
 const IS_SERVER: &str = "ZOARIUM_ACCEPT_SERVER";
 
-/// Not a test: the server, in a process of its own. It prints its port, and greets each connection that it accepts.
-/// `less` on its standard input takes the open files away, `more` gives them back.
+/// Not a test, but the server in a separate process. It prints its port, and greets each connection
+/// that it accepts. `less` on its standard input removes the open files, and `more` restores them.
 #[test]
 fn server() {
     if std::env::var_os(IS_SERVER).is_none() {
@@ -61,7 +61,7 @@ fn server() {
     for order in std::io::stdin().lines() {
         let mut limit = before;
         if order.unwrap() == "less" {
-            // The lowest number that is free is the next one to be given out.
+            // The system assigns the lowest free number next.
             let free = std::fs::File::open("/dev/null").unwrap().as_raw_fd();
             limit.current = u64::try_from(free).ok();
         }
@@ -125,7 +125,8 @@ impl Server {
         self.wait_for("done");
     }
 
-    /// A client, which the system takes on whether it is accepted or not.
+    /// Connects a client. The system completes the connection even if the server does not accept
+    /// it.
     fn connect(&self) -> TcpStream {
         TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap()
     }
@@ -138,8 +139,8 @@ impl Drop for Server {
     }
 }
 
-/// Reads up to the end: from then on the server's number for this connection is free again, and `less`
-/// does not count it among those that are taken.
+/// Reads up to the end. After that, the server's number for this connection is free again, and
+/// `less` does not count it as used.
 fn is_greeted(mut client: TcpStream) {
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut greeting = Vec::new();
@@ -154,7 +155,7 @@ fn who_cannot_be_accepted_for_want_of_open_files_is_served_later_and_costs_littl
     server.order("less");
     let begun = Instant::now();
     let waiting = server.connect();
-    // It is tried again and again, and not all the time.
+    // The accept is retried repeatedly, but with pauses.
     for _ in 0..COMPLAINTS {
         server.wait_for(COMPLAINT);
     }

@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, IsCa};
 use testkit::certificates;
 pub(crate) use testkit::certificates::{Authority, Signed, params};
 
-/// A self-signed one, with the mark of an authority or without.
+/// Creates a self-signed certificate, marked as an authority or not.
 pub(crate) fn self_signed(name: &str, is_ca: bool) -> Signed {
     let mut params = params(name);
     if is_ca {
@@ -26,7 +26,7 @@ pub(crate) fn store(path: &Path, password: Option<&str>, format: Option<StoreFor
     }
 }
 
-/// The settings of an endpoint with these two PEM files, which are written.
+/// Writes these two PEM files and returns the settings of an endpoint with them.
 pub(crate) fn settings(dir: &Path, name: &str, own: &Signed, trusted: &str) -> Tls {
     let key = dir.join(format!("{name}-key.pem"));
     let trust = dir.join(format!("{name}-trust.pem"));

@@ -1,4 +1,4 @@
-//! Who comes in and who does not, over real sockets.
+//! Tests of accepted and refused peers over real sockets.
 
 use std::net::{Shutdown, SocketAddr};
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use transport::tls::{
 
 use crate::authority::{Authority, Signed, params, self_signed, settings};
 
-/// A site with an authority, and one certificate of it on either side.
+/// An authority, and one of its certificates for either side.
 pub(crate) struct Site {
     pub(crate) dir: TempDir,
     pub(crate) authority: Authority,
@@ -63,7 +63,7 @@ fn acceptor(tls: &Tls) -> Acceptor {
     Acceptor::tls(source(tls, true), Gate::new(None), false)
 }
 
-/// Both sides' ends of one connection.
+/// Connects both sides. Returns both ends of the connection.
 pub(crate) async fn meet(
     acceptor: &Acceptor,
     connector: &Connector,
@@ -77,7 +77,8 @@ pub(crate) async fn meet(
     let connecting = async {
         let stream = TcpStream::connect(address).await.unwrap();
         let mut stream = connector.establish(stream, &["127.0.0.1"]).await?;
-        // In TLS 1.3 the server's word about the client's certificate comes with its first data.
+        // In TLS 1.3, the server's decision about the client's certificate arrives with its first
+        // data.
         if stream.is_tls() {
             stream.read_u8().await?;
         }
@@ -86,7 +87,7 @@ pub(crate) async fn meet(
     let greeting = async {
         let mut stream = accepting.await?;
         if stream.is_tls() {
-            // Fails if the client has refused meanwhile.
+            // Fails if the client has already refused.
             let _ = stream.write_u8(1).await;
             let _ = stream.flush().await;
         }
@@ -102,14 +103,14 @@ pub(crate) async fn meets(
     meet(&acceptor(server), &Connector::tls(source(client, true))).await
 }
 
-/// Why the server took nobody.
+/// Returns the reason why the server refused the client.
 pub(crate) async fn refusal(server: &Tls, client: &Tls) -> String {
     let (accepted, connected) = meets(server, client).await;
     assert!(connected.is_err());
     accepted.unwrap_err().to_string()
 }
 
-/// Why the client took nobody.
+/// Returns the reason why the client refused the server.
 pub(crate) async fn client_refusal(server: &Tls, client: &Tls) -> String {
     let (accepted, connected) = meets(server, client).await;
     assert!(accepted.is_err());
@@ -145,7 +146,7 @@ async fn a_stream_that_breaks_off_ends_like_tcp() {
     let Ok(Stream::Tls(tls)) = accepted else {
         panic!("no TLS")
     };
-    // Without a farewell.
+    // Closes without close_notify.
     let tcp = socket2::SockRef::from(tls.get_ref().0.tcp());
     tcp.shutdown(Shutdown::Both).unwrap();
     let mut some = Vec::new();
@@ -171,7 +172,7 @@ async fn certificates_of_strangers_are_refused() {
     let server = site.own("wrong", &stranger.member("zk1"));
     let reason = client_refusal(&server, &site.client).await;
     assert!(reason.contains("UnknownIssuer"), "{reason}");
-    // That hosts are not looked at must not hide it.
+    // Hosts are not checked, but this must not hide the untrusted chain.
     let mut elsewhere = params("zk1");
     elsewhere.subject_alt_names = vec![SanType::IpAddress([192, 0, 2, 1].into())];
     let server = site.own("elsewhere", &stranger.sign(&elsewhere));
@@ -182,7 +183,7 @@ async fn certificates_of_strangers_are_refused() {
     assert!(connected.is_ok(), "{connected:?}");
 }
 
-/// What is revoked, and what no list that is in force speaks of, comes in at neither end.
+/// A revoked certificate, and one that no valid list covers, is refused on both sides.
 #[tokio::test]
 async fn revoked_certificates_are_refused() {
     let site = Site::new();
@@ -219,7 +220,7 @@ async fn revoked_certificates_are_refused() {
     }
 }
 
-/// Java does not look at lists for those: who is named in the trust store is trusted.
+/// Java does not check lists for these certificates: a certificate in the trust store is trusted.
 #[tokio::test]
 async fn what_is_revoked_is_not_trusted_though_it_is_in_the_trust_store() {
     let site = Site::new();
@@ -386,7 +387,7 @@ async fn hosts_are_checked_unless_fips_mode_leaves_them_alone() {
     accepted.unwrap();
 }
 
-/// Connects, sends these bytes, and says what the acceptor made of it.
+/// Connects and sends these bytes. Returns the acceptor's result.
 async fn greeted_by(acceptor: Acceptor, bytes: &[u8]) -> Result<Stream, Refused> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: SocketAddr = listener.local_addr().unwrap();
@@ -409,7 +410,7 @@ async fn plain_bytes_are_taken_only_where_both_are() {
     assert_eq!(&word, b"ruok");
     let (accepted, _) = meet(&unified, &Connector::tls(source(&site.client, true))).await;
     assert!(accepted.unwrap().is_tls());
-    // Silence is plain: there are ports at which the server speaks first.
+    // Silence means plain, because on some ports the server sends first.
     let mut hasty = site.server.clone();
     hasty.handshake_detection_timeout_ms = 50;
     let unified = Acceptor::tls(source(&hasty, true), Gate::new(None), true);
@@ -475,7 +476,7 @@ async fn beyond_the_limit_a_newcomer_is_told_so() {
     assert!(matches!(refused, Err(Refused::Crowded)));
 }
 
-/// A message of a handshake says how long it is; more than 64 KiB are not waited for.
+/// A handshake message contains its length; more than 64 KiB are not accepted.
 #[tokio::test]
 async fn a_greeting_without_end_is_refused() {
     let site = Site::new();
@@ -487,7 +488,7 @@ async fn a_greeting_without_end_is_refused() {
     let sending = tokio::spawn(async move {
         let mut record = vec![0; 5 + 16384];
         record[..5].copy_from_slice(&[22, 3, 1, 0x40, 0]);
-        // A greeting of 16 MiB less one byte begins.
+        // Begins a hello of 16 MiB minus one byte.
         record[5..9].copy_from_slice(&[1, 0xff, 0xff, 0xff]);
         let mut sent = 0;
         while stream.write_all(&record).await.is_ok() {
@@ -498,11 +499,11 @@ async fn a_greeting_without_end_is_refused() {
     });
     let refused = acceptor(&site.server).establish(accepted, peer).await;
     assert!(matches!(refused, Err(Refused::Handshake(_))), "{refused:?}");
-    // What fits into the buffers of the system is on its way by then.
+    // Bytes that fit into the system's buffers are already sent by then.
     assert!(sending.await.unwrap() < 16 << 20);
 }
 
-/// A client's second connection takes up the session of its first one.
+/// A client's second connection resumes the session of its first one.
 #[tokio::test]
 async fn sessions_are_resumed_where_the_client_wants_it() {
     let site = Site::new();

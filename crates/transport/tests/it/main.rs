@@ -1,4 +1,5 @@
-//! Accepting; and TLS as a port has it: stores as keytool and openssl write them, handshakes over real sockets.
+//! Tests of accepting, and of TLS on a port: stores as keytool and openssl write them, and
+//! handshakes over real sockets.
 
 #![allow(clippy::disallowed_methods, reason = "tests may block")]
 #![allow(

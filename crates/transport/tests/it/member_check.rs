@@ -1,4 +1,4 @@
-//! Certificates at the ports of the ensemble: which peers are members, with `warn` and with `refuse`.
+//! Tests of certificates on the ports of the ensemble, with `warn` and with `refuse`.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ fn check(mode: MemberCheckMode, tls: &Tls) -> Arc<MemberCheck> {
     Arc::new(check)
 }
 
-/// The outcome of a connection from `peer`, at each end.
+/// Returns the outcome of a connection from `peer`, at each end.
 async fn outcome(mode: MemberCheckMode, server: &Tls, peer: &Tls) -> (String, String) {
     let acceptor = Acceptor::tls(source(server, true), Gate::new(None), false);
     let acceptor = acceptor.with_member_check(check(mode, server));
     let connector = Connector::tls(source(peer, true));
     let accepted = meet(&acceptor, &connector).await.0;
     let accepted = accepted.map_or_else(|error| error.to_string(), |_| String::new());
-    // The other way: this server connects to the peer.
+    // In the opposite direction, this server connects to the peer.
     let acceptor = Acceptor::tls(source(peer, true), Gate::new(None), false);
     let connector = Connector::tls(source(server, true)).with_member_check(check(mode, server));
     let connected = meet(&acceptor, &connector).await.1;
@@ -86,7 +86,7 @@ async fn members_are_known_by_host_by_the_own_certificate_or_by_pattern() {
     }
 }
 
-/// The same authority has signed all of these certificates.
+/// One authority has signed all of these certificates.
 #[tokio::test]
 async fn other_trusted_certificates_are_accepted_with_warn_and_refused_with_refuse() {
     let site = Site::new();
@@ -107,7 +107,7 @@ async fn other_trusted_certificates_are_accepted_with_warn_and_refused_with_refu
             "CN=spare,OU=Ops,O=Test",
             sign("an observer", &named("spare", Some("192.0.2.9"))),
         ),
-        // The caller's own address says nothing about the member list.
+        // The caller's own address does not prove membership.
         (
             "CN=zk7,OU=Ops,O=Test",
             sign("an address", &named("zk7", Some("127.0.0.1"))),
@@ -130,7 +130,7 @@ async fn other_trusted_certificates_are_accepted_with_warn_and_refused_with_refu
             }
         }
     }
-    // The certificate of an application, which nobody can connect to.
+    // The certificate of an application that does not listen.
     let app = sign("app", &app);
     let ends = outcome(MemberCheckMode::Warn, &server, &app).await;
     assert_eq!(ends.0, "");

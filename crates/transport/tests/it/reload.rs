@@ -1,4 +1,4 @@
-//! Stores that change while the server runs.
+//! Tests of stores that change while the server runs.
 
 use std::fs;
 use std::io;
@@ -15,12 +15,12 @@ use crate::authority::{Authority, settings, write_key};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is logged.
+/// The captured log.
 #[derive(Debug, Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Whether a line has both.
+    /// Returns whether a line contains both texts.
     fn holds(&self, text: &str, place: &str) -> bool {
         let written = self.0.lock().unwrap();
         let written = String::from_utf8_lossy(&written);
@@ -63,7 +63,7 @@ impl Port {
         tokio::join!(accepting, connecting)
     }
 
-    /// Whom the server is for a new connection.
+    /// Returns the server's subject on a new connection.
     async fn name(&self) -> String {
         let (_accepted, connected) = self.meet().await;
         certificate::subject(connected.peer_certificate().unwrap()).unwrap()
@@ -75,7 +75,8 @@ async fn new_connections_have_the_new_certificate_old_ones_live_on_and_garbage_c
     let log = Log::default();
     let written = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone());
-    // For all threads, since files are read on others; the log of other tests is in it, too.
+    // The subscriber is global, because files are read on other threads. It also captures the log
+    // of other tests.
     subscriber.with_ansi(false).init();
     let dir = tempfile::tempdir().unwrap();
     let authority = Authority::new("Authority");

@@ -1,4 +1,4 @@
-//! Key and trust stores as keytool and openssl write them.
+//! Tests of key and trust stores written by keytool and openssl.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +16,7 @@ struct Site {
     dir: TempDir,
 }
 
-/// Whether both tools are there.
+/// Returns `None` if one of the tools is missing.
 fn site() -> Option<Site> {
     let has = |tool: &str| Command::new(tool).arg("-help").output().is_ok();
     if !has("keytool") || !has("openssl") {
@@ -43,7 +43,7 @@ impl Site {
         assert!(ran.status.success(), "{tool} {args:?}: {said}");
     }
 
-    /// A store with a key of this algorithm.
+    /// Creates a store with a key of this algorithm.
     fn key_store(&self, name: &str, kind: &str, algorithm: &str) {
         self.run(
             "keytool",
@@ -69,7 +69,7 @@ impl Site {
         );
     }
 
-    /// A store that trusts the certificate of `of`.
+    /// Creates a store that trusts the certificate of `of`.
     fn trust_store(&self, name: &str, kind: &str, of: &str) {
         let exported = format!("{name}.crt");
         self.run(
@@ -105,7 +105,7 @@ impl Site {
         );
     }
 
-    /// `key.pem` and `cert.pem`.
+    /// Creates `key.pem` and `cert.pem`.
     fn pair(&self) {
         self.run(
             "openssl",
@@ -138,7 +138,7 @@ fn subjects(format: StoreFormat, bytes: &[u8], password: &str) -> Result<Vec<Str
     Ok(subjects.collect())
 }
 
-/// Its chain's subjects, if the key is one that TLS can use.
+/// Returns the subjects of the chain, and checks that the store contains a key.
 fn key(format: StoreFormat, bytes: &[u8], password: &str) -> Result<Vec<String>, String> {
     let material = read_key_store(format, bytes, password).map_err(|fault| fault.to_string())?;
     assert!(material.key.secret_der().len() > 32);
@@ -166,7 +166,7 @@ fn stores_of_keytool_are_read_whatever_type_is_said_to_be_theirs() {
         for format in [StoreFormat::Jks, StoreFormat::Pkcs12] {
             let own = site.read(&own);
             assert_eq!(key(format, &own, PASSWORD).unwrap(), [SUBJECT], "{kind}");
-            // A key's own certificate is trusted too.
+            // A key's own certificate is trusted, too.
             assert_eq!(subjects(format, &own, PASSWORD).unwrap(), [SUBJECT]);
             let trusted = site.read(&trusted);
             assert_eq!(subjects(format, &trusted, PASSWORD).unwrap(), [SUBJECT]);
@@ -278,7 +278,7 @@ fn what_is_damaged_or_something_else_says_so() {
     assert!(text.contains("no JKS store"), "{text}");
 }
 
-/// A store with the text that keytool gave these settings.
+/// Returns stores of keytool as seeds.
 fn seeds() -> Vec<Vec<u8>> {
     let Some(site) = site() else {
         return vec![vec![0xFE, 0xED, 0xFE, 0xED]];

@@ -1,4 +1,4 @@
-//! Names of certificates, as the Java on this machine writes them.
+//! Tests of certificate names against the Java of this machine.
 
 use std::fs;
 use std::path::Path;
@@ -118,7 +118,7 @@ fn certificate_of(name: DistinguishedName, key: &KeyPair) -> Vec<u8> {
     params.self_signed(key).unwrap().der().to_vec()
 }
 
-/// Certificates whose subjects are hard to write.
+/// Creates certificates with unusual subjects.
 fn certificates(dir: &Path) -> Vec<Vec<u8>> {
     let key = KeyPair::generate().unwrap();
     let mut all = Vec::new();

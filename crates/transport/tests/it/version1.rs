@@ -58,7 +58,8 @@ async fn both_ends_take_certificates_of_version_1_that_the_authority_has_signed(
             );
         }
     }
-    // Switched off, as before: the own certificate cannot be used, and a peer's is refused.
+    // When the support is switched off, the own certificate cannot be used, and a peer's
+    // certificate is refused.
     let error = TlsSource::load(&without(&server), Endpoint::Quorum, true).unwrap_err();
     assert!(
         error.to_string().contains("UnsupportedCertVersion"),
@@ -81,7 +82,7 @@ async fn a_certificate_of_version_1_in_the_trust_store_is_trusted() {
         accepted.is_ok() && connected.is_ok(),
         "{accepted:?} {connected:?}"
     );
-    // For those that trust it, and for nobody else.
+    // Only peers that trust it accept it.
     let client = own(&site, "client2", &both, site.authority.pem());
     let reason = refusal(&site.server, &client).await;
     assert!(reason.contains("UnknownIssuer"), "{reason}");
@@ -97,7 +98,7 @@ async fn a_key_of_another_certificate_is_refused() {
     assert!(error.to_string().contains("KeyMismatch"), "{error}");
 }
 
-/// Its holder could sign certificates for everybody otherwise.
+/// Otherwise its holder could sign certificates for any name.
 #[tokio::test]
 async fn a_certificate_of_version_1_is_no_authority() {
     let site = Site::new();
@@ -111,7 +112,7 @@ async fn a_certificate_of_version_1_is_no_authority() {
         let refused = verify_version1(&leaf.der, authority, None, NOW_S).unwrap_err();
         assert!(refused.contains("UnknownIssuer"), "{refused}");
     }
-    // With a chain that leads from a certificate of version 3 through it to the root.
+    // A chain leads from a certificate of version 3 through this certificate to the root.
     let leaf = middle.member("zk2");
     let client = site.own("chain", &leaf);
     let path = client.key_store.location.as_ref().unwrap();
@@ -167,7 +168,7 @@ fn dates_signature_and_revocation_count_as_for_other_certificates() {
     }
 }
 
-/// The bytes of an authority's certificate.
+/// Returns the bytes of an authority's certificate.
 fn der(authority: &Authority) -> Vec<u8> {
     use rustls::pki_types::{CertificateDer, pem::PemObject};
     let der = CertificateDer::from_pem_slice(authority.pem().as_bytes());

@@ -1,4 +1,4 @@
-//! The client's half.
+//! The client's side of the exchange.
 
 use std::fmt;
 
@@ -10,32 +10,32 @@ use crate::sasl::directives::{Directives, put, put_quoted};
 use crate::sasl::response::{NONCE_COUNT, Proof, QOP};
 use crate::sasl::{NONCE_BYTES, Names, Refusal};
 
-/// One login with one server. The first token to it is empty.
+/// One login to one server. The first token for the server is empty.
 pub struct ClientExchange {
     names: Names,
     state: State,
 }
 
 enum State {
-    /// Nothing has come from the server.
+    /// The server has not answered yet.
     Begun { cnonce: Vec<u8> },
     /// The server must prove that it knows the password.
     Answered { expected: [u8; 32] },
-    /// It has, or it never will.
+    /// The server has proven it, or the exchange has failed.
     Over,
 }
 
-/// What follows from a token of the server.
+/// Result of a token of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ClientStep {
-    /// Send this.
+    /// Token to send.
     Respond(Vec<u8>),
     /// Both sides have proven that they know the password.
     Done,
 }
 
 impl ClientExchange {
-    /// Begins with random bytes that nobody can guess.
+    /// Begins a login with unpredictable random bytes.
     pub fn new(names: Names, random: [u8; NONCE_BYTES]) -> Self {
         let cnonce = nonce_text(random);
         Self {
@@ -44,10 +44,10 @@ impl ClientExchange {
         }
     }
 
-    /// Takes a token of the server.
+    /// Handles a token of the server.
     ///
     /// # Errors
-    /// Why it is refused; the exchange is over.
+    /// If the token is refused. The exchange is then over.
     pub fn step(&mut self, token: &[u8], login: &SaslLogin) -> Result<ClientStep, Refusal> {
         if token.len() > CHALLENGE_BYTES_MAX {
             self.state = State::Over;
@@ -100,7 +100,7 @@ fn respond(
     if !offered.any(|qop| qop == QOP) {
         return Err(Refusal::Unacceptable("qop"));
     }
-    // The one that the server's name says, of several; else the first.
+    // With several realms, the one with the server's name; otherwise the first.
     let mut realms = directives.all("realm");
     let own = names.server.as_bytes();
     let realm = match realms.next() {
@@ -109,7 +109,7 @@ fn respond(
         Some(_) => return Err(Refusal::Unacceptable("realm")),
     };
     let uri = names.uri();
-    // As Java's client does: it says as whom it acts, which is the user.
+    // Java's client also sends the user as authorization identity.
     let authzid = login.user.as_bytes();
     let proof = Proof {
         user: &login.user,

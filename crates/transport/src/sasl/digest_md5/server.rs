@@ -1,4 +1,4 @@
-//! The server's half.
+//! The server's side of the exchange.
 
 use std::fmt;
 
@@ -17,33 +17,33 @@ pub struct ServerExchange {
 }
 
 enum State {
-    /// The client has said nothing.
+    /// The client has not sent a token yet.
     Begun { nonce: Vec<u8> },
-    /// It has the challenge.
+    /// The client has received the challenge.
     Challenged { nonce: Vec<u8> },
-    /// It is in, or will never be.
+    /// The client is authenticated, or the exchange has failed.
     Over,
 }
 
-/// What is to be sent, and what it means.
+/// Token to send, and its meaning.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerStep {
-    /// The client has to answer this.
+    /// Challenge that the client must answer.
     Challenge(Vec<u8>),
-    /// The client is in.
+    /// The client is authenticated.
     Done {
         /// The last token.
         token: Vec<u8>,
-        /// Who it is.
+        /// The authenticated user.
         user: String,
-        /// As whom it wants to act, if it says so.
+        /// The authorization identity that the client requests, if it sends one.
         acts_as: Option<String>,
     },
 }
 
 impl ServerExchange {
-    /// Begins with random bytes that nobody can guess.
+    /// Begins a login with unpredictable random bytes.
     pub fn new(names: Names, random: [u8; NONCE_BYTES]) -> Self {
         let nonce = nonce_text(random);
         Self {
@@ -52,15 +52,15 @@ impl ServerExchange {
         }
     }
 
-    /// Whether no token will be taken any more.
+    /// Returns whether the exchange does not accept tokens any more.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Over)
     }
 
-    /// Takes a token of the client.
+    /// Handles a token of the client.
     ///
     /// # Errors
-    /// Why it is refused; the exchange is over.
+    /// If the token is refused. The exchange is then over.
     pub fn step(&mut self, token: &[u8], users: &SaslUsers) -> Result<ServerStep, Refusal> {
         if token.len() > RESPONSE_BYTES_MAX {
             self.state = State::Over;
@@ -70,7 +70,7 @@ impl ServerExchange {
             });
         }
         match std::mem::replace(&mut self.state, State::Over) {
-            // The first token says nothing; as in the JDK it need not even be empty.
+            // The first token does not carry data. As in the JDK, it need not be empty.
             State::Begun { nonce } => {
                 let challenge = challenge(self.names, &nonce);
                 self.state = State::Challenged { nonce };
@@ -127,7 +127,7 @@ fn judge(
     let proof = Proof {
         user: &user,
         realm: names.server,
-        // As much work for somebody whom nobody knows.
+        // An unknown user costs the same amount of work.
         password: known.map_or("", |password| password.expose()),
         nonce,
         cnonce,

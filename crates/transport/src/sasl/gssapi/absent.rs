@@ -1,9 +1,9 @@
-//! In the place of the library where the build does not link it: nothing here can be made.
+//! Replacement of the library for builds that do not link it. Its types cannot be constructed.
 
 use super::context::Context;
 use super::{AcceptingExchange, GssapiRefusal, InitiatingExchange};
 
-/// Has no value.
+/// A type without values.
 #[derive(Debug, Clone, Copy)]
 enum Never {}
 
@@ -11,7 +11,7 @@ enum Never {}
 #[derive(Debug, Clone)]
 pub struct Acceptor(Never);
 
-/// As whom logins are begun.
+/// The principal of outgoing logins.
 #[derive(Debug, Clone)]
 pub struct Initiator(Never);
 
@@ -20,7 +20,7 @@ pub(super) struct Accepting(Never);
 pub(super) struct Initiating(Never);
 
 impl Acceptor {
-    /// No build without the feature has one.
+    /// Always fails: this build does not include the feature.
     ///
     /// # Errors
     /// Always.
@@ -28,19 +28,19 @@ impl Acceptor {
         Err(GssapiRefusal::NotBuiltIn)
     }
 
-    /// A login.
+    /// Begins a login.
     pub fn exchange(&self) -> AcceptingExchange {
         AcceptingExchange::new(Accepting(self.0))
     }
 }
 
-/// No build without the feature has one.
+/// Returns an empty realm: this build does not include the feature.
 pub fn default_realm() -> String {
     String::new()
 }
 
 impl Initiator {
-    /// No build without the feature has one.
+    /// Always fails: this build does not include the feature.
     ///
     /// # Errors
     /// Always.
@@ -48,7 +48,7 @@ impl Initiator {
         Err(GssapiRefusal::NotBuiltIn)
     }
 
-    /// A login.
+    /// Begins a login.
     ///
     /// # Errors
     /// Never.

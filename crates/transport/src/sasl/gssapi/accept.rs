@@ -1,4 +1,4 @@
-//! The server's half.
+//! The server's side of the exchange.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use super::layers::{OFFER, read_choice};
 use super::library::Accepting;
 use super::{GssapiRefusal, TOKEN_BYTES_MAX};
 
-/// Tokens of a client until the context is there: Kerberos needs one.
+/// Maximum number of tokens of a client until the context is established. Kerberos needs one.
 const TOKENS_MAX: u8 = 3;
 
 /// One login of one client.
 pub struct AcceptingExchange(Exchange<Accepting>);
 
-/// What follows from a token of the client.
+/// Result of a token of the client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// The client has to answer this.
+    /// Challenge that the client must answer.
     Challenge(Vec<u8>),
-    /// The client is in. There is no last token.
+    /// The client is authenticated. The server does not send a last token.
     Done {
-        /// The whole Kerberos name.
+        /// The full Kerberos name.
         name: String,
-        /// As whom it wants to act, if it says so.
+        /// The authorization identity that the client requests, if it sends one.
         acts_as: Option<String>,
     },
 }
@@ -32,10 +32,10 @@ impl AcceptingExchange {
         Self(Exchange::new(context))
     }
 
-    /// Takes a token of the client. Blocks: files are read.
+    /// Handles a token of the client. Blocks, because it reads files.
     ///
     /// # Errors
-    /// Why it is refused; the exchange is over.
+    /// If the token is refused. The exchange is then over.
     pub fn step(&mut self, token: &[u8]) -> Result<Accepted, GssapiRefusal> {
         self.0.step(token)
     }
@@ -47,20 +47,20 @@ impl fmt::Debug for AcceptingExchange {
     }
 }
 
-/// The exchange over any context.
+/// The exchange, generic over the context.
 pub(super) struct Exchange<C> {
     state: State<C>,
     tokens: u8,
 }
 
 enum State<C> {
-    /// The context is being made.
+    /// The context is being established.
     Begun(C),
-    /// It is there; the client is to ask for the layers.
+    /// The context is established, and the client must request the layers.
     Established(C, String),
-    /// It knows them.
+    /// The client has received the layers.
     Offered(C, String),
-    /// The client is in, or will never be.
+    /// The client is authenticated, or the exchange has failed.
     Over,
 }
 

@@ -1,21 +1,22 @@
-//! What the exchanges need of a security context.
+//! Interface of the exchanges to a security context.
 
 use super::GssapiRefusal;
 
 /// One side's security context (RFC 2743).
 pub(super) trait Context {
-    /// Takes a token of the other side; the first step of a client has none. What is to be sent.
+    /// Handles a token of the other side; `None` for the first step of a client. Returns the token
+    /// to send.
     fn step(&mut self, token: Option<&[u8]>) -> Result<Option<Vec<u8>>, GssapiRefusal>;
 
-    /// Whether both sides know the key.
+    /// Returns whether both sides know the key.
     fn is_established(&self) -> bool;
 
-    /// Signs.
+    /// Signs a message.
     fn wrap(&mut self, plain: &[u8]) -> Result<Vec<u8>, GssapiRefusal>;
 
-    /// What was signed.
+    /// Returns the content of a signed message.
     fn unwrap(&mut self, token: &[u8]) -> Result<Vec<u8>, GssapiRefusal>;
 
-    /// Who has begun.
+    /// Returns the name of the initiator.
     fn initiator(&self) -> Result<String, GssapiRefusal>;
 }

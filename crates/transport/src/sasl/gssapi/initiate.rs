@@ -1,4 +1,4 @@
-//! The client's half.
+//! The client's side of the exchange.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use super::layers::choose;
 use super::library::Initiating;
 use super::{GssapiRefusal, TOKEN_BYTES_MAX};
 
-/// Tokens of a server until the context is there: Kerberos needs one.
+/// Maximum number of tokens of a server until the context is established. Kerberos needs one.
 const TOKENS_MAX: u8 = 3;
 
-/// One login with one server.
+/// One login to one server.
 pub struct InitiatingExchange(Exchange<Initiating>);
 
-/// What is to be sent.
+/// Token to send.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response {
     /// The token.
     pub token: Vec<u8>,
-    /// Whether the server has nothing to answer any more but that the client is in.
+    /// Whether the only remaining answer of the server is that the client is authenticated.
     pub is_last: bool,
 }
 
@@ -27,18 +27,18 @@ impl InitiatingExchange {
         Self(Exchange::new(context, acts_as))
     }
 
-    /// The first token. Blocks: the KDC may be asked.
+    /// Returns the first token. Blocks, because it may query the KDC.
     ///
     /// # Errors
-    /// Why there is none.
+    /// If a token cannot be created.
     pub fn begin(&mut self) -> Result<Vec<u8>, GssapiRefusal> {
         self.0.begin()
     }
 
-    /// Takes a token of the server.
+    /// Handles a token of the server.
     ///
     /// # Errors
-    /// Why it is refused; the exchange is over.
+    /// If the token is refused. The exchange is then over.
     pub fn step(&mut self, token: &[u8]) -> Result<Response, GssapiRefusal> {
         self.0.step(token)
     }
@@ -50,7 +50,7 @@ impl fmt::Debug for InitiatingExchange {
     }
 }
 
-/// The exchange over any context.
+/// The exchange, generic over the context.
 pub(super) struct Exchange<C> {
     state: State<C>,
     acts_as: String,
@@ -58,11 +58,11 @@ pub(super) struct Exchange<C> {
 }
 
 enum State<C> {
-    /// Nothing is sent.
+    /// The client has not sent a token yet.
     New(C),
-    /// The context is being made, or is there.
+    /// The context is being established or is established.
     Begun(C),
-    /// The choice is sent, or there will be none.
+    /// The choice is sent, or the exchange has failed.
     Over,
 }
 

@@ -1,18 +1,20 @@
-//! The last two tokens: which security layers there are, and which one is taken.
+//! The last two tokens: the offered security layers and the chosen one.
 //!
 //! ```text
-//! layers u8 (1 none, 2 signed, 4 encrypted), size u24, of the client then: as whom it acts, in UTF-8
+//! layers u8 (1 none, 2 signed, 4 encrypted), size u24
+//! client only: authorization identity in UTF-8, up to the end
 //! ```
 
 use super::GssapiRefusal;
 
-/// No layer behind the login.
+/// The value for no security layer after the login.
 const NO_LAYER: u8 = 1;
 
-/// What a server offers. The size has no meaning without a layer; it is the JDK's. Source: GssKrb5Server.doHandshake1.
+/// The server's offer. Without a layer, the size is meaningless; the JDK sends this value. Source:
+/// GssKrb5Server.doHandshake1.
 pub(super) const OFFER: [u8; 4] = [NO_LAYER, 1, 0, 0];
 
-/// As whom the client acts, if it says so.
+/// Returns the authorization identity that the client requests, if it sends one.
 pub(super) fn read_choice(plain: &[u8]) -> Result<Option<String>, GssapiRefusal> {
     let (head, acts_as) = plain
         .split_first_chunk::<4>()
@@ -24,7 +26,7 @@ pub(super) fn read_choice(plain: &[u8]) -> Result<Option<String>, GssapiRefusal>
     Ok(Some(acts_as.to_owned()).filter(|name| !name.is_empty()))
 }
 
-/// What a client answers to an offer.
+/// Returns a client's answer to an offer.
 pub(super) fn choose(offer: &[u8], acts_as: &str) -> Result<Vec<u8>, GssapiRefusal> {
     let layers = match offer {
         [layers, _, _, _] => *layers,

@@ -12,11 +12,13 @@ use libgssapi::util::Buf;
 use super::context::Context;
 use super::{AcceptingExchange, GssapiRefusal, InitiatingExchange};
 
-/// The key of a service, from the key tab of `KRB5_KTNAME`. The file is read again for each login.
+/// The key of a service, from the key tab named in `KRB5_KTNAME`. The file is read again for each
+/// login.
 #[derive(Clone)]
 pub struct Acceptor(Cred);
 
-/// As whom logins are begun: by a ticket that is there, or one that is got with the key tab of `KRB5_CLIENT_KTNAME`.
+/// The principal of outgoing logins. They use an existing ticket, or one that is requested with the
+/// key tab named in `KRB5_CLIENT_KTNAME`.
 #[derive(Clone)]
 pub struct Initiator {
     credential: Cred,
@@ -31,10 +33,10 @@ pub(super) type Accepting = Side<ServerCtx>;
 pub(super) type Initiating = Side<ClientCtx>;
 
 impl Acceptor {
-    /// Looks the key up. Blocks: a file is read.
+    /// Looks up the key. Blocks, because it reads a file.
     ///
     /// # Errors
-    /// Without the file, or without a key of that name in it.
+    /// If the file is missing or does not contain a key of that name.
     pub fn acquire(principal: &str) -> Result<Self, GssapiRefusal> {
         let doing = "use the key tab";
         let name = name(principal).map_err(|error| told(doing, error))?;
@@ -44,7 +46,7 @@ impl Acceptor {
             .map_err(|error| told(doing, error))
     }
 
-    /// A login.
+    /// Begins a login.
     pub fn exchange(&self) -> AcceptingExchange {
         let context = ServerCtx::new(Some(self.0.clone()));
         AcceptingExchange::new(Side(context))
@@ -52,11 +54,11 @@ impl Acceptor {
 }
 
 impl Initiator {
-    /// Gets a ticket unless there is one; of whom, if nobody is named, says the cache of tickets. Blocks: the KDC may
-    /// be asked.
+    /// Requests a ticket unless one exists. Without a principal, the ticket cache selects it.
+    /// Blocks, because it may query the KDC.
     ///
     /// # Errors
-    /// Without a ticket.
+    /// If a ticket is not available.
     pub fn acquire(principal: Option<&str>) -> Result<Self, GssapiRefusal> {
         let told = |error| told("get a Kerberos ticket", error);
         let name = principal.map(name).transpose().map_err(told)?;
@@ -73,10 +75,11 @@ impl Initiator {
         })
     }
 
-    /// A login with a service by its whole name; one without a realm is of the own one.
+    /// Begins a login to a service, given by its full name. A name without a realm belongs to the
+    /// own realm.
     ///
     /// # Errors
-    /// If the name is none.
+    /// If the name is invalid.
     pub fn exchange(&self, service: &str) -> Result<InitiatingExchange, GssapiRefusal> {
         let realm = self.principal.rsplit_once('@').map(|(_, realm)| realm);
         let whole = match realm.filter(|_| !service.contains('@')) {
@@ -84,7 +87,7 @@ impl Initiator {
             None => service.to_owned(),
         };
         let target = name(&whole).map_err(|error| told("use the name of the service", error))?;
-        // The server proves that it has its key, and no token counts twice or out of its order.
+        // The server must prove that it has its key, and replayed or reordered tokens are refused.
         let flags = CtxFlags::GSS_C_MUTUAL_FLAG
             | CtxFlags::GSS_C_INTEG_FLAG
             | CtxFlags::GSS_C_REPLAY_FLAG
@@ -108,12 +111,12 @@ impl fmt::Debug for Initiator {
     }
 }
 
-/// What the two sides do not have in common.
+/// Operations that differ between the two sides.
 pub(super) trait Stepping: SecurityContext {
-    /// What a step is to do.
+    /// Name of the step in errors.
     const DOING: &'static str;
 
-    /// Takes a token of the other side; the first step of a client has none.
+    /// Handles a token of the other side; `None` for the first step of a client.
     fn take(&mut self, token: Option<&[u8]>) -> Result<Option<Buf>, Error>;
 }
 
@@ -170,7 +173,8 @@ fn text(name: &Name) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The realm of names without one; empty if krb5.conf names none. Blocks: files are read.
+/// Returns the realm of names without one; empty if krb5.conf does not define it. Blocks, because
+/// it reads files.
 pub fn default_realm() -> String {
     let whole = name("name").and_then(|name| text(&name.canonicalize(Some(GSS_MECH_KRB5))?));
     let whole = whole.unwrap_or_default();
@@ -178,7 +182,8 @@ pub fn default_realm() -> String {
     realm.unwrap_or_default().to_owned()
 }
 
-/// On one line. The library's words name principals and files, and no keys.
+/// Returns the error on one line. The library's messages contain principals and files, but not
+/// keys.
 fn told(doing: &'static str, error: Error) -> GssapiRefusal {
     let text = error.to_string();
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -5,16 +5,16 @@
 //!   AP-REQ      ------->
 //!               <-------    AP-REP, if the client wants the server to prove itself
 //!   (empty)     ------->
-//!               <-------    wrapped: the security layers that there are (none but none), and a size
-//!   wrapped: the chosen one, and as whom the client acts   ------->
+//!               <-------    wrapped: the offered security layers (only "none"), and a size
+//!   wrapped: the chosen layer and the authorization identity   ------->
 //! ```
 //!
-//! Without an AP-REP the layers come in its place. What is wrapped is signed by the key of the ticket, so that nobody on
-//! the way has changed it. Steps read files, and those of a client may ask the KDC: they block, and belong on a thread
-//! that may.
+//! Without an AP-REP, the server sends the layers in its place. Wrapped messages are signed with
+//! the key of the ticket, so that changes on the network are detected. Steps read files, and those
+//! of a client may query the KDC. They block, so they must run on a thread that may block.
 //!
-//! The library is the system's (`libgssapi_krb5`), which only builds with the feature `gssapi` link. It is told by
-//! [`environment`] where the keys are. Without the feature nothing here can be begun.
+//! The library is the system's (`libgssapi_krb5`). Only builds with the feature `gssapi` link it.
+//! [`environment`] tells it the locations of the keys. Without the feature, logins fail.
 //!
 //! Source: RFC 4752; GssKrb5Server and GssKrb5Client of the JDK.
 
@@ -38,45 +38,46 @@ pub use accept::{Accepted, AcceptingExchange};
 pub use initiate::{InitiatingExchange, Response};
 pub use library::{Acceptor, Initiator, default_realm};
 
-/// Bytes of the longest token that is taken: a ticket with all groups of a user has some ten thousand.
+/// Maximum length of an accepted token. A ticket with all groups of a user has about ten thousand
+/// bytes.
 pub const TOKEN_BYTES_MAX: usize = 1 << 16;
 
-/// Whether this build can log in by Kerberos.
+/// Whether this build supports Kerberos logins.
 pub const IS_BUILT_IN: bool = cfg!(feature = "gssapi");
 
-/// Why a login comes to nothing. Shows nothing of tokens and keys.
+/// Reason why a login fails. Does not contain tokens or keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GssapiRefusal {
-    /// This build has no Kerberos.
+    /// This build does not support Kerberos.
     NotBuiltIn,
-    /// A token is longer than any of this mechanism.
+    /// A token exceeds the maximum length of this mechanism.
     TooLong {
-        /// Its bytes.
+        /// Length of the token.
         len: usize,
-        /// The most there may be.
+        /// Maximum length.
         len_max: usize,
     },
-    /// A token is empty that must hold something.
+    /// A token is empty that must contain data.
     Empty,
-    /// A token holds something where the other side has nothing to say.
+    /// A token contains data where it must be empty.
     NotEmpty,
-    /// What the library says, in its words.
+    /// Error of the library.
     Library {
-        /// What it was to do.
+        /// The failed operation.
         doing: &'static str,
-        /// Why it does not.
+        /// The library's message.
         reason: String,
     },
-    /// What was wrapped is too short, or as whom the client acts is no text.
+    /// The wrapped message is too short, or the authorization identity is not text.
     Malformed,
     /// The client chooses a security layer that is not offered.
     OtherLayer(u8),
-    /// The server offers nothing without a security layer.
+    /// The server requires a security layer.
     NoLayer(u8),
-    /// More tokens than a login takes.
+    /// The login exceeds the maximum number of tokens.
     TooMany,
-    /// The exchange is over already.
+    /// The exchange is already over.
     Over,
 }
 
@@ -108,8 +109,8 @@ impl fmt::Display for GssapiRefusal {
 
 impl std::error::Error for GssapiRefusal {}
 
-/// Environment variables by which the library is told where things are. It reads them whenever it is used, so they must
-/// be there when the process starts.
+/// Returns the environment variables for the library. It reads them each time it is used, so they
+/// must be set when the process starts.
 pub fn environment(
     accepts_with: Option<&Path>,
     initiates_with: Option<&Path>,
@@ -119,7 +120,7 @@ pub fn environment(
     variables.extend(accepts_with.map(|file| ("KRB5_KTNAME", file.into())));
     if let Some(file) = initiates_with {
         variables.push(("KRB5_CLIENT_KTNAME", file.into()));
-        // Tickets are this process's own: those of whoever has started it are not used.
+        // Tickets are private to this process; it does not use tickets of the user that started it.
         variables.push(("KRB5CCNAME", "MEMORY:".into()));
     }
     variables.extend(krb5_conf.map(|file| ("KRB5_CONFIG", file.into())));

@@ -1,11 +1,12 @@
-//! The exchanges over contexts that only put letters in front: what Kerberos itself does, is tested with a KDC.
+//! Tests of the exchanges with contexts that only add letters. Kerberos itself is tested with a
+//! KDC.
 
 use super::accept::{Accepted, Exchange as Accepting};
 use super::context::Context;
 use super::initiate::Exchange as Initiating;
 use super::{GssapiRefusal, TOKEN_BYTES_MAX, environment};
 
-/// `?` begins a context, `!` ends it; what is wrapped begins with `w`.
+/// `?` begins a context, `!` ends it; wrapped messages begin with `w`.
 struct Letters {
     is_client: bool,
     proves_itself: bool,

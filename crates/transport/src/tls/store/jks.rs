@@ -10,8 +10,9 @@
 //! certificate: in version 2 a text ("X.509"); u32 length, DER      chain: u32 number, certificates
 //! ```
 //!
-//! The encrypted key is DER: an algorithm (1.3.6.1.4.1.42.2.17.1.1) and a string of a salt (20 bytes), the
-//! key combined with a stream of SHA-1 blocks, and a check (20 bytes). Source: JavaKeyStore, KeyProtector.
+//! The encrypted key is DER: an algorithm (1.3.6.1.4.1.42.2.17.1.1) and a string of a salt (20
+//! bytes), the key combined with a stream of SHA-1 blocks, and a check (20 bytes). Source:
+//! JavaKeyStore, KeyProtector.
 
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use sha1::{Digest, Sha1};
@@ -21,13 +22,13 @@ use zeroize::Zeroizing;
 use super::KeyMaterial;
 use crate::tls::error::StoreFault;
 
-/// How every JKS store begins.
+/// Magic number of JKS stores.
 pub(super) const MAGIC: [u8; 4] = [0xFE, 0xED, 0xFE, 0xED];
 
 const KIND: &str = "JKS";
 const HASH_BYTES: usize = 20;
 
-/// Part of the checksum's input, in every store that there is.
+/// Constant part of the checksum's input, in all stores.
 const WHITENER: &[u8] = b"Mighty Aphrodite";
 
 /// DER of the identifier 1.3.6.1.4.1.42.2.17.1.1.
@@ -35,7 +36,7 @@ const KEY_PROTECTOR: [u8; 12] = [
     0x06, 0x0A, 0x2B, 0x06, 0x01, 0x04, 0x01, 0x2A, 0x02, 0x11, 0x01, 0x01,
 ];
 
-/// Entries are read one by one, so this bounds nothing but nonsense.
+/// Limit for corrupt stores only, because entries are read one by one.
 const ENTRIES_MAX: u32 = 100_000;
 
 enum Entry<'a> {
@@ -63,7 +64,7 @@ pub(super) fn key(bytes: &[u8], password: &str) -> Result<KeyMaterial, StoreFaul
     Err(StoreFault::NoKey)
 }
 
-/// The trusted ones, and the own one of each key: Java trusts it too.
+/// Returns the trusted certificates, and the own certificate of each key, which Java also trusts.
 pub(super) fn certificates(
     bytes: &[u8],
     password: &str,
@@ -108,7 +109,7 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, StoreF
     if !reader.0.is_empty() {
         return Err(StoreFault::malformed(KIND, "bytes behind the last entry"));
     }
-    // Java loads a trust store without looking at the checksum if no password is given.
+    // Java ignores the checksum of a trust store if a password is not configured.
     let is_sealed = bool::from(seal(content, password)[..].ct_eq(checksum));
     if !password.is_empty() && !is_sealed {
         return Err(StoreFault::Password);
@@ -129,7 +130,7 @@ fn utf16(password: &str) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(bytes.collect())
 }
 
-/// The key in the clear, PKCS #8.
+/// Returns the decrypted key, PKCS #8.
 fn unprotect(encrypted: &[u8], password: &str) -> Result<Vec<u8>, StoreFault> {
     let protected = protected(encrypted).ok_or_else(|| {
         StoreFault::malformed(KIND, "the private key is not protected as Java does")
@@ -157,7 +158,7 @@ fn unprotect(encrypted: &[u8], password: &str) -> Result<Vec<u8>, StoreFault> {
     Ok(key)
 }
 
-/// The string within `SEQUENCE { SEQUENCE { algorithm, .. }, OCTET STRING }`.
+/// Returns the string in `SEQUENCE { SEQUENCE { algorithm, .. }, OCTET STRING }`.
 fn protected(der: &[u8]) -> Option<&[u8]> {
     let (outer, rest) = element(der, 0x30)?;
     if !rest.is_empty() {
@@ -171,7 +172,7 @@ fn protected(der: &[u8]) -> Option<&[u8]> {
     rest.is_empty().then_some(protected)
 }
 
-/// The content of a DER element with this tag, and what follows it.
+/// Returns the content of a DER element with this tag, and the bytes after it.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&first, rest) = der.split_first()?;
     let (&short, rest) = rest.split_first()?;

@@ -1,8 +1,8 @@
-//! Key and trust stores: which file, which format, what is in it.
+//! Key and trust stores: files, formats and contents.
 //!
-//! Java decides by the type that is set or by the end of the file's name. A JKS store that is in truth
-//! PKCS #12, and the other way round, is read all the same: Java's KeyStore does so too
-//! (`keystore.type.compat`), and since Java 9 keytool writes PKCS #12 whatever the name.
+//! Java selects the format from the configured type or the file name's extension. A JKS store that
+//! is actually PKCS #12 is also read, and vice versa. Java's KeyStore does so too
+//! (`keystore.type.compat`), and since Java 9 keytool writes PKCS #12 regardless of the name.
 //! Source: FileKeyStoreLoaderBuilderProvider, KeyStoreFileType.
 
 #![allow(
@@ -25,25 +25,25 @@ use zeroize::Zeroizing;
 
 use super::error::{StoreFault, TlsError};
 
-/// No store is larger: the roots of a whole platform have half a megabyte.
+/// Maximum size of a store. The roots of a whole platform take half a megabyte.
 const STORE_BYTES_MAX: u64 = 16 << 20;
 
-/// Lists of large authorities have some megabytes.
+/// Maximum size of revocation lists. Lists of large authorities take some megabytes.
 const REVOCATIONS_BYTES_MAX: u64 = 64 << 20;
 
-/// A password file is a line.
+/// Maximum size of a password file, which is one line.
 const PASSWORD_BYTES_MAX: u64 = 64 << 10;
 
-/// A private key and the certificates that go with it, the own one first.
+/// A private key and its certificates, the own one first.
 #[derive(Debug)]
 pub struct KeyMaterial {
     /// The key.
     pub key: PrivateKeyDer<'static>,
-    /// Its certificate, and those that lead from it to a root.
+    /// Its certificate, followed by the certificates that lead from it to a root.
     pub chain: Vec<CertificateDer<'static>>,
 }
 
-/// One of the two stores of an endpoint, by the names of its settings.
+/// Names of the settings of one store of an endpoint.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Which {
     /// `ssl.` or `ssl.quorum.`.
@@ -84,20 +84,20 @@ pub(super) fn load_revocations(
     read_revocations(&bytes).map_err(|fault| refused(path, fault))
 }
 
-/// The lists of revoked certificates in a file.
+/// Returns the revocation lists in a file.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the file is invalid.
 pub fn read_revocations(
     bytes: &[u8],
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, StoreFault> {
     revocations::lists(bytes)
 }
 
-/// The key of a store and its certificates.
+/// Returns the key of a store and its certificates.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the store is invalid.
 pub fn read_key_store(
     format: StoreFormat,
     bytes: &[u8],
@@ -110,10 +110,10 @@ pub fn read_key_store(
     }
 }
 
-/// The certificates that a store says are trusted.
+/// Returns the trusted certificates of a store.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the store is invalid.
 pub fn read_trust_store(
     format: StoreFormat,
     bytes: &[u8],
@@ -126,7 +126,7 @@ pub fn read_trust_store(
     }
 }
 
-/// How the bytes are to be read.
+/// Format of the content.
 enum Content {
     Pem,
     Jks,
@@ -150,7 +150,8 @@ impl Content {
     }
 }
 
-/// The type that is set, or that of the file's name: in exactly this spelling, as in Java.
+/// Returns the configured type, or the one that the file name indicates. The spelling must match
+/// exactly, as in Java.
 fn format(path: &Path, store: &Store, which: Which) -> Result<StoreFormat, TlsError> {
     let by_name = || match path.extension()?.to_str()? {
         "jks" => Some(StoreFormat::Jks),
@@ -169,7 +170,8 @@ fn format(path: &Path, store: &Store, which: Which) -> Result<StoreFormat, TlsEr
         })
 }
 
-/// The file with the password wins; one line end behind it does not count.
+/// Returns the password. A password file takes precedence; one line end after the password is
+/// ignored.
 fn password(store: &Store) -> Result<Secret, TlsError> {
     let Some(path) = &store.password_path else {
         return Ok(store.password.clone().unwrap_or_else(|| Secret::new("")));
@@ -183,7 +185,8 @@ fn password(store: &Store) -> Result<Secret, TlsError> {
     Ok(Secret::new(String::from_utf8_lossy(line)))
 }
 
-/// What is read may be a key or a password: it is overwritten when it is dropped.
+/// Reads a file. It may contain a key or a password, so the buffer is overwritten when it is
+/// dropped.
 fn read(path: &Path, max: u64) -> Result<Zeroizing<Vec<u8>>, TlsError> {
     blocking::mark("read a key or trust store");
     let failed = |source| TlsError::Read {

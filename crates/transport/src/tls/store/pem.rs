@@ -11,7 +11,7 @@ use crate::tls::error::StoreFault;
 
 const KIND: &str = "PEM";
 
-/// How a key begins that is encrypted by a password (RFC 7468, section 11).
+/// PEM label of a private key that is encrypted with a password (RFC 7468, section 11).
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
 
 pub(super) fn key(bytes: &[u8], password: &str) -> Result<KeyMaterial, StoreFault> {
@@ -44,7 +44,7 @@ fn parse_certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Stor
 }
 
 fn malformed(error: &Error) -> StoreFault {
-    // What the library says may hold a line of the file, and that may be a line of the key.
+    // The library's message may contain a line of the file, which may be a line of the key.
     let reason = match error {
         Error::MissingSectionEnd { .. } => "a section has no end",
         Error::IllegalSectionStart { .. } => "a section begins in no known way",
@@ -54,7 +54,7 @@ fn malformed(error: &Error) -> StoreFault {
     StoreFault::malformed(KIND, reason)
 }
 
-/// The first section of a name that the library gives no meaning.
+/// Returns the first section with a label that the library does not know.
 fn find(bytes: &[u8], label: &str) -> Result<Option<Vec<u8>>, StoreFault> {
     let text = String::from_utf8_lossy(bytes);
     let begin = format!("-----BEGIN {label}-----");
@@ -65,7 +65,7 @@ fn find(bytes: &[u8], label: &str) -> Result<Option<Vec<u8>>, StoreFault> {
     let Some((body, _)) = rest.split_once(&end) else {
         return Err(StoreFault::malformed(KIND, "a section has no end"));
     };
-    // Under a label that the library knows, so that it decodes the base64.
+    // Uses a label that the library knows, so that it decodes the base64.
     let plain = format!("-----BEGIN PRIVATE KEY-----{body}-----END PRIVATE KEY-----");
     let decoded = <(SectionKind, Vec<u8>)>::from_pem_slice(plain.as_bytes());
     decoded
@@ -86,11 +86,11 @@ fn decrypt(der: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, StoreFa
     Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
 }
 
-/// Rounds of the function that makes a key of a password: keytool's and openssl's are hundreds of times
-/// fewer.
+/// Maximum number of rounds of the key derivation function. keytool and openssl use hundreds of
+/// times fewer.
 const ROUNDS_MAX: u32 = 1_000_000;
 
-/// Whether decrypting takes no more time and memory than anybody would ask for.
+/// Returns whether decryption takes a reasonable amount of time and memory.
 fn is_bearable(scheme: &EncryptionScheme) -> bool {
     match scheme {
         EncryptionScheme::Pbes2(parameters) => match &parameters.kdf {

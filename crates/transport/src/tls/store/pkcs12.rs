@@ -9,7 +9,7 @@ use crate::tls::error::StoreFault;
 
 const KIND: &str = "PKCS12";
 
-/// Java trusts no other, and openssl writes no such mark.
+/// Java does not trust other certificates, and openssl does not write this mark.
 const UNMARKED: &str = ": certificates in a PKCS12 store are trusted only if they are marked so, \
                         as keytool -importcert does";
 
@@ -24,7 +24,8 @@ pub(super) fn key(bytes: &[u8], password: &str) -> Result<KeyMaterial, StoreFaul
     Ok(KeyMaterial { key, chain })
 }
 
-/// Those marked as trusted, and the own one of each key: Java trusts it too.
+/// Returns the certificates marked as trusted, and the own certificate of each key, which Java also
+/// trusts.
 pub(super) fn certificates(
     bytes: &[u8],
     password: &str,

@@ -6,10 +6,10 @@ use x509_parser::prelude::{CertificateRevocationList, FromDer};
 
 use crate::tls::error::StoreFault;
 
-/// The extension of a list that is a part of what its issuer has revoked.
+/// The extension of a list that covers only a part of the issuer's certificates.
 const DISTRIBUTION_POINT: &str = "2.5.29.28";
 
-/// The lists in a file: one in DER, or any number in PEM.
+/// Returns the lists in a file: one in DER, or any number in PEM.
 pub(super) fn lists(
     bytes: &[u8],
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, StoreFault> {
@@ -31,7 +31,8 @@ pub(super) fn lists(
         if !rest.is_empty() {
             return Err(fault("bytes behind its end"));
         }
-        // The library looks at the first one alone, and an older one would hide what a newer one says.
+        // The library checks only the first list of an issuer, so an older one would hide the
+        // entries of a newer one.
         let issuer = parsed.issuer().as_raw().to_vec();
         let mut parts = parsed.extensions().iter();
         if !parts.any(|extension| extension.oid.to_id_string() == DISTRIBUTION_POINT) {
