@@ -1,4 +1,5 @@
-//! The executable with Kerberos under a name of its own: tests of it build this beside the executable without.
+//! The executable with Kerberos support, under a separate name. Tests of Kerberos build it next to
+//! the executable without Kerberos.
 
 use std::process::ExitCode;
 

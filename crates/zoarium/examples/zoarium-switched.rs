@@ -1,11 +1,12 @@
-//! The executable with one duty switched off, for checkers that are to notice. It never ships: a build for use does
-//! not compile with the feature that it takes.
+//! The executable with one rule switched off, for checkers that must notice this. It is never
+//! shipped: a release build does not compile with the feature that it requires.
 
 use std::process::ExitCode;
 
 use proto::mutant::{Mutant, choose_for_process};
 
-/// Names what is switched off, by its name in `proto::mutant`; without it nothing is.
+/// Environment variable with the name of the switched-off rule in `proto::mutant`. Without it, no
+/// rule is off.
 const SWITCH: &str = "ZOARIUM_SWITCH";
 
 fn main() -> ExitCode {

@@ -1,8 +1,9 @@
 //! Addresses of servers: one rule for all commands.
 //!
-//! `--server` names client ports, `--admin` names admin ports. A command that needs the other port finds it: a client
-//! port implies port 8080 of the same host, and an admin server reports its client port. An admin port in `--server`
-//! is recognised, because earlier versions expected it there.
+//! `--server` names client ports, `--admin` names admin ports. A command that needs the other port
+//! finds it: a client port implies port 8080 of the same host, and an admin server reports its
+//! client port. An admin port in `--server` is recognised, because earlier versions expected it
+//! there.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -21,14 +22,14 @@ use crate::tool::ToolError;
 /// Environment variable with the addresses of `--server`.
 const SERVER_VARIABLE: &str = "ZOARIUM_SERVER";
 
-/// Environment variable with the identity of `--auth`, which other users of this machine cannot read.
+/// Environment variable with the identity of `--auth`. Other users of this machine cannot read it.
 const AUTH_VARIABLE: &str = "ZOARIUM_AUTH";
 
-/// Directories in which a server on this machine may have its credential: that of the built-in settings, of the
-/// package, and of a container.
+/// Directories in which a server on this machine may store its credential: the directories of the
+/// built-in settings, of the package, and of a container.
 const DATA_DIRS: [&str; 3] = ["zoarium-data", "/var/lib/zookeeper", "/data"];
 
-/// Time limit for the question for the client port.
+/// Time limit for the query of the client port.
 const QUESTION_LIMIT: Duration = Duration::from_secs(5);
 
 /// Servers, and the identity of the caller.
@@ -64,10 +65,10 @@ pub(crate) struct AddressArgs {
 }
 
 impl AddressArgs {
-    /// Whether the command line names an admin port, as `--admin` or as `--server`.
+    /// Returns whether the command line names an admin port, as `--admin` or as `--server`.
     ///
     /// # Errors
-    /// If no runtime can be started, or TLS cannot be used.
+    /// If the runtime cannot start, or TLS is unusable.
     pub(crate) fn names_admin_port(&self) -> Result<bool, ToolError> {
         if !self.admin.is_empty() {
             return Ok(true);
@@ -106,7 +107,7 @@ impl AddressArgs {
     /// Returns the admin ports.
     ///
     /// # Errors
-    /// If a named port is another one.
+    /// If a named port is not an admin port.
     pub(crate) fn admin_servers(&self) -> Result<Vec<String>, ToolError> {
         let connector = self.connector()?;
         let runtime = runtime()?;
@@ -135,7 +136,7 @@ impl AddressArgs {
     /// Returns a client of the admin ports.
     ///
     /// # Errors
-    /// If a named port is another one, or a file of `--tls-...` cannot be used.
+    /// If a named port is not an admin port, or a file of `--tls-...` is unusable.
     pub(crate) fn admin_client(&self) -> Result<AdminClient, ToolError> {
         self.admin_client_of(self.admin_servers()?)
     }
@@ -148,11 +149,11 @@ impl AddressArgs {
         })
     }
 
-    /// Returns scheme and data of the caller's identity: those of the command line or of a credential that is found.
-    /// `servers` will receive them.
+    /// Returns scheme and data of the caller's identity: from the command line, or from a
+    /// credential on this machine. `servers` will receive them.
     ///
     /// # Errors
-    /// If the file of `--token-file` contains no credential.
+    /// If the file of `--token-file` does not contain a credential.
     pub(crate) fn authorization(&self, servers: &[String]) -> Result<Option<String>, ToolError> {
         if let Some(file) = &self.token_file {
             let unusable = |reason: &dyn std::fmt::Display| {
@@ -174,7 +175,7 @@ impl AddressArgs {
     /// Returns the connector of the connections.
     ///
     /// # Errors
-    /// If a file of `--tls-...` cannot be used.
+    /// If a file of `--tls-...` is unusable.
     pub(crate) fn connector(&self) -> Result<Connector, ToolError> {
         if !self.tls {
             return Ok(Connector::plain());
@@ -193,7 +194,7 @@ impl AddressArgs {
         Connector::of_client(&stores).map_err(|error| ToolError::Refused(format!("--tls: {error}")))
     }
 
-    /// Whether `--tls` is given.
+    /// Returns whether `--tls` is set.
     pub(crate) fn has_tls(&self) -> bool {
         self.tls
     }
@@ -205,8 +206,8 @@ fn server_of_environment() -> Option<String> {
     server.filter(|server| !server.trim().is_empty())
 }
 
-/// The credential of a server on this machine, in the directories that servers use by default. It is sent to no other
-/// machine.
+/// Returns the credential of a server on this machine, from the directories that servers use by
+/// default. Commands never send it to another machine.
 fn found_token(servers: &[String]) -> Option<String> {
     let is_local = |server: &String| {
         let host = host_of(server);
@@ -226,7 +227,7 @@ fn runtime() -> Result<Runtime, ToolError> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
-/// The kind of each port, or `None` where no connection can be made.
+/// Returns the kind of each port, or `None` for a port without a connection.
 async fn kinds_of(servers: &[String], connector: &Connector) -> Vec<Option<PortKind>> {
     let mut probes = JoinSet::new();
     for (index, server) in servers.iter().enumerate() {
@@ -238,8 +239,8 @@ async fn kinds_of(servers: &[String], connector: &Connector) -> Vec<Option<PortK
     kinds.into_iter().map(|(_, kind)| kind).collect()
 }
 
-/// The admin ports of servers whose kinds are known. A server that does not answer keeps the address that the user gave
-/// if others are admin ports, too.
+/// Returns the admin ports of servers whose kinds are known. A server that does not answer keeps
+/// the address that the user entered, provided that other addresses are admin ports.
 fn admin_ports(servers: &[String], kinds: &[Option<PortKind>]) -> Vec<String> {
     let has_client = kinds.contains(&Some(PortKind::Client));
     let mut ports = Vec::new();
@@ -256,7 +257,7 @@ fn admin_ports(servers: &[String], kinds: &[Option<PortKind>]) -> Vec<String> {
     ports
 }
 
-/// The default admin port at the host of a server.
+/// Returns the default admin port at the host of a server.
 fn admin_port_of(server: &str) -> String {
     let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
     format!("{host}:{ADMIN_PORT}")
@@ -276,7 +277,7 @@ fn refuse_wrong_kind(address: &str, kind: Option<PortKind>) -> Result<(), ToolEr
     }
 }
 
-/// The client ports that admin servers report.
+/// Returns the client ports that admin servers report.
 async fn client_ports(client: &AdminClient) -> Result<Vec<String>, String> {
     let mut ports = Vec::new();
     let mut reason = String::new();
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(ports(&["a:2181"], &[client]), ["a:8080"]);
         assert_eq!(ports(&["a:2181", "a:2182"], &[client, None]), ["a:8080"]);
         assert_eq!(ports(&["[::1]:2181"], &[client]), ["[::1]:8080"]);
-        // As earlier versions took it.
+        // As earlier versions interpreted it.
         assert_eq!(ports(&["a:9", "b:9"], &[admin, None]), ["a:9", "b:9"]);
         assert_eq!(ports(&["a:9"], &[None]), ["a:9"]);
         assert_eq!(without_chroot("a:2181/app"), "a:2181");

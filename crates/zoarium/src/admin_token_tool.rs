@@ -1,4 +1,4 @@
-//! `zoarium admin-token`: the credential of administrators, and where the console is.
+//! `zoarium admin-token`: the credential of administrators, and the address of the console.
 
 use std::ffi::OsString;
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) struct AdminTokenArgs {
     new: bool,
 }
 
-/// Writes and prints it.
+/// Writes the credential and prints it.
 pub(crate) fn run(args: &AdminTokenArgs) -> ExitCode {
     match ensure(args) {
         Ok(text) => match write_stdout(|out| out.write_all(text.as_bytes())) {
@@ -52,7 +52,7 @@ fn ensure(args: &AdminTokenArgs) -> Result<String, ToolError> {
     })
 }
 
-/// What an administrator needs to know. A credential is written if there is none, or if `anew`.
+/// Returns the text for an administrator. Writes a credential if none exists, or if `anew` is set.
 pub(crate) fn text(config: &Config, anew: bool) -> io::Result<String> {
     let secret = admin_token::ensure(&config.data_dir, anew)?;
     let file = admin_token::path(&config.data_dir);
@@ -75,7 +75,7 @@ pub(crate) fn text(config: &Config, anew: bool) -> io::Result<String> {
     Ok(text)
 }
 
-/// Where a browser on this machine finds the console.
+/// Returns the address of the console for a browser on this machine.
 pub(crate) fn console_address(config: &Config) -> Option<String> {
     let admin = &config.admin;
     if !admin.is_enabled || !admin.console_enabled {
@@ -96,8 +96,8 @@ pub(crate) fn console_address(config: &Config) -> Option<String> {
     Some(format!("{scheme}://{host}:{}/", admin.port))
 }
 
-/// Writes the credential at the first start, and returns user and password. `None` if there is one already, or another
-/// way to administer the server.
+/// Writes the credential at the first start, and returns user and password. Returns `None` if a
+/// credential exists already, or if another way to administer the server is configured.
 pub(crate) fn first_credential(config: &Config) -> Option<(&'static str, String)> {
     let has_other = config.auth.super_digest.is_some() || !config.auth.super_users.is_empty();
     let is_first = !admin_token::path(&config.data_dir).exists();

@@ -126,7 +126,7 @@ struct ServerArgs {
     args: Vec<OsString>,
 }
 
-/// Does what the arguments (the program's name first) say, and returns the exit code.
+/// Runs the command line (first argument: name of the program), and returns the exit code.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     match Cli::parse_from(args).command {
         None => server_cmd::run(Vec::new(), LogArgs::default()),

@@ -29,8 +29,8 @@ pub(crate) fn properties() -> SystemProperties {
     flags
 }
 
-/// Returns the settings of `zoarium cli`. A login that cannot be used is reported on stderr, and the client continues
-/// without it, as with Apache ZooKeeper.
+/// Returns the settings of `zoarium cli`. An unusable login is reported on stderr, and the client
+/// continues without it, as with Apache ZooKeeper.
 pub(crate) fn of_cli() -> ClientSettings {
     let properties = properties();
     let login = login(&properties).unwrap_or_else(|reason| {
@@ -57,7 +57,7 @@ pub(crate) fn store(properties: &SystemProperties, which: &str) -> Option<Store>
     })
 }
 
-/// Returns the login of the JAAS file, if a flag names a file that has the client's section.
+/// Returns the login from the JAAS file, if a flag names a file that contains the client's section.
 fn login(properties: &SystemProperties) -> Result<Option<SaslClient>, String> {
     let is_off = |name: &str| {
         let value = properties.get(name);

@@ -1,4 +1,4 @@
-//! `zoarium config`: checks a zoo.cfg, explains a setting, shows what is in force.
+//! `zoarium config`: checks a zoo.cfg, explains a setting, shows the effective settings.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ struct FileArgs {
     output: Output,
 }
 
-/// Does what the arguments say.
+/// Runs the command.
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     let done = match &args.command {
         ConfigCommand::Check { file, strict } => check(file, *strict),
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     done.unwrap_or_else(|error| error.report("config"))
 }
 
-/// What a new user of the admin port has to know.
+/// Advice for a new user of the admin port.
 const NO_ADMINISTRATOR: &str = "administration: an ACL of / that is open to everybody makes nobody an administrator; \
     `zoarium admin-token` writes a credential for the admin port and the console";
 
@@ -195,7 +195,7 @@ fn effective(file: &FileArgs) -> Result<ExitCode, ToolError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `name=value`, and behind it where that comes from.
+/// Writes `name=value`, followed by the origin of the value.
 fn write_row(row: &Effective, out: &mut dyn Write) -> io::Result<()> {
     let value = row.value.as_deref().unwrap_or_default();
     write!(

@@ -1,9 +1,10 @@
-//! `zoarium container`: the entry point of an image, which reads the `ZOO_*` variables of the
-//! official image of Apache ZooKeeper.
+//! `zoarium container`: the entry point of an image. It reads the `ZOO_*` variables of the official
+//! image of Apache ZooKeeper.
 //!
-//! As there, a zoo.cfg or myid that is in its place already is taken as it is. A new zoo.cfg is
-//! judged before it is written: what is refused would otherwise stay in a volume and be refused for
-//! ever, whatever the variables say then. Source: docker-entrypoint.sh of the official image, 3.9.
+//! As in the official image, an existing zoo.cfg or myid is not changed. A new zoo.cfg is checked
+//! before it is written. Otherwise an invalid file would stay in a volume, and every later start
+//! would fail, whatever the values of the variables. Source: docker-entrypoint.sh of the official
+//! image, 3.9.
 
 use std::ffi::OsString;
 use std::fs;
@@ -37,8 +38,8 @@ pub(crate) struct ContainerArgs {
     command: Vec<OsString>,
 }
 
-/// A line of zoo.cfg: its key, the variable that has the value, and the value without it.
-/// Source: the image's Dockerfile.
+/// Lines of zoo.cfg: key, variable with the value, and default value. Source: the image's
+/// Dockerfile.
 const LINES: [(&str, &str, &str); 10] = [
     ("dataDir", "ZOO_DATA_DIR", "/data"),
     ("dataLogDir", "ZOO_DATA_LOG_DIR", "/datalog"),
@@ -64,11 +65,11 @@ const WORDS: &str = "ZOO_4LW_COMMANDS_WHITELIST";
 const EXTRA: &str = "ZOO_CFG_EXTRA";
 const CONF_DIR: (&str, &str) = ("ZOO_CONF_DIR", "/conf");
 const MY_ID: (&str, &str) = ("ZOO_MY_ID", "1");
-/// Of ours: what is added to the number at the end of the host's name, such as 1 for the pods of a
-/// StatefulSet, which count from 0.
+/// Zoarium-specific variable whose value is added to the number at the end of the host name. For
+/// example, 1 suits the pods of a StatefulSet, which are numbered from 0.
 const ID_FROM_HOST: &str = "ZOARIUM_MY_ID_FROM_HOSTNAME";
 
-/// Does what the arguments say. Exit code 2 if variables make no sense.
+/// Runs the command. The exit code is 2 if variables are invalid.
 pub(crate) fn run(args: &ContainerArgs) -> ExitCode {
     let words: Vec<_> = args
         .command
@@ -100,14 +101,15 @@ pub(crate) fn run(args: &ContainerArgs) -> ExitCode {
         ["zkCli.sh", ..] => ours("cli", 1),
         ["zoarium", ..] => crate::cli::run(args.command.clone().into_iter()),
         [program, ..] => {
-            // Comes back only if it fails.
+            // Returns only after a failure.
             let error = Command::new(program).args(rest(1)).exec();
             ToolError::Refused(format!("cannot run {program}: {error}")).report("container")
         }
     }
 }
 
-/// The flag for the directory of the audit log, as `zkServer.sh` sets it, unless the operator sets it.
+/// Returns the flag for the directory of the audit log, as `zkServer.sh` sets it, unless the
+/// operator sets it.
 fn log_dir(flags: &SystemProperties) -> Option<OsString> {
     let dir = std::env::var_os("ZOO_LOG_DIR").filter(|dir| !dir.is_empty())?;
     let is_set = flags.get("zookeeper.log.dir").is_some();
@@ -116,10 +118,10 @@ fn log_dir(flags: &SystemProperties) -> Option<OsString> {
     (!is_set).then_some(flag)
 }
 
-/// The environment, as text.
+/// Lookup of environment variables as text.
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Makes what is missing, and gives the path of zoo.cfg.
+/// Creates the missing files, and returns the path of zoo.cfg.
 fn prepare(variables: Variables<'_>) -> Result<PathBuf, ToolError> {
     let value = |(name, default): (&str, &str)| value_of(variables, name, default);
     let config = PathBuf::from(value(CONF_DIR)?).join("zoo.cfg");
@@ -150,7 +152,7 @@ fn value_of(variables: Variables<'_>, name: &str, default: &str) -> Result<Strin
     Ok(value.trim().to_owned())
 }
 
-/// The text of zoo.cfg, in the order of the official image.
+/// Returns the text of zoo.cfg, with its lines in the order of the official image.
 fn zoo_cfg(variables: Variables<'_>) -> Result<String, ToolError> {
     let mut text = String::new();
     let mut line = |line: &str| {
@@ -202,7 +204,7 @@ fn my_id(variables: Variables<'_>) -> Result<String, ToolError> {
         )? + added)
             .to_string()
     };
-    // Which numbers are ids is for the server to say.
+    // The server decides which numbers are valid ids.
     number(MY_ID.0, &id)?;
     Ok(id)
 }
@@ -212,7 +214,7 @@ fn number(name: &str, text: &str) -> Result<u64, ToolError> {
     text.parse::<u32>().map(u64::from).map_err(odd)
 }
 
-/// Once and for all: another id on the same data would be another member.
+/// Writes the id once. Another id with the same data would be another member.
 fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
     let path = data.join("myid");
     match fs::read_to_string(&path) {
@@ -230,7 +232,7 @@ fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
     }
 }
 
-/// As the server will see it.
+/// Checks a zoo.cfg with the server's rules.
 fn judge(path: &Path, text: &str) -> Result<(), ToolError> {
     let refused = |error: String| {
         ToolError::Usage(format!(
@@ -245,7 +247,7 @@ fn judge(path: &Path, text: &str) -> Result<(), ToolError> {
     }
 }
 
-/// Whole or not at all.
+/// Writes a file completely or not at all.
 fn write_whole(path: &Path, text: &str) -> Result<(), ToolError> {
     let dir = path.parent().unwrap_or(path);
     files::create_dir_all(dir).map_err(file_error("create", dir))?;
@@ -281,7 +283,7 @@ mod tests {
         my_id(&variables).map_err(|error| error.to_string())
     }
 
-    /// What the official image writes without any variable.
+    /// This is the file that the official image writes without any variable.
     #[test]
     fn without_variables_it_is_the_file_of_the_official_image() {
         let wanted = "dataDir=/data\ndataLogDir=/datalog\ntickTime=2000\ninitLimit=5\nsyncLimit=2\n\

@@ -1,4 +1,5 @@
-//! What `preflight` and `config` say: findings as text and as JSON, and the flags that both take.
+//! Output of `preflight` and `config`: findings as text and as JSON, and the flags that both
+//! commands have in common.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -19,12 +20,13 @@ pub(crate) struct DefinitionArgs {
     pub(crate) definitions: Vec<String>,
 }
 
-/// A variable of the environment, if it is text.
+/// Returns an environment variable, if it is set and is text.
 pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// 0 for go, also with warnings unless these count; 1 for warnings that count; 3 for no-go.
+/// Returns the exit code. It is 0 for a valid configuration, also with warnings unless `is_strict`
+/// is set. It is 1 for warnings with `is_strict`, and 3 for a configuration that prevents a start.
 pub(crate) fn exit_code(verdict: Verdict, is_strict: bool) -> ExitCode {
     match verdict {
         Verdict::Go => ExitCode::SUCCESS,
@@ -34,7 +36,7 @@ pub(crate) fn exit_code(verdict: Verdict, is_strict: bool) -> ExitCode {
     }
 }
 
-/// A paragraph for each finding, and the verdict.
+/// Writes a paragraph for each finding, and the verdict.
 pub(crate) fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for finding in &report.findings {
         let mut text = format!("{:8} {}: ", finding.severity, finding.id);
@@ -70,9 +72,9 @@ pub(crate) fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()>
     )
 }
 
-/// What stands in front of all lines of a finding but the first.
+/// Indentation of all lines of a finding except the first.
 const INDENT: &str = "         ";
-/// Where a line ends; a path or a word that is longer stands by itself.
+/// Line width. A longer path or word gets a line to itself.
 const COLUMNS: usize = 100;
 
 fn write_wrapped(beginning: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
@@ -92,7 +94,8 @@ fn write_wrapped(beginning: &str, text: &str, out: &mut dyn Write) -> io::Result
     writeln!(out, "{}", line.trim_end())
 }
 
-/// Names and values come from files: what a terminal would act on is shown as an escape.
+/// Escapes control characters. Names and values come from files, and a terminal might interpret
+/// them.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -104,7 +107,8 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
-/// One object: `verdict`, `config`, `findings`, the points of `security`, and what there is of `data`.
+/// Returns one object with `verdict`, `config`, `findings`, the points of `security`, and the
+/// available `data`.
 pub(crate) fn as_json(report: &Report) -> Value {
     let mut object = Map::new();
     object.insert("verdict".to_owned(), report.verdict.name().into());

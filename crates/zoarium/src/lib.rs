@@ -1,4 +1,5 @@
-//! A coordination server that speaks ZooKeeper, inside another program; and all that the executable `zoarium` does.
+//! A coordination server with ZooKeeper's protocol, for use inside another program. Also contains
+//! the implementation of the executable `zoarium`.
 //!
 //! ```
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,7 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! docs/EMBEDDING.md has more of it.
+//! docs/EMBEDDING.md contains more examples.
 
 mod address;
 mod admin_token_tool;
@@ -52,7 +53,7 @@ use std::process::ExitCode;
 
 pub use embedded::{Server, ServerBuilder, ServerError};
 
-/// Runs the command line, the name of the program first.
+/// Runs the command line. The first argument is the name of the program.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     cli::run(args.into_iter())
 }

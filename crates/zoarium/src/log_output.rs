@@ -1,7 +1,8 @@
 //! The path of log lines to standard error: a bounded buffer, and a thread that writes it.
 //!
-//! A thread that logs may be a worker of the runtime, and standard error may be a pipe that nobody reads or a file on a
-//! slow disk. A line therefore only enters the buffer. If the buffer is full, the line is dropped and counted.
+//! The logging thread may be a worker of the runtime, and standard error may be a pipe without a
+//! reader or a file on a slow disk. A line therefore only enters the buffer. If the buffer is full,
+//! the line is dropped and counted.
 
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -33,9 +34,9 @@ pub(crate) struct LogOutput {
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
-    /// Number of lines that found no room.
+    /// Number of lines that did not fit.
     dropped: u64,
-    /// Dropped when the lines are written.
+    /// Senders that are dropped when the lines are written.
     flushes: Vec<Sender<Infallible>>,
 }
 
@@ -58,7 +59,7 @@ impl LogOutput {
     /// Starts the thread that writes to standard error.
     ///
     /// # Errors
-    /// If standard error is closed, or if the system starts no thread.
+    /// If standard error is closed, or if the system cannot start a thread.
     fn to_stderr() -> io::Result<Self> {
         Self::start(terminal::stderr_file()?)
     }
@@ -68,7 +69,7 @@ impl LogOutput {
         let lines = pending.clone();
         let write = move || {
             while let Some(taken) = lines.take(Pending::take) {
-                // No place is left to report that standard error does not work.
+                // Nothing remains to which a failure of standard error could be reported.
                 let _ = out.write_all(&taken.bytes).and_then(|()| out.flush());
                 if taken.dropped > 0 {
                     tracing::warn!(
@@ -114,14 +115,14 @@ impl<'a> MakeWriter<'a> for LogOutput {
 /// The output of this process, once its log has begun.
 static OUTPUT: OnceLock<LogOutput> = OnceLock::new();
 
-/// Begins the log of this process.
+/// Starts the log of this process.
 ///
 /// # Errors
-/// If standard error is closed, or if the system starts no thread.
+/// If standard error is closed, or if the system cannot start a thread.
 pub(crate) fn begin() -> io::Result<LogOutput> {
     let output = LogOutput::to_stderr()?;
     if cfg!(panic = "abort") {
-        // The process ends at once, and the lines before the panic explain it.
+        // The process ends immediately, and the lines before the panic explain it.
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             blocking::permit(flush);
@@ -155,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than what a pipe holds.
+    /// Returns a line that is longer than the buffer of a pipe.
     fn long_line() -> Vec<u8> {
         let mut line = vec![b'x'; 100_000];
         line.push(b'\n');
@@ -195,7 +196,7 @@ mod tests {
         while waiting().0 > 0 {
             thread::yield_now();
         }
-        // From here on the thread waits for the pipe.
+        // From now on the thread waits for the pipe.
         for _ in 0..100 {
             (&output).write_all(&line).unwrap();
         }

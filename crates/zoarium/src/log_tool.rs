@@ -1,4 +1,4 @@
-//! `zoarium log`: prints, checks, cuts and repairs transaction logs, Java's or ours.
+//! `zoarium log`: prints, checks, cuts and repairs transaction logs of Java and of Zoarium.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,8 +42,8 @@ pub(crate) struct LogArgs {
     limits: LimitArgs,
 }
 
-/// Does what the arguments say. Exit code 0 if the logs are good (and for a copy: if it is
-/// written), 1 if one is damaged or something failed.
+/// Runs the command. The exit code is 0 if the logs are good (and, for a copy, if it is written).
+/// It is 1 if a log is corrupt or the command fails.
 pub(crate) fn run(args: &LogArgs) -> ExitCode {
     let done = if args.chop.is_some() || args.repair {
         copy(args)
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &LogArgs) -> ExitCode {
     done.unwrap_or_else(|error| error.report("log"))
 }
 
-/// The files that the arguments name, in the order of their zxids within a directory.
+/// Returns the files that the arguments name. Files of a directory are in the order of their zxids.
 fn files(args: &LogArgs) -> Result<Vec<PathBuf>, ToolError> {
     let mut files = Vec::new();
     for path in &args.paths {
@@ -129,7 +129,7 @@ fn verify(args: &LogArgs, out: &mut dyn Write) -> Result<ExitCode, ToolError> {
     })
 }
 
-/// Whether something is missing between two zxids. The first zxid of a new epoch may be any.
+/// Returns whether transactions are missing between two zxids. A new epoch may begin with any zxid.
 fn is_gap(last: Zxid, next: Zxid) -> bool {
     next.epoch() == last.epoch() && next > last.next()
 }
@@ -164,7 +164,7 @@ fn write_report(path: &Path, report: &LogReport, out: &mut dyn Write) -> std::io
     Ok(())
 }
 
-/// Cuts or repairs the one file that the arguments name.
+/// Cuts or repairs a single file.
 fn copy(args: &LogArgs) -> Result<ExitCode, ToolError> {
     let [path] = args.paths.as_slice() else {
         return Err(ToolError::Usage(

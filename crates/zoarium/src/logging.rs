@@ -1,4 +1,4 @@
-//! The log of a server: lines on stderr, as text or JSON, by levels that can be changed while it runs.
+//! The log of a server: lines on stderr, as text or JSON. Its levels can be changed at run time.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -14,10 +14,10 @@ use tracing_subscriber::reload::Handle;
 
 use crate::log_output;
 
-/// The levels where nobody has said anything.
+/// Default levels.
 pub(crate) const DEFAULT_LEVELS: &str = "info";
 
-/// Where the form of the lines is, if no option says it.
+/// Environment variable with the format of the lines, if no option sets it.
 const FORMAT_VARIABLE: &str = "ZOARIUM_LOG_FORMAT";
 
 /// What the log looks like.
@@ -40,21 +40,21 @@ enum LogFormat {
     Json,
 }
 
-/// How the log was begun, for when it is told to be so again.
+/// Initial settings of the log, for a reload.
 #[derive(Debug)]
 pub(crate) struct Logging {
     /// Whether the lines are JSON, for programs.
     pub(crate) is_json: bool,
     file: Option<PathBuf>,
-    /// The levels without a file.
+    /// Levels without a file.
     levels: String,
 }
 
-/// Begins the log. Levels come from the file, from `ZOARIUM_LOG` or from `RUST_LOG`, in tracing's syntax;
-/// they are `default` without any of these.
+/// Starts the log. Levels come from the file, from `ZOARIUM_LOG` or from `RUST_LOG`, in tracing's
+/// syntax. The last resort is `default`.
 ///
 /// # Errors
-/// If the file or the form makes no sense, or if standard error is closed.
+/// If the file or the format is invalid, or if standard error is closed.
 pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
     let format = match args.log_format {
         Some(format) => format,
@@ -80,7 +80,7 @@ pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
         .with_env_filter(filter)
         .with_writer(output.and(|| &RECENT_LOG))
         .with_ansi(io::stderr().is_terminal());
-    // Setting it fails only if the process logs already, and then all is well.
+    // This fails only if the process already has a log, which is not an error.
     match format {
         LogFormat::Text => {
             let subscriber = subscriber.with_filter_reloading();
@@ -116,7 +116,7 @@ fn read(file: &Path) -> Result<String, String> {
     blocking::mark("read the levels of the log");
     let mut text = String::new();
     let limit = u64::try_from(LEVELS_BYTES_MAX).unwrap_or(u64::MAX);
-    // One byte more than allowed tells that there is more.
+    // One byte more than allowed shows that the file is longer.
     let found = File::open(file).and_then(|open| open.take(limit + 1).read_to_string(&mut text));
     match found {
         Ok(_) if text.len() > LEVELS_BYTES_MAX => Err(format!(
@@ -130,7 +130,8 @@ fn read(file: &Path) -> Result<String, String> {
 }
 
 impl Logging {
-    /// Puts the levels of the file into force at each SIGHUP, or those of the start without a file. Never ends.
+    /// Applies the levels of the file at each SIGHUP, or the initial levels without a file. Never
+    /// ends.
     pub(crate) async fn follow(self, hang_up: io::Result<Signal>) {
         let mut hang_up = match hang_up {
             Ok(hang_up) => hang_up,

@@ -1,4 +1,4 @@
-//! Zoarium: a coordination server that speaks ZooKeeper, and its tools.
+//! Zoarium: a coordination server with ZooKeeper's protocol, and its tools.
 
 use std::process::ExitCode;
 

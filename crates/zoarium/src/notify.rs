@@ -1,21 +1,21 @@
-//! What systemd is told, if it started this process (`Type=notify`, `WatchdogSec`).
+//! Notifications to systemd, if it started this process (`Type=notify`, `WatchdogSec`).
 //!
-//! A member of an ensemble is ready once its ports are open: it serves when there is a leader, and
+//! A member of an ensemble is ready once its ports are open. It serves when there is a leader, and
 //! the unit of the next member must not wait for that.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// It has started. What keeps the watchdog quiet, if there is one: for as long as this makes
-/// progress, so do the tasks of clients.
+/// Reports the start. Returns a future that notifies the watchdog, if there is one. While this
+/// future makes progress, the tasks of clients do, too.
 pub(crate) fn ready() -> Option<impl Future<Output = ()> + Send + 'static> {
     tell(NotifyState::Ready);
     let limit = sd_notify::watchdog_enabled()?;
     Some(keep_alive(limit / 3))
 }
 
-/// It is about to end.
+/// Reports the imminent end.
 pub(crate) fn stopping() {
     tell(NotifyState::Stopping);
 }

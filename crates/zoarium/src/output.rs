@@ -1,4 +1,4 @@
-//! Standard output that may be long, and whose reader may have enough of it.
+//! Standard output that may be long, and whose reader may close it early.
 
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, Write};
@@ -43,7 +43,7 @@ impl Output {
         self.write_object(value, format_args!("{value}"), out)
     }
 
-    /// Form of the same name for commands with a session.
+    /// Returns the format of the same name for commands with a session.
     pub(crate) fn format(self) -> ::cli::Format {
         match self {
             Self::Table => ::cli::Format::Text,
@@ -53,11 +53,11 @@ impl Output {
     }
 }
 
-/// Writes through one large buffer. What `write` returns is returned; an error of the last flush
-/// counts like one in between.
+/// Writes through one large buffer, and returns the result of `write`. An error of the last flush
+/// counts like any earlier error.
 ///
 /// # Errors
-/// What `write` says, and output errors.
+/// Errors of `write`, and output errors.
 pub(crate) fn write_stdout<T, E: From<io::Error>>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
 ) -> Result<T, E> {

@@ -1,4 +1,5 @@
-//! `zoarium completions` and `zoarium man`: what shells and `man` want to know of the command line, made from it.
+//! `zoarium completions` and `zoarium man`: shell completions and manual pages, generated from the
+//! command line.
 
 use std::fs;
 use std::io::{self, Write};
@@ -31,7 +32,7 @@ pub(crate) struct ManArgs {
     dir: PathBuf,
 }
 
-/// Prints the script for this command line.
+/// Prints the completion script for this command line.
 pub(crate) fn run_completions(args: &CompletionsArgs, mut command: Command) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "zoarium", &mut script);
@@ -41,7 +42,7 @@ pub(crate) fn run_completions(args: &CompletionsArgs, mut command: Command) -> E
     }
 }
 
-/// Writes the pages of this command line.
+/// Writes the manual pages of this command line.
 pub(crate) fn run_man(args: &ManArgs, mut command: Command) -> ExitCode {
     command.build();
     match write_pages(&args.dir, &command) {
@@ -53,7 +54,8 @@ pub(crate) fn run_man(args: &ManArgs, mut command: Command) -> ExitCode {
     }
 }
 
-/// How many there are: of the whole, and of each command and what is below it.
+/// Writes a page for the whole program, and for each command and subcommand. Returns the number of
+/// pages.
 fn write_pages(dir: &Path, command: &Command) -> io::Result<usize> {
     fs::create_dir_all(dir)?;
     let mut count = 0;

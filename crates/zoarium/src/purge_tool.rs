@@ -1,4 +1,5 @@
-//! `zoarium purge`: removes snapshots and logs that no recovery needs, for cron. Source: PurgeTxnLog.
+//! `zoarium purge`: removes snapshots and logs that recovery does not need, for cron jobs. Source:
+//! PurgeTxnLog.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use storage::{DataDirs, RealDisk, purge};
 
 use crate::tool::{LimitArgs, ToolError};
 
-/// Fewer snapshots are not kept, as by Apache ZooKeeper.
+/// Minimum number of kept snapshots, as with Apache ZooKeeper.
 const KEPT_MIN: usize = 3;
 
 /// Removes old snapshots, and the logs that only they need
@@ -30,7 +31,7 @@ pub(crate) struct PurgeArgs {
     limits: LimitArgs,
 }
 
-/// Does what the arguments say, and names each file that it has removed.
+/// Runs the command, and prints the name of each removed file.
 pub(crate) fn run(args: &PurgeArgs) -> ExitCode {
     match remove(args) {
         Ok(removed) => {
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &PurgeArgs) -> ExitCode {
 
 fn remove(args: &PurgeArgs) -> Result<Vec<PathBuf>, ToolError> {
     if args.keep < KEPT_MIN {
-        // Exit code 1, as there.
+        // Exit code 1, as with Apache ZooKeeper.
         let reason = "count should be greater than or equal to 3";
         return Err(ToolError::Refused(reason.to_owned()));
     }
@@ -58,7 +59,7 @@ fn remove(args: &PurgeArgs) -> Result<Vec<PathBuf>, ToolError> {
     Ok(purge(&RealDisk, &dirs, args.keep, args.limits.limits())?)
 }
 
-/// A wrong directory is not taken for one in which there is nothing to remove.
+/// Refuses a missing directory, because it would look like a directory without old files.
 fn refuse_missing(dir: &Path) -> Result<(), ToolError> {
     if dir.is_dir() {
         return Ok(());

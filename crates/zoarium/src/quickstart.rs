@@ -1,7 +1,7 @@
 //! `zoarium quickstart`: an ensemble on this machine, for a first look.
 //!
-//! Each member is a process of this program with its own `zoo.cfg`, so that a user can kill one and start it again as
-//! on real machines.
+//! Each member is a process of this program with its own `zoo.cfg`, so that a user can kill a
+//! member and start it again as on real machines.
 
 mod layout;
 mod members;

@@ -1,4 +1,4 @@
-//! What a server prints when it has started.
+//! The messages that a server prints when it has started.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use server::Started;
 
 use crate::admin_token_tool;
 
-/// The line for programs.
+/// Returns the line for programs.
 pub(crate) fn ready_line(started: &Started, config: &Config) -> String {
     let Started {
         client_address,
@@ -36,7 +36,8 @@ pub(crate) fn ready_line(started: &Started, config: &Config) -> String {
     )
 }
 
-/// Five lines for a person at a terminal: version, clients, console, data, and how to stop the server.
+/// Returns five lines for a person at a terminal: version, clients, console, data, and how to stop
+/// the server.
 pub(crate) fn welcome(started: &Started, config: &Config) -> String {
     let version = monitoring::version::PRODUCT;
     let plain = started.client_address.map(local);
@@ -62,7 +63,7 @@ pub(crate) fn welcome(started: &Started, config: &Config) -> String {
     )
 }
 
-/// An address that works on this machine.
+/// Returns an address that works on this machine.
 fn local(address: SocketAddr) -> String {
     match address.ip().is_unspecified() {
         true => format!("localhost:{}", address.port()),

@@ -1,4 +1,4 @@
-//! `zoarium restore`: a data directory as it was, from another one's files.
+//! `zoarium restore`: creates a data directory with a past state, from the files of another one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(crate) struct RestoreArgs {
     limits: LimitArgs,
 }
 
-/// Does what the arguments say. Exit code 1 if the moment cannot be restored.
+/// Runs the command. The exit code is 1 if the moment cannot be restored.
 pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     match restore(args) {
         Ok(made) => {
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     }
 }
 
-/// What was made.
+/// Result of a restore.
 struct Made {
     zxid: Zxid,
     snapshot: PathBuf,
@@ -94,7 +94,7 @@ fn restore(args: &RestoreArgs) -> Result<Made, ToolError> {
             fs::remove_file(&log.path)?;
         }
     }
-    // As the server will read it: what is missing, damaged or altered shows now.
+    // Read the files as the server will. Missing, corrupt or altered data is detected now.
     let found = backup::recovered(&args.to, staging.dirs(), made.wanted, args.limits)?;
     if made
         .digest
@@ -114,12 +114,12 @@ fn restore(args: &RestoreArgs) -> Result<Made, ToolError> {
     })
 }
 
-/// Files that lead up to a transaction, in a directory that is no server's yet.
+/// Files that lead up to a transaction, in a directory that does not belong to a server yet.
 struct Staged {
     wanted: Zxid,
     snapshot: PathBuf,
     snapshot_zxid: Zxid,
-    /// That the tree is to have.
+    /// Expected digest of the tree.
     digest: Option<u64>,
 }
 
@@ -145,7 +145,8 @@ fn from_files(args: &RestoreArgs, staging: &Staging) -> Result<Staged, ToolError
     })
 }
 
-/// Out of the directory of a backup, which is called otherwise if it is one file.
+/// Restores from the directory of a backup. `called` is the name that the user entered, if the
+/// backup is one file.
 fn from_backup(
     args: &RestoreArgs,
     (dir, called): (&Path, &Path),
@@ -182,14 +183,15 @@ fn from_backup(
     })
 }
 
-/// The transaction that is meant, and that it is there.
+/// Returns the last transaction at the moment, and checks that it exists.
 fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, ToolError> {
     let mut last = None;
     let mut newest = None;
     for txn in read_txns_from(&RealDisk, source, Zxid(0), limits)? {
         let header = match txn {
             Ok(txn) => txn.record.header,
-            // Beyond the moment damage does no harm; whether it is beyond shows below.
+            // Corruption after the moment does no harm. Whether it is after the moment is checked
+            // below.
             Err(error) if newest.is_none() => return Err(error.into()),
             Err(_) => break,
         };
@@ -221,8 +223,8 @@ fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, ToolErr
     }
 }
 
-/// The newest good snapshot that holds nothing of what came after the moment, and the last
-/// transaction of which it holds anything.
+/// Returns the newest good snapshot without any effect of later transactions, and the last
+/// transaction of which it contains any part.
 pub(crate) fn snapshot_before(
     source: &DataDirs,
     wanted: Zxid,
@@ -232,7 +234,8 @@ pub(crate) fn snapshot_before(
     for file in files.into_iter().filter(|file| file.zxid <= wanted) {
         let mut seen = Discard::default();
         match read_snapshot(&RealDisk, &file, limits, &mut seen) {
-            // While a snapshot is written, transactions go on, and it may hold parts of them.
+            // Transactions continue while a snapshot is written, and the snapshot may contain parts
+            // of them.
             Ok(info) => {
                 let covers = info.covers().unwrap_or(file.zxid).max(seen.newest);
                 let covers = covers.max(file.zxid);
@@ -249,7 +252,7 @@ pub(crate) fn snapshot_before(
     )))
 }
 
-/// Files that hold what lies behind the snapshot, up to the moment.
+/// Returns the log files with the transactions after the snapshot, up to the moment.
 fn logs_between(source: &DataDirs, from: Zxid, to: Zxid) -> Result<Vec<LogFile>, ToolError> {
     let logs = list_logs(&RealDisk, &source.log)?;
     let begins_before = logs.partition_point(|log| log.zxid <= from.next());
@@ -266,7 +269,7 @@ fn copy(file: &Path, dir: &Path) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Keeps nothing but the newest transaction that shows.
+/// Discards the tree, except for its newest visible transaction.
 #[derive(Default)]
 struct Discard {
     newest: Zxid,
@@ -286,7 +289,8 @@ impl State for Discard {
         _: i64,
         stat: StatPersisted,
     ) -> Result<(), ContentError> {
-        // The version of the member list stands in this one, and no transaction put it there.
+        // This znode contains the version of the member list, which is not the result of a
+        // transaction.
         if path != "/zookeeper/config" {
             let zxids = [stat.czxid, stat.mzxid, stat.pzxid];
             let newest = zxids.into_iter().max().unwrap_or_default();

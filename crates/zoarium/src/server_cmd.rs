@@ -1,4 +1,4 @@
-//! `zoarium server`: runs a server until it is told to stop or cannot go on.
+//! `zoarium server`: runs a server until it is stopped or fails.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,20 +21,21 @@ use crate::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
 use crate::notify;
 use crate::ready::{ready_line, welcome};
 
-/// Environment variables that operators put `-D` flags into.
+/// Environment variables with the `-D` flags of operators.
 const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
 
-/// Files below this many leave no room for clients; what the system allows is asked for anyway.
+/// Requested limit of open files. A low limit leaves no capacity for clients. The system may grant
+/// less.
 const OPEN_FILES_WANTED: u64 = 1 << 20;
 
-/// Time for what still runs when the server has stopped, such as a question to a KDC or a name server that does not
-/// answer. Nothing of it matters any more.
+/// Time for remaining tasks after the stop of the server, such as a query to a KDC or a name server
+/// that does not respond. Their results do not matter any more.
 const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
 
-/// Runs a server with the arguments behind `zoarium server`:
+/// Runs a server with the arguments after `zoarium server`:
 /// `[-Dkey=value]... [zoo.cfg | port datadir [ticktime] [maxcnxns]]`.
 ///
-/// Exit codes are those of Apache ZooKeeper (ExitCode).
+/// The exit codes equal those of Apache ZooKeeper (ExitCode).
 pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
     let _flush = FlushAtEnd;
     let logging = match logging::start(log, DEFAULT_LEVELS) {
@@ -64,8 +65,9 @@ pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
     }
 }
 
-/// The Kerberos library is told by environment variables where the keys are. A process cannot safely set its own: this
-/// starts the program again in its own place, with the same arguments, unless they are set already.
+/// Sets the environment variables from which the Kerberos library reads the location of the keys. A
+/// process cannot safely set its own variables. Therefore this function replaces the process with a
+/// new one that has the same arguments, unless the variables are already set.
 fn enter_environment(config: &Config) -> io::Result<()> {
     let wanted = server::kerberos_environment(config);
     let is_set = |(name, value): &(&str, OsString)| std::env::var_os(name).as_ref() == Some(value);
@@ -76,11 +78,11 @@ fn enter_environment(config: &Config) -> io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg0(args.next().unwrap_or_default());
     log_output::flush();
-    // Comes back only if it fails.
+    // Returns only after a failure.
     Err(command.args(args).envs(wanted).exec())
 }
 
-/// The sentence on stderr is what scripts look for.
+/// Reports a configuration error. Scripts search stderr for this sentence.
 fn refuse(error: &ConfigError) -> ExitCode {
     tracing::error!("invalid configuration: {error}");
     log_output::flush();
@@ -88,7 +90,7 @@ fn refuse(error: &ConfigError) -> ExitCode {
     ExitCode::from(error.exit_code)
 }
 
-/// The `-D` flags of the environment.
+/// Returns the `-D` flags of the environment.
 pub(crate) fn flags() -> SystemProperties {
     let mut flags = SystemProperties::new();
     for name in FLAG_VARIABLES {
@@ -99,7 +101,7 @@ pub(crate) fn flags() -> SystemProperties {
     flags
 }
 
-/// The configuration that these arguments of a server name.
+/// Returns the configuration that the arguments of a server name.
 pub(crate) fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
     let mut flags = flags();
     let mut rest = Vec::new();
@@ -119,13 +121,13 @@ pub(crate) fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
     }
 }
 
-/// Files and names of this machine.
+/// Files and host names of this machine.
 pub(crate) struct ThisMachine;
 
 impl Surroundings for ThisMachine {
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // One byte more than allowed tells the caller that there is more.
+        // One byte more than allowed shows the caller that the file is longer.
         File::open(path)?
             .take(limit as u64 + 1)
             .read_to_end(&mut bytes)?;
@@ -172,7 +174,7 @@ fn serve(config: Arc<Config>, logging: Logging) -> ExitCode {
     };
     let is_json = logging.is_json;
     let code = runtime.block_on(async {
-        // From here on they do not end the process, also while the data is loaded.
+        // From now on these signals do not end the process, not even while the data is loaded.
         let signals = Signals::listen();
         tokio::spawn(logging.follow(signals.hang_up));
         serve_until_told(config, is_json, signals.stop, signals.quit).await
@@ -184,7 +186,7 @@ fn serve(config: Arc<Config>, logging: Logging) -> ExitCode {
 /// Signals that stop the server, with their names.
 type Stop = [(&'static str, Signal); 2];
 
-/// What the process is told by signals.
+/// Signals that the process handles.
 struct Signals {
     stop: io::Result<Stop>,
     quit: io::Result<Signal>,
@@ -192,7 +194,7 @@ struct Signals {
 }
 
 impl Signals {
-    /// None of them ends the process by itself any more.
+    /// Installs the handlers, so that none of these signals ends the process.
     fn listen() -> Self {
         let stop = || {
             let terminate = signal(SignalKind::terminate())?;
@@ -214,7 +216,8 @@ async fn serve_until_told(
     quit: io::Result<Signal>,
 ) -> ExitCode {
     let mut told = pin!(told_to_stop(stop));
-    // Data are loaded without a pause. On a thread of its own that keeps none from hearing of a signal.
+    // Loading the data never yields. On a separate thread it does not delay the handling of
+    // signals.
     let (runtime, loading) = (Handle::current(), config.clone());
     let mut starting = blocking::run(move || runtime.block_on(Server::start(loading)));
     let started = tokio::select! {
@@ -230,7 +233,7 @@ async fn serve_until_told(
         Ok(Err(StartError::Unsupported(error))) => return refuse(&error),
         Ok(Err(error)) => {
             log_output::flush();
-            // Both go to standard error: people read a sentence, programs a line of the log.
+            // Both go to standard error: a sentence for people, or a log line for programs.
             match is_json {
                 true => tracing::error!("{error}"),
                 false => terminal::complain!("zoarium: {error}"),
@@ -288,14 +291,14 @@ fn report_port_holder(address: SocketAddr) {
     }
 }
 
-/// The ports at which this member listens for elections.
+/// Returns the ports on which this member listens for elections.
 fn election_ports(config: &Config) -> impl Iterator<Item = u16> {
     let ensemble = config.ensemble.iter();
     let own = ensemble.filter_map(|ensemble| ensemble.membership.members.get(&ensemble.my_id));
     own.flat_map(|member| member.addresses.iter().map(|address| address.election_port))
 }
 
-/// Writes to the log what the server does, at each SIGQUIT, as a JVM does with its threads. Never ends.
+/// Logs the state of the server at each SIGQUIT, as a JVM does with its threads. Never ends.
 async fn log_state_when_asked(server: &Server, asked: io::Result<Signal>) {
     match asked {
         Ok(mut asked) => {
@@ -323,7 +326,7 @@ async fn told_to_stop(stop: io::Result<Stop>) -> &'static str {
     }
 }
 
-/// A core dump would contain data and secrets.
+/// Disables core dumps, which would contain data and secrets.
 fn forbid_core_dumps(config: &Config) {
     if config.limits.core_dumps {
         return;
@@ -334,7 +337,7 @@ fn forbid_core_dumps(config: &Config) {
     }
 }
 
-/// A connection is a file: asks the system for as many as it allows.
+/// Raises the limit of open files as far as the system allows, because each connection needs one.
 fn raise_open_files(config: &Config) {
     let per_address = config.limits.max_client_cnxns;
     match rlimit::increase_nofile_limit(OPEN_FILES_WANTED) {

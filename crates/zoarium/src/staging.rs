@@ -1,4 +1,4 @@
-//! A data directory that has nothing, and then all.
+//! A data directory that receives all its files in one step.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,29 +10,30 @@ use storage::{DataDirs, Disk, DiskLock, RealDisk, StorageError};
 use crate::backup::{file_error, remove_tree};
 use crate::tool::ToolError;
 
-/// What is put together beside the place of the data, which no server reads.
+/// Directory in the target in which the files are prepared. No server reads it.
 const STAGING: &str = "zoarium.restoring";
 const VERSION_DIR: &str = "version-2";
-/// What may be in a data directory that has no data.
+/// Names that a data directory without data may contain.
 const HARMLESS: [&str; 4] = ["myid", "zoarium.lock", "lost+found", STAGING];
 
-/// Files that are to become those of a server.
+/// Prepared files of a future data directory.
 ///
-/// They get their place by a rename once all of them are good and on disk: until then a server finds
-/// an empty directory, and the next restore removes what is left. While this lives, servers and
-/// other restores are kept out.
+/// A rename moves them to their place once all of them are good and durable. Until then a server
+/// finds an empty directory, and the next restore removes the remains. While this value lives,
+/// servers and other restores are locked out.
 pub(crate) struct Staging {
-    /// Log directory first: a log without a snapshot is refused by a server, and not the reverse.
+    /// Target directories, log directory first. A server refuses a log without a snapshot, but
+    /// accepts a snapshot without a log.
     targets: Vec<PathBuf>,
     dirs: DataDirs,
     _locks: Vec<Box<dyn DiskLock>>,
 }
 
 impl Staging {
-    /// For a dataDir and a dataLogDir.
+    /// Prepares a dataDir and a dataLogDir.
     ///
     /// # Errors
-    /// If there is anything in one of them, or somebody is at it.
+    /// If one of them is not empty, or another process uses it.
     pub(crate) fn begin(data_dir: &Path, log_dir: Option<&Path>) -> Result<Self, ToolError> {
         let log_dir = log_dir.filter(|log_dir| *log_dir != data_dir);
         let targets: Vec<PathBuf> = log_dir
@@ -47,7 +48,7 @@ impl Staging {
         for target in &targets {
             files::create_dir_all(target).map_err(file_error("create", target))?;
             locks.push(lock(target)?);
-            // Again: somebody may have been at it until just now.
+            // Check again: another process may have used it until just now.
             refuse_full(target)?;
             remove_tree(&target.join(STAGING))?;
         }
@@ -63,12 +64,12 @@ impl Staging {
         })
     }
 
-    /// Where the files are put together.
+    /// Returns the directories in which the files are prepared.
     pub(crate) fn dirs(&self) -> &DataDirs {
         &self.dirs
     }
 
-    /// A directory for something else that is needed meanwhile. It goes when this is dropped.
+    /// Creates a directory for other temporary files. It is removed when this value is dropped.
     ///
     /// # Errors
     /// If it cannot be created.
@@ -79,10 +80,10 @@ impl Staging {
         Ok(dir)
     }
 
-    /// Makes them those of the server.
+    /// Moves the files to their place.
     ///
     /// # Errors
-    /// If they cannot be written; then nothing is there.
+    /// If they cannot be written. The target then stays empty.
     pub(crate) fn publish(&self) -> Result<(), ToolError> {
         for dir in [&self.dirs.snap, &self.dirs.log] {
             for entry in fs::read_dir(dir).map_err(file_error("list", dir))? {
@@ -109,7 +110,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         for target in &self.targets {
-            // The next one removes it.
+            // The next restore removes it.
             let _ = remove_tree(&target.join(STAGING));
         }
     }
@@ -134,7 +135,7 @@ fn refuse_full(dir: &Path) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Keeps other processes of ours from a directory for as long as it is held.
+/// Locks a directory against other Zoarium processes while the result is held.
 pub(crate) fn lock(dir: &Path) -> Result<Box<dyn DiskLock>, ToolError> {
     let path = dir.join("zoarium.lock");
     let locked = RealDisk.lock(&path).map_err(file_error("lock", &path))?;

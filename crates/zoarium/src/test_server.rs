@@ -61,7 +61,7 @@ pub(crate) fn run(args: TestServerArgs) -> ExitCode {
     let members: Vec<_> = connect_string.split(',').collect();
     let line = json!({ "connectString": connect_string, "members": members });
     let mut stdout = terminal::stdout();
-    // Whoever does not read it any more has gone.
+    // A reader that has closed the output has ended.
     if writeln!(stdout, "{line}")
         .and_then(|()| stdout.flush())
         .is_ok()
@@ -74,7 +74,7 @@ pub(crate) fn run(args: TestServerArgs) -> ExitCode {
     }
 }
 
-/// What is read means nothing.
+/// Waits for the end of standard input, and ignores its contents.
 fn wait_for_the_end(stdin: &mut impl Read) {
     let mut buffer = [0; 1024];
     loop {

@@ -14,10 +14,10 @@ pub(crate) use history::parse_zxid;
 use jute::Limits;
 use storage::StorageError;
 
-/// A server would not start.
+/// Exit code for a configuration with which a server would not start.
 pub(crate) const NO_GO: u8 = 3;
 
-/// Why a tool gave up.
+/// Reason for which a tool failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
     #[error("{0}")]
@@ -43,8 +43,7 @@ pub(crate) enum ToolError {
 }
 
 impl ToolError {
-    /// Prints the error on stderr and returns the exit code. If the reader of the output has closed it, there is no
-    /// error.
+    /// Prints the error on stderr and returns the exit code. A closed output is not an error.
     pub(crate) fn report(&self, tool: &str) -> ExitCode {
         match self {
             Self::Output(error) | Self::Storage(StorageError::Io { source: error, .. })
@@ -91,9 +90,9 @@ fn admin_code(error: &AdminError) -> u8 {
     }
 }
 
-/// Largest `jute.maxbuffer` for which no flag is needed. A tool does not know the configuration of
-/// the server that wrote its files. With the extra size this is the length up to which every server
-/// reads a record of a log.
+/// Largest `jute.maxbuffer` that does not need a flag. A tool does not know the configuration of
+/// the server that wrote its files. Together with the extra size this is the length up to which
+/// every server reads a record of a log.
 const MAX_BUFFER: usize = storage::log::scan::RECORD_BYTES_MAX / 2;
 
 /// How large fields may be.
@@ -106,12 +105,12 @@ pub(crate) struct LimitArgs {
 
 impl LimitArgs {
     pub(crate) fn limits(self) -> Limits {
-        // The extra size defaults to the buffer's. Source: BinaryInputArchive.
+        // The default of the extra size is the buffer's size. Source: BinaryInputArchive.
         Limits::from_max_buffer(self.jute_maxbuffer, self.jute_maxbuffer)
     }
 }
 
-/// Where the files are when `dir` is a dataDir: its `version-2`, if it has one.
+/// Returns the directory of the files for a dataDir: its `version-2`, if it exists.
 pub(crate) fn files_dir(dir: &Path) -> PathBuf {
     let versioned = dir.join("version-2");
     if versioned.is_dir() {

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &WatchArgs) -> ExitCode {
     followed.unwrap_or_else(|error| error.report("watch"))
 }
 
-/// Whether the change history is followed, and not the live tree.
+/// Returns whether the command follows the change history instead of the live tree.
 fn follows_history(args: &WatchArgs) -> Result<bool, ToolError> {
     let filter = &args.filter;
     let has_filter =
@@ -105,7 +105,7 @@ async fn write_changes(
     let mut changes = Changes::new(options);
     let mut left = args.limit.unwrap_or(u64::MAX);
     while left > 0 {
-        // Whoever reads sees at once what came, and what comes at once is written at once.
+        // Readers see each event immediately. Events that are ready together are written together.
         let event = match changes.ready_event()? {
             Some(event) => event,
             None => {
@@ -132,7 +132,7 @@ async fn write_changes(
     Ok(out.flush()?)
 }
 
-/// In the words of the command line.
+/// Converts an error into the terms of the command line.
 fn explained(error: ChangesError) -> ToolError {
     match error {
         ChangesError::NotKept { resume_after, .. } => {

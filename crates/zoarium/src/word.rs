@@ -1,4 +1,4 @@
-//! `zoarium word`: sends a four-letter word to a server, where `nc` would be wanted.
+//! `zoarium word`: sends a four-letter word to a server, as a replacement for `nc`.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -14,9 +14,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::tool::ToolError;
 use crate::{client_flags, server_cmd};
 
-/// Largest answer, in bytes; `wchp` of a large server is long, and an endless answer is cut.
+/// Largest answer, in bytes. The answer to `wchp` of a large server is long, and an endless answer
+/// is truncated.
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
-/// Largest piece of an answer that is read at once over TLS, in bytes.
+/// Bytes of one read over TLS.
 const PIECE_BYTES: usize = 1 << 14;
 
 #[derive(Debug, Args)]
@@ -38,7 +39,8 @@ pub(crate) struct WordArgs {
     zoo_cfg: Option<PathBuf>,
 }
 
-/// Prints the answer as it arrives. A refusal goes to stderr, and has the exit code of missing permissions.
+/// Prints the answer as it arrives. A refusal is printed on stderr, and its exit code is that for
+/// missing permissions.
 pub(crate) fn run(args: &WordArgs) -> ExitCode {
     let limit = Duration::from_secs(args.timeout);
     let mut out = Answer::default();
@@ -78,7 +80,7 @@ fn fail(args: &WordArgs, code: u8, reason: &str) -> ExitCode {
 /// Longest answer that may be a refusal, in bytes.
 const REFUSAL_BYTES_MAX: usize = 128;
 
-/// Standard output for an answer whose begin is held back until it cannot be a refusal.
+/// Standard output for an answer. The beginning is held back until it cannot be a refusal.
 #[derive(Default)]
 struct Answer {
     held: Vec<u8>,
@@ -121,8 +123,8 @@ impl Write for Answer {
     }
 }
 
-/// Sends `word` to `server` and writes the answer to `out`; returns the number of bytes. `limit` bounds the wait for the
-/// connection and for each piece of the answer.
+/// Sends `word` to `server` and writes the answer to `out`. Returns the number of bytes. `limit`
+/// bounds the wait for the connection and for each piece of the answer.
 ///
 /// # Errors
 /// If the server cannot be reached, or does not answer in time.
@@ -142,7 +144,7 @@ pub(crate) fn ask(
     Ok(printed)
 }
 
-/// As [`ask`], by TLS.
+/// Does the work of [`ask`] over TLS.
 fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Result<u64> {
     let connector = Connector::of_client(&stores(args)?).map_err(io::Error::other)?;
     let stream = connect(&args.server, limit)?;
@@ -160,7 +162,7 @@ fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Res
         loop {
             let length = match tokio::time::timeout(limit, stream.read(&mut piece)).await? {
                 Ok(length) => length,
-                // Some servers end the connection without the end of TLS.
+                // Some servers close the connection without TLS's close notification.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
                 Err(error) => return Err(error),
             };
@@ -174,8 +176,9 @@ fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Res
     })
 }
 
-/// Returns the stores of the flags, or those of zoo.cfg: a server that accepts certificates of its own authority accepts
-/// its own, too. Host names are not checked, because the server is on this machine, whatever its name.
+/// Returns the stores of the flags, or of zoo.cfg: a server that accepts certificates of its
+/// authority also accepts its own certificate. Host names are not checked, because the server is on
+/// this machine.
 fn stores(args: &WordArgs) -> io::Result<ClientStores> {
     let flags = client_flags::properties();
     let mut stores = ClientStores {

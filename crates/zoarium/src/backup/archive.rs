@@ -1,7 +1,8 @@
-//! A backup as one file: a tar archive of what is in its directory otherwise, `backup.json` first.
+//! A backup as one file: a tar archive of the files that a backup directory contains, `backup.json`
+//! first.
 //!
-//! The file is made anew beside the old one and takes its place by a rename. What is worked on lies in a directory
-//! beside it, which the next one removes if this one is killed.
+//! The new file is written next to the old one and replaces it by a rename. Work files are in a
+//! directory next to the archive. After a kill, the next backup removes this directory.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,12 +18,12 @@ use super::{file_error, remove_tree};
 use crate::staging::lock;
 use crate::tool::ToolError;
 
-/// How the name of one ends, where there is none yet.
+/// File name extension of an archive that does not exist yet.
 const ENDING: &str = "tar";
-/// Bytes of `backup.json`: some 200 for each file.
+/// Maximum size of `backup.json` in bytes. Each file takes about 200.
 const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
-/// Whether a backup of this name is one file.
+/// Returns whether a backup of this name is one file.
 pub(crate) fn is_archive(path: &Path) -> bool {
     match fs::metadata(path) {
         Ok(found) => found.is_file(),
@@ -30,17 +31,17 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     }
 }
 
-/// The directory beside an archive in which it is worked on; it goes when this is dropped.
+/// The work directory next to an archive. It is removed when this value is dropped.
 pub(super) struct Workplace {
     outer: PathBuf,
-    /// Where the backup is as a directory.
+    /// The backup as a directory.
     pub(super) dir: PathBuf,
     _lock: Box<dyn DiskLock>,
 }
 
 impl Workplace {
     /// # Errors
-    /// If somebody else is at the archive, or nothing can be written there.
+    /// If another process uses the archive, or its directory is not writable.
     pub(super) fn beside(archive: &Path) -> Result<Self, ToolError> {
         let outer = with_ending(archive, ".unfinished");
         files::create_dir_all(&outer).map_err(file_error("create", &outer))?;
@@ -58,7 +59,7 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // The next one removes it.
+        // The next backup removes it.
         let _ = remove_tree(&self.outer);
     }
 }
@@ -69,10 +70,10 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Makes the backup of a directory this archive.
+/// Replaces the archive with the backup in a directory.
 ///
 /// # Errors
-/// If it cannot be written; then the one before stays.
+/// If the archive cannot be written. The previous archive then remains.
 pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<(), ToolError> {
     let unfinished = with_ending(archive, ".new");
     let write = || {
@@ -100,10 +101,10 @@ pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<()
     })
 }
 
-/// Puts what is in an archive into a directory that is empty.
+/// Extracts an archive into an empty directory. The readers of the files compare the hashes.
 ///
 /// # Errors
-/// If it is none of ours, damaged, or the directory cannot be written. Hashes are compared by whoever reads the files.
+/// If the file is not a Zoarium archive or is corrupt, or the directory cannot be written.
 pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), ToolError> {
     let file = File::open(archive).map_err(file_error("open", archive))?;
     let damaged = |reason: &dyn std::fmt::Display| {
@@ -117,7 +118,8 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), ToolError> {
     for entry in entries {
         let mut entry = entry.map_err(|error| damaged(&error))?;
         let name = entry.path().map_err(|error| damaged(&error))?.into_owned();
-        // Nothing that points anywhere else, and nothing that a backup does not consist of.
+        // The archive must not contain paths to other directories, or files that are not part of a
+        // backup.
         let name = name
             .to_str()
             .filter(|name| *name == MANIFEST || number_of(name).is_some());

@@ -1,4 +1,4 @@
-//! From a server that runs into a data directory of our own: its snapshot, and its log.
+//! Downloads the snapshot and the log of a running server into a data directory.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,12 +14,12 @@ use tokio::time::Instant;
 use super::file_error;
 use crate::tool::{ToolError, parse_zxid};
 
-/// How long the disk of the server may be behind what it has committed.
+/// Longest time until the server's disk contains everything that the server has committed.
 const WRITTEN_LIMIT: Duration = Duration::from_secs(60);
-/// How often it is asked.
+/// Interval between two queries of the server.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// Takes a snapshot there, and writes it here; its name says which it is.
+/// Takes a snapshot on the server and downloads it. Its name contains its zxid.
 pub(super) async fn snapshot(client: &AdminClient, to: &DataDirs) -> Result<(), ToolError> {
     let unfinished = to.snap.join("unfinished.snapshot");
     let (zxid, _) = download(client, "snapshot", &[], &unfinished).await?;
@@ -27,7 +27,7 @@ pub(super) async fn snapshot(client: &AdminClient, to: &DataDirs) -> Result<(), 
     files::replace(&unfinished, &path).map_err(file_error("rename", &path))
 }
 
-/// The log behind a transaction, up to `least` at the least.
+/// Downloads the log after a transaction, at least up to `least`.
 pub(super) async fn log(
     client: &AdminClient,
     after: Zxid,
@@ -50,7 +50,8 @@ pub(super) async fn log(
     }
 }
 
-/// An answer that breaks off is an error of the connection; this is for proxies that hide it.
+/// Checks that a download is complete. The connection reports a truncated reply as an error, but a
+/// proxy may hide it.
 fn check_end(path: &Path, upto: Zxid, after: Zxid, server: &str) -> Result<(), ToolError> {
     let dir = path.parent().and_then(Path::parent).unwrap_or(path);
     let dirs = DataDirs::unlocked(dir, dir);
@@ -66,10 +67,11 @@ fn check_end(path: &Path, upto: Zxid, after: Zxid, server: &str) -> Result<(), T
     Ok(())
 }
 
-/// What a server has taken as one request, this takes as one record.
+/// Maximum size of a record in bytes. Every request that a server accepted must fit.
 const MAX: usize = 1 << 30;
 
-/// The body of an answer as a file; the transaction that its head names, and whose it is.
+/// Downloads the body of a reply into a file. Returns the transaction that the reply's header
+/// names, and the server that sent it.
 async fn download(
     client: &AdminClient,
     command: &str,
@@ -98,7 +100,7 @@ async fn download(
     Ok((zxid, server))
 }
 
-/// What is to be done about an answer of a server that knows no backups.
+/// Adds advice to the reply of a server that does not support backups.
 pub(super) fn explained(error: ToolError) -> ToolError {
     match error {
         ToolError::Admin(AdminError::Refused { server, text, .. })

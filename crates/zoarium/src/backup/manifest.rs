@@ -1,5 +1,5 @@
-//! `backup.json`: what a backup consists of. A file that it does not name does not count, so a
-//! backup that breaks off leaves the one before.
+//! `backup.json`: the list of files in a backup. Other files are not part of the backup, so an
+//! interrupted backup leaves the previous one intact.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -13,49 +13,49 @@ use sha2::{Digest, Sha256};
 use super::file_error;
 use crate::tool::{ToolError, parse_zxid};
 
-/// The name of the file.
+/// Name of the file.
 pub(crate) const MANIFEST: &str = "backup.json";
-/// Written first, and renamed.
+/// Name under which the file is first written, before the rename.
 const UNFINISHED: &str = "unfinished.json";
-/// What it says of itself.
+/// Identification of the format in the file.
 const FORMAT: &str = "zoarium backup 1";
 
-/// A snapshot and the log behind it.
+/// A snapshot and the log after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) snapshot: Kept,
-    /// In their order, none missing.
+    /// Logs in order, without a gap.
     pub(crate) logs: Vec<Kept>,
-    /// The last record of the log, hashed: what goes on from here has the same one. `None` if all
-    /// is in the snapshot.
+    /// Hash of the last record of the log. The next log must contain the same record. `None` if the
+    /// snapshot contains everything.
     pub(crate) last_record: Option<String>,
-    /// Of the tree after the last transaction.
+    /// Digest of the tree after the last transaction.
     pub(crate) digest: u64,
     pub(crate) znodes: u64,
-    /// When it was taken, wall-clock ms.
+    /// Time of the backup, wall-clock ms.
     pub(crate) taken_ms: i64,
 }
 
 /// A file of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Its name here.
+    /// Name of the file in the backup.
     pub(crate) file: String,
-    /// Its name in a data directory.
+    /// Name of the file in a data directory.
     pub(crate) name: String,
-    /// Of a log the first transaction; of a snapshot that which it is named after.
+    /// First transaction of a log, or the transaction that names a snapshot.
     pub(crate) first: Zxid,
-    /// The last transaction of which it holds anything.
+    /// Last transaction of which the file contains any part.
     pub(crate) last: Zxid,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
 }
 
 impl Manifest {
-    /// The one of a directory; `None` if there is none.
+    /// Loads the manifest of a directory. Returns `None` if the directory has no manifest.
     ///
     /// # Errors
-    /// If it cannot be read or is damaged.
+    /// If the manifest cannot be read or is corrupt.
     pub(crate) fn load(dir: &Path) -> Result<Option<Self>, ToolError> {
         let path = dir.join(MANIFEST);
         let text = match fs::read(&path) {
@@ -72,10 +72,10 @@ impl Manifest {
         })
     }
 
-    /// Makes this the backup of a directory, whose files are on disk.
+    /// Replaces the manifest of a directory whose files are already durable.
     ///
     /// # Errors
-    /// If it cannot be written; then the one before stays.
+    /// If the manifest cannot be written. The previous one then remains.
     pub(crate) fn publish(&self, dir: &Path) -> Result<(), ToolError> {
         let unfinished = dir.join(UNFINISHED);
         let mut fields = self.fields();
@@ -90,17 +90,17 @@ impl Manifest {
         write().map_err(file_error("write", &dir.join(MANIFEST)))
     }
 
-    /// All files.
+    /// Returns all files.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Kept> {
         std::iter::once(&self.snapshot).chain(&self.logs)
     }
 
-    /// The last transaction.
+    /// Returns the last transaction.
     pub(crate) fn last(&self) -> Zxid {
         self.files().last().unwrap_or(&self.snapshot).last
     }
 
-    /// The number of the next file.
+    /// Returns the number of the next file.
     pub(crate) fn next_number(&self) -> u64 {
         let numbers = self.files().filter_map(|kept| number_of(&kept.file));
         numbers.max().map_or(1, |number| number + 1)
@@ -119,7 +119,8 @@ impl Manifest {
         })
     }
 
-    /// `None` if it is no good. The hash is over the fields as they are written here.
+    /// Parses a manifest. Returns `None` if it is invalid. The hash covers the fields as this
+    /// module writes them.
     fn parse(mut value: Value) -> Option<Self> {
         let fields = value.as_object_mut()?;
         let hash = fields.remove("sha256")?;
@@ -163,21 +164,21 @@ impl Kept {
             bytes: value["bytes"].as_u64()?,
             sha256: text("sha256")?,
         };
-        // Names of files, and not of paths that lead elsewhere.
+        // Only file names are allowed. A path could lead to another directory.
         let is_plain = |name: &str| !name.contains(['/', '\\']) && !name.starts_with('.');
         (number_of(&kept.file).is_some() && is_plain(&kept.file) && is_plain(&kept.name))
             .then_some(kept)
     }
 }
 
-/// The number that a file of a backup begins with; `None` if it is none.
+/// Returns the number at the beginning of a backup file's name, or `None` for any other file.
 pub(crate) fn number_of(file: &str) -> Option<u64> {
     let (number, name) = file.split_once('-')?;
     let is_ours = name.starts_with("snapshot.") || name.starts_with("log.");
     number.parse().ok().filter(|_| is_ours)
 }
 
-/// SHA-256, in hex.
+/// Returns the SHA-256 hash in hex.
 pub(crate) fn sha256_hex(hash: Sha256) -> String {
     hash.finalize()
         .iter()
@@ -237,7 +238,7 @@ mod tests {
             bad[at] ^= 1;
             fs::write(&path, bad).unwrap();
             match Manifest::load(dir.path()) {
-                // Blanks between the fields mean nothing.
+                // Blanks between the fields are ignored.
                 Ok(found) => assert_eq!(found, Some(manifest()), "byte {at}"),
                 Err(error) => assert!(error.to_string().contains("is damaged"), "{error}"),
             }

@@ -1,5 +1,5 @@
-//! `zoarium backup`: a snapshot and the log behind it, compressed, of a server that runs or of its
-//! files; `zoarium restore --backup` is the way back.
+//! `zoarium backup`: a compressed snapshot with the log after it, from a running server or from its
+//! files. `zoarium restore --backup` restores it.
 //!
 //! ```text
 //! backup.json               which files count, their hashes, the digest of the tree
@@ -8,10 +8,10 @@
 //! unfinished/               while a backup is taken
 //! ```
 //!
-//! As one file it is an archive of these ([`archive`]).
+//! A backup in one file is an archive of these files ([`archive`]).
 //!
-//! A backup counts once the tree was put together from it and had the digests that the server
-//! logged: then `backup.json` is replaced. Whatever breaks off before leaves the backup of before.
+//! A backup is complete after the tree was rebuilt from it with the digests that the server logged.
+//! Only then is `backup.json` replaced. An earlier failure leaves the previous backup intact.
 
 mod archive;
 mod fetch;
@@ -76,7 +76,7 @@ pub(crate) struct BackupArgs {
     limits: LimitArgs,
 }
 
-/// Does what the arguments say. Exit code 1 if there is no new backup, or it is damaged.
+/// Runs the command. The exit code is 1 if there is no new backup, or if a backup is corrupt.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
     let done = match is_archive(&args.dir) {
         true => in_archive(args),
@@ -98,7 +98,7 @@ fn done(args: &BackupArgs) -> Result<String, ToolError> {
     }
 }
 
-/// The same with a backup that is one file.
+/// Runs the command on a backup in one file.
 fn in_archive(args: &BackupArgs) -> Result<String, ToolError> {
     let archive = &args.dir;
     let workplace = Workplace::beside(archive)?;
@@ -157,7 +157,7 @@ fn take(args: &BackupArgs) -> Result<String, ToolError> {
     let Some(mut new) = new else {
         return Ok("nothing is new".to_owned());
     };
-    // Put together from what is in the backup, not from what it was made of.
+    // The tree is rebuilt from the backup, not from its sources.
     taking.unfinished.clear()?;
     let found = assemble_in(&taking.unfinished, &args.dir, &new, args.limits)?;
     new.digest = found.tree.digest();
@@ -181,7 +181,7 @@ fn described(manifest: &Manifest) -> String {
     )
 }
 
-/// A backup that is being taken.
+/// A backup in progress.
 struct Taking<'a> {
     args: &'a BackupArgs,
     unfinished: Unfinished,
@@ -189,7 +189,7 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// A snapshot, and the log from there.
+    /// Starts a backup with a snapshot and the log after it.
     fn begin(&mut self) -> Result<Manifest, ToolError> {
         let args = self.args;
         let dirs = match self.files() {
@@ -222,7 +222,7 @@ impl Taking<'_> {
                 znodes: 0,
                 taken_ms: 0,
             };
-            // The newest snapshot is damaged, and the log does not make up for it.
+            // The newest snapshot is corrupt, and the log does not cover the difference.
             if new.last() < last {
                 return Err(pack::not_kept(new.last()));
             }
@@ -230,7 +230,7 @@ impl Taking<'_> {
         })
     }
 
-    /// The log behind a backup; `None` if there is nothing.
+    /// Extends a backup with the log after it. Returns `None` if there is nothing new.
     fn go_on(&mut self, mut base: Manifest) -> Result<Option<Manifest>, ToolError> {
         let args = self.args;
         let last = base.last();
@@ -263,7 +263,7 @@ impl Taking<'_> {
         Ok(Some(base))
     }
 
-    /// Where the files are that are backed up; `None` if a server is asked for them.
+    /// Returns the directories to back up, or `None` if the backup is taken from a server.
     fn files(&self) -> Option<DataDirs> {
         let data = self.args.data_dir.as_ref()?;
         let log = self.args.data_log_dir.as_ref().unwrap_or(data);
@@ -281,8 +281,8 @@ impl Taking<'_> {
             .map_err(fetch::explained)
     }
 
-    /// Beside a server that runs, a file may be purged, or half of a record be written, while it is
-    /// read: what fails is read again a few times.
+    /// Retries a read a few times. A running server may purge a file or write half of a record
+    /// during the read.
     fn patiently<T>(
         &mut self,
         read: impl Fn(&mut Self) -> Result<T, ToolError>,
@@ -300,7 +300,8 @@ impl Taking<'_> {
     }
 }
 
-/// The last transaction of a data directory, going by the log and the names of snapshots.
+/// Returns the last transaction of a data directory, according to the log and the names of
+/// snapshots.
 fn end(dirs: &DataDirs, limits: Limits) -> Result<Zxid, ToolError> {
     let logged = storage::last_logged_zxid(&RealDisk, dirs, limits)?;
     let newest = list_snapshots(&RealDisk, &dirs.snap)?.into_iter().next();
@@ -315,10 +316,10 @@ fn end(dirs: &DataDirs, limits: Limits) -> Result<Zxid, ToolError> {
 const TRIES: u32 = 5;
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// The backup in a directory.
+/// Loads the backup in a directory.
 ///
 /// # Errors
-/// If there is none, or none that came to its end.
+/// If the directory does not contain a complete backup.
 pub(crate) fn load(dir: &Path) -> Result<Manifest, ToolError> {
     Manifest::load(dir)?.ok_or_else(|| {
         let dir = dir.display();
@@ -328,7 +329,7 @@ pub(crate) fn load(dir: &Path) -> Result<Manifest, ToolError> {
     })
 }
 
-/// A directory of somebody else is no place for a backup.
+/// Refuses a directory that contains other files.
 fn refuse_others(dir: &Path, is_backup: bool) -> Result<(), ToolError> {
     let entries = fs::read_dir(dir).map_err(file_error("list", dir))?;
     for entry in entries {
@@ -344,7 +345,7 @@ fn refuse_others(dir: &Path, is_backup: bool) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Removes what a backup that broke off, or the one of before, has left.
+/// Removes the files of an interrupted backup, or of the previous one.
 fn remove_unnamed(dir: &Path, manifest: Option<&Manifest>) -> Result<(), ToolError> {
     let named: Vec<&str> = manifest.map_or(Vec::new(), |manifest| {
         manifest
@@ -362,7 +363,7 @@ fn remove_unnamed(dir: &Path, manifest: Option<&Manifest>) -> Result<(), ToolErr
     Ok(())
 }
 
-/// The tree of a backup, from its files alone.
+/// Rebuilds the tree of a backup from its files alone.
 fn assemble(
     dir: &Path,
     manifest: &Manifest,
@@ -383,10 +384,10 @@ fn assemble_in(
     recovered(&unfinished.0, &dirs, manifest.last(), limits)
 }
 
-/// The tree of a data directory, which ends with this transaction and is what was logged.
+/// Rebuilds the tree of a data directory.
 ///
 /// # Errors
-/// If it is not.
+/// If the tree does not end with the transaction `last`, or differs from the logged digests.
 pub(crate) fn recovered(
     data_dir: &Path,
     dirs: &DataDirs,
@@ -394,7 +395,7 @@ pub(crate) fn recovered(
     limits: LimitArgs,
 ) -> Result<RecoveredTree, ToolError> {
     let path = config::properties::escape_value(&data_dir.display().to_string());
-    // Znodes of any kind, whatever the server says to them.
+    // Znodes of any kind are allowed, whatever the configuration of the server.
     let text = format!("dataDir={path}\nextendedTypesEnabled=true\n");
     let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes());
     let mut properties = SystemProperties::new();
@@ -417,7 +418,7 @@ pub(crate) fn recovered(
     Ok(found)
 }
 
-/// A data directory inside a backup, while it is worked on.
+/// The data directory inside a backup, during the work.
 struct Unfinished(PathBuf);
 
 impl Unfinished {
@@ -440,12 +441,12 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // The next one clears it.
+        // The next backup clears it.
         let _ = remove_tree(&self.0);
     }
 }
 
-/// Removes a directory of ours, if it is there.
+/// Removes a Zoarium directory if it exists.
 pub(crate) fn remove_tree(dir: &Path) -> Result<(), ToolError> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -455,7 +456,7 @@ pub(crate) fn remove_tree(dir: &Path) -> Result<(), ToolError> {
     }
 }
 
-/// Says which file it was.
+/// Adds the file's path to an I/O error.
 pub(crate) fn file_error(
     action: &'static str,
     path: &Path,

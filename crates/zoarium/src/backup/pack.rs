@@ -1,4 +1,4 @@
-//! Into a backup: files of a data directory, compressed and hashed.
+//! Compresses and hashes files of a data directory for a backup.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -16,23 +16,23 @@ use super::file_error;
 use super::manifest::{Kept, sha256_hex};
 use crate::tool::ToolError;
 
-/// What there is behind a transaction.
+/// The part of the log after a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
-    /// `None` if there is nothing.
+    /// `None` if there is no such part.
     pub(super) log: Option<Kept>,
-    /// The hash of the last record.
+    /// Hash of the last record.
     pub(super) last_record: Option<String>,
 }
 
-/// Where a backup goes on.
+/// The end of a backup, from which it continues.
 pub(super) struct After<'a> {
     pub(super) zxid: Zxid,
-    /// The hash of its record, if there is one to compare with.
+    /// Hash of the record, if the backup contains it.
     pub(super) record: Option<&'a str>,
 }
 
-/// Takes a snapshot in.
+/// Adds a snapshot to the backup.
 pub(super) fn snapshot(
     dir: &Path,
     number: u64,
@@ -73,10 +73,11 @@ pub(super) fn snapshot(
     })
 }
 
-/// Takes in what the log has behind a transaction.
+/// Adds the log after a transaction to the backup.
 ///
 /// # Errors
-/// If the log does not go on from there, or has another transaction in that place.
+/// If the log does not continue from this transaction, or contains another transaction in its
+/// place.
 pub(super) fn log(
     dir: &Path,
     number: u64,
@@ -103,7 +104,7 @@ pub(super) fn log(
             has_met = true;
             continue;
         }
-        // Written twice, as Java may.
+        // Java may write a transaction twice.
         if zxid <= last {
             continue;
         }
@@ -157,7 +158,7 @@ fn record_hash(payload: &[u8]) -> String {
     sha256_hex(Sha256::new_with_prefix(payload))
 }
 
-/// A file that is compressed and hashed while it is written.
+/// A writer that compresses and hashes a file.
 struct Writer {
     path: PathBuf,
     out: Out,
@@ -197,7 +198,7 @@ impl Writer {
         written.map_err(file_error("write", &self.path))
     }
 
-    /// Its length and hash, once it is on disk.
+    /// Syncs the file, and returns its length and hash.
     fn finish(self) -> Result<(u64, String), ToolError> {
         let ended = match self.out {
             Out::Gz(out) => out.finish(),

@@ -1,5 +1,5 @@
-//! Out of a backup: each file is hashed while it is read, and nothing counts before all of it is
-//! known to be whole.
+//! Extracts the files of a backup. Each file is hashed during the read, and is used only after its
+//! hash was checked.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,10 +15,10 @@ use super::file_error;
 use super::manifest::{Kept, Manifest, sha256_hex};
 use crate::tool::ToolError;
 
-/// Writes the files that lead up to a transaction into a data directory that nobody uses.
+/// Writes the files that lead up to a transaction into an unused data directory.
 ///
 /// # Errors
-/// If one is missing or damaged, with its name and the way out; if the disk is full.
+/// If a file is missing or corrupt, with its name and a solution. If the disk is full.
 pub(crate) fn unpack(
     dir: &Path,
     manifest: &Manifest,
@@ -43,7 +43,7 @@ pub(crate) fn unpack(
     Ok(())
 }
 
-/// What is wrong with the file, if anything is.
+/// Copies a file. Returns the reason if the file is not as recorded.
 fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<String>, ToolError> {
     let source = match File::open(path) {
         Ok(source) => source,
@@ -56,7 +56,7 @@ fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<Stri
         bytes_max: kept.bytes,
     };
     let mut out = files::create(to).map_err(file_error("create", to))?;
-    // A snapshot stays compressed: a server reads it so.
+    // A snapshot stays compressed, because a server can read this form.
     let read = if is_log {
         pour(&mut GzDecoder::new(&mut source), &mut out)
     } else {
@@ -105,7 +105,7 @@ fn pour(from: &mut impl Read, to: &mut impl Write) -> Result<(), Broken> {
     }
 }
 
-/// Hashes what is read, and no more than there should be.
+/// A reader that hashes a file, and stops at its expected length.
 struct Hashing {
     file: File,
     hash: Sha256,

@@ -1,4 +1,4 @@
-//! What a server inside another program is made of.
+//! The builder of a server inside another program.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,9 +12,10 @@ use super::error::ServerError;
 use super::handle::Server;
 use crate::server_cmd::{ThisMachine, log_notices};
 
-/// What a server inside another program is to be.
+/// Settings of a server inside another program.
 ///
-/// Without more than a directory it listens on 127.0.0.1 at a port that the system chooses, and has no admin server.
+/// With only a directory, the server listens on 127.0.0.1 at a port that the system chooses, and
+/// does not start an admin server.
 #[derive(Debug, Clone)]
 pub struct ServerBuilder {
     data_dir: Option<PathBuf>,
@@ -37,37 +38,38 @@ impl ServerBuilder {
         }
     }
 
-    /// The directory of the data. It is made if it is not there; what is in it is served.
+    /// Sets the data directory. It is created if it does not exist. Existing data is served.
     #[must_use]
     pub fn data_dir(mut self, directory: impl AsRef<Path>) -> Self {
         self.data_dir = Some(directory.as_ref().to_owned());
         self
     }
 
-    /// The port of clients; 0, as without this call, is one that the system chooses.
+    /// Sets the client port. With the default, 0, the system chooses a port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// The address of the port of clients; 127.0.0.1 without this call.
+    /// Sets the address of the client port. The default is 127.0.0.1.
     #[must_use]
     pub fn address(mut self, address: IpAddr) -> Self {
         self.address = address;
         self
     }
 
-    /// A line of zoo.cfg, by its key: all of docs/CONFIG.md is there. The last one of a key counts, and beats what the
-    /// other calls say.
+    /// Adds a line of zoo.cfg by its key. All keys of docs/CONFIG.md are supported. The last line
+    /// of a key applies, and has priority over the other methods.
     #[must_use]
     pub fn setting(mut self, key: impl Into<String>, value: impl ToString) -> Self {
         self.settings.push((key.into(), value.to_string()));
         self
     }
 
-    /// A system property, such as `jute.maxbuffer`: what `-Dname=value` is for `zoarium server`. The environment
-    /// variables of the process (`SERVER_JVMFLAGS`) mean nothing here.
+    /// Sets a system property such as `jute.maxbuffer`, as `-Dname=value` does for
+    /// `zoarium server`. The environment variables of the process (`SERVER_JVMFLAGS`) have no
+    /// effect here.
     #[must_use]
     pub fn property(mut self, name: &str, value: impl ToString) -> Self {
         let definition = format!("{name}={}", value.to_string());
@@ -75,20 +77,21 @@ impl ServerBuilder {
         self
     }
 
-    /// With what tests may do to it.
+    /// Adds faults that tests can trigger.
     pub(crate) fn faults(mut self, faults: Faults) -> Self {
         self.faults = faults;
         self
     }
 
-    /// Starts the server and waits until it serves: a member of an ensemble does so when there is a leader, so members
-    /// of one ensemble are started at the same time.
+    /// Starts the server and waits until it serves. A member of an ensemble serves when there is a
+    /// leader, so start the members of one ensemble concurrently.
     ///
-    /// Dropping the future stops what it has started.
+    /// Dropping the future stops the server.
     ///
     /// # Errors
-    /// The settings are refused, the data does not recover, an address cannot be bound; for a member also that it could
-    /// not go on. Nothing is left running then.
+    /// If the settings are refused, the data does not recover, or an address cannot be bound. For a
+    /// member, also if the server fails while it waits. After an error no part of the server is
+    /// running.
     pub async fn start(self) -> Result<Server, ServerError> {
         let server = self.begin().await?;
         server.wait_until_serving().await?;
@@ -98,7 +101,7 @@ impl ServerBuilder {
     /// Starts the server and waits until it listens.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// Under the conditions of [`Self::start`].
     pub(crate) async fn begin(self) -> Result<Server, ServerError> {
         let config = Arc::new(self.config()?);
         Server::host(config, self.faults).await

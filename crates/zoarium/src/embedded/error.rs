@@ -1,61 +1,63 @@
-//! Why a server inside another program does not start, or does not go on.
+//! The errors of a server inside another program.
 
 use std::io;
 
 use config::ConfigError;
 use server::StartError;
 
-/// Why a server inside another program does not start, or does not go on.
+/// Reason for which a server inside another program does not start, or stops.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// [`crate::ServerBuilder::data_dir`] was not called.
     #[error("a server needs a directory for its data: call data_dir()")]
     NoDataDir,
-    /// The directory of the data is given relative to a directory that is not there.
+    /// The path of the data directory is relative to a current directory that does not exist.
     #[error("cannot tell where the directory of the data is: {0}")]
     Directory(io::Error),
-    /// The settings are refused. The text has the key, the reason and what to do.
+    /// The settings are refused. The text contains the key, the reason and advice.
     #[error("{0}")]
     Settings(String),
-    /// The settings ask for Kerberos, the library of which takes this from the environment of the process only.
+    /// The settings require Kerberos, whose library reads this value only from the environment of
+    /// the process.
     #[error(
         "logins by Kerberos need the environment variable {name}={value}: set it before the program starts"
     )]
     Environment {
-        /// The variable.
+        /// Name of the variable.
         name: &'static str,
-        /// What it must be.
+        /// Required value.
         value: String,
     },
     /// The data directory does not recover, or an address cannot be bound.
     #[error("{text}")]
     Start {
-        /// What the server says.
+        /// Message of the server.
         text: String,
-        /// With this code the process of `zoarium server` would end. Source: ExitCode.
+        /// Exit code with which the process of `zoarium server` would end. Source: ExitCode.
         exit_code: u8,
     },
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     #[error("cannot start the threads of a server: {0}")]
     Threads(io::Error),
-    /// The server could not go on (its disk is full, or a sync failed) and has stopped. Its log lines say why.
+    /// The server failed (its disk is full, or a sync failed) and has stopped. Its log lines
+    /// contain the reason.
     #[error(
         "the server could not go on and has stopped (exit code {exit_code}); its log lines say why"
     )]
     Failed {
-        /// With this code the process of `zoarium server` would end. Source: ExitCode.
+        /// Exit code with which the process of `zoarium server` would end. Source: ExitCode.
         exit_code: u8,
     },
     /// An ensemble did not serve in time.
     #[error("{0}")]
     NotServing(String),
-    /// What a test server is told to do, or has, fails.
+    /// An operation or a resource of a test server failed.
     #[error("{what}: {why}")]
     Test {
-        /// What fails.
+        /// The operation or resource.
         what: &'static str,
-        /// Why.
+        /// Reason of the failure.
         why: String,
     },
     /// The server was stopped.

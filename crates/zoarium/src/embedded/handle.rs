@@ -15,8 +15,9 @@ use super::host::{Ending, Host, State};
 
 /// A server inside this program.
 ///
-/// Dropping it stops it as [`Server::stop`] does, and waits for that on the calling thread: some milliseconds, or
-/// longer where the disk is slow. Several may be in one process.
+/// Dropping it stops the server as [`Server::stop`] does, and blocks the calling thread until the
+/// server has stopped. This takes some milliseconds, or longer with a slow disk. A process may
+/// contain several servers.
 #[derive(Debug)]
 pub struct Server {
     started: Started,
@@ -24,7 +25,7 @@ pub struct Server {
     running: Running,
 }
 
-/// Stops the server when it is dropped, and waits until nothing of it is left.
+/// Stops the server when it is dropped, and waits until all its resources are released.
 #[derive(Debug)]
 struct Running {
     thread: Option<JoinHandle<()>>,
@@ -33,7 +34,7 @@ struct Running {
 }
 
 impl Server {
-    /// A server to be.
+    /// Returns a builder of a server.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::new()
     }
@@ -52,46 +53,47 @@ impl Server {
                 data_dir,
                 running,
             }),
-            // Its thread has ended by a panic.
+            // Its thread ended with a panic.
             Err(_) => Err(ServerError::Stopped),
         }
     }
 
-    /// Where clients connect; `None` without a port of clients.
+    /// Returns the address for clients, or `None` without a client port.
     pub fn client_address(&self) -> Option<SocketAddr> {
         self.started.client_address
     }
 
-    /// Where clients connect with TLS; `None` without a `secureClientPort`.
+    /// Returns the address for clients with TLS, or `None` without a `secureClientPort`.
     pub fn secure_client_address(&self) -> Option<SocketAddr> {
         self.started.secure_client_address
     }
 
-    /// What clients are given to connect without TLS, `127.0.0.1:2181`; empty without such a port.
+    /// Returns the connect string for clients without TLS, such as `127.0.0.1:2181`. It is empty
+    /// without such a port.
     pub fn connect_string(&self) -> String {
         let address = self.started.client_address;
         address.map(|at| at.to_string()).unwrap_or_default()
     }
 
-    /// The directory of the data.
+    /// Returns the data directory.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// Whether it takes reads and writes now.
+    /// Returns whether the server accepts reads and writes now.
     pub fn is_serving(&self) -> bool {
         matches!(*self.running.state.borrow(), State::Serving { .. })
     }
 
-    /// Whether it takes reads and writes, and is the leader of an ensemble or stands alone.
+    /// Returns whether the server accepts reads and writes, and leads an ensemble or is standalone.
     pub fn is_leading(&self) -> bool {
         *self.running.state.borrow() == State::Serving { leads: true }
     }
 
-    /// Waits until it takes reads and writes, which a member does while there is a leader.
+    /// Waits until the server accepts reads and writes. A member does so while there is a leader.
     ///
     /// # Errors
-    /// It could not go on.
+    /// If the server fails.
     pub async fn wait_until_serving(&self) -> Result<(), ServerError> {
         let mut state = self.running.state.clone();
         let found = state.wait_for(|state| *state != State::Waiting).await;
@@ -102,7 +104,7 @@ impl Server {
         }
     }
 
-    /// Why it has ended; `None` while it runs.
+    /// Returns the reason of its end, or `None` while it runs.
     pub(crate) fn failure(&self) -> Option<ServerError> {
         match *self.running.state.borrow() {
             State::Ended(exit_code) => Some(ended(exit_code)),
@@ -110,8 +112,8 @@ impl Server {
         }
     }
 
-    /// Waits until the server could not go on, and has stopped: its disk is full, a sync failed. `zoarium server` would
-    /// end its process then.
+    /// Waits until the server has failed and stopped, for example because its disk is full or a
+    /// sync failed. `zoarium server` would end its process then.
     pub async fn failed(&self) -> ServerError {
         self.running
             .ended()
@@ -120,32 +122,34 @@ impl Server {
             .unwrap_or(ServerError::Stopped)
     }
 
-    /// Stops the server, and waits until nothing of it is left: no thread, no socket, no lock on its directory.
-    /// What was proposed is on disk and answered before, sessions live on in the data.
+    /// Stops the server and waits until all its resources are released: threads, sockets, and the
+    /// lock on its directory. Pending proposals are first made durable and answered. Sessions
+    /// persist in the data.
     ///
     /// # Errors
-    /// [`ServerError::Failed`] if it could not go on before.
+    /// [`ServerError::Failed`] if the server failed before.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         self.running.tell(Ending::Stop);
         self.running.ended().await
     }
 
-    /// Tells it to stop; dropping it waits for that.
+    /// Requests the stop of the server. Dropping the server waits for it.
     pub(crate) fn begin_to_stop(&mut self) {
         self.running.tell(Ending::Stop);
     }
 
-    /// Ends the server as if its process had been killed, and waits until nothing of it is left.
+    /// Ends the server as if its process had been killed, and waits until all its resources are
+    /// released.
     pub(crate) async fn kill(mut self) {
         self.running.tell(Ending::Kill);
-        // That it could not go on does not matter any more.
+        // An earlier failure does not matter any more.
         let _ = self.running.ended().await;
     }
 }
 
 impl Running {
     fn tell(&mut self, ending: Ending) {
-        // Fails if it has ended already.
+        // This fails if the server has already ended.
         let _ = self.stop.take().map(|stop| stop.send(ending));
     }
 

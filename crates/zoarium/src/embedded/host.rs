@@ -1,4 +1,4 @@
-//! The thread that a server inside another program has its runtime on.
+//! The thread with the runtime of a server inside another program.
 
 use std::io;
 use std::sync::Arc;
@@ -13,38 +13,39 @@ use tokio::sync::{oneshot, watch};
 
 use super::error::ServerError;
 
-/// Tasks of a server do no long work, and a program may have many servers.
+/// Number of worker threads. It is low because tasks of a server are short, and a program may run
+/// many servers.
 const WORKERS: usize = 2;
 
-/// Time for what still runs when the server has stopped, such as a question to a name server that does not answer.
-/// Nothing of it matters any more.
+/// Time for remaining tasks after the stop of the server, such as a lookup at a name server that
+/// does not respond. Their results do not matter any more.
 const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
 
-/// What has become of a server.
+/// State of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// It has no leader.
+    /// The server has no leader.
     Waiting,
-    /// It takes reads and writes.
+    /// The server accepts reads and writes.
     Serving {
-        /// Others pass writes on to it.
+        /// Whether this server is the leader, to which others forward writes.
         leads: bool,
     },
-    /// It has stopped: told to, or with this exit code because it could not go on. Nothing of it is left but the
-    /// thread that says so.
+    /// The server has stopped on request, or with this exit code after a failure. Only the thread
+    /// that reports this still exists.
     Ended(Option<u8>),
 }
 
-/// How a server is to end.
+/// Way in which a server has to end.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// What was proposed is on disk and answered before.
+    /// Pending proposals are first made durable and answered.
     Stop,
-    /// As if its process had been killed.
+    /// The server ends as if its process had been killed.
     Kill,
 }
 
-/// A running thread, and the ways to it.
+/// A running thread, with the channels to and from it.
 pub(super) struct Host {
     pub(super) thread: JoinHandle<()>,
     pub(super) stop: oneshot::Sender<Ending>,
@@ -52,7 +53,7 @@ pub(super) struct Host {
     pub(super) started: oneshot::Receiver<Result<Started, ServerError>>,
 }
 
-/// What the thread has of the same.
+/// The thread's ends of these channels.
 struct Ends {
     stop: oneshot::Receiver<Ending>,
     state: watch::Sender<State>,
@@ -61,7 +62,7 @@ struct Ends {
 
 impl Host {
     pub(super) fn spawn(config: Arc<Config>, faults: Faults) -> io::Result<Self> {
-        // A number, so that the threads of several servers can be told apart.
+        // A number distinguishes the threads of several servers.
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("zoarium-{number}");
@@ -105,7 +106,7 @@ fn host(name: &str, server: (Arc<Config>, Faults), ends: Ends) {
         }
     };
     let end = runtime.block_on(run(server, stop, &state, started));
-    // Closes all connections.
+    // This closes all connections.
     runtime.shutdown_timeout(LEFT_BEHIND_MAX);
     let failed = match end {
         End::Stopped => None,
@@ -118,12 +119,12 @@ fn host(name: &str, server: (Arc<Config>, Faults), ends: Ends) {
     state.send_replace(State::Ended(failed));
 }
 
-/// How a server has ended.
+/// Way in which a server has ended.
 enum End {
     Stopped,
-    /// It could not go on: an exit code.
+    /// The server failed with this exit code.
     Failed(u8),
-    /// Its threads are still there.
+    /// The threads of the server still exist.
     Killed(Box<server::Server>),
 }
 
@@ -136,7 +137,7 @@ async fn run(
     let server = match server::Server::start_with(config, faults.clone()).await {
         Ok(server) => server,
         Err(error) => {
-            // Nobody waits for it if the start was given up.
+            // If the start was cancelled, no task waits for the result.
             let _ = started.send(Err(error.into()));
             return End::Stopped;
         }
@@ -151,7 +152,7 @@ async fn run(
                     faults.switch_disk_off();
                     return End::Killed(Box::new(server));
                 }
-                // Told to stop, or the handle is gone.
+                // A stop was requested, or the handle was dropped.
                 Ok(Ending::Stop) | Err(_) => break End::Stopped,
             },
             exit_code = server.failed() => break End::Failed(exit_code),

@@ -1,8 +1,9 @@
 //! A server inside another program.
 //!
-//! Each has a runtime of its own on a thread of its own, so that nothing depends on the runtime of the program, and
-//! that all tasks of the server end with it. Nothing is of the whole process: no signal handler, no subscriber of log
-//! lines, no limit of open files; what would end the process of `zoarium server` is an error of the handle.
+//! Each server has its own runtime on its own thread. Therefore it does not depend on the runtime
+//! of the program, and all its tasks end with it. It does not change the state of the process:
+//! signal handlers, the subscriber of log lines, or the limit of open files. A failure that would
+//! end the process of `zoarium server` is an error of the handle.
 
 mod builder;
 mod error;

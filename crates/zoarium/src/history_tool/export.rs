@@ -13,11 +13,11 @@ use prost::Message;
 use super::source::{Parameters, Source, SourceArgs};
 use crate::tool::ToolError;
 
-/// The command of the admin server.
+/// Name of the command in the admin server.
 const EXPORT: &str = "history/export";
-/// The header of a page that says where the next one begins.
+/// Header of a page that contains the start of the next page.
 const NEXT: &str = "x-history-next";
-/// Bytes of a page that are taken: one change always fits, with the znode before and after it.
+/// Maximum bytes of an accepted page. One change with the znode before and after it always fits.
 const PAGE_BYTES_MAX: usize = 256 << 20;
 
 /// Writes changes as protobuf: each ExportedChange of history.proto behind its length, a varint

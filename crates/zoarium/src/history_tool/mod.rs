@@ -1,4 +1,4 @@
-//! `zoarium history`, and `get`, `tree` and `diff` of the past.
+//! `zoarium history`, and `get`, `tree` and `diff` for past moments.
 
 mod export;
 pub(crate) mod source;
@@ -104,7 +104,7 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
     Operation::parse(text).ok_or_else(|| format!("no operation; there are {}", names()))
 }
 
-/// Does what the arguments say.
+/// Runs the command.
 pub(crate) fn run_history(args: &HistoryArgs) -> ExitCode {
     report("history", |out| match (&args.command, &args.list.path) {
         (Some(HistoryCommand::Blame(args)), _) => blame(args, out),
@@ -137,7 +137,7 @@ fn report(tool: &str, write: impl FnOnce(&mut dyn Write) -> Result<(), ToolError
 }
 
 impl FilterArgs {
-    /// The parameters that changes are chosen by.
+    /// Returns the parameters that select changes.
     pub(crate) fn parameters(&self) -> Parameters {
         let parameters = Parameters::default()
             .with("by", self.by.as_ref())

@@ -51,12 +51,12 @@ pub(crate) enum Source {
 }
 
 impl SourceArgs {
-    /// Servers of the command line.
+    /// Returns the servers of the command line.
     pub(crate) fn address(&self) -> &AddressArgs {
         &self.place.address
     }
 
-    /// Whether the command line names files of a stopped server.
+    /// Returns whether the command line names files of a stopped server.
     pub(crate) fn names_files(&self) -> bool {
         self.place.data_dir.is_some() || self.place.history_dir.is_some()
     }
@@ -80,19 +80,19 @@ impl PlaceArgs {
     }
 }
 
-/// What a question is asked with.
+/// Parameters of a query.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Parameters(pub(crate) Vec<(String, String)>);
 
 impl Parameters {
-    /// Adds one, if it is given.
+    /// Adds a parameter, if it has a value.
     pub(crate) fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
         let value = value.map(|value| (name.to_owned(), value.to_string()));
         self.0.extend(value);
         self
     }
 
-    /// Puts a value in the place of another one.
+    /// Replaces a value.
     fn set(&mut self, name: &str, value: &str) {
         self.0.retain(|(key, _)| key != name);
         self.0.push((name.to_owned(), value.to_owned()));
@@ -110,7 +110,7 @@ impl Source {
         }
     }
 
-    /// Asks page by page, up to `limit` results, and gives the last page.
+    /// Queries page by page, up to `limit` results, and returns the last page.
     pub(crate) fn pages(
         &self,
         question: Question,
@@ -130,7 +130,7 @@ impl Source {
                 each(result)?;
                 left = left.saturating_sub(1);
             }
-            // The same moments for all pages.
+            // All pages use the same moments.
             for name in ["at", "from", "to"] {
                 if let Some(zxid) = page[name].as_str() {
                     parameters.set(name, zxid);

@@ -1,4 +1,4 @@
-//! Answers for people, from those for programs.
+//! Formats the answers for programs as text for people.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A change, with the znode before and after it if the answer has them.
+/// Writes a change, with the znode before and after it if the answer contains them.
 pub(crate) fn write_change(result: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
     writeln!(out, "{}", change_text(result))?;
     write_states(result, out)?;
@@ -26,7 +26,7 @@ pub(crate) fn write_change(result: &Value, out: &mut dyn Write) -> Result<(), To
     Ok(())
 }
 
-/// A znode that differs between two moments.
+/// Writes a znode that differs between two moments.
 pub(crate) fn write_difference(one: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
     writeln!(out, "{} {}", text(&one["kind"]), text(&one["path"]))?;
     write_states(one, out)
@@ -60,12 +60,12 @@ pub(crate) fn change_text(change: &Value) -> String {
     line
 }
 
-/// The bytes of a data, if they are kept; `None` if it is null or they are not.
+/// Returns the bytes of data, or `None` if the data is null or was not kept.
 pub(crate) fn data_bytes(data: &Value) -> Option<Vec<u8>> {
     BASE64.decode(data["base64"].as_str()?).ok()
 }
 
-/// Data in a few words.
+/// Returns a short text for data.
 pub(crate) fn data_text(data: &Value) -> String {
     if data.is_null() {
         return "null".to_owned();
@@ -87,7 +87,7 @@ fn acl_text(acl: &Value) -> String {
     entries.collect::<Vec<_>>().join(",")
 }
 
-/// What is not known is said, so that no answer is taken for the whole.
+/// Writes which parts are unknown, so that an incomplete answer is not mistaken for a complete one.
 pub(crate) fn write_extent(page: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
     let extent = &page["extent"];
     if let Some(hidden @ 1..) = page["hidden"].as_u64() {
@@ -106,7 +106,7 @@ pub(crate) fn write_extent(page: &Value, out: &mut dyn Write) -> Result<(), Tool
     Ok(())
 }
 
-/// Who last changed what of a znode.
+/// Writes the last change of each property of a znode, and its author.
 pub(crate) fn write_blame(
     blame: &Value,
     is_first: bool,

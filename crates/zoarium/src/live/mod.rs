@@ -1,6 +1,6 @@
-//! Commands on the live tree: `get`, `ls`, `set` and the others, each in a session of its own.
+//! Commands on the live tree: `get`, `ls`, `set` and the others, each in a separate session.
 //!
-//! `get`, `tree` and `diff` also show the past, if the user names a moment.
+//! `get`, `tree` and `diff` also show past states, if the user names a moment.
 
 mod read;
 mod servers;
@@ -54,8 +54,8 @@ pub(crate) fn run(name: &str, address: &AddressArgs, output: Output, direct: Dir
 }
 
 fn target(address: &AddressArgs, output: Output) -> Result<Target, ToolError> {
-    // A credential that is found on this machine is for admin ports only: a session should have no more rights than
-    // the user asked for.
+    // A credential that is found on this machine is for admin ports only: a session should not have
+    // more rights than the user requested.
     let identity = address.authorization(&[])?;
     let identity = identity.map(|identity| match identity.split_once(' ') {
         Some((scheme, data)) => (scheme.to_owned(), data.to_owned()),
@@ -77,7 +77,7 @@ fn settings() -> ClientSettings {
     client_flags::of_cli()
 }
 
-/// Words of a command of the shell.
+/// Returns the words of a shell command.
 fn words(name: &str) -> Vec<String> {
     vec![name.to_owned()]
 }

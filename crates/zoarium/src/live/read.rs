@@ -159,7 +159,7 @@ pub(crate) fn run_get(args: &CatArgs) -> ExitCode {
     run(name, args.source.address(), args.source.output, direct)
 }
 
-/// Files contain the past only.
+/// Refuses files without a moment, because files contain only past states.
 fn refuse_files(name: &str, source: &SourceArgs) -> Option<ExitCode> {
     let text = "--data-dir and --history-dir need a moment (--at)".to_owned();
     source

@@ -156,7 +156,7 @@ pub(crate) struct AclArgs {
     session: SessionArgs,
 }
 
-/// Data from the command line.
+/// Returns data from the command line.
 fn data(text: &str) -> Data {
     match text {
         "-" => Data::Stdin,

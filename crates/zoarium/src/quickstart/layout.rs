@@ -15,7 +15,7 @@ use crate::testing::free_ports;
 pub(super) struct Layout {
     pub(super) members: Vec<MemberLayout>,
     directory: PathBuf,
-    /// Removes the directory when it is dropped; `None` if the user named the directory.
+    /// Temporary directory that is removed on drop. `None` if the user named the directory.
     scratch: Option<TempDir>,
 }
 
@@ -83,14 +83,14 @@ impl Layout {
         })
     }
 
-    /// Connect string with all members.
+    /// Returns the connect string with all members.
     pub(super) fn connect_string(&self) -> String {
         let members = self.members.iter();
         let addresses: Vec<String> = members.map(|member| member.client.to_string()).collect();
         addresses.join(",")
     }
 
-    /// A sentence about the files after the end.
+    /// Returns a sentence about the files after the end.
     pub(super) fn farewell(&self) -> String {
         match self.scratch {
             Some(_) => format!("{} is removed.", self.directory.display()),
@@ -104,7 +104,7 @@ impl MemberLayout {
         let Self {
             id, client, admin, ..
         } = self;
-        // Short timeouts: the user who kills a member should see the others go on at once.
+        // Short timeouts: a user who kills a member should see the others continue soon.
         let config = format!(
             "# Member {id} of an ensemble that `zoarium quickstart` made.\n\
              tickTime=500\n\

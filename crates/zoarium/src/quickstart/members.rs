@@ -33,7 +33,7 @@ struct Member {
     client: String,
     log: PathBuf,
     pid: u32,
-    /// `None` after its end.
+    /// `None` after the end of the process.
     process: Option<Child>,
 }
 
@@ -73,12 +73,13 @@ impl Members {
         }
     }
 
-    /// Whether every process has ended.
+    /// Returns whether every process has ended.
     pub(super) fn is_over(&self) -> bool {
         self.0.iter().all(|member| member.process.is_none())
     }
 
-    /// Roles of the members as `srvr` reports them, or `None` while a running member does not serve.
+    /// Returns the roles of the members as `srvr` reports them, or `None` while a running member
+    /// does not serve.
     pub(super) fn modes(&self) -> Option<Vec<String>> {
         let modes = self.0.iter().map(|member| match member.process {
             Some(_) => mode(&member.client),
@@ -87,7 +88,7 @@ impl Members {
         modes.collect()
     }
 
-    /// The text for the user once all members serve.
+    /// Returns the text for the user once all members serve.
     pub(super) fn announcement(&self, layout: &Layout, modes: &[String]) -> String {
         let mut text = String::from("\n");
         let rows = layout.members.iter().zip(modes).zip(&self.0);
@@ -121,7 +122,7 @@ impl Members {
         text
     }
 
-    /// An error for an ensemble whose processes have all ended before it served.
+    /// Returns the error for an ensemble whose processes have all ended before it served.
     pub(super) fn why_not_started(&self, layout: &Layout) -> String {
         let mut text = String::from("no member could be started");
         if let Some(member) = layout.members.first() {
@@ -149,7 +150,7 @@ impl Members {
                 while matches!(process.try_wait(), Ok(None)) && began.elapsed() < STOP_TIMEOUT {
                     thread::sleep(STOP_CHECK_INTERVAL);
                 }
-                // A process that has ended already ignores both.
+                // A process that has already ended ignores both.
                 let _ = process.kill();
                 let _ = process.wait();
             }
@@ -174,7 +175,7 @@ fn start(program: &Path, member: &MemberLayout) -> io::Result<Child> {
         .spawn()
 }
 
-/// Role of the server at this address; `None` if it does not serve.
+/// Returns the role of the server at this address, or `None` if it does not serve.
 fn mode(address: &str) -> Option<String> {
     let mut answer = Vec::new();
     word::ask(address, "srvr", WORD_TIMEOUT, &mut answer).ok()?;

@@ -1,4 +1,4 @@
-//! Carries a plan out: multis within the limits of servers, then ACLs one by one.
+//! Executes a plan: multis within the limits of servers, then ACLs one by one.
 
 use bytes::Bytes;
 use client::{Client, Create, Error, MultiOp};
@@ -8,17 +8,17 @@ use proto::Acl;
 use super::plan::{Plan, Step};
 use crate::tool::ToolError;
 
-/// Bytes of a multi: half of what a server with default settings takes.
+/// Maximum bytes of a multi: half of the limit of a server with default settings.
 const MULTI_BYTES_MAX: usize = client::limits::REQUEST_BYTES_MAX / 2;
-/// Steps of a multi: it is one transaction, which holds all others up.
+/// Maximum steps of a multi. A multi is one transaction, which delays all others.
 const MULTI_STEPS_MAX: usize = 500;
-/// A step besides its path, data and ACL.
+/// Bytes of a step, without its path, data and ACL.
 const STEP_BYTES: usize = 64;
 
-/// How many steps were carried out.
+/// Executes the steps, and returns their number.
 ///
 /// # Errors
-/// If one is refused; it says how much was done before.
+/// If a step is refused. The error contains the number of completed steps.
 pub(super) async fn carry_out(
     client: &Client,
     plan: &Plan,
@@ -55,7 +55,8 @@ pub(super) async fn carry_out(
     Ok(done)
 }
 
-/// Of a multi all is done or nothing; of one whose answer was lost nobody knows.
+/// Returns the error for an interrupted plan. A multi is executed completely or not at all. If its
+/// reply was lost, its outcome is unknown.
 fn stopped(error: &Error, step: Option<&Step>, done: usize) -> ToolError {
     let at = step.map(Step::path).unwrap_or_default();
     let known = match error {
@@ -68,14 +69,14 @@ fn stopped(error: &Error, step: Option<&Step>, done: usize) -> ToolError {
     ))
 }
 
-/// How many steps go together.
+/// Returns the number of steps in the next multi.
 fn multi_len(steps: &[Step]) -> usize {
     let mut bytes = 0;
     let fitting = steps.iter().take(MULTI_STEPS_MAX).take_while(|step| {
         bytes += step.bytes();
         bytes <= MULTI_BYTES_MAX
     });
-    // A large one goes alone.
+    // A large step gets a separate multi.
     fitting.count().max(1)
 }
 

@@ -1,4 +1,4 @@
-//! `zoarium restore-path`: gives a subtree back as it was, on servers that run.
+//! `zoarium restore-path`: restores a past state of a subtree on running servers.
 
 mod carry_out;
 mod plan;
@@ -48,7 +48,7 @@ pub(crate) struct RestorePathArgs {
     yes: bool,
 }
 
-/// Does what the arguments say. Exit code 1 if the subtree is not as it was.
+/// Runs the command. The exit code is 1 if the subtree was not restored.
 pub(crate) fn run(args: &RestorePathArgs) -> ExitCode {
     match restore(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -68,13 +68,13 @@ fn restore(args: &RestorePathArgs) -> Result<(), ToolError> {
     runtime.block_on(async {
         let client = connect(args, &servers).await?;
         let restored = restore_with(args, (&wanted, &kinds), &client).await;
-        // The session ends by its timeout if this fails.
+        // If this fails, the session ends by its timeout.
         let _ = client.close().await;
         restored
     })
 }
 
-/// The subtree as it was, and which kinds of znodes are there now.
+/// Returns the past state of the subtree, and the kinds of its current znodes.
 fn wanted(args: &RestorePathArgs) -> Result<(Wanted, Kinds), ToolError> {
     let source = args.place.open(true)?;
     let parameters = Parameters::default()
@@ -125,7 +125,7 @@ async fn restore_with(
     (wanted, kinds): (&Wanted, &Kinds),
     client: &Client,
 ) -> Result<(), ToolError> {
-    // What this server has applied is not older than what others have acknowledged.
+    // After the sync, this server has applied every write that other servers have acknowledged.
     client.sync(&args.path).await?;
     let present = present::read(client, &args.path, kinds).await?;
     let plan = Plan::make(&args.path, wanted, &present, args.force);

@@ -1,4 +1,4 @@
-//! What is to be done, worked out from the subtree as it was and as it is.
+//! Plans the steps from the past and the present state of the subtree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -13,14 +13,14 @@ use super::present::Present;
 use crate::history_tool::text::data_bytes;
 use crate::tool::ToolError;
 
-/// Znodes that servers look after themselves.
+/// Subtree of znodes that servers manage themselves.
 const SYSTEM: &str = "/zookeeper";
 const CONFIG: &str = "/zookeeper/config";
 
-/// How the hash of a password ends in an answer to somebody who may not see it.
+/// End of a password hash in the answer to a user without permission to read it.
 const MASKED: &str = ":***";
 
-/// A znode as it was.
+/// Past state of a znode.
 #[derive(Debug)]
 pub(super) struct WantedZnode {
     data: Option<Bytes>,
@@ -28,11 +28,11 @@ pub(super) struct WantedZnode {
     kind: Kind,
     ttl_ms: i64,
     owner: String,
-    /// Why it cannot be made again.
+    /// Reason for which the znode cannot be created again.
     obstacle: Option<&'static str>,
 }
 
-/// The subtree as it was.
+/// Past state of the subtree.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub(super) zxid: Option<Zxid>,
@@ -41,7 +41,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Takes a znode of an answer.
+    /// Adds a znode of an answer.
     pub(super) fn take(&mut self, znode: &Value) {
         let data = data_bytes(&znode["data"]).map(Bytes::from);
         let entries = znode["acl"].as_array();
@@ -74,7 +74,7 @@ impl Wanted {
         self.znodes.insert(text(&znode["path"]), wanted);
     }
 
-    /// Takes which paths are recorded at all.
+    /// Reads the filter of recorded paths.
     pub(super) fn read_filter(&mut self, extent: &Value) -> Result<(), ToolError> {
         let list = |value: &Value| -> Vec<String> {
             let patterns = value.as_array().into_iter().flatten();
@@ -87,7 +87,7 @@ impl Wanted {
     }
 }
 
-/// A step.
+/// A step of a plan.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Create {
@@ -113,29 +113,29 @@ pub(super) enum Step {
     },
 }
 
-/// All steps, and what is to be known about them.
+/// All steps, with notes about them.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     zxid: Option<Zxid>,
-    /// In their order, for multis: deletes of what is in the place of something else, creates and
-    /// sets, parents first, and deletes, children first.
+    /// Steps for multis, in order. First deletes of znodes that must be replaced, then creates and
+    /// sets, parents first, and then deletes, children first.
     pub(super) steps: Vec<Step>,
-    /// No multi takes these.
+    /// Changes of ACLs, which a multi does not support.
     pub(super) acls: Vec<Step>,
-    /// What is left as it is, and why; what will not stay.
+    /// Notes about skipped znodes with the reasons, and about znodes that will not persist.
     notes: Vec<String>,
-    /// Why nothing is done.
+    /// Reasons against the execution of the plan.
     pub(super) obstacles: Vec<String>,
 }
 
-/// Works a plan out.
+/// Builder of a plan.
 struct Planner<'a> {
     wanted: &'a Wanted,
     present: &'a BTreeMap<String, Present>,
     force: bool,
-    /// Znodes that stay although they were not there.
+    /// Znodes that remain although they did not exist in the past.
     kept: BTreeSet<&'a str>,
-    /// Tops of subtrees that go since something else was there.
+    /// Roots of subtrees that are deleted because a znode of another kind existed there.
     replaced: Vec<&'a str>,
     plan: Plan,
 }
@@ -169,7 +169,7 @@ impl Plan {
         self.steps.is_empty() && self.acls.is_empty()
     }
 
-    /// The plan for people.
+    /// Writes the plan for people.
     pub(super) fn write(&self, force: bool, out: &mut dyn Write) -> Result<(), ToolError> {
         for step in self.steps.iter().chain(&self.acls) {
             writeln!(out, "{}", step.text(force))?;
@@ -194,8 +194,8 @@ impl Planner<'_> {
         self.plan.notes.push(note);
     }
 
-    /// Finds what is not touched: ephemerals, what is not recorded, what servers look after; and
-    /// what is above these.
+    /// Finds the znodes that are not changed: ephemerals, unrecorded znodes, znodes that servers
+    /// manage, and the ancestors of these.
     fn find_kept(&mut self, top: &str) {
         let is_within_system = is_below(SYSTEM, top);
         for (path, present) in self.present {
@@ -227,7 +227,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Deletes what is in the place of a znode of another kind, with all below it.
+    /// Deletes each znode whose past kind differs, with all its descendants.
     fn replace(&mut self) {
         let mut tops: Vec<&str> = Vec::new();
         for (path, present) in self.present {
@@ -338,7 +338,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What was not there goes, children first.
+    /// Deletes znodes that did not exist in the past, children first.
     fn delete(&mut self) {
         for (path, present) in self.present.iter().rev() {
             let was_there = match self.wanted.znodes.get(path) {
@@ -402,7 +402,7 @@ impl Step {
     }
 }
 
-/// Whether `path` is `top` or lies below it.
+/// Returns whether `path` is `top` or one of its descendants.
 fn is_below(top: &str, path: &str) -> bool {
     match path.strip_prefix(top) {
         Some(rest) => top == "/" || rest.is_empty() || rest.starts_with('/'),

@@ -1,4 +1,4 @@
-//! The subtree as it is.
+//! Reads the present state of the subtree.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,23 +11,23 @@ use serde_json::Value;
 
 use crate::tool::ToolError;
 
-/// A znode as it is.
+/// Present state of a znode.
 #[derive(Debug, Clone)]
 pub(super) struct Present {
     pub(super) data: Option<Bytes>,
     pub(super) acl: Vec<Acl>,
     pub(super) stat: Stat,
-    /// What it is besides: a Stat tells ephemerals only, so the history has to know it.
+    /// Kind of the znode. A Stat shows only ephemerals, so the kind comes from the history.
     pub(super) kind: Kind,
     pub(super) ttl_ms: i64,
 }
 
-/// Kinds of znodes, as the history knows them: by path, of the znode that this transaction created.
+/// Kinds of znodes according to the history: by path, with the transaction that created the znode.
 #[derive(Debug, Default)]
 pub(super) struct Kinds(HashMap<String, (i64, Kind, i64)>);
 
 impl Kinds {
-    /// Takes a znode of an answer.
+    /// Adds a znode of an answer.
     pub(super) fn take(&mut self, znode: &Value) {
         let kind = Kind::from_str_name(znode["kind"].as_str().unwrap_or_default());
         let czxid = znode["czxid"]
@@ -51,7 +51,7 @@ impl Kinds {
     }
 }
 
-/// All znodes of a subtree by their paths. One that goes meanwhile is not there.
+/// Returns all znodes of a subtree by their paths. Omits a znode that is deleted during the read.
 pub(super) async fn read(
     client: &Client,
     path: &str,

@@ -1,4 +1,4 @@
-//! `zoarium snapshot compare`: where two snapshots differ in znodes and bytes.
+//! `zoarium snapshot compare`: the differences between two snapshots in znodes and bytes.
 //!
 //! Source: SnapshotComparer.
 
@@ -50,7 +50,7 @@ pub(crate) struct CompareArgs {
     limits: LimitArgs,
 }
 
-/// A znode that is in one of the trees, or in both.
+/// A znode of one tree, or of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found<'a> {
     Left(&'a Sized),
@@ -65,7 +65,7 @@ impl Found<'_> {
         }
     }
 
-    /// Bytes and znodes by which it differs, the right one less the left one.
+    /// Returns the differences in bytes and znodes, right minus left.
     fn difference(&self) -> (i64, i64) {
         match self {
             Self::Left(one) | Self::Right(one) => (signed(one.bytes), signed(one.below)),
@@ -110,7 +110,7 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Prints what differs.
+/// Prints the differences.
 pub(super) fn write(args: &CompareArgs, out: &mut dyn Write) -> Result<(), ToolError> {
     let left = read(args, &args.left, out)?;
     let right = read(args, &args.right, out)?;
@@ -144,7 +144,7 @@ pub(super) fn write(args: &CompareArgs, out: &mut dyn Write) -> Result<(), ToolE
     Ok(())
 }
 
-/// Reads one of them, and says how large it is.
+/// Reads a snapshot, and prints its size.
 fn read(args: &CompareArgs, path: &Path, out: &mut dyn Write) -> Result<Vec<Sized>, ToolError> {
     let path = file(path)?;
     let begun = Instant::now();
@@ -174,7 +174,7 @@ fn levels(tree: &[Sized]) -> usize {
     tree.iter().map(|one| one.depth + 1).max().unwrap_or(0)
 }
 
-/// The znodes of two trees, each once.
+/// Returns the znodes of two trees, each once.
 fn both<'a>(left: &'a [Sized], right: &'a [Sized]) -> impl Iterator<Item = Found<'a>> {
     let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! A snapshot as JSON.
+//! Snapshots as JSON.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,9 +16,9 @@ use storage::{ContentError, RealDisk, SnapshotDigest, State};
 
 use crate::tool::ToolError;
 
-/// Prints all that is in a file.
+/// Prints the complete contents of a file.
 pub(super) fn print(path: &Path, limits: Limits, out: &mut dyn Write) -> Result<(), ToolError> {
-    // A damaged file is found out before half of it is printed.
+    // Detects a corrupt file before half of it is printed.
     snapshot::verify(&RealDisk, path, limits)?;
     let mut printer = JsonPrinter::new(out);
     let info = snapshot::walk(&RealDisk, path, limits, &mut printer);
@@ -29,19 +29,19 @@ pub(super) fn print(path: &Path, limits: Limits, out: &mut dyn Write) -> Result<
     Ok(())
 }
 
-/// Prints a snapshot as one JSON object while it is read: it may be larger than memory.
+/// Prints a snapshot as one JSON object during the read, because it may be larger than memory.
 ///
-/// Numbers that need 64 bits are hex strings, because many readers of JSON have only 53.
+/// Numbers that need 64 bits are hex strings, because many JSON parsers support only 53 bits.
 struct JsonPrinter<'o> {
     out: &'o mut dyn Write,
     section: Section,
-    /// By the number that znodes name them by.
+    /// ACLs by the number that znodes refer to.
     acls: HashMap<i64, Value>,
     name_zxid: Zxid,
     failure: Option<io::Error>,
 }
 
-/// How far the printing is.
+/// Progress of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Sessions { is_empty: bool },
@@ -69,7 +69,7 @@ impl<'o> JsonPrinter<'o> {
         write!(self.out, "{lead}{session}")
     }
 
-    /// Ends the list of sessions, if that is what was printed last, and begins that of znodes.
+    /// Ends the list of sessions, if it was printed last, and begins the list of znodes.
     fn enter_znodes(&mut self) -> io::Result<()> {
         let lead = match self.section {
             Section::Znodes { .. } => return Ok(()),
@@ -109,7 +109,8 @@ impl<'o> JsonPrinter<'o> {
         write!(self.out, "{znode}")
     }
 
-    /// A fuzzy snapshot may lack an entry that the log then brings: null.
+    /// Returns the ACL with this id, or null. A fuzzy snapshot may lack an entry that the log adds
+    /// later.
     fn acl_json(&self, id: i64) -> Value {
         match id {
             OPEN_ACL => acl_list(&[Acl::open()]),
@@ -135,8 +136,8 @@ impl<'o> JsonPrinter<'o> {
     }
 }
 
-/// The ACL world:anyone with all permissions is not in the table.
-/// Source: ReferenceCountedACLCache.OPEN_UNSAFE_ACL_ID.
+/// Id of the ACL world:anyone with all permissions, which is not in the table. Source:
+/// ReferenceCountedACLCache.OPEN_UNSAFE_ACL_ID.
 const OPEN_ACL: i64 = -1;
 
 impl State for JsonPrinter<'_> {
@@ -164,7 +165,7 @@ impl State for JsonPrinter<'_> {
             None => self.write_znode(path, data, acl, &stat),
         };
         written.map_err(|error| {
-            // Ends the reading; `failure` tells the caller what it was about.
+            // This ends the read. `failure` contains the original error for the caller.
             let reason = error.to_string();
             self.failure = Some(error);
             ContentError::new(reason)

@@ -1,4 +1,4 @@
-//! `zoarium snapshot`: prints, checks and compares snapshots, Java's or ours.
+//! `zoarium snapshot`: prints, checks and compares snapshots of Java and of Zoarium.
 
 mod compare;
 mod json;
@@ -54,8 +54,8 @@ struct PrintArgs {
     limits: LimitArgs,
 }
 
-/// Does what the arguments say. Exit code 0 if the snapshot is good, 1 if it is damaged or
-/// something failed.
+/// Runs the command. The exit code is 0 if the snapshot is good, and 1 if it is corrupt or the
+/// command fails.
 pub(crate) fn run(args: &SnapshotArgs) -> ExitCode {
     let done = write_stdout(|out| match &args.command {
         Some(SnapshotCommand::Compare(args)) => compare::write(args, out),
@@ -82,7 +82,7 @@ fn print(args: &PrintArgs, out: &mut dyn Write) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// The file itself, or the newest snapshot of a directory.
+/// Returns the file itself, or the newest snapshot of a directory.
 fn file(path: &Path) -> Result<PathBuf, ToolError> {
     if !path.is_dir() {
         return Ok(path.to_path_buf());

@@ -1,4 +1,4 @@
-//! How many znodes and bytes are where in a snapshot.
+//! The distribution of znodes and bytes in a snapshot.
 
 use std::path::Path;
 
@@ -10,23 +10,23 @@ use storage::{ContentError, RealDisk, SnapshotDigest, State};
 
 use crate::tool::ToolError;
 
-/// A znode, and what is below it.
+/// A znode with the totals of its subtree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sized {
-    /// The root's is `/`.
+    /// Path of the znode. The root has the path `/`.
     pub(super) path: Box<str>,
-    /// Names in the path; 0 is the root.
+    /// Number of names in the path. The root has depth 0.
     pub(super) depth: usize,
-    /// Bytes of its own data.
+    /// Bytes of the znode's data.
     pub(super) own_bytes: u64,
-    /// Bytes of the data of it and all below it.
+    /// Bytes of the data of the znode and all its descendants.
     pub(super) bytes: u64,
-    /// Znodes below it, at any depth.
+    /// Number of descendants.
     pub(super) below: u64,
 }
 
 impl Sized {
-    /// The last name of its path.
+    /// Returns the last name of the path.
     pub(super) fn name(&self) -> &str {
         match self.path.rsplit_once('/') {
             Some((_, name)) if !name.is_empty() => name,
@@ -35,22 +35,23 @@ impl Sized {
     }
 }
 
-/// The znodes of a snapshot, each parent right before what is below it, siblings in the order of their names.
+/// Returns the znodes of a snapshot. Each parent is directly followed by its descendants, and
+/// siblings are in the order of their names.
 ///
 /// # Errors
-/// If the file is damaged, or not there.
+/// If the file is corrupt or missing.
 pub(super) fn read(path: &Path, limits: Limits) -> Result<Vec<Sized>, ToolError> {
-    // A damaged file is found out before half of it is taken for all.
+    // Detects a corrupt file before half of it is mistaken for all of it.
     snapshot::verify(&RealDisk, path, limits)?;
     let mut znodes = Znodes(Vec::new());
     snapshot::walk(&RealDisk, path, limits, &mut znodes)?;
     Ok(summed(znodes.0))
 }
 
-/// Sorts znodes, and adds up what is below each.
+/// Sorts znodes, and computes the totals of each subtree.
 fn summed(mut znodes: Vec<Sized>) -> Vec<Sized> {
     znodes.sort_unstable_by(|one, other| names(&one.path).cmp(names(&other.path)));
-    // The sums of the znodes on the way down to the current one, from the root: their places.
+    // Indices of the ancestors of the current znode, from the root.
     let mut above: Vec<usize> = Vec::new();
     for at in 0..znodes.len() {
         let depth = znodes[at].depth;
@@ -68,7 +69,7 @@ fn summed(mut znodes: Vec<Sized>) -> Vec<Sized> {
     znodes
 }
 
-/// The last znode on the way is whole: it counts for the one above it.
+/// Completes the innermost znode, and adds its totals to its parent.
 fn leave(znodes: &mut [Sized], above: &mut Vec<usize>) {
     let Some(last) = above.pop() else { return };
     let (bytes, below) = (znodes[last].bytes, znodes[last].below + 1);
@@ -82,7 +83,7 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty())
 }
 
-/// Whether a path comes before another one in the order of [`read`].
+/// Compares two paths in the order of [`read`].
 pub(super) fn order(one: &str, other: &str) -> std::cmp::Ordering {
     names(one).cmp(names(other))
 }
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_znode_counts_for_all_above_it() {
-        // `-` comes before `/` in the table of characters, and must not come between parent and child.
+        // In ASCII, `-` comes before `/`. It must not come between parent and child.
         let znodes = tree(&[
             ("/", 0),
             ("/a-b", 5),

@@ -1,4 +1,4 @@
-//! `zoarium snapshot summary`: what takes the room in a snapshot.
+//! `zoarium snapshot summary`: the subtrees that take the most space in a snapshot.
 //!
 //! Source: SnapshotRecursiveSummary.
 
@@ -43,7 +43,7 @@ enum Form {
     Ncdu,
 }
 
-/// Prints it.
+/// Prints the summary.
 pub(super) fn write(args: &SummaryArgs, out: &mut dyn Write) -> Result<(), ToolError> {
     let path = file(&args.path)?;
     let znodes = sizes::read(&path, args.limits.limits())?;
@@ -77,7 +77,7 @@ pub(super) fn write(args: &SummaryArgs, out: &mut dyn Write) -> Result<(), ToolE
     Ok(())
 }
 
-/// A znode and all below it, which stand behind each other.
+/// Returns a znode and its descendants, which are consecutive.
 fn below<'a>(znodes: &'a [Sized], start: &str) -> &'a [Sized] {
     let start = match start.trim_end_matches('/') {
         "" => "/",
@@ -91,13 +91,13 @@ fn below<'a>(znodes: &'a [Sized], start: &str) -> &'a [Sized] {
     &rest[..rest.len().min(count.saturating_add(1))]
 }
 
-/// The form that ncdu reads: a directory is a list of itself and what is in it.
-/// Source: the description of its export format, major version 1.
+/// Writes the format of ncdu: a directory is a list that contains itself and its children. Source:
+/// the description of ncdu's export format, major version 1.
 fn ncdu(znodes: &[Sized], out: &mut dyn Write) -> io::Result<()> {
     let head =
         json!({ "progname": "zoarium", "progver": env!("CARGO_PKG_VERSION"), "timestamp": 0 });
     write!(out, "[1,2,{head}")?;
-    // How many lists are open.
+    // Number of open lists.
     let mut open = 0;
     let top = znodes.first().map_or(0, |top| top.depth);
     for (at, one) in znodes.iter().enumerate() {

@@ -14,26 +14,27 @@ use super::server::{directory, of_tests};
 use super::{expiry, ports, reach};
 use crate::{Server, ServerBuilder, ServerError};
 
-/// Within this time an ensemble of one machine has a leader, however loaded it is.
+/// Time within which an ensemble on one machine has a leader, under any load.
 const SERVING_MAX: Duration = Duration::from_secs(60);
 
-/// How often the members are looked at while somebody waits for them.
+/// Interval between two checks of the members during a wait.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Ports are chosen before they are used: another process may take one in between.
+/// Number of attempts to start. Ports are chosen before they are used, so another process may take
+/// one in between.
 const TRIES: usize = 3;
 
-/// An ensemble inside this process, with its data in a directory of its own.
+/// An ensemble inside this process, with its data in a temporary directory.
 ///
-/// Members are numbered as in zoo.cfg: participants from 1, observers behind them. Sessions of 200 ms to 60 s are
-/// granted: `tickTime` is 100.
+/// Members are numbered as in zoo.cfg: participants from 1, and observers after them. Session
+/// timeouts of 200 ms to 60 s are granted, because `tickTime` is 100.
 #[derive(Debug)]
 pub struct TestEnsemble {
     members: BTreeMap<u32, Member>,
     participants: u32,
-    /// Those that are apart from all others.
+    /// Members that are separated from all others.
     apart: BTreeSet<u32>,
-    // Behind the members: it is removed last.
+    // After the members, so that it is dropped last.
     _directory: TempDir,
 }
 
@@ -43,11 +44,11 @@ struct Member {
     builder: ServerBuilder,
     faults: Faults,
     client: SocketAddr,
-    /// Where other members connect to it: quorum and election.
+    /// Addresses for other members: quorum port and election port.
     ports: [SocketAddr; 2],
 }
 
-/// What an ensemble for a test is to be.
+/// Settings of an ensemble for a test.
 #[derive(Debug, Clone)]
 pub struct TestEnsembleBuilder {
     participants: u32,
@@ -56,31 +57,31 @@ pub struct TestEnsembleBuilder {
 }
 
 impl TestEnsembleBuilder {
-    /// So many members with a vote; 3 without this call.
+    /// Sets the number of members with a vote. The default is 3.
     #[must_use]
     pub fn members(mut self, count: u32) -> Self {
         self.participants = count;
         self
     }
 
-    /// So many members without a vote; none without this call.
+    /// Sets the number of members without a vote. The default is 0.
     #[must_use]
     pub fn observers(mut self, count: u32) -> Self {
         self.observers = count;
         self
     }
 
-    /// A line of zoo.cfg, for all members.
+    /// Adds a line of zoo.cfg for all members.
     #[must_use]
     pub fn setting(mut self, key: impl Into<String>, value: impl ToString) -> Self {
         self.settings.push((key.into(), value.to_string()));
         self
     }
 
-    /// Starts the ensemble, which serves when this returns.
+    /// Starts the ensemble, and returns when it serves.
     ///
     /// # Errors
-    /// As [`ServerBuilder::start`]; nothing is left then.
+    /// Under the conditions of [`ServerBuilder::start`]. Nothing remains then.
     pub async fn start(self) -> Result<TestEnsemble, ServerError> {
         let mut tries = 1;
         loop {
@@ -156,10 +157,10 @@ impl TestEnsembleBuilder {
         id: u32,
     ) -> ServerBuilder {
         let mut builder = of_tests(builder)
-            // Ticks are short: the time of a loaded machine.
+            // Ticks are short, so these limits allow for a loaded machine.
             .setting("initLimit", 100)
             .setting("syncLimit", 20)
-            // One participant is an ensemble, too.
+            // One participant is also an ensemble.
             .setting("standaloneEnabled", false);
         if id > self.participants {
             builder = builder.setting("peerType", "observer");
@@ -170,15 +171,15 @@ impl TestEnsembleBuilder {
 }
 
 impl TestEnsemble {
-    /// Starts an ensemble of so many members, which serves when this returns.
+    /// Starts an ensemble of `members` members, and returns when it serves.
     ///
     /// # Errors
-    /// As [`ServerBuilder::start`]; nothing is left then.
+    /// Under the conditions of [`ServerBuilder::start`]. Nothing remains then.
     pub async fn start(members: u32) -> Result<Self, ServerError> {
         Self::builder().members(members).start().await
     }
 
-    /// An ensemble to be.
+    /// Returns a builder of an ensemble.
     pub fn builder() -> TestEnsembleBuilder {
         TestEnsembleBuilder {
             participants: 3,
@@ -187,41 +188,41 @@ impl TestEnsemble {
         }
     }
 
-    /// What clients are given to connect: all members, those that are down as well.
+    /// Returns the connect string of all members, including stopped ones.
     pub fn connect_string(&self) -> String {
         let members = self.members.values();
         let addresses: Vec<_> = members.map(|member| member.client.to_string()).collect();
         addresses.join(",")
     }
 
-    /// What clients of one member are given.
+    /// Returns the connect string of one member.
     ///
     /// # Errors
-    /// There is no such member.
+    /// If the member does not exist.
     pub fn connect_string_of(&self, id: u32) -> Result<String, ServerError> {
         Ok(self.member(id)?.client.to_string())
     }
 
-    /// The member that leads and serves; `None` while there is none. While members are apart a leader without a majority
-    /// may still take itself for one: it is not meant.
+    /// Returns the leader that serves, or `None` without one. During a partition, a leader without
+    /// a majority may still consider itself leader. It is not returned.
     pub fn leader(&self) -> Option<u32> {
         let (running, able) = (self.running(), self.able());
         let mut leading = running.iter().filter(|(_, server)| server.is_leading());
         leading.find(|(id, _)| able.contains(id)).map(|(id, _)| *id)
     }
 
-    /// Whether a member takes reads and writes.
+    /// Returns whether a member accepts reads and writes.
     pub fn is_serving(&self, id: u32) -> bool {
         self.running()
             .get(&id)
             .is_some_and(|server| server.is_serving())
     }
 
-    /// Ends a member as if its process had been killed (docs/EMBEDDING.md says what that is here), and waits until it
-    /// is gone. Its data stays.
+    /// Ends a member as if its process had been killed (docs/EMBEDDING.md describes the
+    /// differences), and waits until it has ended. Its data remains.
     ///
     /// # Errors
-    /// There is no such member.
+    /// If the member does not exist.
     pub async fn kill(&mut self, id: u32) -> Result<(), ServerError> {
         let member = self.member_mut(id)?;
         if let Some(server) = member.server.take() {
@@ -231,10 +232,11 @@ impl TestEnsemble {
         Ok(())
     }
 
-    /// Starts a member again on its data and its ports, and waits until it listens; one that runs is stopped before.
+    /// Starts a member again on its data and its ports, and waits until it listens. A running
+    /// member is first stopped.
     ///
     /// # Errors
-    /// There is no such member; or as [`ServerBuilder::start`].
+    /// If the member does not exist, or under the conditions of [`ServerBuilder::start`].
     pub async fn restart(&mut self, id: u32) -> Result<(), ServerError> {
         let member = self.member_mut(id)?;
         if let Some(server) = member.server.take() {
@@ -248,31 +250,31 @@ impl TestEnsemble {
         Ok(())
     }
 
-    /// These members do not reach the others any more, nor the others them; among themselves they do. Clients reach
-    /// both. What was cut before is healed.
+    /// Separates these members from all others, in both directions. They still reach each other.
+    /// Clients reach both sides. This heals any earlier partition.
     pub fn partition(&mut self, members: &[u32]) {
         self.apart = members.iter().copied().collect();
         self.cut();
     }
 
-    /// All members reach each other again.
+    /// Heals the partition: all members reach each other again.
     pub fn heal(&mut self) {
         self.partition(&[]);
     }
 
-    /// Each sync of this member's disk takes so much longer; zero to end that.
+    /// Delays each sync of this member's disk by `delay`. Zero ends the delay.
     ///
     /// # Errors
-    /// There is no such member.
+    /// If the member does not exist.
     pub fn slow(&self, id: u32, delay: Duration) -> Result<(), ServerError> {
         self.member(id)?.faults.slow_disk_down(delay);
         Ok(())
     }
 
-    /// Ends a session: its ephemerals are gone when this returns, and its client is told.
+    /// Ends a session. Its ephemerals are deleted when this returns, and its client is notified.
     ///
     /// # Errors
-    /// There is no such session, or nobody serves.
+    /// If the session does not exist, or no member serves.
     pub async fn expire(&self, session: i64) -> Result<(), ServerError> {
         let serving = self.running().into_iter();
         let mut serving = serving.filter(|(_, server)| server.is_serving());
@@ -280,10 +282,11 @@ impl TestEnsemble {
         expiry::expire(&server.connect_string(), session).await
     }
 
-    /// Waits until every member that runs and reaches a majority takes reads and writes.
+    /// Waits until every running member that reaches a majority accepts reads and writes.
     ///
     /// # Errors
-    /// No side has a majority of running members, a member could not go on, or it takes longer than a minute.
+    /// If neither side has a majority of running members, a member fails, or it takes longer than a
+    /// minute.
     pub async fn wait_until_serving(&self) -> Result<(), ServerError> {
         let began = Instant::now();
         let (running, able) = (self.running(), self.able());
@@ -304,10 +307,10 @@ impl TestEnsemble {
         }
     }
 
-    /// Stops all members, and waits until nothing of them is left.
+    /// Stops all members, and waits until all their resources are released.
     ///
     /// # Errors
-    /// One could not go on before.
+    /// If a member failed before.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         let mut ended = Ok(());
         self.begin_to_stop();
@@ -331,13 +334,14 @@ impl TestEnsemble {
         running.collect()
     }
 
-    /// Those that can have a leader.
+    /// Returns the members that can have a leader.
     fn able(&self) -> BTreeSet<u32> {
         let running = self.running().into_keys().collect();
         reach::able(self.participants, &running, &self.apart)
     }
 
-    /// Makes the ways between the members what they are to be. Whoever has opened a connection cuts it.
+    /// Cuts and heals the connections between the members. The side that opened a connection cuts
+    /// it.
     fn cut(&self) {
         for (id, member) in &self.members {
             for (other, its) in self.members.iter().filter(|(other, _)| *other != id) {
@@ -382,7 +386,7 @@ fn unknown(id: u32) -> ServerError {
 
 impl Drop for TestEnsemble {
     fn drop(&mut self) {
-        // All at the same time, and then one waits for each.
+        // All members stop concurrently. Then the drop of each waits for it.
         self.begin_to_stop();
     }
 }

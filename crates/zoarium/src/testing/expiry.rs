@@ -1,4 +1,4 @@
-//! The end of a session that a test wants.
+//! Ends a session at the request of a test.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,15 @@ use tokio::time::sleep;
 
 use crate::ServerError;
 
-/// How long its client may take the session back again and again.
+/// Longest time during which the client of the session may resume it again and again.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Between two attempts: a member that does not serve answers none.
+/// Pause between two attempts. A member that does not serve does not answer.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Takes the session over and closes it. Its client loses the connection, and is told that the session is over when it
-/// comes back. The password of a session follows from its id.
+/// Resumes the session in place of its client, and closes it. The client loses the connection, and
+/// learns that the session is over when it reconnects. The password of a session follows from its
+/// id.
 pub(super) async fn expire(connect_string: &str, session: i64) -> Result<(), ServerError> {
     let id = SessionId(session);
     let password = Bytes::copy_from_slice(&session::password(id));
@@ -35,7 +36,7 @@ pub(super) async fn expire(connect_string: &str, session: i64) -> Result<(), Ser
                 has_asked = true;
                 error
             }
-            // What was asked for before is done, and only the answer was lost.
+            // The close was executed, and only the reply was lost.
             Err(Error::SessionExpired { .. }) if has_asked => return Ok(()),
             Err(error) => error,
         };
@@ -46,7 +47,7 @@ pub(super) async fn expire(connect_string: &str, session: i64) -> Result<(), Ser
     }
 }
 
-/// Whether the client of the session may have come back before the session was closed: it is that one's again then.
+/// Returns whether the client of the session may have resumed it before it was closed.
 fn was_taken_back(error: &Error) -> bool {
     let is_unanswered = matches!(error, Error::Handshake { .. });
     is_unanswered || error.is_connection_loss() || error.code() == Some(ErrorCode::SessionMoved)

@@ -1,18 +1,20 @@
-//! Ports of the loopback address that nobody listens on.
+//! Unused ports of the loopback address.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::ServerError;
 
-/// Below the ports that the kernel hands to outgoing connections, so that no client takes one while its server is down.
+/// First port. The range is below the ports that the kernel assigns to outgoing connections, so
+/// that no client takes a port while its server is down.
 const FIRST: u16 = 10_100;
 const COUNT: u16 = 10_800;
 
-/// So many ports, all different. None of them is held: another process may take one before it is used.
+/// Returns `count` different free ports. They are not reserved: another process may take one before
+/// it is used.
 pub(crate) fn free(count: usize) -> Result<Vec<SocketAddr>, ServerError> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Processes begin at different places.
+    // Processes start at different places.
     let start = u16::try_from(u64::from(std::process::id()) * 97 % u64::from(COUNT)).unwrap_or(0);
     let mut held = Vec::with_capacity(count);
     for _ in 0..COUNT {

@@ -8,20 +8,20 @@ use tempfile::TempDir;
 use super::{expiry, ports};
 use crate::{Server, ServerBuilder, ServerError};
 
-/// A server that stands alone, with its data in a directory of its own.
+/// A standalone server, with its data in a temporary directory.
 ///
-/// Sessions of 200 ms to 60 s are granted: `tickTime` is 100.
+/// Session timeouts of 200 ms to 60 s are granted, because `tickTime` is 100.
 #[derive(Debug)]
 pub struct TestServer {
     server: Option<Server>,
     builder: ServerBuilder,
     connect_string: String,
     faults: Faults,
-    // Behind the server: it is removed last.
+    // After the server, so that it is dropped last.
     _directory: TempDir,
 }
 
-/// Settings that suit tests.
+/// Adds settings that suit tests.
 pub(super) fn of_tests(builder: ServerBuilder) -> ServerBuilder {
     builder
         .setting("tickTime", 100)
@@ -37,18 +37,18 @@ pub(super) fn directory() -> Result<TempDir, ServerError> {
 }
 
 impl TestServer {
-    /// Starts a server, which serves when this returns.
+    /// Starts a server, and returns when it serves.
     ///
     /// # Errors
-    /// As [`ServerBuilder::start`].
+    /// Under the conditions of [`ServerBuilder::start`].
     pub async fn start() -> Result<Self, ServerError> {
         Self::start_with(|builder| builder).await
     }
 
-    /// The same, set up by the caller.
+    /// Starts a server with further settings from the caller, and returns when it serves.
     ///
     /// # Errors
-    /// As [`ServerBuilder::start`].
+    /// Under the conditions of [`ServerBuilder::start`].
     pub async fn start_with(
         set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> Result<Self, ServerError> {
@@ -67,13 +67,13 @@ impl TestServer {
         })
     }
 
-    /// What clients are given to connect. It stays the same when the server starts again.
+    /// Returns the connect string for clients. It does not change when the server restarts.
     pub fn connect_string(&self) -> &str {
         &self.connect_string
     }
 
-    /// Ends the server as if its process had been killed (docs/EMBEDDING.md says what that is here), and waits until it
-    /// is gone. Its data stays.
+    /// Ends the server as if its process had been killed (docs/EMBEDDING.md describes the
+    /// differences), and waits until it has ended. Its data remains.
     pub async fn kill(&mut self) {
         if let Some(server) = self.server.take() {
             self.faults.switch_disk_off();
@@ -81,10 +81,11 @@ impl TestServer {
         }
     }
 
-    /// Starts it again on its data and its port, and waits until it serves; one that runs is stopped before.
+    /// Starts the server again on its data and its port, and waits until it serves. A running
+    /// server is first stopped.
     ///
     /// # Errors
-    /// As [`ServerBuilder::start`].
+    /// Under the conditions of [`ServerBuilder::start`].
     pub async fn restart(&mut self) -> Result<(), ServerError> {
         if let Some(server) = self.server.take() {
             server.stop().await?;
@@ -95,23 +96,23 @@ impl TestServer {
         Ok(())
     }
 
-    /// Each sync of its disk takes so much longer; zero to end that.
+    /// Delays each sync of the disk by `delay`. Zero ends the delay.
     pub fn slow(&self, delay: Duration) {
         self.faults.slow_disk_down(delay);
     }
 
-    /// Ends a session: its ephemerals are gone when this returns, and its client is told.
+    /// Ends a session. Its ephemerals are deleted when this returns, and its client is notified.
     ///
     /// # Errors
-    /// There is no such session, or the server does not run.
+    /// If the session does not exist, or the server does not run.
     pub async fn expire(&self, session: i64) -> Result<(), ServerError> {
         expiry::expire(&self.connect_string, session).await
     }
 
-    /// Stops it, and waits until nothing of it is left.
+    /// Stops the server, and waits until all its resources are released.
     ///
     /// # Errors
-    /// It could not go on before.
+    /// If the server failed before.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         match self.server.take() {
             Some(server) => server.stop().await,

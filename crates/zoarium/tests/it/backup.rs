@@ -1,4 +1,4 @@
-//! `zoarium backup`: what counts as one, and what is refused.
+//! `zoarium backup`: complete and refused backups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub(crate) async fn write(client: &Client, count: usize, content: &str) {
     client.set_data("/last", content, -1).await.unwrap();
 }
 
-/// A data directory, and a backup of it with a snapshot and two logs.
+/// Creates a data directory, and a backup of it with a snapshot and two logs.
 pub(crate) async fn site() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let home = tempfile::tempdir().unwrap();
     let (data, dir) = (home.path().join("data"), home.path().join("backup"));
@@ -72,7 +72,7 @@ pub(crate) async fn site() -> (tempfile::TempDir, PathBuf, PathBuf) {
     for content in ["one", "two"] {
         let (server, client) = start(&data, "").await;
         write(&client, 20, content).await;
-        // Beside a server that runs.
+        // While the server runs.
         good(&backup(&data, &dir, &[]));
         drop(client);
         server.stop().await;
@@ -100,7 +100,7 @@ async fn a_backup_grows_by_the_log_and_gives_every_moment_back() {
     assert_eq!(found.unwrap(), "two");
     drop(client);
     server.stop().await;
-    // In the middle, as the files of the server give it.
+    // The end of the first log, as the manifest records it.
     let at = manifest(&dir)["logs"][0]["last"]
         .as_str()
         .unwrap()
@@ -115,13 +115,14 @@ async fn a_backup_grows_by_the_log_and_gives_every_moment_back() {
     good(&backup(&data, &dir, &[]));
     let once_more = good(&backup(&data, &dir, &[]));
     assert!(once_more.contains("nothing is new"), "{once_more}");
-    // Anew: one snapshot, and what was before is gone.
+    // A full backup has one snapshot, and the previous files are removed.
     good(&backup(&data, &dir, &["--full"]));
     assert!(files(&dir).len() <= 2);
     good(&zoarium(["backup", "--verify", text(&dir)]));
 }
 
-/// One changed byte, a file cut short, longer or gone: each is noticed, named, and nothing is made.
+/// One changed byte, or a file that is truncated, too long or missing, is detected and named.
+/// Nothing is restored.
 #[tokio::test]
 async fn damaged_backups_are_refused_with_the_file_and_the_way_out() {
     let (home, _, dir) = site().await;
@@ -160,7 +161,7 @@ async fn damaged_backups_are_refused_with_the_file_and_the_way_out() {
             assert!(!to.join("version-2").exists() && !to.join("zoarium.restoring").exists());
         }
         if number == 2 {
-            // The way out is one.
+            // The proposed solution works.
             good(&restore(&dir, &to, &["--at", &last_good]));
             fs::remove_dir_all(&to).unwrap();
         }
@@ -176,7 +177,7 @@ async fn damaged_backups_are_refused_with_the_file_and_the_way_out() {
 async fn a_backup_of_another_history_is_not_gone_on_with() {
     let (home, data, dir) = site().await;
     let before = fs::read(dir.join("backup.json")).unwrap();
-    // The same number of transactions, and others.
+    // The same number of transactions, but different ones.
     let strange = home.path().join("strange");
     fs::create_dir(&strange).unwrap();
     for content in ["eins", "zwei", "drei"] {
@@ -190,7 +191,7 @@ async fn a_backup_of_another_history_is_not_gone_on_with() {
         1,
         &["is another one there", "--full"],
     );
-    // One that has not come as far.
+    // A server with fewer transactions.
     let young = home.path().join("young");
     fs::create_dir(&young).unwrap();
     let (server, client) = start(&young, "").await;
@@ -203,7 +204,7 @@ async fn a_backup_of_another_history_is_not_gone_on_with() {
     );
     assert_eq!(fs::read(dir.join("backup.json")).unwrap(), before);
     good(&backup(&data, &dir, &[]));
-    // A directory of somebody else.
+    // A directory with other files.
     refused(&backup(&data, &data, &[]), 2, &["and is no backup"]);
     refused(
         &restore(&data, &home.path().join("to"), &[]),
@@ -226,7 +227,7 @@ async fn a_backup_of_another_history_is_not_gone_on_with() {
     refused(&missing, 7, &["127.0.0.1:1"]);
 }
 
-/// Two at once, or a restore beside a server.
+/// Two concurrent backups, or a restore while a server runs.
 #[tokio::test]
 async fn a_directory_that_is_in_use_is_left_alone() {
     let (home, data, dir) = site().await;
@@ -242,7 +243,7 @@ async fn a_directory_that_is_in_use_is_left_alone() {
     good(&restore(&dir, &to, &[]));
 }
 
-/// The disk of the backup, or of the target, takes no more.
+/// The disk of the backup, or of the target, is full.
 #[tokio::test]
 async fn a_full_disk_leaves_what_was_there() {
     let (home, data, dir) = site().await;
@@ -252,7 +253,7 @@ async fn a_full_disk_leaves_what_was_there() {
     server.stop().await;
     let before = fs::read(dir.join("backup.json")).unwrap();
     let limited = |arguments: &str| {
-        // In units of 1024 bytes; without the signal, a write says that there is no room.
+        // The unit is 1024 bytes. Without the signal, the write fails with an error.
         let line = format!(
             "trap '' XFSZ; ulimit -f 8; exec {} {arguments}",
             env!("CARGO_BIN_EXE_zoarium")
@@ -275,7 +276,7 @@ async fn a_full_disk_leaves_what_was_there() {
     good(&restore(&dir, &to, &[]));
 }
 
-/// What Apache ZooKeeper wrote is backed up as well, and has the digests that it logged.
+/// Data of Apache ZooKeeper can be backed up as well, and has the digests that it logged.
 #[test]
 fn directories_of_java_are_backed_up() {
     for name in ["txns-all", "rolled", "log-and-snapshot"] {
@@ -296,7 +297,7 @@ fn directories_of_java_are_backed_up() {
     }
 }
 
-/// Logs have a directory of their own, and both get their files.
+/// Logs have a separate directory, and both directories receive their files.
 #[tokio::test]
 async fn logs_are_restored_into_their_own_directory() {
     let (home, _, dir) = site().await;

@@ -1,4 +1,4 @@
-//! `zoarium backup FILE`: a backup that is one file.
+//! `zoarium backup FILE`: a backup in one file.
 
 use std::fs;
 use std::path::Path;
@@ -29,14 +29,14 @@ async fn one_file_grows_by_the_log_and_gives_every_moment_back() {
     drop(client);
     server.stop().await;
     let said = good(&backup(&data, &file, &[]));
-    // A snapshot, the log behind it, and what came since.
+    // A snapshot, the log after it, and the new transactions.
     assert!(
         said.contains(" in 3 files ") || said.contains(" in 2 files "),
         "{said}"
     );
     assert!(good(&backup(&data, &file, &[])).contains("nothing is new"));
     assert!(good(&zoarium(["backup", "--verify", text(&file)])).contains("good: "));
-    // Nothing else is left beside it, and anybody can look into it.
+    // Nothing else remains next to it, and any tar program can list it.
     assert_eq!(names(&archives), ["zk.tar"]);
     let listed = std::process::Command::new("tar")
         .arg("-tf")
@@ -60,7 +60,7 @@ async fn one_file_grows_by_the_log_and_gives_every_moment_back() {
         drop(client);
         server.stop().await;
     }
-    // A directory is one, whatever it is called.
+    // A directory remains a directory backup, whatever its name.
     fs::rename(&dir, home.path().join("dir.tar")).unwrap();
     good(&backup(&data, &home.path().join("dir.tar"), &[]));
     assert!(home.path().join("dir.tar/backup.json").exists());
@@ -113,7 +113,7 @@ async fn a_damaged_or_foreign_file_is_refused_and_stays_as_it_is() {
         assert!(!to.join("version-2").exists() && !to.join("zoarium.restoring").exists());
         assert_eq!(fs::read(&file).unwrap(), content);
     }
-    // What is no backup is nothing to go on with, and is not written over.
+    // An invalid archive is neither extended nor overwritten.
     refused(&backup(&data, &file, &[]), 1, &["no backup"]);
     good(&backup(&data, &file, &["--full"]));
     good(&restore(&file, &to, &[]));

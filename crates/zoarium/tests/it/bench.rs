@@ -49,7 +49,7 @@ fn every_watcher_gets_every_event() {
     let server = RunningServer::start();
     let report = bench(&server, "watch", "--sessions 5 --ops 20");
     let ops = report["servers"][0]["ops"].as_u64().unwrap();
-    // The writer may stop before the events of its last change are there.
+    // The writer may stop before the events of its last change arrive.
     assert!((95..=100).contains(&ops), "{report}");
     let report = bench(&server, "watch", "--sessions 5 --watches 300 --ops 4");
     let ops = report["servers"][0]["ops"].as_u64().unwrap();
@@ -68,7 +68,7 @@ fn a_filled_tree_stays_until_it_is_cleaned() {
     assert_eq!(report["servers"][0]["ops"], 500);
     assert_eq!(children_of_root(&server).len(), 2);
     let output = zoarium(["bench", "clean", "--server", &server.address]);
-    // 500 leaves, 9 parents, the root and what is above it.
+    // 500 leaves, 9 parents, the root and its parent.
     assert_eq!(stdout(&output), "/zoarium-bench-it: 511 znodes deleted\n");
     assert_eq!(children_of_root(&server), ["zookeeper"]);
 }
@@ -86,7 +86,7 @@ fn a_comparison_reports_both_servers() {
 #[test]
 fn what_the_server_refuses_is_counted_and_fails_the_run() {
     let server = RunningServer::start();
-    // Larger than a server takes: the connection is closed.
+    // The request is larger than a server accepts, and the server closes the connection.
     let arguments = format!(
         "bench multi --server {} --size 20 --payload 60000 --keys 1 --sessions 1 --ops 5 --warmup 0",
         server.address
@@ -104,13 +104,13 @@ fn locks_are_handed_over_and_none_is_left() {
     let side = &report["servers"][0];
     assert_eq!(side["ops"], 300, "{report}");
     assert_eq!(side["errors"], serde_json::json!({}));
-    // Contenders that still wait when the time is over leave nothing either.
+    // Contenders that still wait at the end do not leave znodes either.
     let report = bench(&server, "lock", "--sessions 6 --locks 2 --duration 200ms");
     assert!(report["servers"][0]["ops"].as_u64() > Some(0), "{report}");
     assert_eq!(children_of_root(&server), ["zookeeper"]);
 }
 
-/// Both forms of a report name the profile that `--version` prints.
+/// Checks that both forms of a report name the profile that `--version` prints.
 fn expect_profile(text: &str, json: &Value) {
     let version = stdout(&zoarium(["--version"]));
     let (_, rest) = version.split_once("profile ").expect("a profile");
@@ -158,7 +158,7 @@ fn a_suite_is_one_report_in_markdown_and_json() {
         "lock, 32 sessions on 8",
     ];
     assert_eq!(first_cells, expected, "{text}");
-    // Each figure of a comparison is there, but for those of processes that nobody named.
+    // Each figure of a comparison is present, except for processes without `--pid`.
     for line in &tables[2..6] {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let figures = cells.iter().filter(|cell| **cell != "-").count();
@@ -182,7 +182,7 @@ fn a_suite_is_one_report_in_markdown_and_json() {
     let limits = json["limits"]["servers"].as_array().unwrap();
     assert_eq!(limits.len(), 4, "{json}");
     for limit in limits {
-        // One turn leaves nothing that ends the next.
+        // One turn leaves nothing that would end the next one.
         let turns = limit["servers"][0]["rounds"].as_array().unwrap();
         let ops = turns.iter().map(|turn| turn["ops"].as_u64().unwrap());
         assert_eq!(ops.filter(|ops| *ops > 0).count(), 2, "{limit}");
@@ -269,7 +269,7 @@ fn growth_is_measured_and_drawn_along_each_axis() {
             let points = curve["points"].as_array().unwrap();
             for point in points {
                 let p99 = |kind: usize| point["servers"][kind]["p99_us"].as_f64();
-                // Nobody pings that soon.
+                // No client pings that early.
                 let is_idle = curve["load"] == "idle";
                 assert!(is_idle || p99(0).unwrap() > 0.0, "{axis} {curve}");
                 let is_missing = axis["axis"] == "voters" && point["at"] == 1;

@@ -12,13 +12,13 @@ use tempfile::TempDir;
 
 use crate::support::{RunningServer, stderr, stdout, zoarium};
 
-/// Ports that nobody listens on, all different, below those which the kernel hands to outgoing connections: no client
-/// takes one while its server is down.
+/// Returns different unused ports, below the range that the kernel assigns to outgoing connections,
+/// so that no client takes a port while its server is down.
 fn free_ports(count: usize) -> Vec<u16> {
     const FIRST: u16 = 30_100;
     const COUNT: u16 = 2600;
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Processes begin at different places.
+    // Processes start at different places.
     let start = u16::try_from(std::process::id() * 97 % u32::from(COUNT)).unwrap();
     let next = || FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
@@ -26,15 +26,15 @@ fn free_ports(count: usize) -> Vec<u16> {
     ports.take(count).collect()
 }
 
-/// What it takes to start some servers.
+/// Configuration of some servers that are not started yet.
 struct Prepared {
-    /// Where each serves clients.
+    /// Client address of each server.
     addresses: Vec<String>,
     commands: Vec<String>,
 }
 
 impl Prepared {
-    /// A server that is no ensemble, with few transactions between snapshots.
+    /// A standalone server with few transactions between snapshots.
     fn server(home: &Path) -> Self {
         Self::ensemble(home, 1, "snapCount=2000\n")
     }
@@ -70,7 +70,7 @@ impl Prepared {
         }
     }
 
-    /// Arguments that name and start them.
+    /// Returns the arguments that name the servers and start them.
     fn arguments(&self, servers: &str, start: &str) -> Vec<String> {
         let named = [servers.to_owned(), self.addresses.join(",")];
         let commands = self.commands.iter();
@@ -85,7 +85,7 @@ impl Prepared {
     }
 }
 
-/// Runs a suite with these arguments, some of them as words of one text.
+/// Runs a suite with these arguments. `rest` contains several words.
 fn suite(servers: Vec<String>, only: &str, rest: &str) -> Output {
     let words = [
         "bench", "suite", "--only", only, "--rounds", "1", "--warmup", "0",
@@ -94,7 +94,7 @@ fn suite(servers: Vec<String>, only: &str, rest: &str) -> Output {
     zoarium(words.map(str::to_owned).chain(servers))
 }
 
-/// The cells of the row whose first one begins with this.
+/// Returns the cells of the row whose first cell begins with `name`.
 fn row<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     let line = text
         .lines()
@@ -134,7 +134,7 @@ fn servers_are_started_filled_and_restarted_and_stopped_in_the_end() {
     }
     let compared = row(&text, "digest comparison");
     assert!(compared[1].parse::<f64>().is_ok(), "{compared:?}");
-    // Their processes are known without --pid.
+    // The processes are known without --pid.
     assert!(!row(&text, &one.addresses[0]).contains(&"-"), "{text}");
     let json = report(&dir);
     let [snapshot, restart] = &json["events"].as_array().unwrap()[..] else {
@@ -152,7 +152,7 @@ fn servers_are_started_filled_and_restarted_and_stopped_in_the_end() {
     assert_eq!(restart["seconds"]["first"][1], restarts[0]);
     one.expect_stopped();
     two.expect_stopped();
-    // For the load, for the znodes, and two restarts.
+    // Starts for the load, for the znodes, and two restarts.
     for log in ["start-1.log", "versus-start-1.log"] {
         let printed = fs::read_to_string(dir.path().join(log)).unwrap();
         assert!(
@@ -187,7 +187,7 @@ fn the_leader_of_an_ensemble_is_killed_and_a_majority_is_the_limit() {
         gaps.len() == 2 && gaps.iter().all(|gap| gap.as_f64() > Some(0.0)),
         "{killed}"
     );
-    // All processes count.
+    // The figures include all processes.
     assert!(!row(&text, "set 1 x 1").contains(&"-"), "{text}");
     let does = "leader and 2 followers that do nothing but sync";
     assert_eq!(text.matches(does).count(), 2, "{text}");

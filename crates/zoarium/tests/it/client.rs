@@ -1,4 +1,4 @@
-//! The client crate against a real server.
+//! The client crate with a real server.
 
 use std::time::Duration;
 
@@ -158,8 +158,8 @@ async fn a_session_is_taken_over_with_its_ephemerals() {
     client.get_data_and_watch("/watched").await.unwrap();
     let mut events = client.events();
 
-    // Somebody else with the session's password throws the client off its connection; it takes
-    // the session back, with credentials and watches.
+    // Another client with the session's password takes over the session. The first client resumes
+    // the session, with credentials and watches.
     let handshake = client::Handshake {
         session: Some(client.session().clone()),
         ..client::Handshake::default()
@@ -167,7 +167,7 @@ async fn a_session_is_taken_over_with_its_ephemerals() {
     let address = server.address.as_str().into();
     match RawConnection::open(&address, &handshake).await {
         Ok(thief) => assert_eq!(thief.accepted.session.id, client.session_id()),
-        // The client may be back before this handshake was answered.
+        // The client may reconnect before this handshake is answered.
         Err(Error::Handshake { .. }) => {}
         Err(other) => panic!("{other}"),
     }

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use client::{Client, Create, Options};
 use zoarium::{Server, ServerError};
 
-/// For what takes milliseconds on an idle machine.
+/// Time limit for operations that take milliseconds on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Threads of the process are counted: one of these tests at a time.
+/// Lock that serialises these tests, because they count the threads of the process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// What a test must leave as it was.
+/// State that a test must restore.
 pub(crate) struct Alone {
     threads: BTreeSet<String>,
     _guard: MutexGuard<'static, ()>,
@@ -31,7 +31,8 @@ impl Alone {
         }
     }
 
-    /// No thread of a server is left. A thread that is joined may be listed for a moment longer.
+    /// Checks that no thread of a server remains. A joined thread may be listed for a moment
+    /// longer.
     pub(crate) fn end(self) {
         let began = Instant::now();
         let left = || -> Vec<_> { threads().difference(&self.threads).cloned().collect() };
@@ -42,7 +43,7 @@ impl Alone {
     }
 }
 
-/// The threads of this process that servers start, by number and name.
+/// Returns the threads of this process that servers start, by number and name.
 fn threads() -> BTreeSet<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let named = tasks.filter_map(|task| {
@@ -56,7 +57,7 @@ fn threads() -> BTreeSet<String> {
 
 const OF_SERVERS: &[&str] = &["core", "log", "snapshot", "audit", "history"];
 
-/// A thread has the name of the one that began it for a moment.
+/// Waits for the number of core threads. A new thread briefly has the name of its creator.
 fn wait_for_cores(count: usize) {
     let began = Instant::now();
     let cores = || threads().iter().filter(|t| t.ends_with(" core")).count();
@@ -66,7 +67,7 @@ fn wait_for_cores(count: usize) {
     }
 }
 
-/// Runs a test that takes no longer than is bearable, on a runtime with a single thread.
+/// Runs a test with a time limit, on a runtime with a single thread.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
@@ -119,7 +120,7 @@ fn several_servers_share_a_process_and_nothing_else() {
         first.stop().await.unwrap();
         assert!(is_refused(address));
         write(&second, "/after", "2").await;
-        // The same data, at once: its lock is free.
+        // The same data can be used immediately, because its lock is free.
         let first = start(&one).await;
         assert_eq!(read(&first, "/of-the-first").await, Some(b"1".to_vec()));
     });
@@ -134,7 +135,7 @@ fn dropping_a_server_stops_it() {
         let server = start(directory.path()).await;
         write(&server, "/kept", "yes").await;
         server.client_address().unwrap()
-        // Dropped on the only thread of this runtime.
+        // It is dropped on the only thread of this runtime.
     });
     assert!(is_refused(address));
     alone.end();
@@ -150,7 +151,7 @@ fn a_start_that_is_given_up_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     run(async {
         let starting = Server::builder().data_dir(directory.path()).start();
-        // Polled once, which starts its thread.
+        // It is polled once, which starts its thread.
         let given_up = tokio::time::timeout(Duration::ZERO, starting).await;
         drop(given_up);
         start(directory.path()).await.stop().await.unwrap();

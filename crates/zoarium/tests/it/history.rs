@@ -1,4 +1,4 @@
-//! The change history of a server, and what commands make of it.
+//! The change history of a server, and the commands that use it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) const OWNER: Viewer<'static> = Viewer::FileOwner {
     shows_secrets: true,
 };
 
-/// A server that keeps a history, in this process.
+/// Starts a server with a change history in this process.
 pub(crate) async fn start(data: &Path, extra: &str) -> (Server, Client) {
     let text = format!(
         "dataDir={}\nclientPort=0\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n\
@@ -32,7 +32,7 @@ pub(crate) async fn start(data: &Path, extra: &str) -> (Server, Client) {
     (server, client)
 }
 
-/// The reader, once everything up to `zxid` is recorded.
+/// Returns the reader, once everything up to `zxid` is recorded.
 pub(crate) async fn recorded(server: &Server, zxid: i64) -> Reader {
     let begun = Instant::now();
     let mut looks = tokio::time::interval(Duration::from_millis(10));
@@ -184,7 +184,7 @@ async fn a_history_that_is_removed_under_the_server_is_made_again() {
         .unwrap();
     recorded(&server, made.1.czxid).await;
     std::fs::remove_dir_all(data.path().join("history")).unwrap();
-    // Enough for a file of its own, which cannot be made.
+    // This is enough for a new file, which cannot be created.
     let begun = Instant::now();
     let mut count = 0;
     let reader = loop {
@@ -222,7 +222,7 @@ async fn a_full_disk_stops_the_history_and_not_the_server() {
     recorded(&server, made.1.czxid).await;
     drop(client);
     server.stop().await;
-    // No disk has as much room as that: the history is removed.
+    // No disk has this much free space, so the history is removed.
     let (server, client) = start(data.path(), "history.minFreeMegabytes=2000000000\n").await;
     let begun = Instant::now();
     while data.path().join("history").exists() {

@@ -1,4 +1,4 @@
-//! `zoarium history`, `cat`, `tree` and `diff`: the stories of docs/HISTORY.md.
+//! `zoarium history`, `cat`, `tree` and `diff`: the examples of docs/HISTORY.md.
 
 use std::process::Output;
 
@@ -10,10 +10,10 @@ use crate::history::{recorded, start};
 use crate::support::secrets::OPS;
 use crate::support::{stderr, stdout, zoarium};
 
-/// What a server did, and the directory that it did it in.
+/// Recorded changes of a server, with its directory.
 struct Story {
     data: tempfile::TempDir,
-    /// Transactions by what they did.
+    /// Transactions by their effect.
     created: i64,
     locked: i64,
     friday: i64,
@@ -78,10 +78,10 @@ async fn the_stories_of_the_document() {
     assert_eq!(changes[0]["after"]["acl"][0]["id"], "ops:***");
     let shown = story.json("history /kafka/b-1 --op setAcl --diff --show-secrets");
     assert_eq!(shown[0]["after"]["acl"][0]["id"], "ops:aGFzaA==");
-    // What did this znode hold on Friday?
+    // Which data did this znode have on Friday?
     let cat = story.run(&format!("cat /kafka --at {:#x}", story.friday));
     assert_eq!(stdout(&cat), "v2");
-    // What is missing since then?
+    // Which znodes are missing since then?
     let diff = story.run(&format!(
         "diff /kafka --from {:#x} --to {:#x}",
         story.friday, story.deleted

@@ -1,4 +1,5 @@
-//! Standard error that nobody reads: the server serves, and loses no line that fits into its buffer.
+//! Standard error without a reader: the server continues to serve, and loses no line that fits into
+//! its buffer.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
@@ -12,11 +13,11 @@ use tempfile::TempDir;
 
 use crate::support::address_in;
 
-/// The smallest pipe.
+/// Size of the smallest possible pipe.
 const PIPE_BYTES: usize = 4096;
-/// Sessions whose lines are longer than the pipe.
+/// Number of sessions whose lines together exceed the pipe.
 const SESSIONS: usize = 200;
-/// Time for a request.
+/// Time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server whose standard error is a small pipe.

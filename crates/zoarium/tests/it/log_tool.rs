@@ -1,4 +1,4 @@
-//! `zoarium log` on logs that Apache ZooKeeper wrote, whole and damaged.
+//! `zoarium log` on intact and corrupt logs of Apache ZooKeeper.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ fn damaged() -> Option<Vector> {
     vector("log-damaged")
 }
 
-/// `zoarium log` with these options and files: exit code and output.
+/// Runs `zoarium log` with these options and files, and returns exit code and output.
 fn log(options: &[&str], paths: &[&Path]) -> (Option<i32>, String) {
     let mut arguments = vec![OsStr::new("log")];
     arguments.extend(options.iter().map(OsStr::new));

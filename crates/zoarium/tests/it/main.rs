@@ -1,4 +1,4 @@
-//! The `zoarium` executable, run as people run it.
+//! Tests of the `zoarium` executable, run as users run it.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::{stderr, stdout, zoarium};
 
-/// The commands that the help lists.
+/// Returns the commands that the help lists.
 fn commands() -> Vec<String> {
     let help = stdout(&zoarium(["--help"]));
     let (_, listed) = help.split_once("Commands:\n").unwrap();

@@ -1,4 +1,4 @@
-//! `zoarium quickstart`, as a newcomer runs it.
+//! `zoarium quickstart`, as a new user runs it.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -9,13 +9,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::embedding::PATIENCE;
 use crate::support::{stderr, stdout, zoarium};
 
-/// A running `zoarium quickstart`, whose members are stopped when this is dropped.
+/// A running `zoarium quickstart`. Its members are stopped when this value is dropped.
 struct Quickstart {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-/// A row of the table that it prints.
+/// A row of the printed table.
 #[derive(Debug)]
 struct Row {
     role: String,
@@ -36,7 +36,7 @@ impl Quickstart {
         Self { process, lines }
     }
 
-    /// The next line with this text.
+    /// Returns the next line with this text.
     fn line_with(&mut self, text: &str) -> String {
         let mut lines = self.lines.by_ref().map(Result::unwrap);
         let line = lines.find(|line| line.contains(text));

@@ -1,4 +1,4 @@
-//! `zoarium restore`: a directory as it was, also one that Apache ZooKeeper wrote.
+//! `zoarium restore`: past states of directories, also of Apache ZooKeeper's.
 
 use std::path::Path;
 use std::process::Output;
@@ -44,7 +44,7 @@ async fn a_directory_is_as_it_was_at_any_transaction() {
     }
 }
 
-/// The tree of a directory, by the rules of a server.
+/// Returns the tree of a directory, recovered by the rules of a server.
 fn tree_of(dir: &Path) -> server::RecoveredTree {
     let text = format!("dataDir={}\n", dir.display());
     let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
@@ -52,7 +52,7 @@ fn tree_of(dir: &Path) -> server::RecoveredTree {
     server::recover_tree(&config, &DataDirs::unlocked(dir, dir)).unwrap()
 }
 
-/// Each logged transaction has the digest that the tree of Java had after it.
+/// Each logged transaction has the digest that Java's tree had after it.
 #[test]
 fn directories_of_java_are_restored_to_every_transaction() {
     for (name, least) in [("txns-all", 20), ("rolled", 50), ("log-and-snapshot", 20)] {

@@ -1,4 +1,4 @@
-//! `zoarium snapshot` on snapshots that Apache ZooKeeper wrote, whole and damaged.
+//! `zoarium snapshot` on intact and corrupt snapshots of Apache ZooKeeper.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ fn snapshot(options: &[&str], path: &Path) -> (Option<i32>, String, String) {
     (output.status.code(), stdout(&output), stderr(&output))
 }
 
-/// Every snapshot of a vector.
+/// Returns every snapshot of a vector.
 fn snapshots(vector: &Vector) -> Vec<PathBuf> {
     let files = vector.expected["files"].as_object().unwrap().keys();
     let is_snapshot = |file: &&String| file.contains("/snapshot.");
@@ -82,7 +82,7 @@ fn znodes_are_printed_as_the_formatter_prints_them() {
     }
 }
 
-/// The znodes of the JSON form, by path.
+/// Returns the znodes of the JSON form, by path.
 fn znodes(json: &Value) -> BTreeMap<&str, &Value> {
     let znodes = json["znodes"].as_array().unwrap().iter();
     znodes
@@ -90,8 +90,8 @@ fn znodes(json: &Value) -> BTreeMap<&str, &Value> {
         .collect()
 }
 
-/// All of it: data, ACL and Stat of each znode, sessions, digest. (Data of a quota's stats are
-/// counted anew when a server loads.)
+/// The output is complete: data, ACL and Stat of each znode, sessions, digest. (A server recomputes
+/// the data of a quota's stats when it loads.)
 #[test]
 fn json_holds_what_java_reads() {
     for name in ["snap-gz", "snap-snappy"] {
@@ -185,7 +185,7 @@ fn a_damaged_snapshot_is_named_and_nothing_is_printed() {
     }
 }
 
-/// Two snapshots of one server, the later one with a znode more.
+/// Returns two snapshots of one server. The later one has one more znode.
 fn grown() -> Option<(PathBuf, PathBuf)> {
     let file = |name: &str, file: &str| Some(vector(name)?.dir.join("data/version-2").join(file));
     Some((
@@ -201,7 +201,7 @@ fn tool(arguments: &[&OsStr]) -> (Option<i32>, String, String) {
     (output.status.code(), stdout(&output), stderr(&output))
 }
 
-/// The lines are those of Apache ZooKeeper 3.9.5's SnapshotComparer for the same files.
+/// The lines equal the output of Apache ZooKeeper 3.9.5's SnapshotComparer for the same files.
 #[test]
 fn snapshots_are_compared_level_by_level() {
     let Some((left, right)) = grown() else { return };
@@ -254,8 +254,8 @@ fn snapshots_are_compared_level_by_level() {
     assert!(errors.contains("nowhere"), "{errors}");
 }
 
-/// The lines are those of Apache ZooKeeper 3.9.5's SnapshotRecursiveSummary for the same file, siblings in the order
-/// of their names.
+/// The lines equal the output of Apache ZooKeeper 3.9.5's SnapshotRecursiveSummary for the same
+/// file, with siblings in the order of their names.
 #[test]
 fn what_takes_the_room_is_summed_up() {
     let Some((file, _)) = grown() else { return };
@@ -282,7 +282,7 @@ fn what_takes_the_room_is_summed_up() {
     let (_, text, _) = summary(&["--output", "ncdu"]);
     let read: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(read[3][0]["name"], "/");
-    // A list for each znode with children, and one object for each other.
+    // One list for each znode with children, and one object for each other znode.
     assert_eq!(text.matches("\"name\":").count(), 30);
     let (code, _, errors) = summary(&["/nope"]);
     assert_eq!(code, Some(4));

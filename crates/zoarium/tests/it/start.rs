@@ -1,5 +1,5 @@
-//! Whether a server starts: what its configuration asks for and is not there is refused, what has
-//! no effect is said once, and the exit codes are those that scripts know.
+//! Start of a server. Unsupported settings are refused, settings without effect are reported once,
+//! and the exit codes are those that scripts expect.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -10,15 +10,15 @@ use tempfile::TempDir;
 
 use crate::support::expect_no_secret;
 
-/// A zoo.cfg of a server on its own, with its directories.
+/// A zoo.cfg of a standalone server, with its directories.
 struct Site {
     dir: TempDir,
     flags: String,
 }
 
-/// How a server that was started ended, or that it came up.
+/// Result of a start.
 struct Outcome {
-    /// The exit code; absent if the server came up, and was killed for that.
+    /// Exit code. `None` if the server started and was then killed.
     code: Option<i32>,
     stderr: String,
 }
@@ -35,7 +35,7 @@ impl Site {
         Self { dir, flags }
     }
 
-    /// A zoo.cfg of these lines only; `DIR` in them stands for a directory of its own.
+    /// Creates a zoo.cfg with only these lines. `DIR` stands for a temporary directory.
     fn with_file(text: &str) -> Self {
         let site = Self::new("");
         let dir = site.dir.path().display().to_string();
@@ -43,7 +43,7 @@ impl Site {
         site
     }
 
-    /// With these JVM flags in its environment.
+    /// Adds JVM flags to the environment.
     fn flags(mut self, flags: &str) -> Self {
         self.flags = flags.to_owned();
         self
@@ -61,7 +61,7 @@ impl Site {
         self.start_with(&[])
     }
 
-    /// With these options.
+    /// Starts the server with these options.
     fn start_with(&self, options: &[&str]) -> Outcome {
         let mut process = Command::new(env!("CARGO_BIN_EXE_zoarium"))
             .arg("server")
@@ -76,7 +76,7 @@ impl Site {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Either the line that says that it serves, or the end.
+        // Either the line that reports that the server serves, or the end of the output.
         let mut ready = String::new();
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
         stdout.read_line(&mut ready).unwrap();
@@ -97,7 +97,7 @@ impl Site {
 }
 
 impl Outcome {
-    /// Refused before there is a log.
+    /// Checks for a refusal before the log starts.
     fn expect_log_refusal(&self, text: &str) {
         assert_eq!(self.code, Some(2), "{}", self.stderr);
         let is_one = self.stderr.lines().count() == 1 && self.stderr.contains(text);
@@ -122,7 +122,7 @@ fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none())
 }
 
-/// What an operator may count on and is not there: each line of these is refused.
+/// Settings on which an operator may rely, but which are not supported. Each line is refused.
 const REFUSED: &[&str] = &[
     "authProvider.2=org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
     "authProvider.own=com.example.OwnAuthenticationProvider",
@@ -144,7 +144,7 @@ const REFUSED: &[&str] = &[
 #[test]
 fn a_server_does_not_start_with_what_is_not_there() {
     for line in REFUSED {
-        // The admin settings ask for something only where the admin server is not switched off.
+        // The admin settings require something only if the admin server is not switched off.
         let site = Site::with_file(&format!("dataDir=DIR/data\nclientPort=0\n{line}\n"));
         let (key, _) = line.split_once('=').unwrap();
         let refused = site.start();
@@ -155,7 +155,7 @@ fn a_server_does_not_start_with_what_is_not_there() {
     }
 }
 
-/// What has nothing to act on, and harms nobody: each line of these is warned about.
+/// Settings without an effect, which do no harm. Each line causes a warning.
 const WITHOUT_EFFECT: &[&str] = &[
     "multiAddress.reachabilityCheckEnabled=false",
     "multiAddress.reachabilityCheckTimeoutMs=500",
@@ -199,8 +199,8 @@ fn a_super_user_by_certificate_without_a_port_for_certificates_is_a_warning() {
     assert!(started.stderr.contains(warning), "{}", started.stderr);
 }
 
-/// Whoever names the provider and the JAAS file believes that clients log in; an anonymous create
-/// would succeed.
+/// An operator who configures the provider and the JAAS file expects that clients log in. Without
+/// the refusal, an anonymous create would succeed.
 #[test]
 fn a_sasl_provider_with_a_jaas_file_that_does_not_exist_serves_nobody() {
     let provider = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";

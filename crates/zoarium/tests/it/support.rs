@@ -1,4 +1,4 @@
-//! Running the executable, and a server of it.
+//! Helpers that run the executable and a server.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,15 +8,15 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Every secret of these tests: nothing that is printed may hold one.
+/// Every secret of these tests. No output may contain one.
 pub(crate) mod secrets {
     /// Password of a key store.
     pub(crate) const STORE: &str = "st0resecret";
-    /// Of a user of a JAAS file.
+    /// Password of a user in a JAAS file.
     pub(crate) const BOB: &str = "b0bsecret";
-    /// By which clients authenticate.
+    /// Credentials of a client.
     pub(crate) const ANN: &str = "ann:4nnsecret";
-    /// The same.
+    /// Credentials of another client.
     pub(crate) const OPS: &str = "ops:0pssecret";
 
     pub(super) const ALL: &[&str] = &[STORE, BOB, ANN, OPS];
@@ -29,7 +29,7 @@ pub(crate) fn zoarium<A: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<It
     output_of(&mut command)
 }
 
-/// Runs a command to its end; what it prints holds no secret.
+/// Runs a command to its end, and checks that its output does not contain a secret.
 pub(crate) fn output_of(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     expect_no_secret(&String::from_utf8_lossy(&output.stdout));
@@ -38,24 +38,24 @@ pub(crate) fn output_of(command: &mut Command) -> Output {
 }
 
 /// # Panics
-/// If this text holds a secret of these tests.
+/// If this text contains a secret of these tests.
 pub(crate) fn expect_no_secret(printed: &str) {
     for secret in secrets::ALL {
         assert!(!printed.contains(secret), "a secret is printed: {printed}");
     }
 }
 
-/// What it printed.
+/// Returns the standard output.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What it complained about.
+/// Returns the standard error output.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A server on a port that the system chose; killed when this is dropped.
+/// A server on a port that the system chose. It is killed when this value is dropped.
 pub(crate) struct RunningServer {
     process: Child,
     pub(crate) address: String,
@@ -67,7 +67,7 @@ impl RunningServer {
         Self::start_with(&[])
     }
 
-    /// With a tick, and connections that one address may have.
+    /// Starts a server with a tick time and a maximum of connections per address.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let mut process = Command::new(env!("CARGO_BIN_EXE_zoarium"))
@@ -101,7 +101,7 @@ impl Drop for RunningServer {
     }
 }
 
-/// The address of a server on this machine that printed this line when it was ready, such as
+/// Returns the address from the ready line of a server on this machine, such as
 /// `zoarium: serving clients on 0.0.0.0:2181; data in ...`.
 pub(crate) fn address_in(ready: &str) -> String {
     let port = ready
@@ -113,13 +113,13 @@ pub(crate) fn address_in(ready: &str) -> String {
     format!("127.0.0.1:{port}")
 }
 
-/// A data directory that Apache ZooKeeper 3.9.5 wrote, and what it says about it.
+/// A data directory of Apache ZooKeeper 3.9.5, with the expected results.
 pub(crate) struct Vector {
     pub(crate) dir: PathBuf,
     pub(crate) expected: Value,
 }
 
-/// A recorded vector by name, if they are at hand.
+/// Returns a recorded vector by name, if the recordings are available.
 pub(crate) fn vector(name: &str) -> Option<Vector> {
     let dir = testkit::recordings::find(&format!("vectors/storage/{name}"))?;
     let text = fs::read_to_string(dir.join("expected.json")).unwrap();
@@ -128,7 +128,8 @@ pub(crate) fn vector(name: &str) -> Option<Vector> {
 }
 
 impl Vector {
-    /// A log of the vector, changed as one of its `edits_of_...` says, in a directory of its own.
+    /// Copies a log of the vector into a temporary directory, changed as an entry of its
+    /// `edits_of_...` describes.
     pub(crate) fn edited(&self, file: &str, edits: &str, edit: &str) -> (TempDir, PathBuf) {
         let edit = &self.expected[edits][edit];
         let mut content = fs::read(self.dir.join(file)).unwrap();
@@ -142,7 +143,7 @@ impl Vector {
         (dir, path)
     }
 
-    /// A copy of a file of the vector in a directory of its own.
+    /// Copies a file of the vector into a temporary directory.
     pub(crate) fn copied(&self, file: &str) -> (TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(Path::new(file).file_name().unwrap());

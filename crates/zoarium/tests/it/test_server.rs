@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::embedding::{PATIENCE, run};
 use crate::support::{stderr, zoarium};
 
-/// Killed when this is dropped, so that a test that fails leaves nothing.
+/// A process that is killed on drop, so that a failed test leaves no process.
 struct Started(Child);
 
 impl Drop for Started {

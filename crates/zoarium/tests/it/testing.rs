@@ -1,4 +1,4 @@
-//! Ensembles inside this process, and what is done to them.
+//! Ensembles inside this process, and operations on them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ async fn client_of(connect_string: &str) -> Client {
     Client::connect(options).await.unwrap()
 }
 
-/// Writes until it is done: a connection may be lost in between, and the znode be there.
+/// Retries the create until the znode exists, because the connection may be lost after the create.
 async fn create(client: &Client, path: &str) {
     while client.exists(path).await.ok().flatten().is_none() {
         let _ = client.create(path, "data", &Create::persistent()).await;
@@ -25,7 +25,7 @@ async fn create(client: &Client, path: &str) {
 #[test]
 fn an_ensemble_serves_within_a_second() {
     let alone = Alone::begin();
-    // The best of some: other tests run beside this one.
+    // The best of several runs, because other tests run concurrently.
     let best = (0..5).map(|_| {
         run(async {
             let began = Instant::now();
@@ -63,7 +63,7 @@ fn an_ensemble_goes_on_without_its_leader() {
         for path in ["/before", "/between"] {
             assert!(back.exists(path).await.unwrap().is_some(), "{path}");
         }
-        // Two of three participants are gone: that is said at once.
+        // Two of three participants have ended, which is reported immediately.
         let others: Vec<u32> = (1..=3).filter(|id| *id != leader).collect();
         for id in others {
             ensemble.kill(id).await.unwrap();
@@ -86,7 +86,7 @@ fn a_leader_that_is_cut_off_leads_no_more() {
         ensemble.partition(&[old]);
         ensemble.wait_until_serving().await.unwrap();
         assert_ne!(ensemble.leader(), Some(old));
-        // It notices that nobody follows it.
+        // It notices that it has no followers.
         while ensemble.is_serving(old) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -126,7 +126,7 @@ fn what_was_acknowledged_outlives_a_kill() {
     alone.end();
 }
 
-/// Sessions that are ended one after the other.
+/// Number of sessions that are ended one after the other.
 const SESSIONS: usize = 30;
 
 #[test]
@@ -135,7 +135,7 @@ fn a_session_can_be_ended() {
     run(async {
         let ensemble = TestEnsemble::start(3).await.unwrap();
         let other = client_of(&ensemble.connect_string()).await;
-        // A client that comes back at once may do so before its session is closed.
+        // A client that reconnects immediately may do so before its session is closed.
         for _ in 0..SESSIONS {
             let client = client_of(&ensemble.connect_string()).await;
             let ephemeral = Create::ephemeral();

@@ -1,11 +1,11 @@
-//! Preflight beside a server that runs, and beside one that should not.
+//! Preflight while a server runs on the same files or ports.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 use super::site::Site;
 
-/// A server of a site; killed when this is dropped.
+/// A server of a site. It is killed when this value is dropped.
 struct Running(Child);
 
 impl Running {
@@ -46,7 +46,7 @@ fn the_server_that_is_to_be_replaced_may_run() {
         said.json
     );
     let notes = said.told("note");
-    // The data, the client port and the admin port are its own.
+    // The data, the client port and the admin port belong to this server.
     let of_it = notes
         .iter()
         .filter(|note| note.starts_with("server-running"));

@@ -1,4 +1,4 @@
-//! Prepared installations on which preflight and a start differed once.
+//! Prepared installations on which the verdict of preflight once differed from a start.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,13 +6,13 @@ use std::os::unix::fs::symlink;
 use super::installations::{Case, GO, NO_GO, WARNED, recorded, with_data};
 use super::site::Site;
 
-/// Data of a member whose log and epoch files are of epoch 2.
+/// Prepares data of a member whose log and epoch files are of epoch 2.
 fn with_data_of_a_member(site: &Site) {
     site.copy(&recorded("ensemble/last-leader"), "data");
     site.member("");
 }
 
-/// What the start of a member with damaged files leaves.
+/// Prepares the state after the start of a member with corrupt files.
 fn set_aside(site: &Site) {
     site.write("data/version-2/zoarium.untrusted", "damaged\n");
     site.write("data/version-2/aside.snapshot.0", "x");
@@ -129,7 +129,7 @@ pub(super) const FURTHER: &[Case] = &[
     },
 ];
 
-/// One flag a line, each as published files have it.
+/// One flag per line, as in published files.
 const UNREAD_FLAGS: &str = "\
 SERVER_JVMFLAGS=
 SERVER_JVMFLAGS=\"$SERVER_JVMFLAGS -Dquorum.auth.enableSasl=true\"

@@ -1,4 +1,4 @@
-//! Preflight on what no configuration and no data directory is.
+//! Preflight on invalid configurations and data directories.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::site::{Said, Site};
 
-/// The user `nobody`: no test belongs to it.
+/// The user `nobody`, as which no test runs.
 const NOBODY: u32 = 65_534;
 
-/// Whether this test may become another user.
+/// Returns whether this test may become another user.
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     let is_root = id.is_ok_and(|id| id.stdout == b"0\n");
@@ -21,7 +21,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// As [`Site::preflight`], by the user `nobody`. What root made stays root's.
+/// Runs [`Site::preflight`] as the user `nobody`. Files that root created stay root's.
 fn as_nobody(site: &Site) -> Said {
     for dir in ["", "conf"] {
         let open = fs::Permissions::from_mode(0o755);
@@ -29,9 +29,9 @@ fn as_nobody(site: &Site) -> Said {
     }
     let config = site.config();
     let words = ["preflight", config.to_str().unwrap(), "--output", "json"];
-    // The executable may lie where nobody may go. Another process writes the copy: of a file that this
-    // one has open for writing, a process that another test starts meanwhile would hold a copy, and
-    // what is open for writing does not run.
+    // The executable may be in a directory that `nobody` cannot enter. Another process writes the
+    // copy. If this process had the copy open for writing, a concurrent process of another test
+    // would inherit the descriptor, and a file that is open for writing cannot be executed.
     let zoarium = site.path("zoarium");
     let mut copy = Command::new("cp");
     let copied = copy.arg(env!("CARGO_BIN_EXE_zoarium")).arg(&zoarium);
@@ -62,7 +62,7 @@ fn what_is_no_file_is_no_configuration() {
         said.json
     );
     fs::remove_file(site.config()).unwrap();
-    // A pipe that nobody writes to must not hold it up.
+    // A pipe without a writer must not block preflight.
     let pipe = Command::new("mkfifo").arg(site.config()).status();
     assert!(pipe.is_ok_and(|status| status.success()));
     assert_eq!(site.preflight(&[]).told("blocker"), ["config-file"]);
@@ -81,7 +81,7 @@ fn a_hundred_megabytes_are_no_configuration() {
         ["config-file conf/zoo.cfg"]
     );
     assert!(begun.elapsed() < Duration::from_secs(60));
-    // Beside a good one neither.
+    // A huge java.env next to a good zoo.cfg must not block preflight either.
     fs::create_dir(site.path("data")).unwrap();
     site.alone("");
     File::create(site.path("conf/java.env"))
@@ -166,7 +166,7 @@ fn who_may_not_read_or_write_is_told() {
     };
     mode("data", 0o755);
     mode("data/version-2", 0o755);
-    // Others may look and not write, as Java leaves it.
+    // Other users may read but not write, as Java creates the files.
     let said = as_nobody(&site);
     assert_eq!(
         said.told("blocker"),

@@ -1,4 +1,4 @@
-//! The prepared installations, and the verdict on each as it was written down beforehand.
+//! The prepared installations, and the expected verdict on each, which was written down beforehand.
 
 use std::fs;
 use std::net::TcpListener;
@@ -8,7 +8,8 @@ use super::further::FURTHER;
 use super::site::Site;
 use crate::support::secrets::{BOB, STORE};
 
-/// What is prepared, and what is to be said of it. Notes are not listed, but where they are the point.
+/// A prepared installation with its expected findings. Notes are listed only if they are the point
+/// of the case.
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) prepare: fn(&Site),
@@ -36,13 +37,13 @@ pub(super) const NO_GO: Case = Case {
     ..GO
 };
 
-/// A directory of the recordings; the test as a whole is skipped without them.
+/// Returns a directory of the recordings. Without them the whole test is skipped.
 pub(super) fn recorded(name: &str) -> PathBuf {
     testkit::recordings::find(&format!("vectors/storage/{name}"))
         .expect("it was there a moment ago")
 }
 
-/// Data of a server, without TTL znodes.
+/// Prepares data of a server, without TTL znodes.
 pub(super) fn with_data(site: &Site) {
     site.copy(&recorded("rolled/data"), "data");
 }
@@ -390,9 +391,9 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// All prepared installations.
+/// Returns all prepared installations.
 pub(super) fn all_cases() -> impl Iterator<Item = &'static Case> {
-    // With Kerberos built in, this one has no fault.
+    // With Kerberos support in the executable, this installation is valid.
     let is_fault = |case: &&Case| !cfg!(feature = "gssapi") || !case.name.ends_with("Kerberos");
     CASES.iter().chain(FURTHER).filter(is_fault)
 }
@@ -412,7 +413,7 @@ fn prepared_installations_are_judged_as_written_down() {
             "no-go" => 3,
             _ => 0,
         };
-        // Where the name of the file is of no account, none is written down.
+        // If the name of the file does not matter, the case does not contain it.
         let is_told = |severity: &str, expected: &[&str]| {
             let told = said.told(severity);
             let fits = |(told, expected): (&String, &&str)| {

@@ -1,4 +1,4 @@
-//! `zoarium preflight` judges prepared installations as it was written down before, and a start agrees.
+//! `zoarium preflight` returns the expected verdicts on prepared installations, and a start agrees.
 
 mod beside;
 mod further;

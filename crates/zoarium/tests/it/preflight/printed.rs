@@ -1,4 +1,5 @@
-//! What people read: the example of docs/MIGRATION.md, and the table of findings in docs/TROUBLESHOOTING.md.
+//! Output for people: the example of docs/MIGRATION.md, and the table of findings in
+//! docs/TROUBLESHOOTING.md.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ fn document(name: &str) -> String {
     fs::read_to_string(docs.join(name)).unwrap()
 }
 
-/// The block behind a command, as the document has it.
+/// Returns the block after a command in the document.
 fn example(text: &str, command: &str) -> String {
     let (_, rest) = text
         .split_once(&format!("    {command}\n"))
@@ -49,7 +50,7 @@ fn the_example_of_the_guide_is_what_is_printed() {
         &document("MIGRATION.md"),
         "zoarium preflight /etc/zookeeper/zoo.cfg",
     );
-    // Lines end elsewhere where paths are longer, and the machine is not the document's.
+    // Lines break at other places if paths are longer, and the machine differs from the document's.
     let words = |text: &str| {
         text.split_whitespace()
             .map(str::to_owned)

@@ -1,4 +1,5 @@
-//! An installation made up for a test: a zoo.cfg, a data directory that Apache ZooKeeper wrote, and addresses of its own.
+//! An installation for a test: a zoo.cfg, a data directory of Apache ZooKeeper, and separate
+//! addresses.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,10 +12,10 @@ use tempfile::TempDir;
 
 use crate::support::{output_of, stderr, stdout};
 
-/// Sites of this process so far.
+/// Number of sites of this process so far.
 static SITES: AtomicU32 = AtomicU32::new(0);
 
-/// Findings that follow from the machine, and not from what is prepared.
+/// Findings that depend on the machine, and not on the prepared files.
 const OF_MACHINE: &[&str] = &["clock", "limit-files", "limit-memory"];
 
 /// An installation.
@@ -23,7 +24,7 @@ pub(crate) struct Site {
     network: String,
 }
 
-/// What was said of one.
+/// Output of preflight on a site.
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
     pub(crate) verdict: String,
@@ -36,7 +37,8 @@ impl Site {
     pub(crate) fn new() -> Self {
         let number = SITES.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();
-        // A part of the loopback network for each site: its ports are those that people write.
+        // Each site has a separate part of the loopback network, so that it can use the usual
+        // ports.
         let network = format!("127.{}.{}", 10 + number % 200, process % 250 + 1);
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("conf")).unwrap();
@@ -47,7 +49,7 @@ impl Site {
         self.home.path()
     }
 
-    /// A path in the site.
+    /// Returns a path in the site.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
@@ -56,7 +58,7 @@ impl Site {
         self.path("conf/zoo.cfg")
     }
 
-    /// The text with the site's directory for `HOME` and the beginning of its addresses for `NET`.
+    /// Replaces `HOME` with the site's directory, and `NET` with the beginning of its addresses.
     pub(crate) fn filled(&self, text: &str) -> String {
         let home = self.home.path().display().to_string();
         text.replace("HOME", &home).replace("NET", &self.network)
@@ -68,18 +70,18 @@ impl Site {
         fs::write(path, self.filled(text)).unwrap();
     }
 
-    /// A zoo.cfg of a server that stands alone, and these lines.
+    /// Writes a zoo.cfg of a standalone server with these additional lines.
     pub(crate) fn alone(&self, lines: &str) {
         self.write("conf/zoo.cfg", &format!("{ALONE}{lines}"));
     }
 
-    /// A zoo.cfg and the `myid` of the first of three, and these lines.
+    /// Writes a zoo.cfg with these additional lines, and the `myid` of the first of three members.
     pub(crate) fn member(&self, lines: &str) {
         self.write("conf/zoo.cfg", &format!("{MEMBER}{lines}"));
         self.write("data/myid", "1\n");
     }
 
-    /// A recorded directory under this name; the recordings themselves may be read only.
+    /// Copies a recorded directory, because the recordings may be read-only.
     pub(crate) fn copy(&self, from: &Path, name: &str) {
         let to = self.path(name);
         fs::create_dir_all(&to).unwrap();
@@ -121,7 +123,7 @@ impl Site {
         output_of(&mut self.command(words))
     }
 
-    /// `zoarium preflight` on the zoo.cfg, with these options besides.
+    /// Runs `zoarium preflight` on the zoo.cfg, with these additional options.
     pub(crate) fn preflight(&self, options: &[&str]) -> Said {
         let config = self.config();
         let before = self.contents();
@@ -136,7 +138,7 @@ impl Site {
         Said::of(&output, self.home.path())
     }
 
-    /// All files with their times and bytes.
+    /// Returns all files with their times and bytes.
     pub(crate) fn contents(&self) -> BTreeMap<PathBuf, (std::time::SystemTime, Vec<u8>)> {
         let mut all = BTreeMap::new();
         let mut dirs = vec![self.home.path().to_owned()];
@@ -179,7 +181,7 @@ impl Said {
         }
     }
 
-    /// Findings of a severity, as `id file:line`.
+    /// Returns the findings of a severity, as `id file:line`.
     pub(crate) fn told(&self, wanted: &str) -> Vec<String> {
         let of_it = self
             .findings

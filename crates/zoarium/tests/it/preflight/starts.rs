@@ -1,4 +1,5 @@
-//! A server starts on an installation if preflight has no blocker, and refuses it otherwise.
+//! A server starts on an installation if preflight finds no blocker, and otherwise refuses to
+//! start.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -11,12 +12,13 @@ use std::time::{Duration, Instant};
 use super::installations::{all_cases, with_data};
 use super::site::Site;
 
-/// Time in which a start ends or serves, also on a slow machine.
+/// Time within which a start fails or the server serves, also on a slow machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Installations that are tried at the same time.
+/// Number of installations that are tested concurrently.
 const THREADS: usize = 4;
 
-/// A server by `zkServer.sh start-foreground`, which reads the files of flags; killed when this is dropped.
+/// A server of `zkServer.sh start-foreground`, which reads the files of flags. It is killed when
+/// this value is dropped.
 struct Foreground {
     process: Child,
     is_ready: bool,
@@ -45,7 +47,7 @@ impl Foreground {
         Self { process, is_ready }
     }
 
-    /// The exit code; `None` if it still runs when the limit is over.
+    /// Returns the exit code, or `None` if the server still runs at the time limit.
     fn end(&mut self) -> Option<i32> {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -83,7 +85,8 @@ fn a_start_agrees_with_preflight_on_each_installation() {
             (case.prepare)(&site);
             let said = site.preflight(&[]);
             let mut server = Foreground::start(&site);
-            // A member that cannot listen for elections ends when it has told that it is ready.
+            // A member that cannot listen for elections ends after it has reported that it is
+            // ready.
             let is_right = match said.verdict.as_str() {
                 "no-go" => server.end().is_some_and(|code| code != 0),
                 _ => server.is_ready,
