@@ -1,18 +1,19 @@
-//! How quickly a lock and a leadership change hands with these recipes: one of the three programs that
-//! `tests/performance_recipes.py` compares.
+//! Measures the time to hand over a lock or a leadership with these recipes.
+//! `tests/performance_recipes.py` compares this program with two others.
 //!
 //! ```text
 //! hand_over HOST:PORT
 //! ```
 //!
-//! A line on standard input asks for a measurement, a line on standard output answers:
+//! Each line on standard input requests a measurement. The program answers with a line on standard
+//! output:
 //!
-//! | asked | answered |
+//! | request | answer |
 //! |---|---|
-//! | `lock PATH SECONDS SESSIONS` | how often the lock was taken, and the seconds that went by |
-//! | `lock PATH SECONDS SESSIONS drop` | the same, with guards that are dropped instead of released |
-//! | `lock PATH SECONDS SESSIONS requeue` | the same, each letting go and standing again in one transaction |
-//! | `election PATH ROUNDS` | for each change of leader its microseconds |
+//! | `lock PATH SECONDS SESSIONS` | number of acquisitions of the lock, and the elapsed seconds |
+//! | `lock PATH SECONDS SESSIONS drop` | like `lock`, with guards that are dropped instead of released |
+//! | `lock PATH SECONDS SESSIONS requeue` | like `lock`, with one transaction for release and new attempt |
+//! | `election PATH ROUNDS` | duration of each change of leader, in microseconds |
 
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
@@ -20,9 +21,10 @@ use std::time::{Duration, Instant};
 use client::{Client, Options};
 use recipes::{LeaderLatch, Mutex};
 
-/// As the other programs ask for it.
+/// Session timeout. The other programs use the same value.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
-/// From the start of a candidate to the next change: it waits for its turn by then.
+/// Pause between the start of a candidate and the next change. The candidate is waiting for its
+/// turn by then.
 const REST: Duration = Duration::from_millis(20);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -55,14 +57,14 @@ async fn connect(servers: &str) -> Result<Client, Failure> {
     Ok(Client::connect(options).await?)
 }
 
-/// How a session lets go before its next turn.
+/// Way to release the lock before the next turn.
 #[derive(Debug, Clone, Copy)]
 enum How {
-    /// It waits until the server has said that it has.
+    /// Release the lock and wait for the answer of the server.
     Release,
-    /// It drops its guard.
+    /// Drop the guard.
     Drop,
-    /// It stands again by the same transaction.
+    /// Release the lock and enter the queue again in one transaction.
     Requeue,
 }
 
@@ -77,7 +79,7 @@ impl How {
     }
 }
 
-/// Each session takes the lock and lets go at once, again and again.
+/// Makes each session acquire and release the lock repeatedly.
 async fn take_turns(
     servers: &str,
     path: &str,
@@ -123,7 +125,7 @@ async fn take_turns(
     Ok(format!("{taken} {}", elapsed.as_secs_f64()))
 }
 
-/// Two candidates; whoever leads closes, and stands again when the other one leads.
+/// Runs two candidates. The leader closes, and starts again when the other candidate leads.
 async fn change_leaders(servers: &str, path: &str, rounds: usize) -> Result<String, Failure> {
     let clients = [connect(servers).await?, connect(servers).await?];
     let mut leader = LeaderLatch::start(&clients[0], path, "")?;

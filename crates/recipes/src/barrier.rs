@@ -1,4 +1,4 @@
-//! Barriers: one that somebody opens, and one that opens when enough have come.
+//! Barriers: one that a client opens, and one that opens when enough members have entered.
 
 use bytes::Bytes;
 use client::{Client, Create, Watch};
@@ -9,7 +9,7 @@ use crate::names::Layout;
 use crate::place::{Place, Queue, make_directory};
 use crate::session::{check_path, connected, insist, may_pass};
 
-/// A barrier that holds everybody up while its znode is there.
+/// Barrier that blocks all waiters while its znode exists.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -17,18 +17,18 @@ use crate::session::{check_path, connected, insist, may_pass};
 ///
 /// let barrier = Barrier::new(&client, "/barriers/upgrade")?;
 /// barrier.set().await?;
-/// // Elsewhere everybody waits for as long as it is there.
+/// // In other programs, all waiters block while the znode exists.
 /// let wait = barrier.wait();
-/// // Until somebody removes it.
+/// // Until a program removes it.
 /// let remove = barrier.remove();
 /// tokio::try_join!(wait, remove)?;
 /// # Ok::<_, recipes::Error>(())
 /// # });
 /// ```
 ///
-/// All who wait are told of the removal, and leave no watch behind.
+/// The removal notifies all waiters. Their watches are gone after it.
 ///
-/// Source: DistributedBarrier; kazoo's Barrier has the same znode.
+/// Source: DistributedBarrier. kazoo's Barrier uses the same znode.
 #[derive(Debug, Clone)]
 pub struct Barrier {
     client: Client,
@@ -36,10 +36,10 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// A barrier at `path`.
+    /// Creates a handle for the barrier at `path`.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str) -> Result<Self> {
         check_path(path)?;
         Ok(Self {
@@ -48,34 +48,37 @@ impl Barrier {
         })
     }
 
-    /// Closes it; that it is closed already is fine.
+    /// Closes the barrier. Succeeds if the barrier is already closed.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the operation.
     pub async fn set(&self) -> Result<()> {
         make(&self.client, &self.path).await
     }
 
-    /// Opens it; that it is open already is fine.
+    /// Opens the barrier. Succeeds if the barrier is already open.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the operation.
     pub async fn remove(&self) -> Result<()> {
         delete(&self.client, &self.path).await
     }
 
-    /// Waits until it is open, as the server of this client sees it: one that lags behind may not know yet that it was
-    /// closed. Whoever was told so by another way calls [`Client::sync`] first.
+    /// Waits until the barrier is open, as seen by the server of this client.
+    ///
+    /// A server that lags may not yet know that the barrier was closed. A client that learned of it
+    /// in another way should call [`Client::sync`] first.
     ///
     /// # Errors
-    /// If the client is over, or a server refuses the read.
+    /// If the session has ended, or a server refuses the read.
     pub async fn wait(&self) -> Result<()> {
         while until_changed(&self.client, &self.path).await? {}
         Ok(())
     }
 }
 
-/// A barrier that lets members in when there are enough of them, and out when all want to leave.
+/// Barrier that lets members enter when enough of them are waiting, and leave when all of them want
+/// to leave.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -87,16 +90,16 @@ impl Barrier {
 ///     // All three compute.
 ///     inside.leave().await
 /// };
-/// // Each in a program of its own.
+/// // Each call runs in a separate program.
 /// tokio::try_join!(step(), step(), step())?;
 /// # Ok::<_, recipes::Error>(())
 /// # });
 /// ```
 ///
-/// Every member must give the same number, and leave before it enters again. Dropping a wait takes
-/// the member out.
+/// Every member must use the same number of members, and must leave before it enters again.
+/// Dropping the future of a wait removes the member.
 ///
-/// Source: DistributedDoubleBarrier; kazoo's members may come in, too.
+/// Source: DistributedDoubleBarrier. kazoo's members can use the barrier, too.
 #[derive(Debug, Clone)]
 pub struct DoubleBarrier {
     queue: Queue,
@@ -104,10 +107,10 @@ pub struct DoubleBarrier {
 }
 
 impl DoubleBarrier {
-    /// A barrier in the directory `path` for so many members.
+    /// Creates a barrier in the directory `path` for this number of members.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str, members: usize) -> Result<Self> {
         check_path(path)?;
         let queue = Queue {
@@ -126,7 +129,7 @@ impl DoubleBarrier {
     /// Waits until there are enough members.
     ///
     /// # Errors
-    /// If the client is over, or a server refuses what is asked.
+    /// If the session has ended, or a server refuses a request.
     pub async fn enter(&self) -> Result<Inside> {
         let client = &self.queue.client;
         let kind = Create::ephemeral();
@@ -140,7 +143,7 @@ impl DoubleBarrier {
             };
             let members = self.list().await?;
             if !members.iter().any(|name| name == place.name()) {
-                // Its session is over, or an operator deleted it.
+                // The session ended, or an operator deleted the znode.
                 place = self.queue.join_as(MEMBER, &Bytes::new(), &kind).await?;
                 continue;
             }
@@ -156,7 +159,7 @@ impl DoubleBarrier {
         }
     }
 
-    /// The members in their order.
+    /// Returns the sorted names of the members.
     async fn list(&self) -> Result<Vec<String>> {
         let mut names = self.queue.list().await?.unwrap_or_default();
         names.retain(|name| name != READY);
@@ -165,7 +168,7 @@ impl DoubleBarrier {
     }
 }
 
-/// A member that is in. Dropping it takes it out without waiting for others.
+/// Member inside a double barrier. Dropping it removes the member without waiting for others.
 #[derive(Debug)]
 pub struct Inside {
     barrier: DoubleBarrier,
@@ -173,13 +176,13 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// Waits until all members want to leave, or are gone.
+    /// Waits until all members want to leave or have disappeared.
     ///
-    /// The first of them, by name, stays until all others are gone, so that they have one znode to
-    /// watch.
+    /// The first member, by name, stays until all others have left. The others can therefore watch
+    /// a single znode.
     ///
     /// # Errors
-    /// If the client is over, or a server refuses what is asked.
+    /// If the session has ended, or a server refuses a request.
     pub async fn leave(self) -> Result<()> {
         let Self { barrier, place } = self;
         let client = &barrier.queue.client;
@@ -208,12 +211,12 @@ impl Inside {
     }
 }
 
-/// As Curator and kazoo have it.
+/// Names as in Curator and kazoo.
 const READY: &str = "ready";
 const MEMBER: &str = "member";
 
-/// Waits until a znode changes or goes; false at once if there is none. Leaves no watch on what is
-/// gone.
+/// Waits until a znode changes or is deleted. Returns false immediately if the znode is missing,
+/// without setting a watch.
 async fn until_changed(client: &Client, path: &str) -> Result<bool> {
     loop {
         connected(client).await?;
@@ -237,7 +240,7 @@ async fn changed(client: &Client, mut watch: Watch) -> Result<()> {
     }
 }
 
-/// Makes a persistent znode, and the directories above it; that it is there is fine.
+/// Creates a persistent znode and its parent directories. Succeeds if the znode exists.
 pub(crate) async fn make(client: &Client, path: &str) -> Result<()> {
     let kind = Create::persistent();
     loop {

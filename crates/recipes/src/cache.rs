@@ -1,4 +1,4 @@
-//! A copy of a subtree that follows it.
+//! Local copy of a subtree that follows its changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use tokio::task::JoinHandle;
 use crate::error::{Error, Result};
 use crate::session::{check_path, connected, insist, may_pass};
 
-/// A copy of a znode and all below it, kept up to date by one persistent recursive watch (servers
+/// Copy of a znode and its descendants, updated through one persistent recursive watch (servers
 /// from 3.6 on).
 ///
-/// It lags behind the ensemble by a round trip, and holds all of the subtree in memory. While the
-/// connection is lost it stays as it is, and is read anew afterwards; what changed meanwhile is
-/// told then, deletions included, and so is a znode that was deleted and made again.
+/// The copy is one round trip older than the ensemble, and holds the whole subtree in memory. While
+/// the connection is lost, the copy stays unchanged. After a reconnect it is read again, and all
+/// changes of that time are reported. They include deletions, and znodes that were deleted and
+/// created again.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -34,7 +35,7 @@ use crate::session::{check_path, connected, insist, may_pass};
 ///
 /// let mut revisions = cache.revisions();
 /// client.set_data("/settings/colour", "green", -1).await?;
-/// // What changed is known to the cache when it says so.
+/// // The revision changes after the copy.
 /// while cache.get("/settings/colour").expect("a znode").data != "green" {
 ///     revisions.changed().await.expect("the cache is open");
 /// }
@@ -42,7 +43,7 @@ use crate::session::{check_path, connected, insist, may_pass};
 /// # });
 /// ```
 ///
-/// Source: CuratorCache, with the czxid and mzxid compared instead of the version.
+/// Source: CuratorCache, but with a comparison of czxid and mzxid instead of the version.
 #[derive(Debug)]
 pub struct TreeCache {
     path: String,
@@ -52,12 +53,12 @@ pub struct TreeCache {
     task: Option<JoinHandle<()>>,
 }
 
-/// A znode in a cache.
+/// Znode in a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its data.
+    /// Data of the znode.
     pub data: Bytes,
-    /// As of when the data was read.
+    /// Stat at the time when the data was read.
     pub stat: Stat,
 }
 
@@ -65,18 +66,18 @@ type Nodes = BTreeMap<String, Node>;
 
 #[derive(Debug, Clone)]
 struct Standing {
-    /// Grows with each change of the copy.
+    /// Number of changes of the copy.
     revision: u64,
     is_complete: bool,
     end: Option<Option<Error>>,
 }
 
 impl TreeCache {
-    /// Follows the znode at `path`, which need not be there, and all below it. It goes on behind the
-    /// scenes; this is to be called within a tokio runtime.
+    /// Starts to follow the znode at `path`, which may be missing, and its descendants. A
+    /// background task does the work, so the call requires a tokio runtime.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn start(client: &Client, path: &str) -> Result<Self> {
         check_path(path)?;
         let nodes = Arc::<Mutex<Nodes>>::default();
@@ -111,17 +112,17 @@ impl TreeCache {
         })
     }
 
-    /// A znode, by its whole path.
+    /// Returns a znode by its full path.
     pub fn get(&self, path: &str) -> Option<Node> {
         self.nodes.lock().get(path).cloned()
     }
 
-    /// All paths, in order.
+    /// Returns all paths in order.
     pub fn paths(&self) -> Vec<String> {
         self.nodes.lock().keys().cloned().collect()
     }
 
-    /// The names of a znode's children, in order.
+    /// Returns the names of a znode's children in order.
     pub fn children(&self, path: &str) -> Vec<String> {
         let prefix = format!("{path}/");
         let nodes = self.nodes.lock();
@@ -131,7 +132,8 @@ impl TreeCache {
         children.map(str::to_owned).collect()
     }
 
-    /// A number that changes whenever the copy does. Several changes may be told as one.
+    /// Subscribes to a number that changes after each change of the copy. Several changes may be
+    /// reported as one.
     pub fn revisions(&self) -> watch::Receiver<u64> {
         let (told, revisions) = watch::channel(self.standing.borrow().revision);
         let mut standing = self.standing.clone();
@@ -155,10 +157,11 @@ impl TreeCache {
         revisions
     }
 
-    /// Waits until all of the subtree was read once.
+    /// Waits until the whole subtree was read once.
     ///
     /// # Errors
-    /// If it never will be: this was closed, the client is over, or a server refuses it.
+    /// If this will never happen, because the cache was closed, the session has ended, or a server
+    /// refuses a read.
     pub async fn is_complete(&self) -> Result<()> {
         let mut standing = self.standing.clone();
         let closed = || Error::Closed {
@@ -172,11 +175,11 @@ impl TreeCache {
         }
     }
 
-    /// Stops following. The watch is taken off.
+    /// Stops the cache and removes its watch.
     pub async fn close(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = self.task.take() {
-            // It has nothing to say.
+            // The task ends without a result.
             let _ = task.await;
         }
     }
@@ -188,7 +191,7 @@ impl Drop for TreeCache {
     }
 }
 
-/// The task behind a cache.
+/// Background task of a cache.
 struct Follower {
     client: Client,
     path: String,
@@ -197,7 +200,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// Until something goes wrong for good.
+    /// Follows the subtree. Returns the first permanent error.
     async fn run(&self) -> Error {
         loop {
             if let Err(error) = self.follow().await {
@@ -206,7 +209,7 @@ impl Follower {
         }
     }
 
-    /// As long as one stream lasts.
+    /// Follows the subtree through one stream until the stream ends.
     async fn follow(&self) -> Result<()> {
         connected(&self.client).await?;
         let mode = AddWatchMode::PersistentRecursive;
@@ -222,7 +225,8 @@ impl Follower {
         Ok(())
     }
 
-    /// The next event; all is read again where some may be missing. `None` when the stream is over.
+    /// Returns the next event, or `None` at the end of the stream. If events may be missing, reads
+    /// the subtree again first.
     async fn next(&self, stream: &mut WatchStream) -> Result<Option<WatchEvent>> {
         loop {
             match stream.next().await {
@@ -255,8 +259,8 @@ impl Follower {
         }
     }
 
-    /// Reads the subtree, and lets the copy be that. Events of meanwhile are in the stream and are
-    /// taken behind it.
+    /// Reads the subtree and replaces the copy. Events that arrive meanwhile wait in the stream and
+    /// are applied afterwards.
     async fn read_all(&self) -> Result<()> {
         let mut found = Nodes::new();
         let mut waiting = VecDeque::from([self.path.clone()]);
@@ -281,7 +285,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Changes the copy, and tells of it if that says so.
+    /// Changes the copy. Reports a new revision if `change` returns true.
     fn change(&self, change: impl FnOnce(&mut Nodes) -> bool) {
         let is_changed = change(&mut self.nodes.lock());
         if is_changed {
@@ -290,7 +294,8 @@ impl Follower {
     }
 }
 
-/// Takes up what was read, unless the copy has something later; says whether it is another copy now.
+/// Applies a read znode unless the copy contains a later state. Returns whether the copy has
+/// changed.
 fn put(nodes: &mut Nodes, path: &str, node: Option<Node>) -> bool {
     let Some(node) = node else {
         return nodes.remove(path).is_some();

@@ -1,4 +1,4 @@
-//! Services that are found by name, in Curator's JSON.
+//! Discovery of services by name, in Curator's JSON format.
 
 use bytes::Bytes;
 use client::Client;
@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::node::PersistentNode;
 use crate::session::{check_path, insist};
 
-/// Instances of services below one directory: `<base>/<name>/<id>`, each there as long as its
-/// process lives.
+/// Directory of service instances: `<base>/<name>/<id>`. Each znode exists while the process of its
+/// instance lives.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -28,36 +28,37 @@ use crate::session::{check_path, insist};
 /// # });
 /// ```
 ///
-/// Source: ServiceDiscoveryImpl, JsonInstanceSerializer, ServiceInstance; dynamic services only.
+/// Source: ServiceDiscoveryImpl, JsonInstanceSerializer, ServiceInstance. Only dynamic services are
+/// supported.
 #[derive(Debug, Clone)]
 pub struct ServiceDiscovery {
     client: Client,
     base: String,
 }
 
-/// One instance of a service.
+/// Instance of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// Of the service.
+    /// Name of the service.
     pub name: String,
-    /// Unique among its instances.
+    /// Id, unique among the instances of the service.
     pub id: String,
-    /// Where it is reached.
+    /// Host name or IP address.
     pub address: Option<String>,
-    /// On which port.
+    /// Port without TLS.
     pub port: Option<u16>,
-    /// On which port over TLS.
+    /// Port with TLS.
     pub ssl_port: Option<u16>,
-    /// Whatever it says of itself; of Java's it holds the class, too (`@class`).
+    /// Arbitrary description of the instance. Java's payloads also contain the class (`@class`).
     pub payload: Value,
-    /// When it was registered, ms since 1970, by the clock of whoever did.
+    /// Time of the registration by the clock of the instance, in ms since 1970.
     pub registered_ms: i64,
-    /// How a URI of it is put together, as Curator writes it.
+    /// Format of the instance's URIs, as Curator writes it.
     pub uri_spec: Value,
 }
 
 impl Instance {
-    /// One that says nothing more than its name and id.
+    /// Creates an instance with a name and an id only.
     pub fn new(name: &str, id: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -71,7 +72,7 @@ impl Instance {
         }
     }
 
-    /// The same with the place where it is reached.
+    /// Sets the address and the port.
     #[must_use]
     pub fn at(mut self, address: &str, port: u16) -> Self {
         self.address = Some(address.to_owned());
@@ -79,14 +80,14 @@ impl Instance {
         self
     }
 
-    /// The same with whatever it says of itself.
+    /// Sets the description of the instance.
     #[must_use]
     pub fn with_payload(mut self, payload: Value) -> Self {
         self.payload = payload;
         self
     }
 
-    /// As Curator writes it: its keys in its order, with what is absent as null.
+    /// Encodes the instance like Curator, with Curator's order of keys. Absent values are null.
     pub fn to_json(&self) -> String {
         let number = |port: Option<u16>| port.map_or(Value::Null, Value::from);
         let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::from);
@@ -105,10 +106,10 @@ impl Instance {
         format!("{{{}}}", fields.join(","))
     }
 
-    /// Reads what Curator, or this, wrote; keys that are not known are passed over.
+    /// Decodes an instance of Curator or of this crate. Ignores unknown keys.
     ///
     /// # Errors
-    /// A text with what is wrong.
+    /// If the JSON is not an instance. The text describes the fault.
     pub fn from_json(json: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -135,10 +136,10 @@ impl Instance {
 }
 
 impl ServiceDiscovery {
-    /// Services below `base`.
+    /// Creates a handle for the services below `base`.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, base: &str) -> Result<Self> {
         check_path(base)?;
         Ok(Self {
@@ -147,13 +148,13 @@ impl ServiceDiscovery {
         })
     }
 
-    /// Registers an instance until what is returned is closed or dropped, over sessions. It goes on
-    /// behind the scenes; this is to be called within a tokio runtime.
+    /// Registers an instance until the returned node is closed or dropped, also in later sessions.
+    /// A background task does the work, so the call requires a tokio runtime.
     ///
-    /// An instance of the same id that is there already is waited for: it goes with its session.
+    /// If an instance with the same id exists, the registration waits until the end of its session.
     ///
     /// # Errors
-    /// If name or id cannot be one.
+    /// If the name or the id is invalid.
     pub fn register(&self, instance: &Instance) -> Result<PersistentNode> {
         let path = format!("{}/{}/{}", self.base, instance.name, instance.id);
         let is_name = |name: &str| !name.is_empty() && !name.contains('/');
@@ -164,18 +165,18 @@ impl ServiceDiscovery {
         PersistentNode::start(&self.client, &path, instance.to_json())
     }
 
-    /// The names of services, in order; of those without an instance, too.
+    /// Returns the names of the services in order, including services without instances.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the read.
     pub async fn names(&self) -> Result<Vec<String>> {
         self.children(&self.base).await
     }
 
-    /// The instances of a service, by id. One that cannot be read is passed over, with a warning.
+    /// Returns the instances of a service, sorted by id. Skips unreadable instances with a warning.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the read.
     pub async fn instances(&self, name: &str) -> Result<Vec<Instance>> {
         let directory = format!("{}/{name}", self.base);
         let mut instances = Vec::new();

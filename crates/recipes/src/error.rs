@@ -1,58 +1,59 @@
-//! What can go wrong with a recipe.
+//! Errors of the recipes.
 
 /// Result of every call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a recipe failed.
+/// Error of a recipe.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The client failed in a way that waiting does not mend: it was closed, its session is over and
-    /// it has no renewal, or a server refuses what the recipe asks for.
+    /// Permanent error of the client: it was closed, its session has ended without renewal, or a
+    /// server refused a request of the recipe.
     #[error(transparent)]
     Client(#[from] client::Error),
-    /// The recipe was closed while something waited for it.
+    /// The recipe was closed while a call waited for it.
     #[error("the recipe at {path} was closed")]
     Closed {
-        /// Its directory or znode.
+        /// Directory or znode of the recipe.
         path: String,
     },
-    /// A lock that was to be changed is not held any more.
+    /// The lock to be changed is not held any more.
     #[error(
         "the lock at {path} is not held any more: its session is over, or its znode was deleted"
     )]
     NotHeld {
-        /// Its directory.
+        /// Directory of the lock.
         path: String,
     },
-    /// The connection was lost before the answer, and it cannot be told whether it was done.
+    /// The connection was lost before the answer, and the result of the write cannot be determined.
     #[error("it is unknown whether the value at {path} was written by this or by somebody else")]
     Unknown {
-        /// Of the value.
+        /// Path of the value.
         path: String,
     },
-    /// The session ended before the answer, and it cannot be told whether the item is in the queue.
+    /// The session ended before the answer. It cannot be determined whether the item is in the
+    /// queue.
     #[error(
         "it is unknown whether an item was put in the queue at {path}: the session ended first"
     )]
     UnknownPut {
-        /// Of the queue.
+        /// Path of the queue.
         path: String,
     },
-    /// What is no number of the recipe's width, or does not fit in it.
+    /// The data is not a number of the recipe's width, or the number exceeds this width.
     #[error("the number at {path} cannot be {what}")]
     Number {
-        /// Of the number.
+        /// Path of the number.
         path: String,
-        /// Its bytes in hexadecimal, or the number.
+        /// Bytes in hexadecimal, or the number.
         what: String,
     },
-    /// A path that no recipe can work at.
+    /// The path is invalid for a recipe.
     #[error("{path:?} cannot be the path of a recipe: {reason}")]
     Path {
-        /// As it was given.
+        /// Path as the application passed it.
         path: String,
-        /// What is wrong with it.
+        /// Reason why the path is invalid.
         reason: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! What the znode of a queue's item is called and holds.
+//! Names and contents of item znodes in queues.
 //!
 //! Source: ItemSerializer, DistributedQueue, DistributedPriorityQueue.
 
@@ -7,18 +7,18 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 const VERSION: u32 = 0x0001_0001;
 const ITEM: u8 = 1;
 const END: u8 = 2;
-/// What every item's name begins with.
+/// Prefix of every item's name.
 pub(crate) const ITEM_WORD: &str = "queue-";
-/// A sign and eight digits.
+/// Length of a priority: a sign and eight digits.
 const PRIORITY_LEN: usize = 9;
 
-/// Several may share one znode: they are taken together.
+/// Encodes the contents of one znode. Items in one znode are taken together.
 pub(crate) fn encode(items: &[Bytes]) -> Bytes {
     let mut out = BytesMut::new();
     out.put_u32(VERSION);
     for item in items {
         out.put_u8(ITEM);
-        // No request is as large as that.
+        // A request cannot contain such a large item.
         out.put_u32(u32::try_from(item.len()).unwrap_or(u32::MAX));
         out.put_slice(item);
     }
@@ -27,7 +27,8 @@ pub(crate) fn encode(items: &[Bytes]) -> Bytes {
 }
 
 /// # Errors
-/// What is wrong with it. Curator ignores what follows the end, and so does this.
+/// If the data is invalid. The text describes the fault. Like Curator, this function ignores bytes
+/// after the end mark.
 pub(crate) fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
     const SHORT: &str = "it ends too early";
     if data.try_get_u32().map_err(|_| SHORT)? != VERSION {
@@ -49,20 +50,21 @@ pub(crate) fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
     }
 }
 
-/// Lower ones go first.
+/// Formats a priority so that the order of the text is the order of the priorities.
 pub(crate) fn priority_text(priority: i32) -> String {
     let sign = i32::from(priority >= 0);
     format!("{sign}{priority:08X}")
 }
 
-/// The names of items in their order, without whatever else is there.
+/// Returns the names of items in their order, without other names.
 pub(crate) fn in_order(names: &[String], has_priority: bool) -> Vec<&str> {
     let parsed = names.iter().filter_map(|name| {
         let (priority, number) = parse(name, has_priority)?;
         Some((priority, number, name.as_str()))
     });
     let mut parsed: Vec<_> = parsed.collect();
-    // The server's number wraps; all that are there are near each other.
+    // The server's number wraps. The existing numbers are close to each other, so distances have
+    // the correct order.
     let Some(&(_, some, _)) = parsed.first() else {
         return Vec::new();
     };
@@ -83,7 +85,7 @@ fn parse(name: &str, has_priority: bool) -> Option<(&str, i32)> {
     Some((priority, number.parse().ok()?))
 }
 
-/// The name without its number.
+/// Returns the name without its number.
 pub(crate) fn stem(name: &str, has_priority: bool) -> &str {
     let priority_len = if has_priority { PRIORITY_LEN } else { 0 };
     name.get(..ITEM_WORD.len() + priority_len).unwrap_or(name)

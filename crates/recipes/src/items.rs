@@ -1,4 +1,4 @@
-//! The items of a queue: putting them, and finding one that is free.
+//! Items of a queue: adding items, and finding a free item.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::place::Queue as Contenders;
 use crate::session::{check_path, connected, insist, may_pass};
 use crate::taken::{Taken, take};
 
-/// What the queues have in common.
+/// State that is common to both kinds of queues.
 #[derive(Debug)]
 pub(crate) struct Items {
     pub(crate) client: Client,
     directory: String,
     pub(crate) markers: Markers,
     pub(crate) has_priority: bool,
-    /// Items that nobody can read. They stay where they are, for an operator.
+    /// Names of items that do not decode. They stay in the queue for an operator.
     pub(crate) unreadable: parking_lot::Mutex<HashSet<String>>,
 }
 
@@ -64,7 +64,7 @@ impl Items {
         format!("{}/{name}", self.markers.directory())
     }
 
-    /// An item's creation, at the end of those that have the same stem.
+    /// Returns the operation that creates an item after all items with the same stem.
     pub(crate) fn creation(&self, stem: &str, items: &[Bytes]) -> MultiOp {
         let kind = Create::persistent().sequential();
         MultiOp::create(&self.item(stem), encode(items), &kind)
@@ -109,7 +109,7 @@ impl Items {
         Ok(in_order(&self.list().await?, self.has_priority).len())
     }
 
-    /// Items that nobody has taken, in their order.
+    /// Returns the free items in their order.
     fn free<'a>(&self, items: &'a [String], locks: &[String]) -> Vec<&'a str> {
         let locks: HashSet<&str> = locks.iter().map(String::as_str).collect();
         let items = in_order(items, self.has_priority);
@@ -144,9 +144,9 @@ impl Items {
         Ok(None)
     }
 
-    /// Waits until there may be a free item: one was put, or a consumer let go of one.
+    /// Waits until there may be a free item, because an item was added or a consumer released one.
     async fn changed(&self) -> Result<()> {
-        // While it is there, so is its directory.
+        // The directory exists while this znode does.
         let marker = self.markers.get().await?;
         let pass = |error: ClientError| match may_pass(&self.client, &error) {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! A candidate that leads until it is closed.
+//! Candidate that leads until it is closed.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::place::{Doubt, Place, Queue, Turn};
 use crate::selector::Leadership;
 use crate::session::{check_path, connected, either_changes, insist, until_other};
 
-/// A candidate for leadership, from its start until it is closed or dropped; once it leads, it does
-/// so until then, or until its session ends.
+/// Candidate for leadership, from its start until it is closed or dropped. After it becomes leader,
+/// it leads until then or until the end of its session.
 ///
-/// A lost connection means: not leader, at once. If the session outlives it, the place in the queue
-/// is kept and leadership comes back without an election.
+/// After a lost connection, the candidate is immediately not leader any more. If the session
+/// survives, the candidate keeps its place in the queue and leads again without an election.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -43,8 +43,8 @@ use crate::session::{check_path, connected, either_changes, insist, until_other}
 /// | candidate | create, getChildren, getData | 0 |
 /// | change of leader | delete, getChildren, getData | 1 |
 ///
-/// Source: LeaderLatch. Unlike it, this one watches its own znode while it leads, and so notices
-/// when an operator deletes it.
+/// Source: LeaderLatch. Unlike it, this recipe watches its own znode while it leads, and so detects
+/// that an operator deleted the znode.
 #[derive(Debug)]
 pub struct LeaderLatch {
     queue: Queue,
@@ -53,16 +53,16 @@ pub struct LeaderLatch {
     task: Option<JoinHandle<()>>,
 }
 
-/// One candidate of an election.
+/// Candidate of an election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Participant {
-    /// What it gave as its id.
+    /// Id that the candidate has set.
     pub id: Bytes,
-    /// Whether it is the first in the queue.
+    /// Whether the candidate is the first in the queue.
     pub is_leader: bool,
 }
 
-/// What the candidate's task knows.
+/// State of the candidate's task.
 #[derive(Debug, Clone)]
 enum Standing {
     Waiting,
@@ -71,11 +71,11 @@ enum Standing {
 }
 
 impl LeaderLatch {
-    /// Joins the election at `path`, which is made when it is needed, with an id that others can
-    /// read. It goes on behind the scenes; this is to be called within a tokio runtime.
+    /// Joins the election at `path`, and creates the directory if necessary. Other clients can read
+    /// the id. A background task does the work, so the call requires a tokio runtime.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn start(client: &Client, path: &str, id: impl Into<Bytes>) -> Result<Self> {
         check_path(path)?;
         let queue = Queue {
@@ -100,7 +100,7 @@ impl LeaderLatch {
         })
     }
 
-    /// The leadership, if this one leads and the client is connected at this moment.
+    /// Returns the leadership if this candidate leads and the client is connected.
     pub fn leadership(&self) -> Option<Leadership> {
         match &*self.standing.borrow() {
             Standing::Leading(place) if place.is_certain() => Some(Leadership::of(place)),
@@ -108,15 +108,15 @@ impl LeaderLatch {
         }
     }
 
-    /// Whether this one leads at this moment.
+    /// Returns whether this candidate leads at this moment.
     pub fn has_leadership(&self) -> bool {
         self.leadership().is_some()
     }
 
-    /// Waits until this one leads.
+    /// Waits until this candidate leads.
     ///
     /// # Errors
-    /// If it never will: it was closed, or the client is over.
+    /// If this will never happen, because the candidate was closed or the session has ended.
     pub async fn leads(&self) -> Result<Leadership> {
         let mut standing = self.standing.clone();
         let mut state = self.queue.client.state();
@@ -134,7 +134,8 @@ impl LeaderLatch {
         }
     }
 
-    /// Waits until the leadership of this moment is over, or not certain; at once if there is none.
+    /// Waits until the current leadership ends or becomes uncertain. Returns immediately if the
+    /// candidate does not lead.
     pub async fn yields(&self) {
         let token = || self.leadership().map(|leadership| leadership.token());
         until_other(&self.queue.client, self.standing.clone(), token).await;
@@ -145,10 +146,10 @@ impl LeaderLatch {
         error.cloned().unwrap_or(Error::Closed { path })
     }
 
-    /// The candidates in the order in which they will lead.
+    /// Returns the candidates in the order in which they will lead.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the read.
     pub async fn participants(&self) -> Result<Vec<Participant>> {
         let names = self.queue.list().await?.unwrap_or_default();
         let client = &self.queue.client;
@@ -168,12 +169,12 @@ impl LeaderLatch {
         Ok(participants)
     }
 
-    /// Leaves the election. When this returns, the candidate is gone, or seen to behind the scenes
-    /// if the connection was lost.
+    /// Leaves the election. When the call returns, the candidate's znode is deleted. After a lost
+    /// connection, the deletion continues in the background.
     pub async fn close(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = self.task.take() {
-            // It has nothing to say.
+            // The task ends without a result.
             let _ = task.await;
         }
     }
@@ -185,7 +186,7 @@ impl Drop for LeaderLatch {
     }
 }
 
-/// The task behind a latch.
+/// Background task of a latch.
 struct Candidate {
     queue: Queue,
     id: Bytes,
@@ -208,7 +209,7 @@ impl Candidate {
         }
     }
 
-    /// Until something goes wrong for good.
+    /// Takes part in the election. Returns the first permanent error.
     async fn stand(&self) -> Error {
         loop {
             let place = match self.queue.join("latch-", &self.id).await {
@@ -221,7 +222,7 @@ impl Candidate {
         }
     }
 
-    /// Waits and leads by turns, until the place is gone.
+    /// Alternates between waiting and leading until the place is lost.
     async fn keep(&self, place: &Arc<Place>) -> Result<()> {
         loop {
             if place.wait().await? == Turn::Gone {

@@ -17,11 +17,10 @@
 //! | find services by name | [`ServiceDiscovery`] |
 //! | be seen while alive | [`PersistentNode`], [`GroupMember`] |
 //!
-//! Their directories and names are those of Apache Curator ([`Layout::Curator`]), for locks also
-//! those of kazoo ([`Layout::Kazoo`]), so that programs in other languages can stand in the same
-//! queue.
+//! Directories and names are compatible with Apache Curator ([`Layout::Curator`]) and, for locks,
+//! with kazoo ([`Layout::Kazoo`]). Programs in other languages can therefore join the same queues.
 //!
-//! Each has an example, which begins with a client such as this one:
+//! Each recipe has an example that starts with a client like this:
 //!
 //! ```no_run
 //! # async fn example() -> client::Result<()> {
@@ -34,20 +33,22 @@
 //! ```
 //!
 //! # What they have in common
-//! * Give the client [`client::Options::with_renewal`]: after an expired session a recipe goes on
-//!   with the next one, as a new contender at the end of the queue. Without it a recipe fails when
-//!   the session is over.
-//! * A contender is made by [`client::Client::create_protected`]: a lost answer leaves no orphan.
-//! * A waiter watches its predecessor and nothing else, with getData, which leaves no watch on what
-//!   is gone.
-//! * Whatever grants gives a [`Token`], which grows from holder to holder. Only a token protects
-//!   something outside of ZooKeeper from a holder that was stopped for longer than its session
-//!   lasts: let the resource refuse a token that is less than the greatest it has seen.
-//! * A lost connection means that nothing is held *at once*; the place in the queue is kept as long
-//!   as the session lives.
-//! * Every future may be dropped. Dropping a wait, or a guard, takes the contender out of the queue
-//!   behind the scenes.
-//! * Time limits are the caller's: `tokio::time::timeout(limit, mutex.acquire())`.
+//! * Create the client with [`client::Options::with_renewal`]. After an expired session, a recipe
+//!   then continues in the next session, as a new contender at the end of the queue. Without
+//!   renewal, a recipe fails at the end of the session.
+//! * [`client::Client::create_protected`] creates the contenders, so a lost answer does not leave
+//!   orphans.
+//! * A waiter watches only its predecessor. It uses getData, which does not leave a watch on a
+//!   deleted znode.
+//! * Every lock, lease and leadership has a [`Token`] that increases from holder to holder. Only a
+//!   token protects a resource outside of ZooKeeper from a holder that was stopped for longer than
+//!   its session timeout. The resource must refuse a token that is less than the greatest one it
+//!   has seen.
+//! * After a lost connection, nothing is held any more, immediately. The place in the queue remains
+//!   while the session lives.
+//! * Every future may be dropped. Dropping a wait or a guard removes the contender from the queue
+//!   in the background.
+//! * The caller sets time limits: `tokio::time::timeout(limit, mutex.acquire())`.
 //!
 //! Source: Apache Curator 5.9.0, kazoo 2.11.0, and ZooKeeper's page of recipes.
 

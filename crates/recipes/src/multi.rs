@@ -1,12 +1,12 @@
-//! Several locks as one.
+//! Several locks that behave as one.
 
 use crate::error::Result;
 use crate::mutex::{LockGuard, Mutex};
 
-/// Locks that are taken together: all, or after an error or when the future is dropped none.
+/// Locks that are acquired together. After an error or a dropped future, none of them is held.
 ///
-/// They are taken in the order given. Give the same order everywhere, or two holders wait for each
-/// other.
+/// The locks are acquired in the given order. All programs must use the same order. Otherwise two
+/// holders can wait for each other.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -27,15 +27,16 @@ pub struct MultiLock {
 }
 
 impl MultiLock {
-    /// Of these, in this order.
+    /// Creates a lock from these locks, in this order.
     pub fn new(locks: Vec<Mutex>) -> Self {
         Self { locks }
     }
 
-    /// Waits for each of them in turn.
+    /// Waits for each lock in turn.
     ///
     /// # Errors
-    /// As of [`Mutex::acquire`]; what was taken before is let go behind the scenes, the last first.
+    /// See [`Mutex::acquire`]. Locks that were already acquired are released in the background, in
+    /// reverse order.
     pub async fn acquire(&self) -> Result<MultiGuard> {
         let mut taken = MultiGuard { guards: Vec::new() };
         for lock in &self.locks {
@@ -44,10 +45,11 @@ impl MultiLock {
         Ok(taken)
     }
 
-    /// Takes them only if all are free.
+    /// Acquires the locks only if all of them are free.
     ///
     /// # Errors
-    /// The same.
+    /// See [`Mutex::acquire`]. Locks that were already acquired are released in the background, in
+    /// reverse order.
     pub async fn try_acquire(&self) -> Result<Option<MultiGuard>> {
         let mut taken = MultiGuard { guards: Vec::new() };
         for lock in &self.locks {
@@ -63,27 +65,27 @@ impl MultiLock {
     }
 }
 
-/// Locks that are held. Dropping it lets go of them behind the scenes, the last first.
+/// Guard of several held locks. Dropping it releases them in the background, in reverse order.
 #[derive(Debug)]
 pub struct MultiGuard {
     guards: Vec<LockGuard>,
 }
 
 impl MultiGuard {
-    /// In the order of the locks.
+    /// Returns the guards in the order of the locks.
     pub fn guards(&self) -> &[LockGuard] {
         &self.guards
     }
 
-    /// Whether all of them are certain.
+    /// Returns whether all locks are certainly held.
     pub fn is_certain(&self) -> bool {
         self.guards.iter().all(LockGuard::is_certain)
     }
 
-    /// Lets go of all, the last first, even if one cannot be let go.
+    /// Releases all locks in reverse order, even if one release fails.
     ///
     /// # Errors
-    /// The first one met.
+    /// If a release fails. Returns the first error.
     pub async fn release(mut self) -> Result<()> {
         let mut released = Ok(());
         while let Some(guard) = self.guards.pop() {

@@ -1,4 +1,4 @@
-//! A lock for one holder at a time, in the order of arrival.
+//! Lock with one holder at a time, in the order of arrival.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,15 +12,15 @@ use crate::names::{LOCKS, Layout, hold_up_curator, ordered};
 use crate::place::{Doubt, Place, Queue, Token};
 use crate::session::{check_path, connected, insist};
 
-/// Data by which a holder is asked to let go.
+/// Data that asks a holder to release the lock.
 ///
-/// Source: Revoker, of Curator.
+/// Source: Curator's Revoker.
 const LET_GO: &[u8] = b"__REVOKE__";
 
-/// A lock on a directory. Clones share who owns what.
+/// Lock on a directory. Clones share the ownership of locks.
 ///
-/// Curator's InterProcessMutex and LeaderSelector and kazoo's Lock stand in the same queue, if they
-/// are given names of one layout.
+/// Curator's InterProcessMutex and LeaderSelector and kazoo's Lock can use the same queue if their
+/// names have the same layout.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -54,10 +54,11 @@ pub struct Mutex {
 }
 
 impl Mutex {
-    /// A lock on `path`, which is made when it is needed.
+    /// Creates a handle for the lock at `path`. The first acquisition creates the directory if
+    /// necessary.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str) -> Result<Self> {
         check_path(path)?;
         let queue = Queue {
@@ -73,14 +74,14 @@ impl Mutex {
         })
     }
 
-    /// The same with names that other libraries give.
+    /// Sets the layout of the names, for other libraries.
     #[must_use]
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.queue.layout = layout;
         self
     }
 
-    /// The same with data in each contender's znode, for people who look at it.
+    /// Sets the data of each contender's znode, as information for operators.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Bytes>) -> Self {
         self.data = data.into();
@@ -97,7 +98,7 @@ impl Mutex {
     /// Waits for the lock. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// If the client is over, or a server refuses the creation.
+    /// If the session has ended, or a server refuses the creation.
     pub async fn acquire(&self) -> Result<LockGuard> {
         let place = self.queue.acquire(self.word(), &self.data).await?;
         Ok(LockGuard {
@@ -105,12 +106,15 @@ impl Mutex {
         })
     }
 
-    /// Lets go and [`acquire`](Self::acquire)s again, from the end of the queue: for what takes turns. Letting
-    /// go and standing in the queue again is one transaction, so a turn costs a request less. A guard
-    /// that is not its owner's last lets nothing go, and is given back; an owner stays the owner.
+    /// Releases the lock and [`acquire`](Self::acquire)s it again at the end of the queue, for work
+    /// in turns.
+    ///
+    /// One transaction releases the lock and enters the queue, so a turn needs one request less. If
+    /// the owner has further guards, the lock stays held and the guard is returned. The owner stays
+    /// the owner.
     ///
     /// # Errors
-    /// The same.
+    /// See [`acquire`](Self::acquire).
     pub async fn requeue(&self, guard: LockGuard) -> Result<LockGuard> {
         let owner = self.owner_of(&guard);
         let place = match Arc::try_unwrap(guard.place) {
@@ -126,10 +130,10 @@ impl Mutex {
         Ok(LockGuard { place })
     }
 
-    /// Takes the lock only if nobody has it or waits for it.
+    /// Acquires the lock only if it does not have a holder or waiters.
     ///
     /// # Errors
-    /// The same.
+    /// See [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<LockGuard>> {
         let place = self.queue.join(self.word(), &self.data).await?;
         if place.is_granted().await? {
@@ -140,11 +144,12 @@ impl Mutex {
         Ok(None)
     }
 
-    /// [`acquire`](Self::acquire) for an owner who may have it already: then it is granted at once,
-    /// and let go when the owner's last guard is. Owners are known to this `Mutex` and its clones.
+    /// Works like [`acquire`](Self::acquire), but succeeds immediately if `owner` already holds the
+    /// lock. The last guard of the owner releases the lock. This `Mutex` and its clones share the
+    /// owners.
     ///
     /// # Errors
-    /// The same.
+    /// See [`acquire`](Self::acquire).
     pub async fn acquire_as(&self, owner: &str) -> Result<LockGuard> {
         while let Some(place) = self.owned_by(owner) {
             match place.doubt_in(&self.queue.client.state().borrow()) {
@@ -173,9 +178,10 @@ impl Mutex {
         self.owned.lock().get(owner).and_then(Weak::upgrade)
     }
 
-    /// Asks whoever has the lock to let go, and says whether somebody had it. A holder of this crate
-    /// hears of it by [`LockGuard::is_asked_for`], one of Curator if it is revocable; neither has to
-    /// do anything about it.
+    /// Asks the holder to release the lock, and returns whether the lock was held.
+    ///
+    /// A holder of this crate learns of the request by [`LockGuard::is_asked_for`], and a holder of
+    /// Curator if it is revocable. Both may ignore it.
     ///
     /// # Errors
     /// If a server refuses to read the directory or to write to the holder's znode.
@@ -192,18 +198,18 @@ impl Mutex {
             let path = format!("{}/{holder}", self.queue.directory);
             match insist(client, || client.set_data(&path, LET_GO, -1)).await {
                 Ok(_) => return Ok(true),
-                // It went meanwhile: perhaps the next one has it.
+                // The holder has released the lock. The next contender may hold it now.
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Children of the directory that are no contenders, but for which a stock Curator peer waits
-    /// for ever. This crate ignores them.
+    /// Returns children of the directory that are not contenders, but for which a stock Curator
+    /// peer would wait without end. This crate ignores them.
     ///
     /// # Errors
-    /// If the directory cannot be read.
+    /// If a server refuses to read the directory.
     pub async fn strangers(&self) -> Result<Vec<String>> {
         let names = self.queue.list().await?.unwrap_or_default();
         let names = names.iter().map(String::as_str);
@@ -212,58 +218,59 @@ impl Mutex {
     }
 }
 
-/// A lock that is held. Dropping the last of its owner lets go behind the scenes.
+/// Guard of a held lock. Dropping the owner's last guard releases the lock in the background.
 #[derive(Debug)]
 pub struct LockGuard {
     pub(crate) place: Arc<Place>,
 }
 
 impl LockGuard {
-    /// Grows from holder to holder.
+    /// Returns the token, which increases from holder to holder.
     pub fn token(&self) -> Token {
         self.place.token()
     }
 
-    /// The contender's znode.
+    /// Returns the path of the contender's znode.
     pub fn path(&self) -> &str {
         self.place.path()
     }
 
-    /// Whether the client is connected, in the session that the lock was granted to. What an
-    /// operator deleted is noticed by [`in_doubt`](Self::in_doubt) only.
+    /// Returns whether the client is connected, in the session that holds the lock. Only
+    /// [`in_doubt`](Self::in_doubt) detects that an operator deleted the znode.
     pub fn is_certain(&self) -> bool {
         self.place.is_certain()
     }
 
-    /// Waits until the lock may be somebody else's soon: whoever works under it stops then.
+    /// Waits until another client may soon hold the lock. Work under the lock must stop then.
     pub async fn in_doubt(&self) -> Doubt {
         self.place.doubt().await
     }
 
-    /// Waits until somebody asks for the lock by [`Mutex::ask_for`], or by Curator's `Revoker`: true;
-    /// false when it is gone before. It is held on until it is let go.
+    /// Waits until another client asks for the lock by [`Mutex::ask_for`] or by Curator's
+    /// `Revoker`, and returns true. Returns false if the lock is lost first. The lock stays held
+    /// until it is released.
     pub async fn is_asked_for(&self) -> bool {
         self.place.until_data(|data| data == LET_GO).await
     }
 
-    /// An operation that fails a multi unless the lock is still held: with it in front, a write is
-    /// refused that comes too late.
+    /// Returns an operation that fails a multi unless the lock is still held. A write after this
+    /// operation in the multi is refused if it comes too late.
     pub fn check(&self) -> MultiOp {
         MultiOp::check(self.path(), -1)
     }
 
-    /// The same lock once more, for the same owner: it is let go with the last guard.
+    /// Returns another guard of the owner. The last guard releases the lock.
     #[must_use]
     pub fn again(&self) -> Self {
         let place = Arc::clone(&self.place);
         Self { place }
     }
 
-    /// Lets go, if this is the owner's last guard, and says whether it was. If the connection is
-    /// lost meanwhile, that is seen to behind the scenes.
+    /// Releases the lock if this is the owner's last guard, and returns whether it was. If the
+    /// connection is lost meanwhile, the release continues in the background.
     ///
     /// # Errors
-    /// If a server refuses the deletion; the lock then goes with the session.
+    /// If a server refuses the deletion. The end of the session then releases the lock.
     pub async fn release(self) -> Result<bool> {
         match Arc::into_inner(self.place) {
             Some(place) => place.leave().await.map(|()| true),

@@ -1,22 +1,23 @@
-//! Names of contenders: which children count, in which order, and who waits for whom.
+//! Names of contenders, their order, and the contender for which each one waits.
 //!
-//! A name ends in a word and the number that the server gave it: `_c_…-lock-0000000004`. The number
-//! is signed, of 32 bits, and goes on from 2147483647 at -2147483648; numbers are compared by their
-//! distance from our own, so that the order holds there, too. Curator and kazoo compare text, and go
-//! wrong at that point: retire a directory in time that they share.
+//! A name ends in a word and the number from the server: `_c_…-lock-0000000004`. The number is
+//! signed, has 32 bits, and continues after 2147483647 with -2147483648. This module compares
+//! numbers by their distance from its own number, so the order remains correct at that point.
+//! Curator and kazoo compare text and fail there, so replace a directory that they share in time.
 //!
 //! Source: StandardLockInternalsDriver, InterProcessReadWriteLock; kazoo.recipe.lock.
 
 use client::Protection;
 use proto::mutant::{self, Mutant};
 
-/// Whose names are given to contenders. All of the recipe's names are understood either way.
+/// Library whose names contenders receive. A contender understands all names of the recipe in both
+/// layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
-    /// `_c_<uuid>-lock-<number>`: what stock Curator waits for.
+    /// `_c_<uuid>-lock-<number>`: names for which stock Curator waits.
     #[default]
     Curator,
-    /// `<hex>__lock__<number>`: what stock kazoo waits for.
+    /// `<hex>__lock__<number>`: names for which stock kazoo waits.
     Kazoo,
 }
 
@@ -29,7 +30,7 @@ impl Layout {
     }
 }
 
-/// A word in front of the number, and whether its contender excludes all others.
+/// Word before the number, and whether its contender excludes all others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Word {
     text: &'static str,
@@ -50,15 +51,16 @@ const fn shared(text: &'static str) -> Word {
     }
 }
 
-/// Locks and LeaderSelector; kazoo's readers wait for and hold up its writers in the same queue.
+/// Words of locks and LeaderSelector. kazoo's readers and its writers in this queue wait for each
+/// other.
 pub(crate) const LOCKS: &[Word] = &[
     exclusive("lock-"),
     exclusive("__lock__"),
     shared("__rlock__"),
 ];
-/// LeaderLatch.
+/// Words of LeaderLatch.
 pub(crate) const LATCHES: &[Word] = &[exclusive("latch-")];
-/// ReadWriteLock.
+/// Words of ReadWriteLock.
 pub(crate) const READERS_AND_WRITERS: &[Word] = &[
     exclusive("__WRIT__"),
     shared("__READ__"),
@@ -66,21 +68,21 @@ pub(crate) const READERS_AND_WRITERS: &[Word] = &[
     shared("__rlock__"),
 ];
 
-/// How a contender stands among the children of its directory.
+/// Standing of a contender among the children of its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing<'a> {
-    /// It is not there: its session is over, or somebody deleted it.
+    /// The contender's znode is missing, because its session ended or another client deleted it.
     Gone,
-    /// It has what it waits for.
+    /// The contender holds the lock.
     Granted,
-    /// It waits for this one to go.
+    /// The contender waits for the deletion of this znode.
     Behind(&'a str),
 }
 
-/// How `own` stands among `children`.
+/// Returns the standing of `own` among `children`.
 ///
-/// Whoever excludes others waits for the one next below, whatever it is; whoever shares waits for
-/// the one next below that excludes. Children that are no contenders do not count.
+/// An exclusive contender waits for the contender with the next lower number. A shared contender
+/// waits for the exclusive contender with the next lower number. Other children are ignored.
 pub(crate) fn standing<'a>(
     children: impl IntoIterator<Item = &'a str>,
     own: &str,
@@ -113,7 +115,7 @@ pub(crate) fn standing<'a>(
     }
 }
 
-/// The contenders in their order.
+/// Returns the contenders in their order.
 pub(crate) fn ordered<'a>(
     children: impl IntoIterator<Item = &'a str>,
     words: &[Word],
@@ -129,19 +131,20 @@ pub(crate) fn ordered<'a>(
     numbered.into_iter().map(|(_, child)| child).collect()
 }
 
-/// Children that a stock Curator peer takes for contenders ahead of all others, so that it waits for
-/// them for ever: it compares names that lack its word as a whole.
+/// Returns children that a stock Curator peer treats as contenders before all others, so that it
+/// waits for them without end. Curator compares the whole name if it does not contain the word.
 pub(crate) fn hold_up_curator<'a>(
     children: impl IntoIterator<Item = &'a str>,
     words: &[Word],
 ) -> Vec<&'a str> {
     let is_foreign = |child: &&str| !words.iter().any(|word| child.contains(word.text));
     let children = children.into_iter().filter(is_foreign);
-    // Numbers have ten digits and begin with 0 to 2.
+    // Numbers have ten digits and start with 0 to 2.
     children.filter(|child| *child < "0000000001").collect()
 }
 
-/// The ten digits, or eleven characters, at a contender's end.
+/// Returns the number at the end of a contender's name: ten digits, or up to eleven characters with
+/// a sign.
 pub(crate) fn digits<'a>(name: &'a str, words: &[Word]) -> Option<&'a str> {
     words.iter().find_map(|word| number_behind(name, word.text))
 }
@@ -155,7 +158,7 @@ fn parse(name: &str, words: &[Word]) -> Option<(i32, bool)> {
 
 fn number_behind<'a>(name: &'a str, word: &str) -> Option<&'a str> {
     let (_, number) = name.rsplit_once(word)?;
-    // The sign counts as one of the ten places: `-000000001`.
+    // The sign takes one of the ten places: `-000000001`.
     let (digits, places) = match number.strip_prefix('-') {
         Some(digits) => (digits, 9..=10),
         None => (number, 10..=10),
@@ -242,7 +245,7 @@ mod tests {
         assert_eq!(standing(all, w4, words), Standing::Behind(r3));
         assert_eq!(standing(all, r5, words), Standing::Behind(w4));
         assert_eq!(standing([r5, w4, r3, r2], r3, words), Standing::Granted);
-        // The reader that a writer becomes stands where the writer stood.
+        // A reader that was a writer keeps the place of the writer.
         let downgraded = "b-__READ__0000000001";
         let held = [downgraded, r2, w4];
         assert_eq!(standing(held, downgraded, words), Standing::Granted);

@@ -1,4 +1,4 @@
-//! A znode that comes back, and groups of them.
+//! Znode that is created again when it disappears, and groups of such znodes.
 
 use bytes::Bytes;
 use client::{Client, Create};
@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::place::make_directory;
 use crate::session::{check_path, connected, delete_own, insist, may_pass};
 
-/// An ephemeral znode that is made again whenever it is gone, and with every new session, until this
-/// is closed or dropped.
+/// Ephemeral znode that is created again after every deletion and in every new session, until this
+/// handle is closed or dropped.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -26,8 +26,8 @@ use crate::session::{check_path, connected, delete_own, insist, may_pass};
 /// # });
 /// ```
 ///
-/// A znode of another session, such as this client's last one, is waited for: it goes with that
-/// session, and this one's follows.
+/// If a znode of another session exists, such as the last session of this client, the handle waits
+/// until that session ends. It then creates its own znode.
 ///
 /// Source: PersistentNode.
 #[derive(Debug)]
@@ -48,11 +48,11 @@ enum Standing {
 }
 
 impl PersistentNode {
-    /// Keeps a znode at `path`. It goes on behind the scenes; this is to be called within a tokio
-    /// runtime.
+    /// Starts to maintain a znode at `path`. A background task does the work, so the call requires
+    /// a tokio runtime.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn start(client: &Client, path: &str, data: impl Into<Bytes>) -> Result<Self> {
         check_path(path)?;
         let (data, data_wanted) = watch::channel(data.into());
@@ -74,20 +74,21 @@ impl PersistentNode {
         })
     }
 
-    /// Where it is.
+    /// Returns the path of the znode.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Gives it other data, now and whenever it is made again.
+    /// Sets the data, now and after each later creation of the znode.
     pub fn set_data(&self, data: impl Into<Bytes>) {
         self.data.send_replace(data.into());
     }
 
-    /// Waits until it is there with the data that was given last.
+    /// Waits until the znode exists with the most recent data.
     ///
     /// # Errors
-    /// If it never will be: this was closed, the client is over, or a server refuses it.
+    /// If this will never happen, because the node was closed, the session has ended, or a server
+    /// refuses a request.
     pub async fn is_there(&self) -> Result<()> {
         let mut standing = self.standing.clone();
         loop {
@@ -107,14 +108,15 @@ impl PersistentNode {
         error.cloned().unwrap_or(Error::Closed { path })
     }
 
-    /// Deletes it for good. Without a connection that goes on behind the scenes.
+    /// Deletes the znode permanently. Without a connection, the deletion continues in the
+    /// background.
     pub async fn close(mut self) {
         self.stop.send_replace(true);
         let mut state = self.client.state();
         if let Some(task) = self.task.take() {
             tokio::select! {
                 biased;
-                // Neither has anything to say.
+                // Both branches end without a result.
                 _ = task => {}
                 _ = state.wait_for(|state| state.connected_session().is_none()) => {}
             }
@@ -128,7 +130,7 @@ impl Drop for PersistentNode {
     }
 }
 
-/// The task behind it.
+/// Background task of a persistent node.
 struct Keeper {
     client: Client,
     path: String,
@@ -140,7 +142,8 @@ impl Keeper {
     async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         let mut end = None;
         while !*stopped.borrow() && end.is_none() {
-            // Never given up half way: nobody else would know whose the znode is.
+            // The creation must not be cancelled, because the owner of the znode would then be
+            // unknown.
             end = match self.make().await {
                 Ok(is_own) => {
                     let data = self.data.borrow_and_update().clone();
@@ -165,7 +168,7 @@ impl Keeper {
         stat.ephemeral_owner == self.client.session_id().0
     }
 
-    /// Makes the znode, and says whether the one that is there now is this session's.
+    /// Creates the znode. Returns whether the existing znode belongs to this session.
     async fn make(&self) -> Result<bool> {
         let kind = Create::ephemeral();
         loop {
@@ -191,7 +194,7 @@ impl Keeper {
         }
     }
 
-    /// Until the znode is gone, or is to have other data.
+    /// Waits until the znode is deleted or its data must change.
     async fn keep(&mut self, is_own: bool, client: &Client, path: &str, data: Bytes) -> Result<()> {
         if is_own {
             let set = || client.set_data(path, data.clone(), -1);
@@ -206,7 +209,7 @@ impl Keeper {
         let kept = tokio::select! {
             biased;
             gone = gone => gone,
-            // This is dropped, and stops soon.
+            // An error means that the handle was dropped. The task then stops soon.
             Ok(()) = changed => Ok(()),
         };
         self.standing.send_replace(Standing::Missing);
@@ -223,7 +226,7 @@ impl Keeper {
     }
 }
 
-/// Waits until the znode is gone, or belongs to another session than it did.
+/// Waits until the znode is deleted, or until its ownership by this session differs from `is_own`.
 async fn gone(client: &Client, path: &str, is_own: bool) -> Result<()> {
     loop {
         connected(client).await?;
@@ -244,8 +247,8 @@ async fn gone(client: &Client, path: &str, is_own: bool) -> Result<()> {
     }
 }
 
-/// A member of a group, from its start until it is closed or dropped: a [`PersistentNode`] below the
-/// group's directory.
+/// Member of a group, from its start until it is closed or dropped. It is a [`PersistentNode`]
+/// below the directory of the group.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -269,21 +272,21 @@ pub struct GroupMember {
     own: Member,
 }
 
-/// One of a group.
+/// Member in the list of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The name of its znode.
+    /// Name of the member's znode.
     pub id: String,
-    /// What it says of itself.
+    /// Data that the member has set.
     pub payload: Bytes,
 }
 
 impl GroupMember {
-    /// Joins the group at `directory`. It goes on behind the scenes; this is to be called within a
+    /// Joins the group at `directory`. A background task does the work, so the call requires a
     /// tokio runtime.
     ///
     /// # Errors
-    /// If the path, or the id, cannot be one.
+    /// If the path or the id is invalid.
     pub fn start(
         client: &Client,
         directory: &str,
@@ -307,18 +310,18 @@ impl GroupMember {
         })
     }
 
-    /// Waits until the others can see this one.
+    /// Waits until other clients can see this member.
     ///
     /// # Errors
-    /// As of [`PersistentNode::is_there`].
+    /// See [`PersistentNode::is_there`].
     pub async fn is_there(&self) -> Result<()> {
         self.node.is_there().await
     }
 
-    /// The members by id, this one always among them.
+    /// Returns the members by id. The list always includes this member.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the read.
     pub async fn members(&self) -> Result<Vec<Member>> {
         let client = &self.node.client;
         let names = match insist(client, || client.get_children(&self.directory)).await {

@@ -1,8 +1,8 @@
-//! Transactions that are carried out at most once, however often the connection is lost.
+//! Transactions that are executed at most once, also after lost connections.
 //!
-//! Each writes a marker first: an ephemeral znode of this client, with the version that it is known
-//! to have. Whatever is asked a second time, or lies unread in an old connection, finds another
-//! version and is refused, and that tells that the first one was carried out.
+//! The first operation of each transaction writes a marker: an ephemeral znode of this client, with
+//! its expected version. A repeated request, or one that is still unread in an old connection,
+//! finds another version and is refused. The refusal proves that the first request was executed.
 
 use bytes::Bytes;
 use client::{Client, Create, Error as ClientError, MultiOp, MultiResult};
@@ -13,40 +13,41 @@ use crate::error::Result;
 use crate::place::{Doubt, Place, Queue as Contenders};
 use crate::session::{connected, insist, may_pass};
 
-/// What a marker says after a transaction, and after one that was given up.
+/// Data of a marker after a transaction, and after an abandoned transaction.
 const DONE: &str = "done";
 const GIVEN_UP: &str = "given up";
 const MARKER: &str = "marker";
-/// A marker that was written so often makes room for a new one, long before versions wrap.
+/// Number of writes after which a new marker replaces an old one, long before versions wrap.
 const VERSION_MAX: i32 = 1_000_000_000;
 
-/// What became of a transaction.
+/// Outcome of a transaction.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It was carried out, once. Its results are not known if its answer was lost.
+    /// The transaction was executed once. Its results are missing if its answer was lost.
     Done(Vec<MultiResult>),
-    /// It was not and never will be: this operation, from 0, was refused.
+    /// The transaction was not executed and never will be. A server refused the operation with this
+    /// index, from 0.
     Refused { index: usize, error: ClientError },
-    /// The marker is gone, as it goes with its session.
+    /// The marker is deleted, usually because its session ended.
     Gone { is_known: bool },
 }
 
-/// The answer to one request, or to those that repeat it.
+/// Answer to a request, or to one of its repetitions.
 enum Answer {
     Done(Vec<MultiResult>),
-    /// The marker has the next version: one before was carried out that has no answer.
+    /// The marker has the next version, so an earlier request without an answer was executed.
     Another,
     Refused(usize, ClientError),
     Gone,
 }
 
-/// A marker. One transaction at a time.
+/// Znode that guards transactions, one at a time.
 #[derive(Debug)]
 pub(crate) struct Marker {
     place: Place,
     version: i32,
-    /// Whether something may have been carried out that there was no answer to. It stays so if a
-    /// future is dropped.
+    /// Whether a request without an answer may have been executed. The flag stays set after a
+    /// dropped future.
     is_asked: bool,
 }
 
@@ -67,19 +68,19 @@ impl Marker {
         &self.place.queue().client
     }
 
-    /// Carries out a transaction, over lost connections. After a dropped future, first
-    /// [`settle`](Self::settle).
+    /// Executes a transaction, also across lost connections. After a dropped future, the caller
+    /// must call [`settle`](Self::settle) first.
     pub(crate) async fn run(&mut self, ops: &[MultiOp]) -> Result<Outcome> {
         let (answer, was_asked) = self.ask(DONE, ops).await?;
         Ok(match answer {
             Answer::Done(results) => Outcome::Done(results),
-            // Nobody else writes a marker, and what was asked before was settled.
+            // Other clients do not write this marker, and earlier requests were settled.
             Answer::Another => {
                 self.go_on();
                 Outcome::Done(Vec::new())
             }
             Answer::Refused(index, error) if !was_asked => Outcome::Refused { index, error },
-            // The one without an answer may still be on its way.
+            // The request without an answer may still be in flight.
             Answer::Refused(index, error) => match self.settle().await? {
                 Some(true) => Outcome::Done(Vec::new()),
                 Some(false) => Outcome::Refused { index, error },
@@ -91,8 +92,8 @@ impl Marker {
         })
     }
 
-    /// Sees to it that nothing is carried out any more that was asked, and says whether it was;
-    /// `None` if the marker is gone.
+    /// Ensures that requests without an answer are not executed any more. Returns whether one was
+    /// executed, or `None` if the marker is deleted.
     pub(crate) async fn settle(&mut self) -> Result<Option<bool>> {
         if !self.is_asked {
             return Ok(Some(false));
@@ -114,7 +115,8 @@ impl Marker {
         Ok(Some(is_done))
     }
 
-    /// Asks until there is an answer, and says whether there was a request without one.
+    /// Sends a request until there is an answer. Returns also whether there was a request without
+    /// an answer.
     async fn ask(&mut self, data: &'static str, ops: &[MultiOp]) -> Result<(Answer, bool)> {
         let client = self.client().clone();
         let version = match mutant::is(Mutant::RepeatedUnconditionally) {
@@ -137,7 +139,7 @@ impl Marker {
                 (ClientError::Multi { index: 0, .. }, Some(ErrorCode::BadVersion)) if was_asked => {
                     Answer::Another
                 }
-                // Somebody wrote it who should not.
+                // The marker is missing, or another client wrote it by mistake.
                 (
                     ClientError::Multi { index: 0, .. },
                     Some(ErrorCode::NoNode | ErrorCode::BadVersion),
@@ -166,7 +168,7 @@ impl Marker {
     }
 }
 
-/// Markers in one directory that are not in use.
+/// Unused markers in one directory.
 #[derive(Debug)]
 pub(crate) struct Markers {
     contenders: Contenders,
@@ -185,7 +187,7 @@ impl Markers {
         &self.contenders.directory
     }
 
-    /// One of the client's session.
+    /// Returns a marker that belongs to the client's session.
     pub(crate) async fn get(&self) -> Result<Marker> {
         let client = &self.contenders.client;
         connected(client).await?;
@@ -206,7 +208,7 @@ impl Markers {
         })
     }
 
-    /// Takes one back for the next.
+    /// Takes a marker back for later use.
     pub(crate) fn put_back(&self, marker: Marker) {
         if !marker.is_asked && marker.version < VERSION_MAX {
             self.free.lock().push(marker);

@@ -1,4 +1,4 @@
-//! A place in a queue: one znode among the children of a directory, from joining to leaving.
+//! Place in a queue: a child znode of a directory, from joining to leaving.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use crate::error::{Error, Result};
 use crate::names::{Layout, Standing, Word, digits, standing};
 use crate::session::{connected, insist, may_pass};
 
-/// A number that grows from holder to holder of the same lock or leadership, over sessions, restarts
-/// and elections of the ensemble: the czxid of the contender's znode.
+/// Number that increases from holder to holder of a lock or leadership, across sessions, restarts
+/// and elections of the ensemble. It is the czxid of the contender's znode.
 ///
-/// A resource outside of ZooKeeper that refuses a token less than the greatest it has seen is safe
-/// from a holder that was stopped for too long. Inside of ZooKeeper a transaction with a
-/// check of the holder's znode does the same (`LockGuard::check`).
+/// A resource outside of ZooKeeper can refuse a token that is less than the greatest one it has
+/// seen. This protects the resource from a holder that was stopped for too long. Inside of
+/// ZooKeeper, a transaction that checks the holder's znode has this effect (`LockGuard::check`).
 ///
-/// Tokens repeat if an ensemble is set back to a backup.
+/// Tokens repeat after an ensemble is restored from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub i64);
 
@@ -29,24 +29,24 @@ impl fmt::Display for Token {
     }
 }
 
-/// Why something is not certain to be held any more.
+/// Reason why a lock, lease or leadership is not certainly held any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
     /// The connection is lost. It is held again if a server is reached before the session ends.
     Disconnected,
-    /// It is gone for good: the session is over, or somebody deleted the znode.
+    /// It is lost permanently, because the session ended or another client deleted the znode.
     Gone,
 }
 
-/// What came of waiting.
+/// Outcome of waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     Granted,
-    /// The znode is gone, and with it the place.
+    /// The znode is deleted, so the place is lost.
     Gone,
 }
 
-/// What a queue is like.
+/// Directory, names and client of a queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
     pub(crate) client: Client,
@@ -55,7 +55,7 @@ pub(crate) struct Queue {
     pub(crate) words: &'static [Word],
 }
 
-/// A contender. Dropping it takes it out of the queue behind the scenes.
+/// Contender in a queue. Dropping it leaves the queue in the background.
 #[derive(Debug)]
 pub(crate) struct Place {
     queue: Queue,
@@ -64,13 +64,14 @@ pub(crate) struct Place {
 }
 
 impl Queue {
-    /// Joins at the end, over lost connections and, with renewal, sessions.
+    /// Joins at the end of the queue. Continues after lost connections and, with renewal, in new
+    /// sessions.
     pub(crate) async fn join(&self, word: &str, data: &Bytes) -> Result<Place> {
         self.join_as(word, data, &Create::ephemeral().sequential())
             .await
     }
 
-    /// The same with a node of another kind.
+    /// Joins with a znode of another name and kind.
     pub(crate) async fn join_as(&self, name: &str, data: &Bytes, kind: &Create) -> Result<Place> {
         let path = format!("{}/{name}", self.directory);
         let protection = self.layout.protection();
@@ -96,7 +97,7 @@ impl Queue {
         }
     }
 
-    /// Joins and waits, again and again if the place is lost meanwhile, until it is granted.
+    /// Joins and waits for the turn. Joins again if the place is lost meanwhile.
     pub(crate) async fn acquire(&self, word: &str, data: &Bytes) -> Result<Place> {
         loop {
             let place = self.join(word, data).await?;
@@ -107,8 +108,7 @@ impl Queue {
         }
     }
 
-    /// Lets go of a place of this queue and [`acquire`](Self::acquire)s another one, which is at the end of
-    /// the queue at that moment.
+    /// Leaves `place` and [`acquire`](Self::acquire)s a new place at the current end of the queue.
     pub(crate) async fn acquire_after(
         &self,
         place: Place,
@@ -116,7 +116,8 @@ impl Queue {
         data: &Bytes,
     ) -> Result<Place> {
         let next = place.replace(word, data).await?;
-        // The one that follows is told now, and goes first: this one's turn is far.
+        // The next contender was just notified, and should run first. The turn of this one is far
+        // away.
         tokio::task::yield_now().await;
         match next.wait().await? {
             Turn::Granted => Ok(next),
@@ -124,7 +125,7 @@ impl Queue {
         }
     }
 
-    /// The names in the directory; `None` if there is no directory.
+    /// Returns the names in the directory, or `None` if the directory is missing.
     pub(crate) async fn list(&self) -> Result<Option<Vec<String>>> {
         let list = || self.client.get_children(&self.directory);
         match insist(&self.client, list).await {
@@ -153,7 +154,7 @@ impl Place {
         &self.queue
     }
 
-    /// The number in its name, as text.
+    /// Returns the number in the name as text.
     pub(crate) fn digits(&self) -> &str {
         digits(self.name(), self.queue.words).unwrap_or_default()
     }
@@ -162,17 +163,17 @@ impl Place {
         SessionId(self.created.stat.ephemeral_owner)
     }
 
-    /// What a state of the client says about this place.
+    /// Returns the doubt about this place in a state of the client.
     pub(crate) fn doubt_in(&self, state: &State) -> Option<Doubt> {
         doubt(state, self.owner(), self.queue.client.session_id())
     }
 
-    /// Whether the client is connected, in the session that this belongs to.
+    /// Returns whether the client is connected, in the session of this place.
     pub(crate) fn is_certain(&self) -> bool {
         self.doubt_in(&self.queue.client.state().borrow()).is_none()
     }
 
-    /// Whether it is this one's turn, without waiting.
+    /// Returns whether this place has its turn, without waiting.
     pub(crate) async fn is_granted(&self) -> Result<bool> {
         let names = self.queue.list().await?.unwrap_or_default();
         let names = names.iter().map(String::as_str);
@@ -180,12 +181,13 @@ impl Place {
         Ok(standing == Standing::Granted && self.is_certain())
     }
 
-    /// Waits for its turn: it watches the one ahead, and looks again when that goes.
+    /// Waits for its turn. Watches the contender ahead, and reads the directory again when that
+    /// contender's znode is deleted.
     pub(crate) async fn wait(&self) -> Result<Turn> {
         let client = &self.queue.client;
         loop {
             connected(client).await?;
-            // A session that is over has no place, whatever a server that lags may show.
+            // A place does not outlive its session, although a server that lags may still show it.
             if self.owner() != client.session_id() {
                 return Ok(Turn::Gone);
             }
@@ -195,7 +197,7 @@ impl Place {
             let names = names.iter().map(String::as_str);
             let ahead = match standing(names, self.name(), self.queue.words) {
                 Standing::Gone => return Ok(Turn::Gone),
-                // The list may have come before a loss that is known by now: look again then.
+                // The list may be older than a loss that is now known. Read it again in this case.
                 Standing::Granted if !self.is_certain() => continue,
                 Standing::Granted => return Ok(Turn::Granted),
                 Standing::Behind(ahead) => format!("{}/{ahead}", self.queue.directory),
@@ -207,7 +209,7 @@ impl Place {
                         return Ok(Turn::Granted);
                     }
                 }
-                // Gone between the list and the watch.
+                // The znode was deleted between the list and the watch.
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
                 Err(error) if may_pass(client, &error) => {}
                 Err(error) => return Err(error.into()),
@@ -219,13 +221,13 @@ impl Place {
         match watch.changed().await {
             Ok(_) => Ok(()),
             Err(error) if may_pass(&self.queue.client, &error) => Ok(()),
-            // A watch that somebody took off tells nothing: look again.
+            // A removed watch does not report anything, so the directory must be read again.
             Err(ClientError::WatchRemoved { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Waits until this is gone for good, over lost connections.
+    /// Waits until this place is lost permanently. Continues after lost connections.
     pub(crate) async fn gone(&self) {
         while self.doubt().await == Doubt::Disconnected {
             if connected(&self.queue.client).await.is_err() {
@@ -234,8 +236,8 @@ impl Place {
         }
     }
 
-    /// Waits until this is in doubt: the connection is lost, the session is over, or the znode is
-    /// deleted by somebody. The watch on it costs one read.
+    /// Waits until this place is in doubt: the connection is lost, the session has ended, or
+    /// another client deleted the znode. The watch on the znode costs one read.
     pub(crate) async fn doubt(&self) -> Doubt {
         let client = &self.queue.client;
         let mut state = client.state();
@@ -257,8 +259,8 @@ impl Place {
         }
     }
 
-    /// Waits over lost connections until the znode has data of which `wanted` is true; false when it
-    /// is gone before.
+    /// Waits until the znode has data for which `wanted` returns true, and returns true. Returns
+    /// false if the znode is deleted first. Continues after lost connections.
     pub(crate) async fn until_data(&self, wanted: impl Fn(&Bytes) -> bool) -> bool {
         let client = &self.queue.client;
         loop {
@@ -271,7 +273,7 @@ impl Place {
                 Ok(event) if event.kind == EventType::NodeDeleted => return false,
                 Ok(_) => {}
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return false,
-                // The client's state tells, a moment later.
+                // The state of the client changes a moment later.
                 Err(error) if may_pass(client, &error) => {
                     if connected(client).await.is_err() {
                         return false;
@@ -282,8 +284,8 @@ impl Place {
         }
     }
 
-    /// Leaves the queue and joins it at its end: in one transaction, which spares a request and a sync of
-    /// the servers' disks, as long as connection and place are there.
+    /// Leaves the queue and joins it again at its end. While the connection and the place exist,
+    /// one transaction does both. This saves a request and a sync of the servers' disks.
     async fn replace(mut self, word: &str, data: &Bytes) -> Result<Self> {
         let queue = self.queue.clone();
         let (client, protection) = (&queue.client, queue.layout.protection());
@@ -308,12 +310,14 @@ impl Place {
         queue.join(word, data).await
     }
 
-    /// Leaves the queue. If the connection is lost meanwhile, that is seen to behind the scenes.
+    /// Leaves the queue. If the connection is lost meanwhile, the deletion continues in the
+    /// background.
     pub(crate) async fn leave(mut self) -> Result<()> {
         let client = self.queue.client.clone();
         match client.delete_created(&self.created).await {
             Ok(()) => {}
-            // Dropping it goes on with that, and nothing is left when the session is over.
+            // Dropping the place continues the deletion. The end of the session also deletes the
+            // znode.
             Err(error) if error.is_connection_loss() || error.ends_session() => return Ok(()),
             Err(error) => return Err(error.into()),
         }
@@ -332,7 +336,8 @@ impl Drop for Place {
     }
 }
 
-/// What a state says about something of session `owner`, while `current` is the client's session.
+/// Returns the doubt about a znode of session `owner` in `state`. `current` is the session of the
+/// client.
 fn doubt(state: &State, owner: SessionId, current: SessionId) -> Option<Doubt> {
     match state {
         State::Connected { session, .. } if *session == owner => None,
@@ -342,7 +347,8 @@ fn doubt(state: &State, owner: SessionId, current: SessionId) -> Option<Doubt> {
     }
 }
 
-/// Makes a directory and those above it, as containers: they go after their last child.
+/// Creates a directory and its parents as containers. A server deletes a container after its last
+/// child.
 ///
 /// Source: CreateBuilderImpl.creatingParentContainersIfNeeded.
 pub(crate) async fn make_directory(client: &Client, path: &str) -> Result<()> {
@@ -356,7 +362,7 @@ pub(crate) async fn make_directory(client: &Client, path: &str) -> Result<()> {
         match insist(client, make).await {
             Ok(_) => {}
             Err(error) if error.code() == Some(ErrorCode::NodeExists) => {}
-            // One above was swept meanwhile, being empty: whoever wanted this tries again.
+            // A server has meanwhile deleted an empty parent. The caller tries again.
             Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
             Err(error) => return Err(Error::from(error)),
         }

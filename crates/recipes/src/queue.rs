@@ -1,4 +1,4 @@
-//! Queues: items that outlive their producers, and are taken by one consumer each.
+//! Queues of items. Items outlive their producers, and each item has one consumer at a time.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::item::{ITEM_WORD, priority_text};
 use crate::items::Items;
 use crate::taken::Taken;
 
-/// Items in the order of their arrival.
+/// Queue of items in the order of their arrival.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -28,10 +28,10 @@ use crate::taken::Taken;
 /// # });
 /// ```
 ///
-/// An item is put exactly once, or it is said that this is unknown. It is *taken at least once*: it
-/// stays until its consumer [confirms](Taken::confirm), and is free again when that one gives it
-/// back or its session ends. Only a consumer that does twice what may be done once, such as by
-/// keeping the [`Token`](crate::Token), is safe from a repetition.
+/// An item is added exactly once, or the call reports that this is unknown. It is *taken at least
+/// once*: the item stays until its consumer [confirms](Taken::confirm) it, and is free again when
+/// the consumer gives it back or its session ends. A consumer must therefore tolerate repetitions,
+/// for example by storing the [`Token`](crate::Token).
 ///
 /// | | requests | notifications |
 /// |---|---|---|
@@ -39,14 +39,16 @@ use crate::taken::Taken;
 /// | take | 2 getChildren, a transaction, getData | 1 to each consumer that waits |
 /// | confirm | 1 transaction | 1 to each consumer that waits |
 ///
-/// Source: DistributedQueue with a lock path. A consumer of Curator without one takes an item before
-/// it works on it, and loses it in a crash: give it this queue's [`with_locks`](Self::with_locks).
+/// Source: DistributedQueue with a lock path. A Curator consumer without a lock path removes an
+/// item before it processes the item, and loses it in a crash. Give it the lock path of this queue
+/// ([`with_locks`](Self::with_locks)).
 #[derive(Debug, Clone)]
 pub struct Queue {
     items: Arc<Items>,
 }
 
-/// Items of lower priority first, in the order of arrival among equals.
+/// Queue that returns items of lower priority numbers first, and equal ones in the order of
+/// arrival.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -62,7 +64,7 @@ pub struct Queue {
 /// # });
 /// ```
 ///
-/// In all else it is a [`Queue`]. The two do not share a directory.
+/// In all other respects it behaves like a [`Queue`]. The two kinds cannot share a directory.
 ///
 /// Source: DistributedPriorityQueue with a lock path.
 #[derive(Debug, Clone)]
@@ -71,121 +73,125 @@ pub struct PriorityQueue {
 }
 
 impl Queue {
-    /// A queue in the directory `path`, with its locks in the directory `<path>-locks`.
+    /// Creates a handle for the queue in the directory `path`. The locks of its items are in the
+    /// directory `<path>-locks`.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str) -> Result<Self> {
         Self::with_locks(client, path, &format!("{path}-locks"))
     }
 
-    /// The same with its locks elsewhere: Curator's `lockPath`. All consumers must have the same.
+    /// Creates a handle for a queue with its locks in another directory (Curator's `lockPath`). All
+    /// consumers must use one directory.
     ///
     /// # Errors
-    /// If a path cannot be one.
+    /// If a path is invalid.
     pub fn with_locks(client: &Client, path: &str, locks: &str) -> Result<Self> {
         let items = Arc::new(Items::new(client, path, locks, false)?);
         Ok(Self { items })
     }
 
-    /// Puts an item at the end.
+    /// Adds an item at the end.
     ///
     /// # Errors
-    /// [`Error::UnknownPut`](crate::Error::UnknownPut) if the session ended before the answer; that
-    /// of a server that refuses.
+    /// [`Error::UnknownPut`](crate::Error::UnknownPut) if the session ended before the answer.
+    /// [`Error::Client`](crate::Error::Client) if a server refuses the request.
     pub async fn put(&self, item: impl Into<Bytes>) -> Result<()> {
         self.put_together(&[item.into()]).await
     }
 
-    /// Puts items that are to be taken together, by one consumer.
+    /// Adds items that one consumer will take together.
     ///
     /// # Errors
-    /// The same.
+    /// See [`put`](Self::put).
     pub async fn put_together(&self, items: &[Bytes]) -> Result<()> {
         self.items.put(ITEM_WORD, items).await
     }
 
-    /// Waits for an item and takes it. Dropping the future takes nothing.
+    /// Waits for an item and takes it. A dropped future does not take an item.
     ///
     /// # Errors
-    /// If the client is over, or a server refuses what is asked.
+    /// If the session has ended, or a server refuses a request.
     pub async fn take(&self) -> Result<Taken> {
         self.items.take().await
     }
 
-    /// Takes an item if there is one that nobody has taken.
+    /// Takes an item if a free one exists.
     ///
     /// # Errors
-    /// The same.
+    /// If the session has ended, or a server refuses a request.
     pub async fn try_take(&self) -> Result<Option<Taken>> {
         self.items.try_take().await
     }
 
-    /// How many there are, with those that are taken and not confirmed. Several that were put
-    /// together count as one.
+    /// Returns the number of items, including items that are taken but not confirmed. Items that
+    /// were added together count as one item.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the read.
     pub async fn count(&self) -> Result<usize> {
         self.items.count().await
     }
 }
 
 impl PriorityQueue {
-    /// A queue in the directory `path`, with its locks in the directory `<path>-locks`.
+    /// Creates a handle for the queue in the directory `path`. The locks of its items are in the
+    /// directory `<path>-locks`.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str) -> Result<Self> {
         Self::with_locks(client, path, &format!("{path}-locks"))
     }
 
-    /// The same with its locks elsewhere: Curator's `lockPath`. All consumers must have the same.
+    /// Creates a handle for a queue with its locks in another directory (Curator's `lockPath`). All
+    /// consumers must use one directory.
     ///
     /// # Errors
-    /// If a path cannot be one.
+    /// If a path is invalid.
     pub fn with_locks(client: &Client, path: &str, locks: &str) -> Result<Self> {
         let items = Arc::new(Items::new(client, path, locks, true)?);
         Ok(Self { items })
     }
 
-    /// Puts an item behind all that have its priority or a lower one.
+    /// Adds an item after all items with the same or a lower priority number.
     ///
     /// # Errors
-    /// As of [`Queue::put`].
+    /// See [`Queue::put`].
     pub async fn put(&self, priority: i32, item: impl Into<Bytes>) -> Result<()> {
         self.put_together(priority, &[item.into()]).await
     }
 
-    /// Puts items that are to be taken together, by one consumer.
+    /// Adds items that one consumer will take together.
     ///
     /// # Errors
-    /// The same.
+    /// See [`Queue::put`].
     pub async fn put_together(&self, priority: i32, items: &[Bytes]) -> Result<()> {
         let stem = format!("{ITEM_WORD}{}", priority_text(priority));
         self.items.put(&stem, items).await
     }
 
-    /// As [`Queue::take`].
+    /// Waits for an item and takes it. See [`Queue::take`].
     ///
     /// # Errors
-    /// If the client is over, or a server refuses what is asked.
+    /// If the session has ended, or a server refuses a request.
     pub async fn take(&self) -> Result<Taken> {
         self.items.take().await
     }
 
-    /// As [`Queue::try_take`].
+    /// Takes an item if a free one exists. See [`Queue::try_take`].
     ///
     /// # Errors
-    /// The same.
+    /// If the session has ended, or a server refuses a request.
     pub async fn try_take(&self) -> Result<Option<Taken>> {
         self.items.try_take().await
     }
 
-    /// As [`Queue::count`].
+    /// Returns the number of items. See [`Queue::count`].
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the read.
     pub async fn count(&self) -> Result<usize> {
         self.items.count().await
     }

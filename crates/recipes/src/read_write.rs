@@ -1,4 +1,4 @@
-//! A lock that readers share.
+//! Lock that readers share.
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use crate::names::{Layout, READERS_AND_WRITERS};
 use crate::place::{Doubt, Place, Queue, Token};
 use crate::session::{check_path, insist};
 
-/// A lock with readers, who share it, and writers, who do not; in the order of arrival, so that
-/// writers are not starved.
+/// Lock with readers, which share it, and writers, which hold it alone. The order of arrival
+/// applies to both, so writers do not starve.
 ///
-/// A reader waits for the nearest writer ahead, a writer for whoever is next ahead: when a writer
-/// lets go, all readers up to the next writer are told, which is no herd, since all of them may go
-/// on. Whoever reads and asks to write waits for itself: release first.
+/// A reader waits for the nearest writer ahead, and a writer waits for the nearest contender ahead.
+/// When a writer releases the lock, all readers up to the next writer are notified. All of them can
+/// proceed, so this is not a herd effect. A reader that requests the write lock would wait for
+/// itself, so it must release its lock first.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -40,10 +41,11 @@ pub struct ReadWriteLock {
 }
 
 impl ReadWriteLock {
-    /// A lock on `path`, which is made when it is needed.
+    /// Creates a handle for the lock at `path`. The first acquisition creates the directory if
+    /// necessary.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str) -> Result<Self> {
         check_path(path)?;
         let queue = Queue {
@@ -56,27 +58,27 @@ impl ReadWriteLock {
         Ok(Self { queue, data })
     }
 
-    /// The same with names that other libraries give.
+    /// Sets the layout of the names, for other libraries.
     #[must_use]
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.queue.layout = layout;
         self
     }
 
-    /// Waits for the lock together with other readers.
+    /// Waits for the lock and shares it with other readers.
     ///
     /// # Errors
-    /// As of [`crate::Mutex::acquire`].
+    /// See [`crate::Mutex::acquire`].
     pub async fn read(&self) -> Result<LockGuard> {
         let place = self.queue.acquire(self.words().0, &self.data).await?;
         let place = Arc::new(place);
         Ok(LockGuard { place })
     }
 
-    /// Waits for the lock alone.
+    /// Waits for the lock and holds it alone.
     ///
     /// # Errors
-    /// The same.
+    /// See [`crate::Mutex::acquire`].
     pub async fn write(&self) -> Result<WriteGuard> {
         let place = self.queue.acquire(self.words().1, &self.data).await?;
         Ok(WriteGuard { place })
@@ -87,7 +89,7 @@ impl ReadWriteLock {
     }
 }
 
-/// Of readers and of writers.
+/// Returns the words of readers and of writers.
 fn words(layout: Layout) -> (&'static str, &'static str) {
     match layout {
         Layout::Curator => ("__READ__", "__WRIT__"),
@@ -95,55 +97,57 @@ fn words(layout: Layout) -> (&'static str, &'static str) {
     }
 }
 
-/// A lock held alone. Dropping it lets go behind the scenes.
+/// Guard of a write lock. Dropping it releases the lock in the background.
 #[derive(Debug)]
 pub struct WriteGuard {
     place: Place,
 }
 
 impl WriteGuard {
-    /// Grows from writer to writer.
+    /// Returns the token, which increases from writer to writer.
     pub fn token(&self) -> Token {
         self.place.token()
     }
 
-    /// The contender's znode.
+    /// Returns the path of the contender's znode.
     pub fn path(&self) -> &str {
         self.place.path()
     }
 
-    /// As [`LockGuard::is_certain`].
+    /// Returns whether the lock is certainly held. See [`LockGuard::is_certain`].
     pub fn is_certain(&self) -> bool {
         self.place.is_certain()
     }
 
-    /// As [`LockGuard::in_doubt`].
+    /// Waits until the lock is in doubt. See [`LockGuard::in_doubt`].
     pub async fn in_doubt(&self) -> Doubt {
         self.place.doubt().await
     }
 
-    /// As [`LockGuard::check`].
+    /// Returns an operation that fails a multi unless the lock is held. See [`LockGuard::check`].
     pub fn check(&self) -> MultiOp {
         MultiOp::check(self.path(), -1)
     }
 
-    /// Becomes a reader, ahead of every writer who waits: its znode has the writer's number.
+    /// Turns the writer into a reader, which comes before every waiting writer. The reader's znode
+    /// has the writer's number.
     ///
-    /// The token of the reader is later than that of a writer who waits already; work that is
-    /// guarded by tokens goes on with the writer's.
+    /// The token of the reader is greater than the tokens of writers that already wait. Work that
+    /// tokens guard must therefore continue with the writer's token.
     ///
     /// Source: CURATOR-276, CURATOR-621.
     ///
     /// # Errors
-    /// If the reader's znode cannot be made; the lock is let go then. [`Error::NotHeld`] if the lock was
-    /// lost before: somebody else may have it.
+    /// If a server refuses the creation of the reader's znode. The lock is then released.
+    /// [`Error::NotHeld`] if the lock was lost before, because another client may hold it.
     pub async fn downgrade(self) -> Result<LockGuard> {
         let queue = self.place.queue();
         let name = format!("{}{}", words(queue.layout).0, self.place.digits());
         let kind = Create::ephemeral();
         let reader = queue.join_as(&name, &Bytes::new(), &kind).await?;
-        // Nobody has waited for the reader's turn: it has its place from a writer who is still there.
-        // The server that answers has seen the reader's creation, and so what was deleted before it.
+        // The reader did not wait for its turn. It is entitled to its place only if the writer's
+        // znode still exists. The server that answers has applied the reader's creation, and
+        // therefore all earlier deletions.
         let writer = self.place.path();
         let client = &queue.client;
         let there = insist(client, || client.exists(writer)).await?;
@@ -157,10 +161,10 @@ impl WriteGuard {
         Ok(LockGuard { place })
     }
 
-    /// Lets go.
+    /// Releases the lock.
     ///
     /// # Errors
-    /// As of [`LockGuard::release`].
+    /// See [`LockGuard::release`].
     pub async fn release(self) -> Result<()> {
         self.place.leave().await
     }

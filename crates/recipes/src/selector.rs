@@ -1,4 +1,4 @@
-//! Something that runs on one process at a time.
+//! Leader election for a future that must run in one process at a time.
 
 use bytes::Bytes;
 use client::Client;
@@ -8,9 +8,9 @@ use crate::names::{LOCKS, Layout};
 use crate::place::{Place, Queue, Token};
 use crate::session::check_path;
 
-/// Runs a future while it leads, and drops it as soon as that is in doubt.
+/// Runs a future while it leads, and drops the future as soon as the leadership is in doubt.
 ///
-/// Curator's LeaderSelector and InterProcessMutex stand in the same queue.
+/// Curator's LeaderSelector and InterProcessMutex can use the same queue.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -18,7 +18,7 @@ use crate::session::check_path;
 ///
 /// let selector = LeaderSelector::new(&client, "/leaders/reports")?.with_id("host-7");
 /// # let mut turns = 0;
-/// // Leads, lets the next one, and stands at the end of the queue again.
+/// // Leads, lets the next candidate lead, and joins the end of the queue again.
 /// let leading = selector.run(|leadership| {
 /// #     turns += 1;
 /// #     let is_last = turns == 3;
@@ -43,7 +43,8 @@ use crate::session::check_path;
 /// | change of leader | delete, getChildren, getData | 1 |
 /// | the same, by `run` | multi; getChildren, getData; getChildren, getData | 1 |
 ///
-/// Source: LeaderSelector; an exception that cancels leadership is a dropped future here.
+/// Source: LeaderSelector. An exception that cancels leadership corresponds to a dropped future
+/// here.
 #[derive(Debug, Clone)]
 pub struct LeaderSelector {
     queue: Queue,
@@ -51,10 +52,11 @@ pub struct LeaderSelector {
 }
 
 impl LeaderSelector {
-    /// An election at `path`, which is made when it is needed.
+    /// Creates a handle for the election at `path`. The first attempt creates the directory if
+    /// necessary.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str) -> Result<Self> {
         check_path(path)?;
         let queue = Queue {
@@ -67,25 +69,25 @@ impl LeaderSelector {
         Ok(Self { queue, id })
     }
 
-    /// The same with an id that others can read.
+    /// Sets an id that other clients can read.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Bytes>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// The same with names that other libraries give.
+    /// Sets the layout of the names, for other libraries.
     #[must_use]
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.queue.layout = layout;
         self
     }
 
-    /// Waits for leadership, runs `lead`, and lets go: `None` if `lead` was dropped because the
-    /// leadership was in doubt.
+    /// Waits for leadership, runs `lead`, and releases the leadership. Returns `None` if `lead` was
+    /// dropped because the leadership was in doubt.
     ///
     /// # Errors
-    /// If the client is over, or a server refuses the creation.
+    /// If the session has ended, or a server refuses the creation.
     pub async fn lead<F: Future>(
         &self,
         lead: impl FnOnce(Leadership) -> F,
@@ -103,11 +105,12 @@ impl LeaderSelector {
         }
     }
 
-    /// [`lead`](Self::lead)s again and again, each time from the end of the queue, until the future
-    /// is dropped or the client is over. Letting go and standing in the queue again is one transaction.
+    /// Repeats [`lead`](Self::lead), each time from the end of the queue, until the future is
+    /// dropped or the session ends. One transaction releases the leadership and joins the queue
+    /// again.
     ///
     /// # Errors
-    /// The same.
+    /// If the session has ended, or a server refuses the creation.
     pub async fn run<F: Future>(&self, mut lead: impl FnMut(Leadership) -> F) -> Result<()> {
         let mut place = self.queue.acquire(self.word(), &self.id).await?;
         loop {
@@ -118,7 +121,7 @@ impl LeaderSelector {
     }
 }
 
-/// Runs it while this place is certain.
+/// Runs the future while this place is certain.
 async fn lead_at<F: Future>(
     place: &Place,
     lead: impl FnOnce(Leadership) -> F,
@@ -134,7 +137,7 @@ async fn lead_at<F: Future>(
     }
 }
 
-/// A leadership that lasts as long as the future that was given it.
+/// Leadership that lasts as long as the future that received it.
 #[derive(Debug, Clone)]
 pub struct Leadership {
     token: Token,
@@ -154,18 +157,19 @@ impl Leadership {
         Self { token, path }
     }
 
-    /// Grows from leader to leader.
+    /// Returns the token, which increases from leader to leader.
     pub fn token(&self) -> Token {
         self.token
     }
 
-    /// The leader's znode.
+    /// Returns the path of the leader's znode.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// An operation that fails a multi unless this one still leads; of an
-    /// [`UnfairElection`](crate::UnfairElection), unless anybody does: all candidates share one znode.
+    /// Returns an operation that fails a multi unless this candidate still leads. In an
+    /// [`UnfairElection`](crate::UnfairElection), the operation succeeds while any candidate leads,
+    /// because all candidates share one znode.
     pub fn check(&self) -> client::MultiOp {
         client::MultiOp::check(&self.path, -1)
     }

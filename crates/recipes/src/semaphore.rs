@@ -1,4 +1,4 @@
-//! At most so many at a time.
+//! Semaphore that limits the number of concurrent holders.
 
 use bytes::Bytes;
 use client::{Client, MultiOp};
@@ -10,9 +10,10 @@ use crate::names::{Layout, Word, exclusive};
 use crate::place::{Doubt, Place, Queue, Token};
 use crate::session::{check_path, connected, may_pass};
 
-/// Leases, of which at most a number is out at a time; waiters in the order of arrival.
+/// Set of leases with a maximum number of holders. Waiters are served in the order of arrival.
 ///
-/// Every process must give the same number. A child of `<path>/leases` is a lease, whoever made it.
+/// Every process must use the same maximum. Every child of `<path>/leases` counts, independent of
+/// its creator.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -25,8 +26,8 @@ use crate::session::{check_path, connected, may_pass};
 /// # });
 /// ```
 ///
-/// One waiter at a time, who has the gate in `<path>/locks`, watches the leases; the others wait for
-/// the one ahead of them in the gate's queue: a lease that comes back costs one notification.
+/// The waiter that holds the gate in `<path>/locks` watches the leases. Each other waiter waits for
+/// its predecessor in the queue of the gate. A returned lease therefore costs one notification.
 ///
 /// Source: InterProcessSemaphoreV2.
 #[derive(Debug, Clone)]
@@ -40,10 +41,11 @@ pub struct Semaphore {
 const LEASES: &[Word] = &[exclusive("lease-")];
 
 impl Semaphore {
-    /// A semaphore on `path`, which is made when it is needed.
+    /// Creates a handle for the semaphore at `path`. The first acquisition creates the directory if
+    /// necessary.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str, max: usize) -> Result<Self> {
         check_path(path)?;
         let leases = Queue {
@@ -60,17 +62,17 @@ impl Semaphore {
         })
     }
 
-    /// The same with data in each lease, for people who look at it.
+    /// Sets the data of each lease, as information for operators.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Bytes>) -> Self {
         self.data = data.into();
         self
     }
 
-    /// Waits for a lease. Dropping the future takes back what it has so far.
+    /// Waits for a lease. Dropping the future returns everything that it has acquired so far.
     ///
     /// # Errors
-    /// As of [`Mutex::acquire`].
+    /// See [`Mutex::acquire`].
     pub async fn acquire(&self) -> Result<Lease> {
         loop {
             let gate = self.gate.acquire().await?;
@@ -78,7 +80,7 @@ impl Semaphore {
             let has_room = tokio::select! {
                 biased;
                 has_room = self.wait_for_room(&place) => has_room?,
-                // Whoever loses the gate stands at its end again.
+                // A waiter that lost the gate joins its queue again.
                 () = gate.place.gone() => false,
             };
             if has_room {
@@ -89,10 +91,10 @@ impl Semaphore {
         }
     }
 
-    /// Waits for `count` leases: all, or after an error or when the future is dropped none.
+    /// Waits for `count` leases. After an error or a dropped future, none of them is held.
     ///
     /// # Errors
-    /// The same.
+    /// See [`Mutex::acquire`].
     pub async fn acquire_many(&self, count: usize) -> Result<Vec<Lease>> {
         let mut leases = Vec::new();
         for _ in 0..count {
@@ -101,13 +103,14 @@ impl Semaphore {
         Ok(leases)
     }
 
-    /// Whether the lease is among the first `max`, once it is; false if it is gone.
+    /// Waits until the number of leases is at most the maximum, and returns true. Returns false if
+    /// the own lease is lost first.
     async fn wait_for_room(&self, place: &Place) -> Result<bool> {
         let client = &self.leases.client;
         loop {
             connected(client).await?;
             if !place.is_certain() {
-                // Another session, or a loss that is just seen.
+                // The session is different, or the connection was just lost.
                 if place.doubt_in(&client.state().borrow()) == Some(Doubt::Gone) {
                     return Ok(false);
                 }
@@ -134,42 +137,43 @@ impl Semaphore {
     }
 }
 
-/// A lease that is out. Dropping it gives it back behind the scenes.
+/// Guard of a lease. Dropping it returns the lease in the background.
 #[derive(Debug)]
 pub struct Lease {
     place: Place,
 }
 
 impl Lease {
-    /// Of each lease another, growing.
+    /// Returns the token. It differs between leases and increases.
     pub fn token(&self) -> Token {
         self.place.token()
     }
 
-    /// The lease's znode.
+    /// Returns the path of the lease's znode.
     pub fn path(&self) -> &str {
         self.place.path()
     }
 
-    /// As [`crate::LockGuard::is_certain`].
+    /// Returns whether the lease is certainly held. See [`crate::LockGuard::is_certain`].
     pub fn is_certain(&self) -> bool {
         self.place.is_certain()
     }
 
-    /// As [`crate::LockGuard::in_doubt`].
+    /// Waits until the lease is in doubt. See [`crate::LockGuard::in_doubt`].
     pub async fn in_doubt(&self) -> Doubt {
         self.place.doubt().await
     }
 
-    /// As [`crate::LockGuard::check`].
+    /// Returns an operation that fails a multi unless the lease is held. See
+    /// [`crate::LockGuard::check`].
     pub fn check(&self) -> MultiOp {
         MultiOp::check(self.path(), -1)
     }
 
-    /// Gives it back.
+    /// Returns the lease.
     ///
     /// # Errors
-    /// As of [`crate::LockGuard::release`].
+    /// See [`crate::LockGuard::release`].
     pub async fn release(self) -> Result<()> {
         self.place.leave().await
     }

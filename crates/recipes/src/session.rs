@@ -1,4 +1,4 @@
-//! What every recipe does about connections and sessions.
+//! Handling of lost connections and ended sessions, for all recipes.
 
 use bytes::Bytes;
 use client::{Client, Error as ClientError, State};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// Waits until the client is connected.
 ///
 /// # Errors
-/// If it never will be again.
+/// If the session has ended.
 pub(crate) async fn connected(client: &Client) -> Result<()> {
     let mut state = client.state();
     let is_renewed = client.is_renewed();
@@ -28,20 +28,21 @@ pub(crate) async fn connected(client: &Client) -> Result<()> {
     if is_connected {
         return Ok(());
     }
-    // It says in its own words why it is over.
+    // This request fails with the reason for the end.
     client.exists("/").await.map(drop).map_err(Error::from)
 }
 
-/// Whether the same may succeed on another connection or, with renewal, in another session.
+/// Returns whether the request may succeed on another connection or, with renewal, in another
+/// session.
 pub(crate) fn may_pass(client: &Client, error: &ClientError) -> bool {
     error.is_connection_loss()
         || (client.is_renewed() && matches!(error, ClientError::SessionExpired { .. }))
 }
 
-/// Asks until there is an answer: for what may be asked twice.
+/// Repeats an idempotent request until there is an answer.
 ///
 /// # Errors
-/// That of the server, or of a client that is over.
+/// If a server refuses the request, or the session has ended.
 pub(crate) async fn insist<T, F>(client: &Client, ask: impl Fn() -> F) -> Result<T, ClientError>
 where
     F: Future<Output = client::Result<T>>,
@@ -58,7 +59,7 @@ where
     }
 }
 
-/// Checks a path once, so that no later error has to explain it.
+/// Checks the path of a recipe once, so that later requests cannot fail because of it.
 pub(crate) fn check_path(path: &str) -> Result<()> {
     let reason = match path {
         "/" => "it is the root",
@@ -71,13 +72,14 @@ pub(crate) fn check_path(path: &str) -> Result<()> {
     Err(Error::Path { path, reason })
 }
 
-/// Deletes the ephemeral of session `owner` at a path that others use, too. `is_there` says that it is
-/// known to be there; otherwise it is looked at first.
+/// Deletes the ephemeral of session `owner` at a path that other clients use, too. `is_there` means
+/// that the znode is known to exist. Otherwise this function reads it first.
 ///
-/// A request without an answer may have been carried out, and somebody else may have made the znode
-/// since: it is deleted again only while it is this one's. What was asked over an earlier connection
-/// is not carried out behind the look: the session has moved. In another session nothing is deleted:
-/// the znode has gone with its own.
+/// A request without an answer may have been executed, and another client may have created the
+/// znode again. A repetition therefore deletes the znode only if `is_own` returns true. A request
+/// of an earlier connection cannot be executed after this read, because the session has moved to
+/// the new connection. In another session nothing is deleted, because the znode was deleted with
+/// its own session.
 pub(crate) async fn delete_own(
     client: &Client,
     (path, owner): (&str, SessionId),
@@ -111,10 +113,10 @@ pub(crate) async fn delete_own(
     Ok(())
 }
 
-/// Waits until either changes; false if the first never will again.
+/// Waits until either channel changes. Returns false if `standing` will never change again.
 ///
-/// What a recipe says of itself counts only together with the client's state, and either may be the
-/// one that changes last.
+/// The standing of a recipe is valid only together with the state of the client, and either of them
+/// may be the last to change.
 pub(crate) async fn either_changes<T>(
     standing: &mut watch::Receiver<T>,
     state: &mut watch::Receiver<State>,
@@ -122,13 +124,14 @@ pub(crate) async fn either_changes<T>(
     tokio::select! {
         biased;
         changed = standing.changed() => changed.is_ok(),
-        // A client that is gone changes nothing any more.
+        // A closed client does not change its state any more.
         Ok(()) = state.changed() => true,
     }
 }
 
-/// Waits until what `held` tells is not what it tells at this moment; at once if that is nothing.
-/// It may change with `standing` and with the client's state.
+/// Waits until the result of `held` differs from its current result. Returns immediately if the
+/// current result is `None`. The result may change with `standing` and with the state of the
+/// client.
 pub(crate) async fn until_other<T, H: PartialEq>(
     client: &Client,
     mut standing: watch::Receiver<T>,

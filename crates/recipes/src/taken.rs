@@ -1,4 +1,4 @@
-//! An item that a consumer has taken.
+//! Item that a consumer has taken.
 
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use crate::once::{Marker, Outcome};
 use crate::place::{Doubt, Token};
 use crate::session::insist;
 
-/// Items that were taken, and that nobody else gets as long as the session lives. Dropping it gives
-/// them back behind the scenes, if that is within a tokio runtime, and with the session otherwise.
+/// Guard of taken items. Other consumers cannot take them while the session lives. Dropping the
+/// guard within a tokio runtime gives the items back in the background. Without a runtime, the end
+/// of the session gives them back.
 #[derive(Debug)]
 pub struct Taken {
     held: Held,
@@ -23,27 +24,27 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// One, unless several were put together.
+    /// Returns the items. There is one, unless several were added together.
     pub fn items(&self) -> &[Bytes] {
         &self.items
     }
 
-    /// Its znode.
+    /// Returns the path of the item's znode.
     pub fn path(&self) -> String {
         self.held.queue.item(&self.held.name)
     }
 
-    /// Grows from consumer to consumer of the same item.
+    /// Returns the token, which increases from consumer to consumer of an item.
     pub fn token(&self) -> Token {
         self.token
     }
 
-    /// Whether the client is connected, in the session that took it.
+    /// Returns whether the client is connected, in the session that took the item.
     pub fn is_certain(&self) -> bool {
         self.held.marker.as_ref().is_some_and(Marker::is_certain)
     }
 
-    /// Waits until it may be somebody else's soon.
+    /// Waits until another consumer may soon take the item.
     pub async fn in_doubt(&self) -> Doubt {
         match &self.held.marker {
             Some(marker) => marker.doubt().await,
@@ -51,22 +52,22 @@ impl Taken {
         }
     }
 
-    /// Takes it out of the queue for good: the consumer is done with it.
+    /// Removes the item from the queue permanently, after its consumer has processed it.
     ///
-    /// False if the session ended before, or somebody deleted the item or its lock: then another one
-    /// gets it, or has got it.
+    /// Returns false if the session ended before, or if another client deleted the item or its
+    /// lock. Another consumer then takes the item, or has already taken it.
     ///
     /// # Errors
-    /// If a server refuses that, or the client is over.
+    /// If a server refuses the request, or the session has ended.
     pub async fn confirm(mut self) -> Result<bool> {
         self.finish(None).await
     }
 
-    /// Puts it at the end of the queue, of those with its priority, for a later attempt. False as of
-    /// [`confirm`](Self::confirm).
+    /// Moves the item to the end of the queue, among items of its priority, for a later attempt.
+    /// Returns false under the conditions of [`confirm`](Self::confirm).
     ///
     /// # Errors
-    /// The same.
+    /// If a server refuses the request, or the session has ended.
     pub async fn requeue(mut self) -> Result<bool> {
         let queue = &self.held.queue;
         let stem = stem(&self.held.name, queue.has_priority);
@@ -74,10 +75,10 @@ impl Taken {
         self.finish(Some(creation)).await
     }
 
-    /// Lets somebody else take it, at its old place.
+    /// Releases the item at its old place, so that another consumer can take it.
     ///
     /// # Errors
-    /// The same.
+    /// If a server refuses the request, or the session has ended.
     pub async fn give_back(mut self) -> Result<()> {
         self.held.let_go().await
     }
@@ -94,7 +95,7 @@ impl Taken {
             }
             Outcome::Gone { .. } => Ok(false),
             Outcome::Refused { index, error } if error.code() == Some(ErrorCode::NoNode) => {
-                // Without the lock there is nothing to let go of.
+                // If the lock is missing, it cannot be released.
                 self.held.is_locked = index > 0;
                 self.held.let_go().await?;
                 Ok(false)
@@ -104,7 +105,7 @@ impl Taken {
     }
 }
 
-/// Takes one item, if it is there and free.
+/// Takes one item if it exists and is free.
 pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>> {
     let mut held = Held {
         queue: Arc::clone(items),
@@ -156,7 +157,8 @@ pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>
     }
 }
 
-/// The lock of an item, from the moment that it is asked for. Dropping it lets go behind the scenes.
+/// Lock of an item, from the time of its request on. Dropping it releases the lock in the
+/// background.
 #[derive(Debug)]
 struct Held {
     queue: Arc<Items>,
@@ -179,7 +181,7 @@ impl Held {
         }
     }
 
-    /// Ends this with nothing to let go of.
+    /// Ends the guard without a lock to release.
     fn release(&mut self) {
         self.is_locked = false;
         if let Some(marker) = self.marker.take() {
@@ -187,7 +189,8 @@ impl Held {
         }
     }
 
-    /// The lock's state, once lock and marker belong to the same session; `None` if they never will.
+    /// Returns the Stat of the lock when lock and marker belong to the same session, or `None` if
+    /// they never will.
     async fn locked(&mut self, results: &[MultiResult]) -> Result<Option<Stat>> {
         let (queue, lock) = (Arc::clone(&self.queue), self.queue.lock(&self.name));
         let known = results.iter().find_map(|result| match result {
@@ -204,7 +207,7 @@ impl Held {
             session.is_some() && session == owner
         };
         if !is_of(&self.marker) {
-            // A new session took it with the marker of the last one.
+            // A new session took the lock with the marker of the previous session.
             self.marker = None;
             self.marker = Some(queue.markers.get().await?);
         }
@@ -215,7 +218,7 @@ impl Held {
         Ok(stat)
     }
 
-    /// Lets go of whatever this has.
+    /// Releases the lock and the marker.
     async fn let_go(&mut self) -> Result<()> {
         let Some(marker) = &mut self.marker else {
             return Ok(());
@@ -229,7 +232,7 @@ impl Held {
     }
 }
 
-/// Deletes an item's lock if this has it, and says whether the marker is there still.
+/// Deletes the lock of an item if this marker holds it. Returns whether the marker still exists.
 async fn unlock(queue: &Items, marker: &mut Marker, name: &str, is_locked: bool) -> Result<bool> {
     let Some(is_done) = marker.settle().await? else {
         return Ok(false);
@@ -252,13 +255,14 @@ impl Drop for Held {
         let Some(mut marker) = self.marker.take() else {
             return;
         };
-        // Without a runtime it goes with the session.
+        // Without a runtime, the end of the session releases the lock.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         let (queue, is_locked) = (Arc::clone(&self.queue), self.is_locked);
         let name = std::mem::take(&mut self.name);
-        // No `Held` in it: a runtime that shuts down drops it at once, and that must be the end.
+        // The task must not contain a `Held`. A runtime that shuts down drops the task immediately,
+        // and dropping a `Held` would start a task again.
         runtime.spawn(async move {
             match unlock(&queue, &mut marker, &name, is_locked).await {
                 Ok(true) => queue.markers.put_back(marker),

@@ -1,4 +1,5 @@
-//! An election on one znode: whoever makes it leads, and all others are told when it goes.
+//! Election on one znode. The client that creates the znode leads, and its deletion notifies all
+//! other candidates.
 
 use bytes::Bytes;
 use client::{Client, Create, Error as ClientError, State};
@@ -14,8 +15,9 @@ use crate::session::{
     check_path, connected, delete_own, either_changes, insist, may_pass, until_other,
 };
 
-/// A candidate on a plain ephemeral znode. Quick and simple for a handful of candidates; with N of
-/// them a change costs N-1 notifications and N-1 creations. [`crate::LeaderLatch`] costs one.
+/// Candidate with a plain ephemeral znode. It is fast and simple for a few candidates. With N
+/// candidates, a change of leader costs N-1 notifications and N-1 creations. A change in a
+/// [`crate::LeaderLatch`] costs one of each.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -29,8 +31,8 @@ use crate::session::{
 /// # });
 /// ```
 ///
-/// The znode's data is the id and, behind a space, a random part by which a candidate knows its own
-/// znode again when the answer to its creation was lost.
+/// The data of the znode is the id, a space, and a random part. The random part identifies a
+/// candidate's own znode after the answer to its creation was lost.
 #[derive(Debug)]
 pub struct UnfairElection {
     client: Client,
@@ -48,11 +50,11 @@ enum Standing {
 }
 
 impl UnfairElection {
-    /// Joins the election on `path`. It goes on behind the scenes; this is to be called within a
-    /// tokio runtime.
+    /// Joins the election on `path`. A background task does the work, so the call requires a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn start(client: &Client, path: &str, id: &str) -> Result<Self> {
         check_path(path)?;
         let (standing_seen, standing) = watch::channel(Standing::Waiting);
@@ -73,7 +75,7 @@ impl UnfairElection {
         })
     }
 
-    /// The leadership, if this one leads and the client is connected at this moment.
+    /// Returns the leadership if this candidate leads and the client is connected.
     pub fn leadership(&self) -> Option<Leadership> {
         match *self.standing.borrow() {
             Standing::Leading { token, owner } => {
@@ -84,10 +86,10 @@ impl UnfairElection {
         }
     }
 
-    /// Waits until this one leads.
+    /// Waits until this candidate leads.
     ///
     /// # Errors
-    /// If it never will: it was closed, or the client is over.
+    /// If this will never happen, because the candidate was closed or the session has ended.
     pub async fn leads(&self) -> Result<Leadership> {
         let mut standing = self.standing.clone();
         let mut state = self.client.state();
@@ -107,16 +109,17 @@ impl UnfairElection {
         }
     }
 
-    /// Waits until the leadership of this moment is over, or not certain; at once if there is none.
+    /// Waits until the current leadership ends or becomes uncertain. Returns immediately if the
+    /// candidate does not lead.
     pub async fn yields(&self) {
         let token = || self.leadership().map(|leadership| leadership.token());
         until_other(&self.client, self.standing.clone(), token).await;
     }
 
-    /// The id of whoever leads, if somebody does.
+    /// Returns the id of the leader, if there is one.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the read.
     pub async fn leader(&self) -> Result<Option<String>> {
         let read = || self.client.get_data(&self.path);
         match insist(&self.client, read).await {
@@ -131,15 +134,15 @@ impl UnfairElection {
         }
     }
 
-    /// Leaves the election, and deletes the znode if it is this one's. Without a connection that
-    /// goes on behind the scenes.
+    /// Leaves the election, and deletes the znode if this candidate owns it. Without a connection,
+    /// the deletion continues in the background.
     pub async fn close(mut self) {
         self.stop.send_replace(true);
         let mut state = self.client.state();
         if let Some(task) = self.task.take() {
             tokio::select! {
                 biased;
-                // Neither has anything to say.
+                // Both branches end without a result.
                 _ = task => {}
                 _ = state.wait_for(|state| state.connected_session().is_none()) => {}
             }
@@ -156,12 +159,12 @@ impl Drop for UnfairElection {
 struct Candidate {
     client: Client,
     path: String,
-    /// By which its own znode is known.
+    /// Data that identifies the candidate's own znode.
     mark: Bytes,
     standing: watch::Sender<Standing>,
 }
 
-/// What came of trying to lead.
+/// Outcome of an attempt to lead.
 enum Tried {
     Leads(Stat),
     Behind,
@@ -171,7 +174,8 @@ impl Candidate {
     async fn run(self, mut stopped: watch::Receiver<bool>) {
         let mut end = None;
         while !*stopped.borrow() {
-            // Never given up half way: nobody else would know whose the znode is.
+            // The attempt must not be cancelled, because the owner of the znode would then be
+            // unknown.
             match self.try_to_lead().await {
                 Ok(Tried::Leads(stat)) => self.lead(&stat, &mut stopped).await,
                 Ok(Tried::Behind) => tokio::select! {
@@ -209,7 +213,8 @@ impl Candidate {
         }
     }
 
-    /// Whether the znode that is there is this one's: the answer to its creation may have been lost.
+    /// Checks whether the existing znode belongs to this candidate, because the answer to its
+    /// creation may have been lost.
     async fn whose(&self) -> Result<Tried> {
         let read = || self.client.get_data(&self.path);
         match insist(&self.client, read).await {
@@ -217,7 +222,8 @@ impl Candidate {
                 if stat.ephemeral_owner == self.client.session_id().0 {
                     return Ok(Tried::Leads(stat));
                 }
-                // It goes with its session, which is over; followers watch it like any other.
+                // The znode belongs to an expired session, and is deleted with it. Followers watch
+                // it like any other znode.
                 Ok(Tried::Behind)
             }
             Ok(_) => Ok(Tried::Behind),
@@ -226,7 +232,7 @@ impl Candidate {
         }
     }
 
-    /// Waits until the znode goes; at once if it is gone already.
+    /// Waits until the znode is deleted. Returns immediately if it is missing.
     async fn follow(&self) -> Result<()> {
         loop {
             connected(&self.client).await?;
@@ -250,7 +256,8 @@ impl Candidate {
         data == Some(&self.mark) && stat.ephemeral_owner == self.client.session_id().0
     }
 
-    /// Leads until the znode is gone or this is stopped; then the znode goes.
+    /// Leads until the znode is deleted or the candidate is stopped. Deletes the znode in the
+    /// second case.
     async fn lead(&self, stat: &Stat, stopped: &mut watch::Receiver<bool>) {
         let owner = SessionId(stat.ephemeral_owner);
         let token = Token(stat.czxid);
@@ -271,7 +278,7 @@ impl Candidate {
         }
     }
 
-    /// Waits until the znode of this session is gone.
+    /// Waits until the znode of session `owner` is deleted.
     async fn gone(&self, owner: SessionId) {
         let mut state = self.client.state();
         let is_over = |state: &State| {

@@ -1,4 +1,4 @@
-//! A value that all see, and a number that all count with.
+//! Shared value, and shared counter.
 
 use bytes::Bytes;
 use client::{Client, Create, Error as ClientError};
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::place::make_directory;
 use crate::session::{check_path, connected, insist, may_pass};
 
-/// Bytes in one znode, which outlive their writers.
+/// Value in one znode. It outlives its writers.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -33,22 +33,23 @@ pub struct SharedValue {
     seed: Bytes,
 }
 
-/// A value as it was at one time.
+/// Value at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versioned {
-    /// The bytes.
+    /// Data of the znode.
     pub data: Bytes,
-    /// Of the znode's data.
+    /// Version of the znode's data.
     pub version: i32,
-    /// The transaction that wrote it: tells apart what was deleted and made again.
+    /// Zxid of the transaction that wrote the value. It distinguishes a znode from an earlier,
+    /// deleted one.
     pub mzxid: i64,
 }
 
 impl SharedValue {
-    /// A value at `path`; where there is none, it is made of `seed`.
+    /// Creates a handle for the value at `path`. A missing value is created from `seed`.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str, seed: impl Into<Bytes>) -> Result<Self> {
         check_path(path)?;
         Ok(Self {
@@ -58,10 +59,10 @@ impl SharedValue {
         })
     }
 
-    /// The value, as the connected server knows it.
+    /// Returns the value that the connected server knows.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the read.
     pub async fn get(&self) -> Result<Versioned> {
         loop {
             match insist(&self.client, || self.client.get_data(&self.path)).await {
@@ -92,10 +93,10 @@ impl SharedValue {
         }
     }
 
-    /// Replaces the value whatever it is.
+    /// Replaces any existing value.
     ///
     /// # Errors
-    /// If a server refuses that.
+    /// If a server refuses the write.
     pub async fn set(&self, data: impl Into<Bytes>) -> Result<()> {
         let data = data.into();
         loop {
@@ -108,11 +109,11 @@ impl SharedValue {
         }
     }
 
-    /// Replaces the value if it is still the one that was read; `None` if it is not.
+    /// Replaces the value if it is still `read`. Returns `None` if it is not.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if the connection was lost before the answer and the value is another one
-    /// now: it may have been replaced by this or by somebody else.
+    /// [`Error::Unknown`] if the connection was lost before the answer and the value has changed.
+    /// Either this call or another client may have changed it.
     pub async fn try_set(
         &self,
         read: &Versioned,
@@ -132,7 +133,8 @@ impl SharedValue {
                 }
                 Err(error) if is_another(&error) && !is_asked => return Ok(None),
                 Err(error) if is_another(&error) => return self.judge(read, &data).await,
-                // To ask once more cannot write twice: the version is another one by then.
+                // A repetition cannot write twice, because the version changes with the first
+                // write.
                 Err(error) if may_pass(&self.client, &error) => {
                     is_asked |= !matches!(error, ClientError::Unreachable { .. });
                     connected(&self.client).await?;
@@ -142,10 +144,11 @@ impl SharedValue {
         }
     }
 
-    /// Whether it was written by a request without an answer, when the value is another one by now.
+    /// Determines whether a request without an answer wrote the value, after the value has changed.
     async fn judge(&self, read: &Versioned, data: &Bytes) -> Result<Option<Versioned>> {
         let now = self.get().await?;
-        // The next version is somebody else's: ours can never have been, nor be, written.
+        // Another client wrote the next version, so the write of this call was not and will never
+        // be executed.
         if now.version == read.version.wrapping_add(1) && now.data != *data {
             return Ok(None);
         }
@@ -153,15 +156,15 @@ impl SharedValue {
         Err(Error::Unknown { path })
     }
 
-    /// Waits until the value is not the one that was read, and gives what it is then. Values in
-    /// between may be missed.
+    /// Waits until the value differs from `read`, and returns the new value. Intermediate values
+    /// may be missed.
     ///
     /// # Errors
-    /// If the client is over, or a server refuses the read.
+    /// If the session has ended, or a server refuses the read.
     pub async fn changed_from(&self, read: &Versioned) -> Result<Versioned> {
         loop {
             connected(&self.client).await?;
-            // It makes the znode if an operator deleted it.
+            // Creates the znode if an operator deleted it.
             let now = self.get().await?;
             if now.mzxid != read.mzxid {
                 return Ok(now);
@@ -188,7 +191,7 @@ fn is_another(error: &ClientError) -> bool {
     )
 }
 
-/// How a number is written.
+/// Encoding of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Width {
     /// 8 bytes, big-endian: DistributedAtomicLong.
@@ -199,7 +202,7 @@ pub enum Width {
     Int,
 }
 
-/// A number that clients add to.
+/// Number that clients increment.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -212,7 +215,7 @@ pub enum Width {
 /// # });
 /// ```
 ///
-/// Where there is no znode, or an empty one, the number is 0.
+/// A missing znode and empty data mean 0.
 #[derive(Debug, Clone)]
 pub struct Counter {
     value: SharedValue,
@@ -220,10 +223,10 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A number at `path`.
+    /// Creates a handle for the counter at `path`.
     ///
     /// # Errors
-    /// If the path cannot be one.
+    /// If the path is invalid.
     pub fn new(client: &Client, path: &str) -> Result<Self> {
         Ok(Self {
             value: SharedValue::new(client, path, Bytes::new())?,
@@ -231,26 +234,26 @@ impl Counter {
         })
     }
 
-    /// The same, written in another width.
+    /// Sets the width of the number.
     #[must_use]
     pub fn with_width(mut self, width: Width) -> Self {
         self.width = width;
         self
     }
 
-    /// The number, as the connected server knows it.
+    /// Returns the number that the connected server knows.
     ///
     /// # Errors
-    /// [`Error::Number`] if the znode holds something else.
+    /// [`Error::Number`] if the data is not a number of this width.
     pub async fn get(&self) -> Result<i64> {
         self.decode(&self.value.get().await?.data)
     }
 
-    /// Adds, and gives the sum.
+    /// Adds `delta` and returns the sum. Never adds it twice.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if the connection was lost before an answer and it cannot be told whether
-    /// this was added: it is never added twice. [`Error::Number`] if the sum does not fit.
+    /// [`Error::Unknown`] if the connection was lost before an answer and it cannot be determined
+    /// whether `delta` was added. [`Error::Number`] if the sum does not fit.
     pub async fn add(&self, delta: i64) -> Result<i64> {
         loop {
             let read = self.value.get().await?;
@@ -264,10 +267,11 @@ impl Counter {
         }
     }
 
-    /// Writes `new` if the number is `expected`, and says whether it was.
+    /// Writes `new` if the number is `expected`, and returns whether it was.
     ///
     /// # Errors
-    /// The same.
+    /// [`Error::Unknown`] if the connection was lost before an answer and it cannot be determined
+    /// whether `new` was written. [`Error::Number`] if `new` does not fit.
     pub async fn compare_and_set(&self, expected: i64, new: i64) -> Result<bool> {
         let data = self.encode(new)?;
         loop {

@@ -17,7 +17,7 @@
 //! loop {
 //!     let change = changes.next().await?;
 //!     println!("{} {} {}", change.position(), change.operation(), change.path());
-//! // A restarted program continues with Start::After.
+//!     // A restarted program continues with Start::After.
 //!     let _position = changes.position();
 //! }
 //! # }

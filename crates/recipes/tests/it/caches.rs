@@ -1,4 +1,4 @@
-//! A copy of a subtree against the subtree itself.
+//! Comparison of a tree cache with its subtree.
 
 use client::{Client, Create};
 use recipes::TreeCache;
@@ -17,7 +17,7 @@ async fn put(client: &Client, path: &str, data: &'static str) {
     }
 }
 
-/// Waits until the copy is exactly this.
+/// Waits until the copy has exactly these contents.
 async fn shows(cache: &TreeCache, expected: &[(&str, &str)]) {
     let is_same = async || {
         let paths = cache.paths();
@@ -51,7 +51,7 @@ async fn a_cache_follows_its_subtree() {
     assert_eq!(cache.children("/t"), ["a", "c"]);
     assert_eq!(cache.children("/t/a"), [""; 0]);
 
-    // The same over the end of a session, with a znode that is made again in the same version.
+    // Repeats the test across the end of a session. A znode is created again with the same version.
     let before = cache.get("/t/c").unwrap().stat;
     let proxied = Proxy::start(&server.address()).await;
     let through = connect(&proxied.address.to_string()).await;

@@ -1,4 +1,4 @@
-//! What a change of leader costs among many candidates.
+//! Cost of a change of leader with many candidates.
 
 use client::{Client, WatchEvent};
 use recipes::{LeaderLatch, UnfairElection};
@@ -10,10 +10,10 @@ use std::path::Path;
 
 use crate::support::{connect, server, soon, until, until_children, until_watches};
 
-/// How many candidates.
+/// Numbers of candidates.
 const CROWDS: [usize; 2] = [10, 100];
 
-/// A session for each candidate, and what its watches see.
+/// Sessions of the candidates, and the events of their watches.
 struct Crowd {
     clients: Vec<Client>,
     events: Vec<Receiver<WatchEvent>>,
@@ -29,7 +29,7 @@ impl Crowd {
         Self { clients, events }
     }
 
-    /// Notifications since this was asked last.
+    /// Returns the number of notifications since the last call.
     fn told(&mut self) -> usize {
         let count = |events: &mut Receiver<WatchEvent>| {
             let mut told = 0;
@@ -41,7 +41,7 @@ impl Crowd {
         self.events.iter_mut().map(count).sum()
     }
 
-    /// Ends one session; what it is told itself does not count.
+    /// Ends one session. Its own notifications are not counted.
     async fn lose(&mut self, number: usize) {
         drop(self.events.remove(number));
         end(&self.clients.remove(number)).await;
@@ -54,7 +54,8 @@ impl Crowd {
     }
 }
 
-/// Ends a session. The answer may be lost: recipes that were dropped let go at the same time.
+/// Ends a session. The answer may be lost, because dropped recipes release their znodes
+/// concurrently.
 async fn end(client: &Client) {
     soon("the end of a session", async {
         while client.close().await.is_err() && !client.state().borrow().is_end() {}
@@ -62,7 +63,7 @@ async fn end(client: &Client) {
     .await;
 }
 
-/// Notifications when the leader of a fair election dies.
+/// Returns the number of notifications when the leader of a fair election dies.
 async fn fair(server: &Server, count: usize) -> usize {
     let mut crowd = Crowd::gather(server, count).await;
     let mut latches = Vec::new();
@@ -71,7 +72,7 @@ async fn fair(server: &Server, count: usize) -> usize {
         latches.push(LeaderLatch::start(client, &path, "").unwrap());
         until_children(client, &path, number + 1).await;
     }
-    // One of each on its predecessor, and the leader's on its own.
+    // Each candidate has a watch on its predecessor, and the leader has one on its own znode.
     until_watches(server, count).await;
     assert_eq!(crowd.told(), 0);
     crowd.lose(0).await;
@@ -84,7 +85,7 @@ async fn fair(server: &Server, count: usize) -> usize {
     told
 }
 
-/// The same of an unfair one.
+/// Returns the number of notifications when the leader of an unfair election dies.
 async fn unfair(server: &Server, count: usize) -> usize {
     let mut crowd = Crowd::gather(server, count).await;
     let path = format!("/unfair-{count}");
@@ -115,13 +116,13 @@ async fn a_change_tells_one_in_a_fair_election_and_all_in_an_unfair_one() {
     }
 }
 
-/// What the figure of docs/RECIPES.md shows.
+/// Numbers of candidates in the figure of docs/RECIPES.md.
 const MEASURED: [usize; 5] = [10, 30, 100, 300, 1000];
 const FIGURE: &str = "../../docs/figures/change_of_leader.svg";
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
 const MARGIN: f64 = 60.0;
-/// Powers of ten on both axes.
+/// Number of powers of ten on both axes.
 const DECADES: f64 = 3.0;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +145,7 @@ async fn measure_a_change_among_1000() {
     assert!(fairly.iter().all(|(_, told)| *told == 1), "{fairly:?}");
 }
 
-/// A place on the axes, of a value on a scale of logarithms.
+/// Returns the place of a value on a logarithmic axis.
 fn along(value: usize, length: f64) -> f64 {
     let value = f64::from(u32::try_from(value).unwrap());
     value.log10() / DECADES * length

@@ -1,5 +1,5 @@
-//! Each recipe with the connection cut at each of its requests, in three ways: never two holders,
-//! never a wait without an end, never an orphan.
+//! Runs of each recipe with the connection cut at each request, in three ways. There are never two
+//! holders, endless waits, or orphans.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,11 +9,12 @@ use recipes::{LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, Unfa
 use crate::proxy::{Cut, Proxy};
 use crate::support::{both_ways, connect, server, soon, until, until_children, until_watches};
 
-/// More requests than any scenario makes.
+/// Upper bound for the requests of a scenario.
 const REQUESTS_MAX: usize = 60;
 
-/// Runs a scenario once for each request and way of cutting. It gets a client whose connection is
-/// cut, one whose is not, and a path of its own, below which nothing may be left.
+/// Runs a scenario once for each request and each way of cutting. The scenario receives a client
+/// whose connection is cut, a client with a direct connection, and a path below which it must not
+/// leave anything.
 pub(crate) async fn at_every_request(
     least: usize,
     leftovers: &[&str],
@@ -30,7 +31,7 @@ pub(crate) async fn at_every_request(
             proxy.cut_at(number, cut);
             let what = format!("{cut:?} of request {number}");
             soon(&what, scenario(&through, &direct, &path)).await;
-            // While both sessions live: what is left now is an orphan.
+            // Both sessions still live, so any remaining znode is an orphan.
             for leftover in leftovers {
                 until_children(&direct, &format!("{path}{leftover}"), 0).await;
             }
@@ -46,11 +47,11 @@ pub(crate) async fn at_every_request(
         }
         assert!(number > least, "only {number} requests were cut");
     }
-    // Nor does anybody watch anything any more.
+    // All watches are removed, too.
     until_watches(&server, 0).await;
 }
 
-/// Whoever is inside; never two.
+/// Counter of the holders inside. There must never be two.
 #[derive(Default)]
 struct Inside(AtomicUsize);
 
@@ -87,7 +88,7 @@ async fn a_mutex() {
         };
         let (second, ()) = tokio::join!(waiting, letting_go);
         assert!(second.token() > token);
-        // It is the only contender, and it excludes others however its connection fares.
+        // It is the only contender, and excludes others even if its connection is lost.
         until_children(direct, path, 1).await;
         assert!(theirs.try_acquire().await.unwrap().is_none());
         inside.leave();
@@ -225,7 +226,7 @@ async fn a_selector() {
         });
         let leading = async {
             until_children(direct, path, 1).await;
-            // A loss while it leads takes leadership from it; it stands again then.
+            // A lost connection ends the leadership. The candidate then starts again.
             loop {
                 let led = ours
                     .lead(|_| async {
@@ -272,14 +273,14 @@ async fn a_leader_whose_end_is_not_answered_leaves_the_next_one_alone() {
         .unwrap()
         .token();
     let second = UnfairElection::start(&direct, "/leader", "second").unwrap();
-    // Both watch the znode.
+    // Both candidates watch the znode.
     until_watches(&server, 2).await;
     proxy.cut_for_good_at(1, Cut::BeforeReply);
     drop(first);
     let leadership = soon("the next leader", second.leads()).await.unwrap();
     assert!(leadership.token() > token);
     proxy.open();
-    // Whatever it still does has its turn between these.
+    // Gives remaining work of the candidate enough time.
     soon("a new connection", async {
         let mut answers = 0;
         while answers < 100 {

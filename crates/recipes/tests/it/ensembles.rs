@@ -1,4 +1,4 @@
-//! Recipes over the loss of an ensemble's leader.
+//! Recipes across the loss of an ensemble's leader.
 
 use client::Client;
 use recipes::{
@@ -73,7 +73,7 @@ async fn holders_keep_what_they_have_and_waiters_their_places() {
     assert!(next.token() > elected.token());
     held.release().await.unwrap();
 
-    // What was killed comes back; a lock that lived through all of it is as good as new.
+    // The killed member starts again. A lock that survived all losses still works normally.
     ensemble.start(leader);
     tokio::task::block_in_place(|| ensemble.wait_until_all_serve());
     take_turns(&one, &two).await;
@@ -104,7 +104,7 @@ async fn barriers_values_and_groups_live_through_it() {
 
     let barrier = Barrier::new(&one, "/barrier").unwrap();
     barrier.set().await.unwrap();
-    // Its member may not have it yet, and would let it pass.
+    // The member of this client may lag, and would let the client pass.
     two.sync("/barrier").await.unwrap();
     let waiting = {
         let barrier = Barrier::new(&two, "/barrier").unwrap();

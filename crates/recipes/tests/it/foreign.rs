@@ -1,4 +1,4 @@
-//! In one queue with Curator and kazoo: whoever is inside finds nobody else there.
+//! Shared queues with Curator and kazoo. A holder never finds another holder inside.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use tests::{Missing, java_program, or_skip, python_with_kazoo, run, source_dir};
 use crate::support::{children, connect, server, soon, until_children};
 
 const ROUNDS: usize = 30;
-/// For a program that starts slowly, on a machine that is busy.
+/// Time limit of a program that starts slowly on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 async fn inside(client: &Client, directory: &str) {
@@ -30,7 +30,7 @@ fn number_in(data: Option<&[u8]>) -> usize {
     std::str::from_utf8(data.unwrap()).unwrap().parse().unwrap()
 }
 
-/// Runs to its end with these arguments behind the address.
+/// Runs a program to its end, with these arguments after the address.
 async fn run_to_the_end(program: Vec<PathBuf>, arguments: Vec<String>) {
     let running = tokio::task::spawn_blocking(move || {
         let mut command = Command::new(&program[0]);
@@ -41,7 +41,7 @@ async fn run_to_the_end(program: Vec<PathBuf>, arguments: Vec<String>) {
     assert!(printed.contains("done"), "{printed}");
 }
 
-/// Two of ours and two of theirs.
+/// Runs two contenders of this crate and two of the other library.
 async fn contend(layout: Layout, program: Vec<PathBuf>) {
     let server = server();
     let client = connect(&server.address()).await;
@@ -116,7 +116,8 @@ async fn kazoo_and_we_exclude_each_other() {
     }
 }
 
-/// Of each library one. A mark before entering, and one before leaving.
+/// Runs one program of each library. Each program writes a mark before it enters and one before it
+/// leaves.
 async fn meet(programs: Vec<Vec<PathBuf>>) {
     const MEETINGS: usize = 5;
     let server = server();

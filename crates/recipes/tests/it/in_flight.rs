@@ -1,5 +1,5 @@
-//! What happens while a request is on its way: the znode asked about goes, the call is given up, the
-//! session ends.
+//! Events while a request is in flight: its znode is deleted, its call is cancelled, or its session
+//! ends.
 
 use client::{Client, Create};
 use proto::SessionId;
@@ -11,7 +11,8 @@ use crate::support::{
     both_ways, children, expire, server, soon, until, until_children, until_cut_off, until_watches,
 };
 
-/// A server, a proxy in front of it, a client on each way, and an empty directory `/d`.
+/// A server, a proxy before it, a client with a direct connection and one through the proxy, and an
+/// empty directory `/d`.
 struct Scene {
     server: Server,
     proxy: Proxy,
@@ -37,8 +38,8 @@ impl Scene {
         until("the request", async || self.proxy.is_holding()).await;
     }
 
-    /// Waits until so many children of `/d` were created and deleted, none is left, and nobody
-    /// watches anything.
+    /// Waits until the children of `/d` have changed this many times, all of them are deleted, and
+    /// no watches remain.
     async fn left_nothing_of(&self, changes: i32) {
         until("nothing left", async || {
             let stat = self.direct.exists("/d").await.unwrap().unwrap();
@@ -49,7 +50,8 @@ impl Scene {
     }
 }
 
-/// The reading of the one ahead is the third request of a contender, behind create and getChildren.
+/// Number of the request in which a contender reads its predecessor. It follows create and
+/// getChildren.
 const READS_AHEAD: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +85,8 @@ async fn a_leader_that_goes_before_it_is_watched_is_followed() {
     scene.left_nothing_of(2).await;
 }
 
-/// Behind a creation that says NodeExists come two reads: whose it is, and the watch.
+/// Two reads follow a creation that fails with NodeExists: one for the owner, and one for the
+/// watch.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_of_an_unfair_election_that_goes_between_is_followed() {
     let scene = Scene::new().await;
@@ -144,7 +147,7 @@ async fn whoever_gives_up_without_a_connection_leaves_nothing() {
             waiting.abort();
             assert!(waiting.await.is_err());
             scene.proxy.open();
-            // Whatever goes on behind the scenes has its turn before this lock is let go again.
+            // Background work completes before this lock is released again.
             let mutex = Mutex::new(&scene.through, "/d").unwrap();
             let refused = soon("an answer", mutex.try_acquire()).await.unwrap();
             assert!(refused.is_none());
@@ -163,7 +166,7 @@ async fn a_znode_of_a_session_that_ended_before_the_answer_is_not_held() {
     let old = scene.through.session();
     let mutex = Mutex::new(&scene.through, "/d").unwrap();
     let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
-    // It was made, and its maker does not know.
+    // The znode was created, but its creator does not know this.
     until_children(&scene.direct, "/d", 1).await;
     let lost = children(&scene.direct, "/d").await.remove(0);
     expire(&scene.server.address(), old.clone()).await;
@@ -191,7 +194,7 @@ async fn what_is_let_go_without_a_connection_is_free_with_the_next_one() {
         if is_dropped {
             drop(guard);
         } else {
-            // It goes on behind the scenes where it is not done at once.
+            // Continues in the background if it cannot complete immediately.
             tokio::spawn(guard.release());
         }
         let waiting = tokio::spawn({
@@ -204,7 +207,7 @@ async fn what_is_let_go_without_a_connection_is_free_with_the_next_one() {
         let next = soon("the lock", waiting).await.unwrap();
         assert!(next.token() > token);
         next.release().await.unwrap();
-        // The same session takes it again.
+        // The session that released the lock acquires it again.
         let again = soon("the lock", ours.acquire()).await.unwrap();
         again.release().await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Names as other libraries read them, and strangers in a directory.
+//! Names in the layouts of other libraries, and foreign znodes in a directory.
 
 use client::Create;
 use recipes::{Layout, LeaderLatch, Mutex, ReadWriteLock, Semaphore};
@@ -52,7 +52,7 @@ async fn contenders_of_all_libraries_stand_in_one_queue() {
     client.create("/m", "", &Create::container()).await.unwrap();
     let kind = Create::ephemeral().sequential();
     let hex = "1f9dc0a57f3c4a2e9f1a6f1e6d3b2a10";
-    // In front of us: kazoo, Go, and strangers who do not count here.
+    // Children before the contender: kazoo, Go, and foreign znodes that must be ignored.
     let mut ahead = Vec::new();
     for name in [format!("/m/{hex}__lock__"), format!("/m/_c_{hex}-lock-")] {
         ahead.push(client.create(&name, "", &kind).await.unwrap());

@@ -1,4 +1,4 @@
-//! Leases of a semaphore that are taken away, and a gate whose holder dies.
+//! Leases of a semaphore that an operator deletes, and a gate whose holder dies.
 
 use recipes::{Doubt, Semaphore};
 
@@ -14,14 +14,14 @@ async fn a_lease_that_an_operator_deletes_goes_to_the_next() {
     let waiting = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
     until_children(&one, "/s/leases", 2).await;
     let (doubt, ()) = tokio::join!(soon("the doubt", lease.in_doubt()), async {
-        // The waiter looks at the leases and at its gate, the holder at its lease.
+        // The waiter watches the leases and its gate, and the holder watches its lease.
         until_watches(&server, 3).await;
         two.delete(lease.path(), -1).await.unwrap();
     });
     assert_eq!(doubt, Doubt::Gone);
     let next = soon("the lease", waiting).await.unwrap();
     assert!(next.token() > lease.token());
-    // To give back what is gone does no harm.
+    // Returning a deleted lease is harmless.
     lease.release().await.unwrap();
     assert!(next.is_certain());
     until_children(&one, "/s/leases", 1).await;
@@ -43,7 +43,7 @@ async fn a_waiter_that_dies_at_the_gate_holds_nobody_up() {
     until_children(&holder, "/s/locks", 2).await;
     dying.close().await.unwrap();
     assert!(soon("the end", first).await.unwrap().is_err());
-    // The gate is the second one's now, which watches the leases.
+    // The second waiter now holds the gate and watches the leases.
     until_children(&holder, "/s/locks", 1).await;
     until_children(&holder, "/s/leases", 2).await;
     assert!(!second.is_finished());

@@ -1,4 +1,4 @@
-//! Order, re-entry, waiting that is given up, and what a change costs.
+//! Order, reentrancy, cancelled waits, and the cost of a change of holder.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn waiters_are_served_in_order_and_one_is_told_of_a_change() {
         until_children(&holder, "/m", number + 2).await;
         waiters.push((client, events, task));
     }
-    // Every waiter has its watch by now, and nobody watches the directory.
+    // Every waiter has set its watch. The directory itself is not watched.
     until_watches(&server, 20).await;
     let mut token = held.token();
     held.release().await.unwrap();
@@ -60,7 +60,7 @@ async fn who_requeues_stands_behind_the_others_by_one_request() {
         Mutex::new(&other, "/m").unwrap(),
     );
     let guard = ours.acquire().await.unwrap();
-    // Not the owner's last: it is kept.
+    // The owner has another guard, so the lock stays held.
     let twice = guard.again();
     let kept = soon("the same", ours.requeue(twice)).await.unwrap();
     assert_eq!(kept.token(), guard.token());
@@ -83,7 +83,7 @@ async fn who_requeues_stands_behind_the_others_by_one_request() {
     assert!(guard.token() > token);
     let (data, _) = client.get_data(guard.path()).await.unwrap();
     assert_eq!(data.as_deref(), Some(&b"again"[..]));
-    // Of a znode that an operator has deleted nothing is to be let go.
+    // An operator has deleted the znode, so there is nothing to release.
     other.delete(guard.path(), -1).await.unwrap();
     let guard = soon("a new place", ours.requeue(guard)).await.unwrap();
     assert_eq!(children(&other, "/m").await.len(), 1);
@@ -128,13 +128,13 @@ async fn a_holder_hears_that_somebody_asks_for_the_lock() {
     });
     until_children(&client, "/m", 2).await;
     let ask = async {
-        // Other data is no such request.
+        // Other data is not a request to release the lock.
         other.set_data(guard.path(), "x", -1).await.unwrap();
         theirs.ask_for().await.unwrap()
     };
     let asked = async { tokio::join!(guard.is_asked_for(), ask) };
     assert_eq!(soon("the request", asked).await, (true, true));
-    // Not even the one who asked has it before it is let go.
+    // The requester also waits until the lock is released.
     assert!(guard.is_certain() && !waiting.is_finished());
     guard.release().await.unwrap();
     let guard = soon("the lock", waiting).await.unwrap();
@@ -156,7 +156,7 @@ async fn who_gives_up_leaves_the_queue_and_its_successor_goes_on() {
         mutex.acquire().await
     };
     let (given_up, patient, ()) = tokio::join!(impatient, patient, async {
-        // First the impatient one goes, then the holder.
+        // The impatient waiter leaves first, then the holder.
         until_children(&client, "/m", 3).await;
         until_children(&client, "/m", 2).await;
         held.release().await.unwrap();
@@ -189,7 +189,7 @@ async fn readers_share_and_a_writer_goes_between() {
     let writer = soon("the writer", writing).await.unwrap();
     assert!(!late.is_finished());
 
-    // A second writer stays behind the first one that reads on.
+    // A second writer waits for the first one, which continues as a reader.
     let second = tokio::spawn(async move { lock.write().await.unwrap() });
     until_children(&client, "/rw", 3).await;
     let reader = writer.downgrade().await.unwrap();
@@ -213,7 +213,7 @@ async fn a_lease_that_comes_back_goes_to_one() {
     let (one, two) = (waiting(semaphore.clone()), waiting(semaphore.clone()));
     until_children(&client, "/s/locks", 2).await;
     until_children(&client, "/s/leases", 3).await;
-    // More than there are: given up, it takes nothing with it.
+    // The request exceeds the available leases. Cancelling it releases everything that it acquired.
     let many = tokio::time::timeout(Duration::from_millis(50), semaphore.acquire_many(2));
     assert!(many.await.is_err());
     until_children(&client, "/s/locks", 2).await;
@@ -243,7 +243,7 @@ async fn selectors_take_turns_in_strict_rotation() {
             let led = selector.run(|leadership| {
                 let (told, observer) = (told.clone(), observer.clone());
                 async move {
-                    // All stand in the queue before anybody lets go.
+                    // All candidates are in the queue before any of them releases the leadership.
                     until_children(&observer, "/sel", 4).await;
                     let _ = told.send((number, leadership.token())).await;
                 }
@@ -296,7 +296,7 @@ async fn candidates_are_listed_and_follow_each_other() {
     assert_eq!(listed, [(&b"one"[..], true), (&b"two"[..], false)]);
     let third = LeaderLatch::start(&client, "/latch", "three").unwrap();
     until_children(&client, "/latch", 3).await;
-    // The one in the middle goes: the last does not lead.
+    // The middle candidate leaves. The last one still does not lead.
     two.close().await;
     until_children(&client, "/latch", 2).await;
     assert!(one.has_leadership() && !third.has_leadership());
@@ -338,7 +338,8 @@ async fn a_write_that_comes_too_late_is_refused() {
     let guarded =
         |check: MultiOp, data: &'static str| [check, MultiOp::set_data("/data", data, -1)];
     client.multi(&guarded(old.check(), "old")).await.unwrap();
-    // An operator takes the lock away; the holder is told, and somebody else has it.
+    // An operator deletes the lock's znode. The holder is notified, and another client acquires the
+    // lock.
     let operator = connect(&server.address()).await;
     let (doubt, deleted) = tokio::join!(old.in_doubt(), async {
         until_watches(&server, 1).await;
@@ -352,12 +353,12 @@ async fn a_write_that_comes_too_late_is_refused() {
     assert!(client.multi(&guarded(old.check(), "late")).await.is_err());
     let (data, _) = client.get_data("/data").await.unwrap();
     assert_eq!(data.as_deref(), Some(&b"new"[..]));
-    // To let go of what is gone does no harm.
+    // Releasing a lost lock is harmless.
     old.release().await.unwrap();
     assert!(mutex.try_acquire().await.unwrap().is_none());
 }
 
-/// The figures of docs/RECIPES.md.
+/// Checks the figures of docs/RECIPES.md.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_as_many_as_the_table_says() {
     let server = server();
@@ -399,7 +400,7 @@ async fn requests_are_as_many_as_the_table_says() {
     leader.close().await;
     next.leads().await.unwrap();
     until_watches(&server, 1).await;
-    // The leader takes the watch on its own znode off as well, or is told first.
+    // The leader removes the watch on its own znode, or receives its event first.
     let (left, took) = counts();
     assert!(left <= 2 && took == 2, "{left} {took}");
     next.close().await;

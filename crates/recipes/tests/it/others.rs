@@ -1,4 +1,4 @@
-//! Barriers, values, counters, groups, several locks as one.
+//! Barriers, values, counters, groups, and several locks that behave as one.
 
 use client::Create;
 use proto::SessionId;
@@ -54,7 +54,7 @@ async fn all_pass_a_barrier_when_it_is_removed() {
         assert!(passed.0.is_ok() && passed.1.is_ok() && passed.2.is_ok());
         ours.set().await.unwrap();
         ours.remove().await.unwrap();
-        // A request of the old connection may close it once more, late.
+        // A late request of the old connection may close the barrier again.
         theirs.remove().await.unwrap();
     })
     .await;
@@ -109,7 +109,7 @@ async fn a_member_that_dies_inside_holds_nobody_up() {
         let barrier = DoubleBarrier::new(client, "/b", 2).unwrap();
         async move { barrier.enter().await.unwrap() }
     };
-    // One that gives up takes its znode along.
+    // A cancelled member removes its znode.
     let barrier = DoubleBarrier::new(&one, "/b", 2).unwrap();
     let given_up = tokio::time::timeout(std::time::Duration::from_millis(50), barrier.enter());
     assert!(given_up.await.is_err());
@@ -206,7 +206,7 @@ async fn a_value_is_seeded_once_and_its_changes_are_seen() {
     let (seen, set) = tokio::join!(theirs.changed_from(&read), ours.try_set(&read, "green"));
     assert_eq!(seen.unwrap(), set.unwrap().unwrap());
     assert_eq!(theirs.try_set(&read, "late").await.unwrap(), None);
-    // Deleted and made again: the same version, another value.
+    // The znode is deleted and created again, with the same version but another value.
     let read = ours.get().await.unwrap();
     let (seen, ()) = tokio::join!(theirs.changed_from(&read), async {
         two.delete("/v/colour", -1).await.unwrap();
@@ -257,7 +257,7 @@ async fn a_znode_comes_back_with_the_next_session() {
     node.close().await;
     until("nothing", async || owner().await.is_none()).await;
 
-    // Somebody else's is waited for, and not written to.
+    // The node waits for a znode of another session and does not write to it.
     other
         .create("/n", "theirs", &Create::ephemeral())
         .await

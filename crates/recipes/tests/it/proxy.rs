@@ -1,4 +1,4 @@
-//! A way to a server that cuts a connection at one chosen request.
+//! Proxy before a server. It cuts a connection at one chosen request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-/// When the connection is cut.
+/// Time at which the connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// The server never sees the request.
+    /// The server never receives the request.
     BeforeSend,
-    /// The server gets the request; whether it carries it out is open.
+    /// The server receives the request. It may or may not execute it.
     AfterSend,
-    /// The server has answered, and the client does not hear it.
+    /// The server has answered, but the client does not receive the answer.
     BeforeReply,
 }
 
@@ -25,18 +25,19 @@ impl Cut {
     pub(crate) const ALL: [Self; 3] = [Self::BeforeSend, Self::AfterSend, Self::BeforeReply];
 }
 
-/// What is still to be done.
+/// Pending actions.
 #[derive(Debug, Default)]
 struct Plan {
-    /// Which request, from 1, over all connections; handshakes and pings do not count.
+    /// Number of the request to cut, from 1, over all connections. Handshakes and pings are not
+    /// counted.
     cut: Option<(usize, Cut)>,
-    /// Which request waits until it is let pass.
+    /// Number of the request to hold until it is released.
     hold: Option<usize>,
     is_holding: bool,
     seen: usize,
-    /// Whether no connection is let through after the cut.
+    /// Whether the proxy refuses all connections after the cut.
     is_final: bool,
-    /// Whether none is let through now.
+    /// Whether the proxy refuses all connections now.
     refuses: bool,
 }
 
@@ -47,7 +48,7 @@ struct Rules {
 }
 
 impl Rules {
-    /// What is to be done about the next request, once that is to be done.
+    /// Waits while the next request is held, and returns the cut for it, if any.
     async fn next(&self) -> Option<Cut> {
         let (cut, is_held) = {
             let mut plan = self.plan.lock();
@@ -75,7 +76,7 @@ impl Plan {
     }
 }
 
-/// The proxy; what goes through it ends when it is dropped.
+/// The proxy. Dropping it ends its connections.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
@@ -104,7 +105,7 @@ impl Proxy {
         }
     }
 
-    /// Cuts the connection at the request of this number, counted from now.
+    /// Cuts the connection at this request, counted from now.
     pub(crate) fn cut_at(&self, number: usize, cut: Cut) {
         *self.rules.plan.lock() = Plan {
             cut: Some((number, cut)),
@@ -112,14 +113,15 @@ impl Proxy {
         };
     }
 
-    /// The same, and lets none through from then on until [`open`](Self::open).
+    /// Cuts the connection at this request, counted from now, and refuses connections until
+    /// [`open`](Self::open).
     pub(crate) fn cut_for_good_at(&self, number: usize, cut: Cut) {
         self.cut_at(number, cut);
         self.rules.plan.lock().is_final = true;
     }
 
-    /// Holds the request of this number, counted from now, and with it whatever comes behind it on
-    /// the connection, until [`let_pass`](Self::let_pass).
+    /// Holds this request, counted from now, and all data after it on the connection, until
+    /// [`let_pass`](Self::let_pass).
     pub(crate) fn hold_at(&self, number: usize) {
         *self.rules.plan.lock() = Plan {
             hold: Some(number),
@@ -127,7 +129,7 @@ impl Proxy {
         };
     }
 
-    /// Whether the request came that was to be held.
+    /// Returns whether the request to be held has arrived.
     pub(crate) fn is_holding(&self) -> bool {
         self.rules.plan.lock().is_holding
     }
@@ -137,17 +139,17 @@ impl Proxy {
         self.rules.let_pass.notify_one();
     }
 
-    /// How many requests came since this was asked last.
+    /// Returns the number of requests since the last call.
     pub(crate) fn count(&self) -> usize {
         std::mem::take(&mut self.rules.plan.lock().seen)
     }
 
-    /// Whether the request came at which the connection was to be cut.
+    /// Returns whether the request to be cut has arrived.
     pub(crate) fn has_cut(&self) -> bool {
         self.rules.plan.lock().cut.is_none()
     }
 
-    /// Cuts all connections and lets none through until [`open`](Self::open).
+    /// Cuts all connections and refuses new ones until [`open`](Self::open).
     pub(crate) fn close(&self) {
         self.is_open.send_replace(false);
     }
@@ -189,11 +191,11 @@ async fn accept(
     }
 }
 
-/// Until either side ends, or the plan says so.
+/// Transfers data until either side ends or the plan cuts the connection.
 async fn carry(client: TcpStream, server: TcpStream, rules: &Rules) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    // The xid of the answer at which the connection is cut.
+    // Xid of the answer at which the connection is cut.
     let unheard = Mutex::new(None);
     tokio::select! {
         _ = forth(from_client, to_server, rules, &unheard) => {}
@@ -245,7 +247,7 @@ async fn back(
 
 const PING: i32 = -2;
 
-/// One frame with its length.
+/// Reads one frame, including its length.
 async fn frame(from: &mut OwnedReadHalf) -> std::io::Result<Vec<u8>> {
     let len = from.read_u32().await?;
     let mut frame = len.to_be_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! Queues: order, one consumer for each item, and what is left of those who die.
+//! Queues: order, one consumer for each item, and the remains of dead consumers.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -31,7 +31,7 @@ async fn confirmed(taken: Taken) -> String {
     text
 }
 
-/// All that can be taken now.
+/// Takes all items that are free now.
 async fn drain(queue: &Queue) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(taken) = queue.try_take().await.unwrap() {
@@ -47,7 +47,7 @@ async fn a_queue_whose_connection_is_cut() {
             Queue::new(through, path).unwrap(),
             Queue::new(direct, path).unwrap(),
         );
-        // Each item is there once, however its answer was lost.
+        // Each item exists once, also if its answer was lost.
         theirs.put("1").await.unwrap();
         ours.put("2").await.unwrap();
         theirs.put("3").await.unwrap();
@@ -62,7 +62,7 @@ async fn a_queue_whose_connection_is_cut() {
         third.give_back().await.unwrap();
         assert!(second.confirm().await.unwrap());
         assert_eq!(drain(&theirs).await, ["3", "1"]);
-        // One that waits gets what comes.
+        // A waiting consumer receives the next item.
         let coming = async {
             until_children(direct, &format!("{path}-locks"), 2).await;
             theirs.put("4").await.unwrap();
@@ -121,7 +121,7 @@ async fn items_live_through_the_loss_of_the_leader() {
     let waited_for = Queue::new(&one, "/waited-for").unwrap();
     waited_for.put("x").await.unwrap();
     assert_eq!(soon("an item", waiting).await.unwrap(), "x");
-    // What was taken before is its consumer's still.
+    // Another consumer cannot take an item that is already taken.
     let other = Queue::new(&two, "/q").unwrap();
     assert_eq!(drain(&other).await, ["b"]);
     assert_eq!(confirmed(taken).await, "a");
@@ -153,7 +153,7 @@ async fn an_item_of_a_consumer_that_dies_is_taken_again() {
     assert_eq!(text(&second), "work");
     assert!(second.token() > first.token());
     assert_eq!(soon("doubt", first.in_doubt()).await, Doubt::Gone);
-    // It comes too late, and takes nothing from the one who has the item.
+    // The confirmation is late, and does not affect the consumer that holds the item.
     assert!(!first.confirm().await.unwrap());
     assert!(ours.try_take().await.unwrap().is_none());
     assert!(second.confirm().await.unwrap());
@@ -169,7 +169,7 @@ async fn what_is_dropped_is_given_back() {
     theirs.put("1").await.unwrap();
     drop(ours.take().await.unwrap());
     assert_eq!(text(&soon("1", theirs.take()).await.unwrap()), "1");
-    // A take that is given up at any time takes nothing, also where its answer never came.
+    // A cancelled take does not take an item, at any time and also if its answer was lost.
     for requests in 0..6 {
         proxy.count();
         let taking = tokio::spawn({
@@ -194,7 +194,8 @@ async fn what_is_dropped_is_given_back() {
     until_watches(&server, 0).await;
 }
 
-/// A runtime that shuts down takes no more tasks: dropping an item in it must not try for ever.
+/// A runtime that shuts down does not accept tasks. Dropping an item in it must not retry without
+/// end.
 #[test]
 fn what_a_runtime_drops_goes_with_its_session() {
     let server = server();
@@ -245,7 +246,7 @@ async fn what_cannot_be_read_stays_and_holds_up_nobody() {
     assert_eq!(children(&client, "/deep/q").await.len(), 3);
     assert_eq!(queue.count().await.unwrap(), 2);
 
-    // An operator's deletions are told, and nothing is left locked.
+    // An operator's deletions are reported, and no locks remain.
     queue.put("gone").await.unwrap();
     let taken = queue.take().await.unwrap();
     client.delete(&taken.path(), -1).await.unwrap();
@@ -290,14 +291,14 @@ async fn a_put_without_an_answer_is_unknown_when_its_session_is_over() {
     let all = drain(&Queue::new(&direct, "/q").unwrap()).await;
     match put {
         Err(Error::UnknownPut { .. }) => assert!(all == ["1", "2"] || all == ["1"], "{all:?}"),
-        // It had come back before its session was ended.
+        // The client had reconnected before its session was ended.
         Ok(()) => assert_eq!(all, ["1", "2"]),
         Err(error) => panic!("{error}"),
     }
     queue.put("3").await.unwrap();
 }
 
-/// For a program that starts slowly, on a machine that is busy.
+/// Time limit of a program that starts slowly on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 const ITEMS: usize = 10;
 
@@ -323,7 +324,7 @@ async fn share(program: Vec<PathBuf>) {
             jobs.put(-1, format!("ours-{number}")).await.unwrap();
         }
     };
-    // Whoever takes an item notes it, which can be done once only.
+    // Each consumer of an item creates a note, which can succeed only once.
     let taking = async {
         until("the end", async || {
             for (taken, seen) in [

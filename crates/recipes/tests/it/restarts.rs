@@ -1,4 +1,5 @@
-//! Recipes over restarts: of a server, of a whole ensemble, and of the directory's life.
+//! Recipes across restarts of a server and of an ensemble, and across the deletion of their
+//! directory.
 
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use tests::ensemble::EnsembleBuilder;
 
 use crate::support::{children, connect, options, server, soon, until, until_children};
 
-/// Longer than a restart takes on any machine.
+/// Session timeout that is longer than a restart on any machine.
 const LONG_SESSION: Duration = Duration::from_secs(40);
 
-/// A server lists names in any order.
+/// Returns the sorted names, because a server lists them in an arbitrary order.
 async fn sorted(client: &Client, path: &str) -> Vec<String> {
     let mut names = children(client, path).await;
     names.sort();
@@ -44,13 +45,13 @@ async fn leadership_outlives_fifty_restarts_of_the_server() {
     let mut last = soon("a leader", latches[0].leads()).await.unwrap();
     for restart in 1..=50 {
         tokio::task::block_in_place(|| server.crash_and_restart());
-        // Sessions live on, and with them the order.
+        // The sessions and the order of the contenders survive.
         let leader = soon("the leader", latches[0].leads()).await.unwrap();
         assert_eq!(leader.token(), last.token(), "restart {restart}");
         assert!(latches[1..].iter().all(|latch| !latch.has_leadership()));
         assert_eq!(children(&looking, "/latch").await.len(), 3);
         if restart % 10 == 0 {
-            // The leader goes to the end of the queue.
+            // The leader moves to the end of the queue.
             let (gone, client) = (latches.remove(0), clients.remove(0));
             gone.close().await;
             until_children(&looking, "/latch", 2).await;
@@ -138,7 +139,7 @@ async fn tokens_grow_where_numbers_begin_again() {
         assert!(token < Some(guard.token()));
         token = Some(guard.token());
         guard.release().await.unwrap();
-        // The directory is a container: it goes after its last child.
+        // The directory is a container, so a server deletes it after its last child.
         until("no directory", async || {
             client.exists("/m").await.unwrap().is_none()
         })

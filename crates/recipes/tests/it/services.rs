@@ -1,4 +1,4 @@
-//! Services that come and go.
+//! Services whose instances appear and disappear.
 
 use client::Create;
 use recipes::{Instance, ServiceDiscovery};
@@ -37,10 +37,10 @@ async fn instances_are_registered_again_with_the_next_session() {
     until("both", async || ids().await == ["a", "b"]).await;
     let old = client.session();
     expire(&server.address(), old.clone()).await;
-    // The old ones are gone by the time the next session is there.
+    // The old instances are deleted before the next session starts.
     until("a new session", async || client.session_id() != old.id).await;
     until("both again", async || ids().await == ["a", "b"]).await;
-    // What somebody else left there is passed over.
+    // An unreadable instance of another program is skipped.
     other
         .create("/s/print/c", "{", &Create::ephemeral())
         .await

@@ -1,4 +1,4 @@
-//! Lost connections and sessions that end, while waiting and while holding.
+//! Lost connections and ended sessions, while waiting and while holding.
 
 use client::{Client, Create};
 use recipes::{
@@ -81,7 +81,7 @@ async fn holders_whose_session_ends_are_told_and_others_go_on() {
     let (doubts, ()) = tokio::join!(
         async {
             tokio::join!(guard.in_doubt(), writing.in_doubt(), lease.in_doubt());
-            // Disconnected first, perhaps; the end comes for certain.
+            // The first doubt may be a lost connection. The end of the session follows.
             until("the end", async || holder.session_id() != old.id).await;
             tokio::join!(guard.in_doubt(), writing.in_doubt(), lease.in_doubt())
         },
@@ -91,7 +91,7 @@ async fn holders_whose_session_ends_are_told_and_others_go_on() {
     assert!(!guard.is_certain() && !writing.is_certain() && !lease.is_certain());
     let next = soon("the next", wait).await.unwrap();
     assert!(next.token() > guard.token());
-    // To let go of what is gone does no harm.
+    // Releasing a lost lock is harmless.
     guard.release().await.unwrap();
     writing.release().await.unwrap();
     lease.release().await.unwrap();
@@ -131,7 +131,7 @@ async fn leaders_are_none_while_cut_off_and_come_back_with_their_place() {
     assert_eq!(again.token(), elected.token());
     assert!(guard.is_certain() && !other.has_leadership());
 
-    // Now the session ends: a new candidate at the end of the queue.
+    // The session ends. The latch joins again at the end of the queue.
     let old = through.session();
     expire(&server.address(), old.clone()).await;
     soon("the other", other.leads()).await.unwrap();
@@ -168,7 +168,7 @@ async fn a_leader_that_is_cut_off_is_stopped_and_stands_again() {
     proxy.open();
     let second = soon("a beginning", beginnings.recv()).await.unwrap();
     assert!(second > first);
-    // The old znode is gone: there was no waiting behind oneself.
+    // The old znode is deleted, so the candidate did not wait for itself.
     until_children(&direct, "/sel", 1).await;
     // An operator deletes the leader's znode.
     let name = children(&direct, "/sel").await.remove(0);
@@ -180,7 +180,7 @@ async fn a_leader_that_is_cut_off_is_stopped_and_stands_again() {
     until_children(&direct, "/sel", 0).await;
 }
 
-/// Says when it goes.
+/// Sends a message when it is dropped.
 struct OnDrop(tokio::sync::mpsc::Sender<()>);
 
 impl Drop for OnDrop {
@@ -195,7 +195,7 @@ async fn a_latch_whose_directory_goes_makes_it_again() {
     let client = connect(&server.address()).await;
     let latch = LeaderLatch::start(&client, "/a/latch", "one").unwrap();
     let before = latch.leads().await.unwrap();
-    // Its own znode.
+    // The latch watches its own znode.
     until_watches(&server, 1).await;
     client.delete(before.path(), -1).await.unwrap();
     let _ = client.delete("/a/latch", -1).await;

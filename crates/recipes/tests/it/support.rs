@@ -1,4 +1,4 @@
-//! A server, its clients, and waiting with limits.
+//! Servers, clients, and waits with time limits.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tests::{Flavour, Server};
 
 use crate::proxy::Proxy;
 
-/// Long enough for any machine; only a failing test takes it.
+/// Time limit of a step, sufficient for a slow machine. Only a failing test uses it up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks.
+/// Pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Of sessions that nothing ends by itself.
+/// Timeout of sessions that a test does not end.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Fails the test instead of hanging it.
+/// Waits for `future`. Fails the test after the time limit.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(value) => value,
@@ -22,7 +22,7 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Asks again and again until it is so.
+/// Checks a condition repeatedly until it holds.
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     soon(what, async {
         while !holds().await {
@@ -53,7 +53,8 @@ pub(crate) async fn two_clients(server: &Server) -> (Client, Client) {
     (connect(&address).await, connect(&address).await)
 }
 
-/// A proxy in front of the server, a client that does not go through it, and one that does.
+/// Returns a proxy before the server, a client with a direct connection, and a client through the
+/// proxy.
 pub(crate) async fn both_ways(server: &Server) -> (Proxy, Client, Client) {
     let proxy = Proxy::start(&server.address()).await;
     let direct = connect(&server.address()).await;
@@ -61,7 +62,7 @@ pub(crate) async fn both_ways(server: &Server) -> (Proxy, Client, Client) {
     (proxy, direct, through)
 }
 
-/// Waits until the client knows that it has no connection; its session may live.
+/// Waits until the client knows that it is disconnected. Its session may still exist.
 pub(crate) async fn until_cut_off(client: &Client) {
     let mut state = client.state();
     let cut =
@@ -77,7 +78,7 @@ pub(crate) async fn until_watches(server: &Server, count: usize) {
     .await;
 }
 
-/// Names in a directory; none if there is no directory.
+/// Returns the names in a directory, or an empty list if the directory is missing.
 pub(crate) async fn children(client: &Client, path: &str) -> Vec<String> {
     match client.get_children(path).await {
         Ok(names) => names.iter().map(|name| name.to_string()).collect(),
@@ -95,13 +96,13 @@ pub(crate) async fn until_children(client: &Client, path: &str, count: usize) {
     .await;
 }
 
-/// Ends a session as an operator would: whoever has its password closes it.
+/// Ends a session like an operator. A client that has the password can close the session.
 pub(crate) async fn expire(address: &str, session: Session) {
     soon("the end of a session", async {
         loop {
             let options = options(address).with_session(session.clone());
             match Client::connect(options).await {
-                // Its own client may take it back before it is closed.
+                // The session's own client may reconnect before the session is closed.
                 Ok(other) => drop(other.close().await),
                 Err(Error::SessionExpired { .. }) => return,
                 Err(_) => tokio::task::yield_now().await,

@@ -1,4 +1,4 @@
-//! Processes of contenders: ours, Curator's and kazoo's, two of each.
+//! Processes of contenders: two each of this crate, Curator and kazoo.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,12 +10,12 @@ use tests::{Missing, Process, java_program, python_with_kazoo, source_dir};
 
 use super::{RECORDS_OF_A_TURN, SESSION_TIMEOUT, ours};
 
-/// Processes of each kind.
+/// Number of processes of each kind.
 const OF_EACH: usize = 2;
-/// Lines of its log that are shown when one of them has failed.
+/// Number of log lines to show after a process has failed.
 const LOG_SHOWN: usize = 40;
 
-/// The programs of others.
+/// Programs of the other libraries.
 pub(super) struct Programs {
     curator: Vec<PathBuf>,
     kazoo: Vec<PathBuf>,
@@ -29,7 +29,7 @@ impl Programs {
         })
     }
 
-    /// Starts all contenders, each in its process.
+    /// Starts all contenders, each in a separate process.
     pub(super) fn start(&self, servers: &str) -> Vec<Contender> {
         let milliseconds = SESSION_TIMEOUT.as_millis().to_string();
         let seconds = SESSION_TIMEOUT.as_secs().to_string();
@@ -51,7 +51,7 @@ impl Programs {
     }
 }
 
-/// A process of contenders, which runs or stands still.
+/// Process of a contender, running or stopped.
 pub(super) struct Contender {
     command: Command,
     process: Process,
@@ -70,7 +70,8 @@ impl Contender {
         }
     }
 
-    /// SIGKILL; its sessions live on until they have timed out.
+    /// Kills the process with SIGKILL and starts it again. Its old sessions last until their
+    /// timeouts.
     pub(super) fn kill_and_start(&mut self) {
         self.process.kill();
         let log = self.home.path().join("log");
@@ -78,7 +79,7 @@ impl Contender {
         self.paused_until = None;
     }
 
-    /// SIGSTOP, for at least so long.
+    /// Stops the process with SIGSTOP, for at least `time`.
     pub(super) fn pause(&mut self, time: Duration) {
         self.process.signal(Signal::STOP);
         self.paused_until = Some(Instant::now() + time);
@@ -90,7 +91,7 @@ impl Contender {
         }
     }
 
-    /// Lets it go on when its pause is over; nothing ends by itself.
+    /// Continues the process after its pause. Fails if the process has ended by itself.
     pub(super) fn see_to(&mut self) {
         if self.paused_until.is_some_and(|end| end <= Instant::now()) {
             self.resume();
@@ -100,7 +101,7 @@ impl Contender {
         }
     }
 
-    /// Waits until it has ended, which it does well.
+    /// Waits until the process has ended successfully.
     pub(super) fn wait_for_end(&mut self, limit: Duration) {
         match self.process.wait(limit) {
             Some(status) if status.success() => {}

@@ -1,10 +1,10 @@
-//! Who held what, by the transaction log alone.
+//! Check of the holders, by the transaction log alone.
 //!
-//! A contender is a znode in the directory of a queue. Its turn has come when no contender with a
-//! smaller number lives. Whoever holds says so in a record: a znode with the holder's path as its
-//! data. The judge reads transactions in their order, knows at each of them who lives, and so knows
-//! of each record whether it may be there. Nothing here is shared with the recipes, which would make
-//! their own mistakes again.
+//! A contender is a znode in the directory of a queue. It holds the lock when all contenders with
+//! smaller numbers are deleted. A holder reports itself in a record: a znode whose data is the
+//! holder's path. The judge reads transactions in order, and tracks the living contenders. It
+//! therefore knows for each record whether its writer was the holder. The judge does not share code
+//! with the recipes, which could repeat their mistakes.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,27 @@ use proto::txn::{CreateTxn, Txn};
 
 use super::{KINDS, QUEUES, RECORDS};
 
-/// What all queues have seen.
+/// Result over all queues.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     queues: BTreeMap<&'static str, Queue>,
-    /// Writes that came too late: their holder was gone.
+    /// Number of writes that were too late, because their holder was deleted.
     pub(super) refused: usize,
-    /// Records of Curator's under a later session than the holder's, see [`may_change_session`].
+    /// Number of Curator's records under a later session than the holder's, see
+    /// [`may_change_session`].
     pub(super) given_up: usize,
 }
 
-/// One queue, and what it has come to so far.
+/// State of one queue.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     living: BTreeMap<u32, Contender>,
     newest: Option<u32>,
     holder: Option<u32>,
     pub(super) records: usize,
-    /// Of one holder by another, also of the same program with another znode.
+    /// Number of changes of holder, including changes to another znode of the same program.
     pub(super) changes: usize,
-    /// How often each kind of contender held.
+    /// Number of turns of each kind of contender.
     pub(super) held: BTreeMap<&'static str, usize>,
 }
 
@@ -44,7 +45,7 @@ struct Contender {
 }
 
 impl Judge {
-    /// Takes the next transaction, or says what is wrong with it.
+    /// Checks and applies the next transaction. Returns a description of any fault.
     pub(super) fn see(&mut self, session: SessionId, txn: &Txn) -> Result<(), String> {
         match txn {
             Txn::Create(create) | Txn::Create2(create) => self.created(session, create),
@@ -64,7 +65,7 @@ impl Judge {
         }
     }
 
-    /// The queues by name.
+    /// Returns the queues with their names.
     pub(super) fn queues(&self) -> impl Iterator<Item = (&'static str, &Queue)> {
         self.queues.iter().map(|(name, queue)| (*name, queue))
     }
@@ -119,7 +120,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether it is written under the session of the holder itself.
+    /// Records a turn of a holder. Checks that the record belongs to the session of the holder.
     fn record(
         &mut self,
         (number, name): (u32, &str),
@@ -143,7 +144,7 @@ impl Queue {
         if !is_own && !may_change_session(kind) {
             return Err(format!("{name} belongs to another session"));
         }
-        // Follows from the above as long as numbers grow; said once more of the holders alone.
+        // Follows from the check above while numbers increase. This check uses only the holders.
         if self.holder > Some(number) {
             return Err(format!("{name} holds after a later one"));
         }
@@ -157,21 +158,24 @@ impl Queue {
         Ok(is_own)
     }
 
-    /// Whoever stands in it still.
+    /// Returns the contenders that are still in the queue.
     pub(super) fn left(&self) -> Vec<&str> {
         self.living.values().map(|one| one.name.as_str()).collect()
     }
 }
 
-/// Curator takes a session that got no answer for its timeout for over and opens another one, which the
-/// servers know nothing of (`ConnectionStateManager` and `injectSessionExpiration`). They have the old
-/// session and its znodes for some time yet, longer after a change of the leader. A program that does not
-/// ask after the state of the connection goes on as holder until then, and is the only one.
+/// Returns whether contenders of this kind may change their session while they hold the lock.
+///
+/// Curator considers a session expired if it got no answer for the session timeout, and opens
+/// another one (`ConnectionStateManager` and `injectSessionExpiration`). The servers do not know
+/// this. They keep the old session and its znodes for some time, and longer after a change of
+/// leader. A program that does not check the state of the connection continues as holder until
+/// then, and is the only one.
 fn may_change_session(kind: &str) -> bool {
     kind == "Curator"
 }
 
-/// The queue whose directory holds this path, the word of its contenders, and the last name.
+/// Returns the queue of this path, the word of its contenders, and the last name of the path.
 fn contender_at(path: &str) -> Option<(&'static str, &'static str, &str)> {
     let mut queues = QUEUES.iter();
     queues.find_map(|queue| {
@@ -180,7 +184,7 @@ fn contender_at(path: &str) -> Option<(&'static str, &'static str, &str)> {
     })
 }
 
-/// The queue that a record is about, its word, and the kind of contender that wrote it.
+/// Returns the queue of a record, its word, and the kind of the contender that wrote the record.
 fn record_at(path: &str) -> Option<(&'static str, &'static str, &'static str)> {
     let mut names = path.strip_prefix(RECORDS)?.strip_prefix('/')?.split('/');
     let (queue, kind, _record) = (names.next()?, names.next()?, names.next()?);
@@ -189,7 +193,7 @@ fn record_at(path: &str) -> Option<(&'static str, &'static str, &'static str)> {
     Some((queue.name, queue.word, kind))
 }
 
-/// The ten digits behind the word.
+/// Returns the ten digits after the word as a number.
 fn number_of(name: &str, word: &str) -> Result<u32, String> {
     let number = name.rsplit_once(word).map(|(_, number)| number);
     let digits = number.filter(|number| number.len() == 10);
@@ -220,7 +224,7 @@ mod tests {
         create(path, "")
     }
 
-    /// As a holder writes it: its check, then the record.
+    /// Returns the transaction of a holder: its check, then the record.
     fn record(holder: &str) -> Txn {
         let check = proto::txn::CheckVersionTxn {
             path: holder.into(),
@@ -236,7 +240,7 @@ mod tests {
 
     const END: Txn = Txn::CloseSession { paths: None };
 
-    /// The judge after these, or what it finds wrong.
+    /// Returns the judge after these transactions, or the fault that it finds.
     fn judged(log: &[(SessionId, Txn)]) -> Result<Judge, String> {
         let mut judge = Judge::default();
         for (session, txn) in log {
@@ -301,7 +305,7 @@ mod tests {
         }
         let log = [(ONE, record(FIRST))];
         assert!(refusal(&log).contains("is gone"));
-        // One that others have held after.
+        // A record of a contender after a later contender has held the lock.
         let log = [
             (ONE, join(FIRST)),
             (TWO, join(SECOND)),

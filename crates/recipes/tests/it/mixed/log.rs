@@ -1,4 +1,4 @@
-//! The transactions of an ensemble, from the files of its servers.
+//! Transactions of an ensemble, read from the files of its servers.
 //!
 //! ```text
 //! file    16 bytes, then records, then zeros
@@ -16,10 +16,12 @@ const FILE_HEADER_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 8;
 const COUNTER: i64 = 0xffff_ffff;
 
-/// All transactions of an ensemble that has stopped, in their order; none may be missing between two of them.
+/// Returns all transactions of a stopped ensemble in order. Fails if one is missing between two
+/// others.
 ///
-/// A server that has got a snapshot instead of transactions lacks these, so one log fills the gaps of another. Where
-/// two have the same, it must be the same: whatever was not committed is cut off before a server serves again.
+/// A server that received a snapshot lacks the transactions before the snapshot, so the log of
+/// another server fills the gap. Common transactions must be identical, because a server truncates
+/// uncommitted transactions before it serves again.
 pub(super) fn transactions(data_dirs: &[PathBuf]) -> Vec<TxnRecord> {
     let mut records = BTreeMap::<i64, TxnRecord>::new();
     for file in data_dirs
@@ -47,7 +49,7 @@ pub(super) fn transactions(data_dirs: &[PathBuf]) -> Vec<TxnRecord> {
     records.into_values().collect()
 }
 
-/// `log.<zxid>`, by their zxids.
+/// Returns the files `log.<zxid>`, sorted by zxid.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap();
     let mut found: Vec<(u64, PathBuf)> = entries
@@ -61,7 +63,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The records of a file up to the zeros, or to one that a kill has cut.
+/// Returns the records of a file up to the zeros, or up to a record that a kill has truncated.
 fn payloads(bytes: &Bytes) -> Vec<Bytes> {
     let mut found = Vec::new();
     let mut at = FILE_HEADER_BYTES + CHECKSUM_BYTES;

@@ -1,11 +1,12 @@
-//! Mixed queues: our recipes, stock Curator's and stock kazoo's contend for locks and leaderships of
-//! one ensemble while contenders and servers are killed. The transaction log tells afterwards whether
-//! ever two held at once, and whether they held in their order.
+//! Mixed queues: contenders of this crate, stock Curator and stock kazoo compete for locks and
+//! leaderships of one ensemble while contenders and servers are killed. The transaction log shows
+//! afterwards whether two contenders ever held at the same time, and whether all held in order.
 //!
-//! - `ZOARIUM_MIXED_SECONDS`: how long there are kills, 20 unless given.
-//! - `ZOARIUM_MIXED_SEED`: repeats the choices, though not their exact moments.
+//! - `ZOARIUM_MIXED_SECONDS`: duration of the kills in seconds. The default is 20.
+//! - `ZOARIUM_MIXED_SEED`: seed of the random choices. It repeats the choices, but not their exact
+//!   times.
 //!
-//! Stock Curator and stock kazoo never share a queue: neither waits for the other.
+//! Stock Curator and stock kazoo never share a queue, because they do not wait for each other.
 
 mod contenders;
 mod judge;
@@ -25,36 +26,38 @@ use tokio::runtime::Runtime;
 use contenders::Contender;
 use judge::Judge;
 
-/// Short, because a queue stands still for so long after each kill; servers with ticks of 300 ms
-/// grant it.
+/// Session timeout. It is short, because a queue stops for this time after each kill. Servers with
+/// ticks of 300 ms accept it.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a paused contender stands still, or no server is there: a session is over by then, for the
-/// servers or for its client.
+/// Duration of a contender's pause, or of an outage of all servers. It ends sessions, either at the
+/// servers or at the client.
 const PAUSE: Duration = Duration::from_secs(5);
-/// From the moment that all queues move again to the next disturbance.
+/// Time in ms between the moment when all queues move again and the next disturbance.
 const CALM_MS: std::ops::Range<u64> = 0..1500;
-/// Long enough for any machine; only a failing test takes it.
+/// Time limit of a step, sufficient for a slow machine. Only a failing test uses it up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Transactions that are shown in front of one that is at fault.
+/// Number of transactions to show before a faulty one.
 const SHOWN: usize = 200;
 
-/// Contenders stop their turns when this is there.
+/// Znode that makes contenders stop their turns.
 const STOP: &str = "/stop";
-/// Below it a directory for each queue, and one in it for each kind of contender.
+/// Directory of the records, with a directory for each queue and in it one for each kind of
+/// contender.
 const RECORDS: &str = "/records";
-/// How many a holder writes at most before it lets go: so many that who is paused is often a holder.
+/// Maximum number of records in one turn. With this number, a randomly paused contender is often a
+/// holder.
 const RECORDS_OF_A_TURN: usize = 10;
 const OURS: &str = "ours";
 const KINDS: [&str; 3] = [OURS, "Curator", "kazoo"];
 
-/// A directory in which contenders stand.
+/// Directory of contenders.
 struct QueueKind {
     name: &'static str,
     directory: &'static str,
-    /// In front of the numbers.
+    /// Word before the numbers.
     word: &'static str,
-    /// Who contends with ours.
+    /// Other library in this queue.
     others: &'static str,
 }
 
@@ -80,9 +83,9 @@ const QUEUES: [QueueKind; 5] = [
     kind("election", "/queues/election", "__lock__", "kazoo"),
 ];
 
-/// Turns of each kind in each queue that the run goes on for, at least.
+/// Minimum number of turns of each kind in each queue before the run ends.
 const TURNS_MIN: usize = 4;
-/// Changes of holder in each queue.
+/// Minimum number of changes of holder in each queue.
 const CHANGES_MIN: usize = 2 * TURNS_MIN - 1;
 
 fn queue(name: &str) -> &'static QueueKind {
@@ -96,14 +99,15 @@ fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
     Some(value.unwrap_or_else(|| panic!("{name} cannot be {text:?}")))
 }
 
-/// The ensemble, its contenders, and who disturbs them.
+/// The ensemble, its contenders, and their disturbances.
 struct Mixed {
     ensemble: Ensemble,
     contenders: Vec<Contender>,
     runtime: Runtime,
     client: Client,
     rng: Rng,
-    /// What is to come, so that each kind comes as often as it should also in a short run.
+    /// Pending disturbances. The list contains each kind with the intended frequency, also in a
+    /// short run.
     disturbances: Vec<Disturbance>,
     done: BTreeMap<Disturbance, usize>,
 }
@@ -146,7 +150,7 @@ impl Mixed {
         mixed.make("/queues");
         mixed.make(RECORDS);
         for queue in &QUEUES {
-            // Not as a container, which goes when it is empty: numbers would begin anew.
+            // A container would be deleted when it is empty, and numbers would start again.
             mixed.make(queue.directory);
             mixed.make(&format!("{RECORDS}/{}", queue.name));
             for kind in [OURS, queue.others] {
@@ -165,13 +169,13 @@ impl Mixed {
         self.runtime.block_on(made).unwrap();
     }
 
-    /// How many children a znode has; none if there is no answer.
+    /// Returns the number of a znode's children, or `None` without an answer.
     fn children(&self, path: &str) -> Option<usize> {
         let found = self.runtime.block_on(self.client.exists(path));
         usize::try_from(found.ok()??.num_children).ok()
     }
 
-    /// Whether each kind has had so many turns in each queue.
+    /// Returns whether each kind has had this many turns in each queue.
     fn has_turns(&self, turns: usize) -> bool {
         let records = turns * RECORDS_OF_A_TURN;
         QUEUES.iter().all(|queue| {
@@ -181,7 +185,7 @@ impl Mixed {
         })
     }
 
-    /// How many records there are in each queue.
+    /// Returns the number of records in each queue.
     fn records(&self) -> Vec<Option<usize>> {
         let count = |queue: &QueueKind| {
             let [ours, others] = [OURS, queue.others].map(|kind| records_of(queue, kind));
@@ -190,8 +194,8 @@ impl Mixed {
         QUEUES.iter().map(count).collect()
     }
 
-    /// Waits until there are new records in each queue: whoever held when somebody was killed has gone,
-    /// and who is paused next may well be a holder.
+    /// Waits until there are new records in each queue. Any killed holder has then been replaced,
+    /// and the next paused contender is probably a holder.
     fn wait_until_all_move(&mut self) {
         let before = self.records();
         wait_for("a queue that moves", PATIENCE, || {
@@ -202,7 +206,7 @@ impl Mixed {
         });
     }
 
-    /// Only sees to the contenders for so long.
+    /// Waits for `time` and only maintains the contenders.
     fn let_pass(&mut self, time: Duration) {
         wait_until(time, || {
             self.contenders.iter_mut().for_each(Contender::see_to);
@@ -244,7 +248,7 @@ impl Mixed {
         *self.done.entry(disturbance).or_default() += 1;
     }
 
-    /// Kills and pauses for a while, and then goes on until all have had their turns.
+    /// Disturbs the ensemble for `time`. Then continues until all contenders have had their turns.
     fn run(&mut self, time: Duration) {
         wait_for("first turns", PATIENCE, || self.has_turns(1).then_some(()));
         let end = Instant::now() + time;
@@ -260,7 +264,7 @@ impl Mixed {
         });
     }
 
-    /// Lets all contenders come to their end, and then the servers.
+    /// Stops all contenders, and then the servers.
     fn stop(&mut self) {
         let stop = || {
             let persistent = Create::persistent();
@@ -280,7 +284,7 @@ impl Mixed {
         }
     }
 
-    /// What the logs of the servers say.
+    /// Judges the logs of the servers.
     fn judge(&mut self) -> Judge {
         let paths = QUEUES.iter().flat_map(|queue| {
             let kinds = [OURS, queue.others];

@@ -1,15 +1,15 @@
-//! Our contenders, in a process of their own: this test executable once more, with a variable in its
-//! environment.
+//! Contenders of this crate in a separate process. The process runs this test executable with a
+//! variable in its environment.
 
 use client::{Client, Create, MultiOp, Options};
 use recipes::{Layout, LeaderLatch, LeaderSelector, Mutex, Result};
 
 use super::{OURS, RECORDS, RECORDS_OF_A_TURN, SESSION_TIMEOUT, STOP, queue};
 
-/// The servers of a process of contenders.
+/// Environment variable with the servers for a process of contenders.
 const SERVERS: &str = "ZOARIUM_MIXED_SERVERS";
 
-/// How such a process is started.
+/// Returns the command that starts such a process.
 pub(super) fn command(servers: &str) -> std::process::Command {
     let executable = std::env::current_exe().expect("the running test has a path");
     let mut command = std::process::Command::new(executable);
@@ -53,7 +53,7 @@ async fn contend() {
     );
 }
 
-/// One turn after the other, over sessions, until the word to stop is there.
+/// Takes turns, across sessions, until the znode [`STOP`] exists.
 async fn take_turns(
     servers: &str,
     name: &str,
@@ -77,8 +77,8 @@ async fn take_turns(
     let _ = client.close().await;
 }
 
-/// Writes records until a server refuses one because the contender is gone. It does not stop at a lost
-/// connection: a holder that was paused believes to hold, and only the check stops it.
+/// Writes records until a server refuses one because the contender is deleted. A lost connection
+/// does not stop it. A paused holder still considers itself a holder, and only the check stops it.
 async fn hold(client: &Client, queue: &str, own: &str, check: impl Fn() -> MultiOp) {
     let path = format!("{RECORDS}/{queue}/{OURS}/r-");
     let kind = Create::persistent().sequential();
