@@ -1,7 +1,7 @@
-//! Micro-benchmarks of what one thread does for every write and every read.
+//! Micro-benchmarks of one thread's work for each write and each read.
 //!
 //! Each iteration is a batch of [`BATCH`] operations, scattered over a tree of 100,000 znodes of
-//! 100 bytes; the column of items gives operations per second.
+//! 100 bytes. The items column gives operations per second.
 
 #![allow(clippy::unwrap_used)] // a benchmark may fail like a test
 
@@ -56,7 +56,7 @@ fn set(n: usize) -> WriteRequest {
     })
 }
 
-/// Numbers that wander over all znodes.
+/// Returns numbers scattered over all znodes.
 fn scattered() -> impl FnMut() -> usize {
     let mut counter = 0usize;
     move || {
@@ -69,7 +69,7 @@ fn batch<T>(mut make: impl FnMut() -> T) -> Vec<T> {
     (0..BATCH).map(|_| make()).collect()
 }
 
-/// Judging and applying writes, a batch in flight at a time.
+/// Prepares and applies writes, with one batch in flight at a time.
 fn bench_writes(bencher: Bencher<'_, '_>, mut make: impl FnMut() -> WriteRequest) {
     let host = RefCell::new(filled());
     bencher
@@ -99,7 +99,7 @@ fn create_100_bytes(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// The comparison of the tree's digest with the digest of each committed transaction: what it adds to
+/// Comparing the tree's digest with the digest of each committed transaction, in addition to
 /// [`set_100_bytes`].
 #[divan::bench]
 fn compare_digests(bencher: Bencher<'_, '_>) {
@@ -143,19 +143,19 @@ fn read_exists(bencher: Bencher<'_, '_>) {
     bench_reads(bencher, |path| host::exists(path, false));
 }
 
-/// A lookup that finds nothing.
+/// A lookup of a missing znode.
 #[divan::bench]
 fn read_missing(bencher: Bencher<'_, '_>) {
     bench_reads(bencher, |path| host::exists(&format!("{path}-not"), false));
 }
 
-/// A group's names, a hundred each.
+/// The names of a group, a hundred each.
 #[divan::bench]
 fn read_children(bencher: Bencher<'_, '_>) {
     bench_reads(bencher, |path| host::children(&path[..17], false));
 }
 
-/// Leaving a one-shot watch, and firing it by a write.
+/// Setting a one-shot watch, and firing it by a write.
 #[divan::bench]
 fn watch_and_trigger(bencher: Bencher<'_, '_>) {
     let (host, mut next) = (RefCell::new(filled()), scattered());
@@ -177,7 +177,7 @@ fn watch_and_trigger(bencher: Bencher<'_, '_>) {
         });
 }
 
-/// A write that a thousand connections are told of; items are connections.
+/// A write that notifies a thousand connections; items are connections.
 #[divan::bench]
 fn trigger_a_thousand(bencher: Bencher<'_, '_>) {
     let host = RefCell::new(filled());

@@ -1,37 +1,37 @@
-//! ACL lists, each stored once.
+//! The table of ACL lists, each stored once.
 //!
-//! A znode holds a slot of this table. A slot carries the id that snapshots name the list by: -1
-//! for the open list of system znodes, which no snapshot's map holds, and numbers from 1 for all
-//! others. Source: ReferenceCountedACLCache.
+//! A znode holds a slot of this table. A slot has the id by which snapshots refer to the list: -1
+//! for the open list of system znodes, which is never in a snapshot's map, and numbers from 1 for
+//! all other lists. Source: ReferenceCountedACLCache.
 
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use proto::{Acl, Id};
 
-/// The id of the open list.
+/// Id of the open list.
 const OPEN_ID: i64 = -1;
 
-/// Where a znode's list is.
+/// Slot of a list in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct AclSlot(u32);
 
 impl AclSlot {
-    /// world:anyone with all permissions, without a place in snapshots' maps.
+    /// Slot of world:anyone with all permissions, which is not in a snapshot's map.
     pub(crate) const OPEN: Self = Self(0);
 }
 
 #[derive(Debug)]
 struct Entry {
     id: i64,
-    /// `None` if a fuzzy snapshot's znode names a list that its map does not have: the replay
-    /// gives the znode another slot.
+    /// `None` if a znode of a fuzzy snapshot refers to a list that the snapshot's map lacks; replay
+    /// assigns another slot to the znode.
     list: Option<Arc<[Acl]>>,
-    /// Znodes that hold the slot.
+    /// Number of znodes that use the slot.
     uses: u64,
 }
 
-/// The table.
+/// The table of lists.
 #[derive(Debug)]
 pub(crate) struct AclTable {
     entries: Vec<Entry>,
@@ -57,17 +57,17 @@ impl AclTable {
         }
     }
 
-    /// The list in a slot; `None` if it is not known.
+    /// Returns the list in a slot; `None` if it is unknown.
     pub(crate) fn list(&self, slot: AclSlot) -> Option<&Arc<[Acl]>> {
         self.entries[slot.0 as usize].list.as_ref()
     }
 
-    /// The id that snapshots name a slot's list by.
+    /// Returns the id by which snapshots refer to a slot's list.
     pub(crate) fn id(&self, slot: AclSlot) -> i64 {
         self.entries[slot.0 as usize].id
     }
 
-    /// A use of this list, stored now if it is new.
+    /// Adds a use of this list, which is stored if it is new.
     pub(crate) fn acquire(&mut self, list: &[Acl]) -> AclSlot {
         let slot = match self.by_list.get(list) {
             Some(slot) => *slot,
@@ -83,7 +83,7 @@ impl AclTable {
         slot
     }
 
-    /// Ends a use; a list without any is forgotten.
+    /// Removes a use; an unused list is removed.
     pub(crate) fn release(&mut self, slot: AclSlot) {
         if slot == AclSlot::OPEN {
             return;
@@ -95,7 +95,7 @@ impl AclTable {
         }
     }
 
-    /// Enters a list of a snapshot's map, without a use.
+    /// Adds a list of a snapshot's map, without a use.
     pub(crate) fn load(&mut self, id: i64, list: &[Acl]) {
         if self.by_id.contains_key(&id) {
             return;
@@ -106,7 +106,7 @@ impl AclTable {
         self.last_id = self.last_id.max(id);
     }
 
-    /// A use by a znode of a snapshot, which names the list by its id.
+    /// Adds a use by a znode of a snapshot, which refers to the list by its id.
     pub(crate) fn acquire_loaded(&mut self, id: i64) -> AclSlot {
         let slot = match self.by_id.get(&id) {
             Some(slot) => *slot,
@@ -118,7 +118,7 @@ impl AclTable {
         slot
     }
 
-    /// Forgets every list that no znode uses.
+    /// Removes all lists that no znode uses.
     pub(crate) fn purge(&mut self) {
         let is_unused = |slot: &AclSlot| self.entries[slot.0 as usize].uses == 0;
         let unused: Vec<AclSlot> = self
@@ -132,7 +132,7 @@ impl AclTable {
         }
     }
 
-    /// Every known list with its id, in order of the ids, for a snapshot's map.
+    /// Returns all known lists with their ids, ordered by id, for a snapshot's map.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, &Arc<[Acl]>)> {
         let mut known: Vec<_> = self
             .by_id
@@ -172,8 +172,8 @@ impl AclTable {
         self.free.push(slot.0);
     }
 
-    /// The next id. Ids that only a fuzzy snapshot's znode uses are left out: such a znode must
-    /// not get somebody else's list by chance. (Java gives them out, relying on the replay.)
+    /// Returns the next id. Ids that only a fuzzy snapshot's znode uses are skipped, because such a
+    /// znode must not get an unrelated list. (Java assigns them and relies on the replay.)
     fn unused_id(&mut self) -> i64 {
         loop {
             self.last_id = self.last_id.checked_add(1).unwrap_or(1);
@@ -184,7 +184,7 @@ impl AclTable {
     }
 }
 
-/// A copy that does not keep the request's frame alive.
+/// Copies an entry, so that it does not keep the request's frame alive.
 fn detached(acl: &Acl) -> Acl {
     Acl {
         perms: acl.perms,

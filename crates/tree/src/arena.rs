@@ -1,16 +1,16 @@
-//! Where znodes live: chunks of slots that never move, and a list of free slots.
+//! Storage of znodes: chunks of slots that never move, and a list of free slots.
 
 use std::ops::{Index, IndexMut};
 
 use crate::node::Node;
 
-/// Slots in a chunk: 960 KiB, of which nothing but what is used takes memory. Smaller chunks share
-/// sizes with what comes and goes, and such a block has been written to its end: that cost 8 bytes a
-/// znode.
+/// Number of slots in a chunk: 960 KiB, of which only the used part occupies memory. Smaller chunks
+/// have sizes of short-lived allocations, and such a reused block is already resident as a whole,
+/// which cost 8 bytes per znode.
 const CHUNK_SLOTS: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 13;
 
-/// The slot of a znode.
+/// Slot of a znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(crate) u32);
 
@@ -18,13 +18,13 @@ impl NodeId {
     /// No znode.
     pub(crate) const NIL: Self = Self(u32::MAX);
 
-    /// `None` for [`Self::NIL`].
+    /// Returns `None` for [`Self::NIL`].
     pub(crate) fn get(self) -> Option<Self> {
         (self != Self::NIL).then_some(self)
     }
 }
 
-/// All znodes.
+/// The storage of all znodes.
 #[derive(Debug)]
 pub(crate) struct Arena {
     chunks: Vec<Vec<Node>>,
@@ -40,7 +40,7 @@ impl Arena {
         }
     }
 
-    /// Takes a slot.
+    /// Stores a znode in a free slot.
     pub(crate) fn insert(&mut self, node: Node) -> NodeId {
         if let Some(id) = self.free.get() {
             let slot = &mut self[id];
@@ -63,13 +63,13 @@ impl Arena {
         NodeId(id)
     }
 
-    /// Frees a znode that nothing links to any more.
+    /// Frees a znode to which nothing links any more.
     pub(crate) fn remove(&mut self, id: NodeId) {
         let next_free = std::mem::replace(&mut self.free, id);
         self[id].clear(next_free);
     }
 
-    /// Memory of the slots, in bytes.
+    /// Returns the memory of the slots in bytes.
     pub(crate) fn slot_bytes(&self) -> usize {
         self.chunks.len() * CHUNK_SLOTS * size_of::<Node>()
     }

@@ -1,20 +1,20 @@
-//! What a znode holds beside numbers: its own name component, its data, and who owns it.
+//! The name component, data and owner of a znode.
 //!
-//! Most names are short. One of up to 23 bytes lives inside its znode: that saves a visit to
-//! memory for each name that a lookup compares or a list writes out. What few znodes have, a
-//! longer name or an owner, stands in front of the data and so costs nothing where it is not.
+//! Most names are short. A name of up to 23 bytes is stored in the znode itself, which saves a
+//! cache miss for each name that a lookup compares or a list writes. Rare parts, which are longer
+//! names and owners, precede the data in its block, so other znodes do not pay for them.
 
-/// Longest name that is kept inside.
+/// Length of the longest name that is stored in the znode.
 const SHORT_BYTES_MAX: usize = 23;
 
-// What `Body::form` says.
-/// The length of a short name, or [`LONG`].
+// Bits of `Body::form`.
+/// Length of a short name, or [`LONG`].
 const NAME_LEN: u8 = 0x1f;
-/// The name is in the block, behind its length in four bytes.
+/// The name is in the block, preceded by its length in four bytes.
 const LONG: u8 = NAME_LEN;
-/// An owner is in the block, in eight bytes, in front of all else.
+/// The block begins with an owner of eight bytes.
 const OWNED: u8 = 0x20;
-/// There is data, though it may be empty.
+/// There is data, which may be empty.
 const DATA: u8 = 0x40;
 /// See [`Body::is_counted`].
 const COUNTED: u8 = 0x80;
@@ -22,7 +22,7 @@ const COUNTED: u8 = 0x80;
 const OWNER_BYTES: usize = 8;
 const NAME_LEN_BYTES: usize = 4;
 
-/// Name, data and owner, in 40 bytes and a block of memory.
+/// Name, data and owner in 40 bytes and a block of memory.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Body {
@@ -32,7 +32,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// `owner` as the stat has it; 0 is none.
+    /// Constructs a body. `owner` is the stored owner; 0 for none.
     pub(crate) fn new(name: &str, data: Option<&[u8]>, owner: i64) -> Self {
         let mut body = Self::empty();
         let mut front = Vec::new();
@@ -57,7 +57,7 @@ impl Body {
         body
     }
 
-    /// What a free slot has: no name and no memory.
+    /// Returns the body of a free slot, without a name and a block.
     pub(crate) fn empty() -> Self {
         Self {
             form: 0,
@@ -66,7 +66,7 @@ impl Body {
         }
     }
 
-    /// The name's bytes, for comparing and hashing.
+    /// Returns the bytes of the name, for comparing and hashing.
     pub(crate) fn name_bytes(&self) -> &[u8] {
         match self.form & NAME_LEN {
             LONG => {
@@ -77,12 +77,12 @@ impl Body {
         }
     }
 
-    /// The name; it is checked to be UTF-8 again, which no name fails.
+    /// Returns the name. The bytes are validated as UTF-8 again, which never fails for a name.
     pub(crate) fn name(&self) -> &str {
         std::str::from_utf8(self.name_bytes()).unwrap_or_default()
     }
 
-    /// The owner as the stat has it; 0 if there is none.
+    /// Returns the stored owner; 0 if there is none.
     pub(crate) fn owner(&self) -> i64 {
         match self.block.first_chunk() {
             Some(owner) if self.form & OWNED != 0 => i64::from_be_bytes(*owner),
@@ -90,17 +90,17 @@ impl Body {
         }
     }
 
-    /// The data; null and empty differ.
+    /// Returns the data; null and empty differ.
     pub(crate) fn data(&self) -> Option<&[u8]> {
         (self.form & DATA != 0).then(|| &self.block[self.data_start()..])
     }
 
-    /// Bytes of data; 0 for null.
+    /// Returns the length of the data in bytes; 0 for null.
     pub(crate) fn data_len(&self) -> usize {
         self.block.len() - self.data_start()
     }
 
-    /// Replaces the data, in place where the length allows.
+    /// Replaces the data, in place if the length does not change.
     pub(crate) fn set_data(&mut self, data: Option<&[u8]>) {
         self.form &= !DATA;
         self.form |= if data.is_some() { DATA } else { 0 };
@@ -113,13 +113,12 @@ impl Body {
         }
     }
 
-    /// Whether the tree's digest counts the znode. It stands here since here is a bit that
-    /// nothing else needs.
+    /// Whether the tree's digest includes the znode. The flag is here because a bit is free.
     pub(crate) fn is_counted(&self) -> bool {
         self.form & COUNTED != 0
     }
 
-    /// From now on the tree's digest counts the znode.
+    /// Marks the znode as included in the tree's digest.
     pub(crate) fn count(&mut self) {
         self.form |= COUNTED;
     }
@@ -141,7 +140,7 @@ impl Body {
         }
     }
 
-    /// Where a name in the block starts, and its length.
+    /// Returns the position of a long name in the block, and its length.
     fn long_name(&self) -> (usize, usize) {
         let owner = self.owner_bytes();
         let start = owner + NAME_LEN_BYTES;
@@ -151,7 +150,7 @@ impl Body {
     }
 }
 
-/// A block that holds `data` behind `front`, which is nearly always empty.
+/// Returns a block with `data` after `front`, which is nearly always empty.
 fn block(front: &[u8], data: &[u8]) -> Box<[u8]> {
     if front.is_empty() {
         return data.into();

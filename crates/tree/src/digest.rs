@@ -1,10 +1,10 @@
 //! The tree's digest: the sum of one CRC-32 per znode.
 //!
-//! A znode's CRC runs over its path (the root's is empty), its data, then 60 bytes of its stat.
-//! CRC-32 is linear: what a change of the stat does to it depends on the bits that change and on
-//! nothing else. So a znode keeps the whole alone, and a change of the stat hashes 60 bytes; a
-//! change of the data hashes all of it, and whoever makes it knows the path. Znodes below
-//! `/zookeeper/` do not count. Source: DigestCalculator.
+//! A znode's CRC covers its path (empty for the root), its data, then 60 bytes of its stat. CRC-32
+//! is linear: the effect of a changed stat depends only on the changed bits. So a znode stores only
+//! the complete CRC, and a change of the stat hashes 60 bytes. A change of the data hashes all of
+//! it, and the path is known at that moment. Znodes below `/zookeeper/` are not included. Source:
+//! DigestCalculator.
 
 use std::collections::VecDeque;
 
@@ -13,22 +13,22 @@ use proto::{StatPersisted, Zxid};
 
 use crate::{Tree, path};
 
-/// Zxids between two entries of the history.
+/// Number of zxids between two entries of the history.
 const HISTORY_STEP: i64 = 128;
-/// Entries in the history.
+/// Number of entries in the history.
 const HISTORY_LEN: usize = 1024;
 
-/// Bytes of the stat that are hashed.
+/// Length of the hashed stat in bytes.
 const STAT_BYTES: usize = 60;
 
-/// The CRC of what `crc` covers followed by `bytes`.
+/// Extends a CRC with `bytes`.
 fn extend(crc: u32, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(crc);
     hasher.update(bytes);
     hasher.finalize()
 }
 
-/// A znode's part of the digest.
+/// Returns a znode's part of the digest.
 pub(crate) fn node(path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> u32 {
     let path = if path == path::ROOT { "" } else { path };
     let path_crc = extend(0, path.as_bytes());
@@ -36,13 +36,14 @@ pub(crate) fn node(path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> u32
     extend(content_crc, &stat_bytes(stat))
 }
 
-/// A znode's part of the digest, `digest` until its stat changes from `old` to `new`.
+/// Returns a znode's part of the digest after its stat changes from `old` to `new`.
 pub(crate) fn with_stat(digest: u32, old: &StatPersisted, new: &StatPersisted) -> u32 {
     let mut changed = stat_bytes(old);
     for (byte, new) in changed.iter_mut().zip(stat_bytes(new)) {
         *byte ^= new;
     }
-    // Its register starts and ends inverted; the bits that change are hashed from a register of 0.
+    // The register of a CRC starts and ends inverted; the changed bits are hashed from a register
+    // of 0.
     digest ^ !extend(u32::MAX, &changed)
 }
 
@@ -60,7 +61,7 @@ fn stat_bytes(stat: &StatPersisted) -> [u8; STAT_BYTES] {
     bytes
 }
 
-/// The digest that a transaction carries, and the digest of the tree after it, which differ.
+/// Difference between the digest in a transaction and the digest of the tree after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DigestMismatch {
     /// Digest in the transaction.
@@ -70,9 +71,10 @@ pub struct DigestMismatch {
 }
 
 impl Tree {
-    /// Compares the digest that a transaction carries with the digest of this tree, to which that
-    /// transaction was applied last. `None` if they are equal or cannot be compared: the transaction has
-    /// no digest or one of another version, or digests are off. Source: DataTree.compareDigest.
+    /// Compares the digest in a transaction with the digest of this tree, to which the transaction
+    /// was applied last. `None` if they are equal or cannot be compared: the transaction does not
+    /// have a digest or has one of another version, or digests are off. Source:
+    /// DataTree.compareDigest.
     pub fn digest_mismatch(&self, record: &TxnRecord) -> Option<DigestMismatch> {
         let recorded = record.digest?;
         let computed = self.digest();

@@ -1,4 +1,4 @@
-//! Containers and TTL znodes whose time has come. Source: ContainerManager.
+//! Expired containers and TTL znodes. Source: ContainerManager.
 
 use jute::Str;
 use proto::mutant::{self, Mutant};
@@ -7,16 +7,17 @@ use crate::Tree;
 use crate::arena::NodeId;
 use crate::owner::Owner;
 
-/// Candidates of one round: more than a server removes between two rounds, and few enough that
-/// their paths do not fill memory.
+/// Maximum number of candidates in one round: more than a server removes between two rounds, and
+/// few enough that their paths do not fill memory.
 const CANDIDATES_MAX: usize = 1 << 16;
 
 impl Tree {
-    /// Containers and TTL znodes to delete now, by a deleteContainer each.
+    /// Returns the containers and TTL znodes that should now be deleted, each with a
+    /// deleteContainer.
     ///
-    /// That is: containers without children that had one, or that never had one and were not
-    /// changed for `container_never_used_ms` (0: kept), and TTL znodes without children not
-    /// changed for their TTL. `now_ms` is wall clock time.
+    /// These are: childless containers that once had a child; containers that never had one and did
+    /// not change for `container_never_used_ms` (0: kept); and childless TTL znodes that did not
+    /// change for their TTL. `now_ms` is wall-clock time.
     pub fn expired_candidates(&self, now_ms: i64, container_never_used_ms: i64) -> Vec<Str> {
         let containers = self
             .containers

@@ -1,20 +1,21 @@
-//! The history in a tree: its generation, and whether all of it is committed.
+//! The generation of the history in a tree, and whether the tree is established.
 //!
-//! The state of a member is *established* while it is known that everything in its tree is committed. It is
-//! not established after a start, when a tree was replaced, and when a transaction was applied that a later
-//! leader may order this member to cut off again. Such state must never become durable as a snapshot, go
-//! into a backup, or count in the change history.
+//! The state of a member is *established* while all transactions in its tree are known to be
+//! committed. It is not established after a start, after the tree was replaced, and after a
+//! transaction was applied that a later leader may order this member to truncate. Such state must
+//! never become durable as a snapshot, be written to a backup, or be recorded in the change
+//! history.
 //!
-//! A snapshot is made in pieces while transactions are applied. Every piece must come from the same
-//! [`Generation`]. A generation ends *before* the tree is replaced or holds anything that is not
-//! established. A snapshot that began earlier is then given up.
+//! A snapshot is written in pieces while transactions are applied. All pieces must come from one
+//! [`Generation`]. A generation ends *before* the tree is replaced or contains anything that is not
+//! established. A snapshot that began earlier is then discarded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A period in which a tree holds one history.
+/// A period in which a tree contains one history.
 ///
-/// Two values are of the same generation if their numbers are equal. A generation that is not established
-/// may become established. The opposite begins another generation.
+/// Two values belong to one generation if their numbers are equal. A generation that is not
+/// established may become established. The opposite begins another generation.
 #[derive(Debug, Clone, Copy)]
 pub struct Generation {
     number: u64,
@@ -22,7 +23,7 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Whether everything in the tree is committed.
+    /// Whether all transactions in the tree are committed.
     pub fn is_established(self) -> bool {
         self.is_established
     }
@@ -36,13 +37,13 @@ impl PartialEq for Generation {
 
 impl Eq for Generation {}
 
-/// The generation of a tree that is shared. The replica alone changes it.
+/// The generation of a shared tree. Only the replica changes it.
 ///
-/// A reader must hold the tree while it reads the generation. The replica must begin a generation before it
-/// changes the tree, or while it holds the tree alone.
+/// A reader must hold the tree's lock while it reads the generation. The replica must begin a
+/// generation before it changes the tree, or while it holds the lock exclusively.
 #[derive(Debug, Default)]
 pub struct CurrentGeneration(
-    /// The number, and in the lowest bit whether it is established.
+    /// The number; the lowest bit is set if the generation is established.
     AtomicU64,
 );
 
@@ -62,13 +63,13 @@ impl CurrentGeneration {
     /// Begins a generation that is not established.
     pub fn begin_unestablished(&self) {
         let next = |value: u64| Some((value & !ESTABLISHED).wrapping_add(NEXT));
-        // It never fails: there is always a next value.
+        // This never fails, because there is always a next value.
         let _ = self
             .0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
     }
 
-    /// Notes that everything in the tree is committed.
+    /// Marks the generation as established: all transactions in the tree are committed.
     pub fn establish(&self) {
         self.0.fetch_or(ESTABLISHED, Ordering::AcqRel);
     }

@@ -1,21 +1,22 @@
-//! Finds a child by its parent and name: one table for the whole tree.
+//! A hash table of all znodes by parent and name.
 //!
-//! A lookup in a big tree is waiting for memory, so the table is built to be waited for once: a
-//! slot holds a znode and half of its hash side by side, probing goes to the next slot, and only
-//! a znode whose half fits is visited. (A table with its marks and its entries apart costs one
-//! wait more.)
+//! The cost of a lookup in a large tree is waiting for memory, so the table is designed for one
+//! cache miss. A slot contains a znode's id and half of its hash next to each other, probing
+//! continues at the next slot, and a znode is read only if its half hash matches. (A table with
+//! separate control bytes and entries costs one more miss.)
 //!
-//! Slots are in the order of their hashes: a hash that is multiplied by the length of the table
-//! says where it wants to be, and one that is taken moves what is greater to the right. So a
-//! lookup that finds nothing ends as early as one that finds something, a full table stays fast,
-//! and growing copies from front to back. Any length will do, so the table grows by a seventh to a
-//! quarter: with lengths that double half of it is air on the average. Deleting moves what follows
-//! back, so there are no gravestones to step over.
+//! Slots are ordered by hash. The home of a hash is the hash multiplied by the length of the table.
+//! Inserting into an occupied slot moves the greater hashes to the right. So an unsuccessful lookup
+//! ends as early as a successful one, a full table stays fast, and growing copies sequentially. Any
+//! length is possible, so the table grows by a seventh to a quarter; with doubling lengths half of
+//! it would be empty after growing. Deleting moves the following slots back, so there are no
+//! tombstones.
 //!
-//! The table is cut into shards that grow one by one, from the hashes in the slots: growing all
-//! at once would hold the lock for tens of milliseconds in a tree of millions. Each is a little
-//! fuller than the one before it when it grows. So they do not grow all at about the same time,
-//! and what one leaves is taken by the next: otherwise as much as the table lies about freed.
+//! The table is divided into shards that grow separately, using the hashes in the slots. Growing
+//! the whole table would hold the lock for tens of milliseconds in a tree of millions. Each shard
+//! grows at a slightly higher load than the previous one, so that the shards do not all grow at
+//! about the same time, and the memory freed by one is reused by the next. Otherwise as much memory
+//! as the table uses would be freed and unused.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -28,16 +29,16 @@ mod pending;
 pub(crate) use pending::{Duplicate, Pending};
 
 const SHARD_BITS: u32 = u8::BITS;
-/// How full the first shard may be, in 256ths: 0.72. The last may be 0.86, which is as much more as a
-/// length is more than the one before it.
+/// Maximum load of the first shard in 256ths: 0.72. The maximum load of the last shard is 0.86; the
+/// ratio is the ratio of two consecutive lengths.
 const LIMIT_MIN: u8 = 184;
-/// Slots of a shard that holds something, at first. A power of two.
+/// Initial number of slots of a non-empty shard, a power of two.
 const SLOTS_MIN: usize = 16;
-/// Slots behind those that hashes ask for, for what is moved beyond the last; as many more when
-/// they are taken.
+/// Number of additional slots after the homes, for slots that are moved beyond the last home. When
+/// they are full, this number is added again.
 const TAIL: usize = 8;
 
-/// The table.
+/// The hash table.
 #[derive(Debug)]
 pub(crate) struct Index {
     shards: Box<[Shard]>,
@@ -46,12 +47,12 @@ pub(crate) struct Index {
 
 #[derive(Debug)]
 struct Shard {
-    /// None, or in the order of hashes with free ones between them, the last one free.
+    /// Empty, or ordered by hash with free slots in between; the last slot is free.
     slots: Vec<Slot>,
-    /// Slots that hashes ask for: all but the tail.
+    /// Number of slots that are homes: all except the tail.
     homes: usize,
     len: usize,
-    /// How full the homes may be, in 256ths.
+    /// Maximum load of the homes, in 256ths.
     limit: u8,
 }
 
@@ -61,7 +62,7 @@ struct Slot {
     id: NodeId,
 }
 
-/// No hash is greater, so that a search in order ends here.
+/// A free slot. Its hash is the maximum, so that a search in order ends at it.
 const FREE: Slot = Slot {
     hash: u32::MAX,
     id: NodeId::NIL,
@@ -75,7 +76,7 @@ impl Index {
         }
     }
 
-    /// The child of `parent` with this name.
+    /// Returns the child of `parent` with this name.
     pub(crate) fn find(&self, arena: &Arena, parent: NodeId, name: &[u8]) -> Option<NodeId> {
         let (shard, hash) = self.place(parent, name);
         self.shards[shard].find(hash, |id| {
@@ -84,27 +85,27 @@ impl Index {
         })
     }
 
-    /// Enters a znode that is linked to its parent and was not in the table.
+    /// Adds a znode that is linked to its parent and not in the table.
     pub(crate) fn insert(&mut self, arena: &Arena, id: NodeId) {
         let node = &arena[id];
         let (shard, hash) = self.place(node.parent, node.body.name_bytes());
         self.shards[shard].insert(Slot { hash, id });
     }
 
-    /// Takes a znode out; its parent and name must still be there.
+    /// Removes a znode, whose parent and name must still be valid.
     pub(crate) fn remove(&mut self, arena: &Arena, id: NodeId) {
         let node = &arena[id];
         let (shard, hash) = self.place(node.parent, node.body.name_bytes());
         self.shards[shard].remove(Slot { hash, id });
     }
 
-    /// Memory of the table, in bytes.
+    /// Returns the memory of the table in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let slots: usize = self.shards.iter().map(|shard| shard.slots.capacity()).sum();
         slots * size_of::<Slot>()
     }
 
-    /// The shard, and the half of the hash that is kept.
+    /// Returns the shard, and the half of the hash that is stored.
     fn place(&self, parent: NodeId, name: &[u8]) -> (usize, u32) {
         let mut state = self.hasher.build_hasher();
         state.write_u32(parent.0);
@@ -141,7 +142,7 @@ impl Shard {
         None
     }
 
-    /// Where a hash wants to be: the order of hashes is that of their homes.
+    /// Returns the home of a hash. Homes are in the order of their hashes.
     fn home(&self, hash: u32) -> usize {
         ((u64::from(hash) * self.homes as u64) >> u32::BITS) as usize
     }
@@ -167,7 +168,7 @@ impl Shard {
         }
     }
 
-    /// To 4, 5, 6 or 7 times a power of two, which are the sizes that allocators keep.
+    /// Grows to 4, 5, 6 or 7 times a power of two, which are the size classes of allocators.
     fn grow(&mut self) {
         let len = match self.homes {
             0 => SLOTS_MIN,
@@ -201,7 +202,7 @@ impl Shard {
             return;
         }
         self.len -= 1;
-        // What follows without a gap moves back, up to what stands where it wants to be.
+        // The following slots move back, up to a free slot or a slot at its home.
         let mut end = at + 1;
         while self.slots[end].id != NodeId::NIL && self.home(self.slots[end].hash) < end {
             end += 1;
@@ -219,7 +220,8 @@ mod tests {
 
     use super::*;
 
-    /// Whether all is where a search looks for it, and there is as much room as is said.
+    /// Checks that all slots are at a position where a search finds them, and that the counts are
+    /// right.
     fn check(shard: &Shard) {
         let used = |slot: &Slot| slot.id != NodeId::NIL;
         assert_eq!(
@@ -242,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Hashes that collide and stand at both ends, and such that are anywhere.
+    /// Returns colliding hashes at both ends of the range, or hashes anywhere in it.
     fn hash_of(id: u32, spread: u32) -> u32 {
         match id % spread {
             0 => u32::MAX,
@@ -251,8 +253,8 @@ mod tests {
     }
 
     proptest! {
-        /// Few hashes, so that everything collides, or many. Shards have 8, 12, 16,
-        /// 20, 24, 32, 40 and more homes.
+        /// Few hashes, so that all collide, or many. Shards have 8, 12, 16, 20, 24, 32, 40 and more
+        /// homes.
         #[test]
         fn a_shard_holds_what_a_map_holds(
             number in any::<u8>(),

@@ -1,16 +1,16 @@
-//! The in-memory tree of znodes and everything decided by it.
+//! The in-memory tree of znodes and all decisions that depend on it.
 //!
-//! * [`Tree`] holds znodes, sessions, ACL lists and quotas. [`Tree::apply`] applies a committed
+//! * [`Tree`] contains znodes, sessions, ACL lists and quotas. [`Tree::apply`] applies a committed
 //!   transaction, [`Tree::read`] answers a read.
-//! * [`Overlay`] makes transactions out of requests: [`Overlay::prepare`] judges a request
-//!   against the tree and what is proposed but not yet applied.
-//! * [`Watches`] knows who wants to be told, [`Event`] is who has to be told what.
-//! * [`SnapshotCursor`] and [`TreeLoader`] write a tree and build one.
-//! * [`auth`] knows who may do what.
+//! * [`Overlay`] converts requests to transactions: [`Overlay::prepare`] checks a request against
+//!   the tree and the transactions that are proposed but not applied yet.
+//! * [`Watches`] contains the watches, and an [`Event`] lists the watchers to notify.
+//! * [`SnapshotCursor`] writes a tree, and [`TreeLoader`] builds one.
+//! * [`auth`] decides permissions.
 //!
-//! No sockets, clocks, files or threads: time comes in with requests and transactions. A host
-//! keeps the tree under a lock, applies in zxid order, and reports each applied transaction to
-//! the overlay.
+//! The crate does not use sockets, clocks, files or threads: requests and transactions contain the
+//! time. A host protects the tree with a lock, applies transactions in zxid order, and reports each
+//! applied transaction to the overlay.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -13,7 +13,7 @@ use crate::tree::Tree;
 pub struct EphemeralOwners {
     /// Sessions that are not listed yet; `None` before the first part.
     sessions: Option<Vec<SessionId>>,
-    /// The session that is listed, and those of its ephemerals that are not listed yet.
+    /// The session being listed, and its ephemerals that are not listed yet.
     current: Option<(SessionId, Vec<NodeId>)>,
 }
 
@@ -32,7 +32,7 @@ impl Tree {
             while let Some((session, ids)) = &mut at.current
                 && let Some(id) = ids.pop()
             {
-                // The slot of a znode that was deleted may belong to another one.
+                // The slot of a deleted znode may belong to another one.
                 let owned = self.ephemerals.get(session);
                 if owned.is_some_and(|owned| owned.ids.contains(&id))
                     && visit(*session, self.path_of(id)).is_break()

@@ -11,50 +11,50 @@ use crate::node::Node;
 use crate::quota::QuotaNode;
 use crate::{Tree, TreeSettings, path};
 
-/// Why a snapshot's content is no tree.
+/// Reason for which a snapshot's content is not a tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// A znode stands before its parent, or the root is not the first.
+    /// A znode precedes its parent, or the root is not the first znode.
     #[error("znode {path:?} has no parent before it")]
     MissingParent {
-        /// The znode.
+        /// Path of the znode.
         path: String,
     },
-    /// A path twice.
+    /// A path occurs twice.
     #[error("znode {path:?} is there twice")]
     Duplicate {
-        /// The path.
+        /// The duplicate path.
         path: String,
     },
-    /// A path that no znode has.
+    /// The path is not valid for a znode.
     #[error("{path:?} cannot be the path of a znode")]
     Path {
-        /// The path.
+        /// The invalid path.
         path: String,
     },
-    /// No znode at all.
+    /// There is no znode.
     #[error("there is no root znode")]
     NoRoot,
 }
 
-/// Takes a snapshot's content in the order of the file: sessions, ACL lists, znodes.
+/// Builds a tree from a snapshot's content in the order of the file: sessions, ACL lists, znodes.
 #[derive(Debug)]
 pub struct TreeLoader {
     settings: Arc<TreeSettings>,
     tree: Option<Tree>,
     acls: AclTable,
     sessions: Vec<(SessionId, i32)>,
-    /// Path of the znode that was added last.
+    /// Path of the last znode.
     last_path: String,
-    /// That znode and those above it: the lengths of their paths and their slots.
+    /// The last znode and its ancestors: the lengths of their paths and their slots.
     last_chain: Vec<(usize, NodeId)>,
-    /// What the tree's index does not hold yet.
+    /// Znodes that are not in the tree's index yet.
     pending: Pending,
 }
 
 impl TreeLoader {
-    /// Nothing yet.
+    /// Constructs an empty loader.
     pub fn new(settings: Arc<TreeSettings>) -> Self {
         Self {
             settings,
@@ -67,24 +67,24 @@ impl TreeLoader {
         }
     }
 
-    /// A session with its timeout in ms.
+    /// Adds a session with its timeout in ms.
     pub fn session(&mut self, id: SessionId, timeout_ms: i32) {
         self.sessions.push((id, timeout_ms));
     }
 
-    /// An ACL list and the id that znodes name it by.
+    /// Adds an ACL list and the id by which znodes refer to it.
     pub fn acl(&mut self, id: i64, list: &[Acl]) {
         self.acls.load(id, list);
     }
 
-    /// A znode; the root first, with the empty path, and every parent before its children.
+    /// Adds a znode. The root is first, with the empty path, and parents precede their children.
     ///
     /// An ACL id that is not in the map is accepted: a fuzzy snapshot has such znodes, and the
-    /// replay gives them their list. Until then they are for super users only.
+    /// replay assigns their list. Until then only super users can access them.
     ///
     /// # Errors
-    /// If the path cannot be, or its parent is not there. That a path is there twice is found some
-    /// thousand znodes later, or at the end.
+    /// If the path is invalid, or its parent is missing. A duplicate path is detected some thousand
+    /// znodes later, or at the end.
     pub fn znode(
         &mut self,
         path: &str,
@@ -139,8 +139,8 @@ impl TreeLoader {
         Ok(())
     }
 
-    /// The parent of the next znode. In a file that goes down before it goes on it is the last
-    /// znode or one above it: no lookup from the root, which a deep tree would pay dearly.
+    /// Returns the parent of the next znode. In a file in depth-first order it is the last znode or
+    /// one of its ancestors. This avoids a lookup from the root, which is expensive in a deep tree.
     fn parent(&mut self, parent_path: &str) -> Result<Option<NodeId>, LoadError> {
         while let Some((len, id)) = self.last_chain.last() {
             if *len == parent_path.len() && self.last_path.get(..*len) == Some(parent_path) {
@@ -161,17 +161,18 @@ impl TreeLoader {
         Ok(Some(found))
     }
 
-    /// From here on all znodes are found.
+    /// Adds the pending znodes to the index.
     fn enter_pending(&mut self) -> Result<(), LoadError> {
         let tree = self.tree.as_mut().ok_or(LoadError::NoRoot)?;
         let entered = self.pending.enter_all(&mut tree.index, &tree.arena);
         entered.map_err(|duplicate| there_twice(tree, &duplicate))
     }
 
-    /// The tree at `zxid`, with `/zookeeper` and `/zookeeper/quota`, and the usage of all quotas counted anew.
+    /// Returns the tree at `zxid`. Adds `/zookeeper` and `/zookeeper/quota` if missing, and
+    /// recounts the usage of all quotas.
     ///
     /// # Errors
-    /// If there was no znode, or one twice.
+    /// If there was no znode, or a path occurred twice.
     pub fn finish(mut self, zxid: Zxid) -> Result<Tree, LoadError> {
         self.enter_pending()?;
         let mut tree = self.tree.ok_or(LoadError::NoRoot)?;

@@ -1,4 +1,4 @@
-//! One znode.
+//! A znode of the tree.
 
 use proto::{Stat, StatPersisted};
 
@@ -7,19 +7,20 @@ use crate::arena::NodeId;
 use crate::body::Body;
 use crate::owner::OwnerRules;
 
-/// A znode: its own name component, data, stat and links; no full path, no child container.
+/// A znode: its own name component, data, stat and links, without the full path and a container of
+/// children.
 ///
-/// Children are linked through `next` and `prev`, newest first: a snapshot that entered the list
-/// never meets a child that was added after it.
+/// Children are linked through `next` and `prev`, newest first, so a snapshot that has entered the
+/// list never reaches a child that was added later.
 ///
-/// What a lookup and a list of children touch stands side by side: parent, next sibling, name. The
-/// stat is not a record of its own, since that would take four bytes more to fill up.
+/// Fields that a lookup and a list of children read are adjacent: parent, next sibling, name. The
+/// stat is not a separate struct, whose padding would take four more bytes.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Node {
-    /// Direct children.
+    /// Number of direct children.
     pub(crate) num_children: u32,
-    /// The ACL list.
+    /// Slot of the ACL list.
     pub(crate) acl: AclSlot,
     /// The newest child.
     pub(crate) first_child: NodeId,
@@ -29,30 +30,30 @@ pub(crate) struct Node {
     pub(crate) next: NodeId,
     /// The parent, nil for the root.
     pub(crate) parent: NodeId,
-    /// Last component of the path, empty for the root; data; owner.
+    /// Last component of the path (empty for the root), data and owner.
     pub(crate) body: Body,
-    /// What the tree's digest holds for this znode, see [`Body::is_counted`].
+    /// The znode's part of the tree's digest, see [`Body::is_counted`].
     pub(crate) digest: u32,
-    /// Changes of data.
+    /// Number of data changes.
     pub(crate) version: i32,
-    /// Children ever created.
+    /// Number of children ever created.
     pub(crate) cversion: i32,
-    /// Changes of the ACL.
+    /// Number of ACL changes.
     pub(crate) aversion: i32,
-    /// Zxid that created it.
+    /// Zxid of the creation.
     czxid: i64,
-    /// Creation, ms since 1970.
+    /// Time of the creation, ms since 1970.
     ctime: i64,
-    /// Zxid that last set its data.
+    /// Zxid of the last data change.
     pub(crate) mzxid: i64,
-    /// Last change of data, ms since 1970.
+    /// Time of the last data change, ms since 1970.
     pub(crate) mtime: i64,
-    /// Zxid that last created or deleted a child.
+    /// Zxid of the last creation or deletion of a child.
     pub(crate) pzxid: i64,
 }
 
 impl Node {
-    /// A znode without links or digest.
+    /// Constructs a znode without links or digest.
     pub(crate) fn new(name: &str, data: Option<&[u8]>, acl: AclSlot, stat: StatPersisted) -> Self {
         Self {
             body: Body::new(name, data, stat.ephemeral_owner),
@@ -74,13 +75,13 @@ impl Node {
         }
     }
 
-    /// Frees what it holds, and links the slot to the next free one.
+    /// Frees the memory of the body, and links the slot to the next free one.
     pub(crate) fn clear(&mut self, next_free: NodeId) {
         self.body = Body::empty();
         self.next = next_free;
     }
 
-    /// What is stored; `cversion` counts creations.
+    /// Returns the stored stat, in which `cversion` counts creations.
     pub(crate) fn stored_stat(&self) -> StatPersisted {
         StatPersisted {
             czxid: self.czxid,
@@ -95,7 +96,7 @@ impl Node {
         }
     }
 
-    /// What clients see.
+    /// Returns the stat that clients see.
     pub(crate) fn stat(&self, rules: OwnerRules) -> Stat {
         let num_children = self.num_children.cast_signed();
         Stat {
@@ -107,7 +108,7 @@ impl Node {
             cversion: self.cversion.wrapping_mul(2).wrapping_sub(num_children),
             aversion: self.aversion,
             ephemeral_owner: rules.visible(self.body.owner()),
-            // A frame bounds it far below 2^31.
+            // The length of a frame limits it to far less than 2^31.
             data_length: i32::try_from(self.body.data_len()).unwrap_or(i32::MAX),
             num_children,
             pzxid: self.pzxid,
@@ -115,7 +116,7 @@ impl Node {
     }
 }
 
-/// A znode's stat when it is created.
+/// Returns the stat of a new znode.
 pub(crate) fn stat_at_creation(zxid: i64, time_ms: i64, owner: i64) -> StatPersisted {
     StatPersisted {
         czxid: zxid,
@@ -130,13 +131,13 @@ pub(crate) fn stat_at_creation(zxid: i64, time_ms: i64, owner: i64) -> StatPersi
     }
 }
 
-/// The part of a stat that changes with a znode's children: `cversion` and `pzxid`.
+/// The fields of a stat that change with a znode's children: `cversion` and `pzxid`.
 pub(crate) type ChildrenStat<'a> = (&'a mut i32, &'a mut i64);
 
-/// Notes a creation below a znode whose creation count becomes `parent_cversion` (-1: one more).
+/// Records a creation below a znode whose creation count becomes `parent_cversion` (-1: one more).
 ///
-/// Only upwards: a fuzzy snapshot may hold a parent newer than the record that is replayed.
-/// Source: DataTree.createNode, ZOOKEEPER-3249.
+/// Changes values only upwards, because a fuzzy snapshot may contain a parent newer than the
+/// replayed record. Source: DataTree.createNode, ZOOKEEPER-3249.
 pub(crate) fn note_child_created(
     (cversion, pzxid): ChildrenStat<'_>,
     parent_cversion: i32,
@@ -152,7 +153,7 @@ pub(crate) fn note_child_created(
     }
 }
 
-/// Notes a deletion below a znode, only upwards.
+/// Records a deletion below a znode. Changes pzxid only upwards.
 pub(crate) fn note_child_deleted(pzxid: &mut i64, zxid: i64) {
     *pzxid = zxid.max(*pzxid);
 }

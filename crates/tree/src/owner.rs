@@ -1,4 +1,4 @@
-//! What a stored ephemeral owner stands for.
+//! The meaning of a stored ephemeral owner.
 //!
 //! ```text
 //! 0                     persistent
@@ -23,23 +23,23 @@ const FEATURE_MASK: i64 = 0x00ff_ff00_0000_0000;
 /// Longest TTL of 3.5.3: every larger value is an extended owner.
 const TTL_353_MAX: i64 = 0x0fff_ffff_ffff_ffff;
 
-/// Kinds of znodes, as their stored owner tells them apart.
+/// Kinds of znodes, as distinguished by their stored owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Stays.
+    /// A persistent znode.
     Persistent,
-    /// Goes with this session.
+    /// An ephemeral that is deleted with this session.
     Session(SessionId),
-    /// Goes after its last child.
+    /// A container that is deleted after its last child.
     Container,
-    /// Goes when unchanged and childless for this long.
+    /// A znode that is deleted after it was unchanged and childless for this long.
     Ttl {
-        /// The time, ms.
+        /// The TTL in ms.
         ttl_ms: i64,
     },
 }
 
-/// How owners are read and written; a copy of the settings that matter.
+/// Rules for reading and writing owners; a copy of the relevant settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnerRules {
     extended: bool,
@@ -54,10 +54,10 @@ impl OwnerRules {
         }
     }
 
-    /// What `stored` means.
+    /// Returns the meaning of `stored`.
     ///
-    /// An extended owner with a feature that nobody knows is taken as persistent: Java throws,
-    /// but a znode must neither be lost nor stop a server.
+    /// An extended owner with an unknown feature is read as persistent. Java throws an exception,
+    /// but such a znode must not be lost and must not stop a server.
     pub(crate) fn read(self, stored: i64) -> Owner {
         match stored {
             0 => Owner::Persistent,
@@ -77,7 +77,7 @@ impl OwnerRules {
         }
     }
 
-    /// The owner that clients see: only sessions.
+    /// Returns the owner that clients see: the session, or 0.
     pub(crate) fn visible(self, stored: i64) -> i64 {
         match self.read(stored) {
             Owner::Session(session) => session.0,
@@ -85,7 +85,7 @@ impl OwnerRules {
         }
     }
 
-    /// What is stored for a TTL znode; `None` if the TTL is out of range.
+    /// Returns the stored owner of a TTL znode; `None` if the TTL is out of range.
     pub(crate) fn stored_ttl(self, ttl_ms: i64) -> Option<i64> {
         if !(1..=TTL_MS_MAX).contains(&ttl_ms) {
             return None;
@@ -97,9 +97,9 @@ impl OwnerRules {
         })
     }
 
-    /// Whether `stored` is a TTL owner that these settings take for a session.
+    /// Whether `stored` is a TTL owner that these settings treat as a session.
     ///
-    /// Java then deletes the znode when it starts, as no such session exists.
+    /// Java then deletes the znode when it starts, as this session does not exist.
     pub(crate) fn is_unrecognised_ttl(self, stored: i64) -> bool {
         !self.extended
             && is_extended(stored)
@@ -108,7 +108,7 @@ impl OwnerRules {
     }
 }
 
-/// What is stored for a container.
+/// Returns the stored owner of a container.
 pub(crate) fn stored_container() -> i64 {
     CONTAINER
 }

@@ -1,17 +1,17 @@
-//! Paths: what a valid one is, and how one splits.
+//! Validating and splitting paths.
 //!
 //! Source: PathUtils.validatePath, PrepRequestProcessor.
 
 use jute::Str;
 use proto::ErrorCode;
 
-/// The root.
+/// Path of the root.
 pub const ROOT: &str = "/";
-/// Holds what belongs to the server itself.
+/// Path of the server's own znodes.
 pub const ZOOKEEPER: &str = "/zookeeper";
-/// Quotas live below it.
+/// Path of the quota znodes.
 pub const QUOTA: &str = "/zookeeper/quota";
-/// The ensemble's configuration.
+/// Path of the ensemble's configuration.
 pub const CONFIG: &str = "/zookeeper/config";
 
 /// Whether this is one of the four znodes that always exist.
@@ -19,11 +19,12 @@ pub fn is_system(path: &str) -> bool {
     matches!(path, ROOT | ZOOKEEPER | QUOTA | CONFIG)
 }
 
-/// Checks the whole path, as create (with its number), setData, setACL and check do.
+/// Validates the whole path, as create (including the sequence number), setData, setACL and check
+/// do.
 ///
 /// # Errors
-/// BadArguments if it is not absolute, ends in `/` (the root may), has an empty, `.` or `..`
-/// component, or one of the characters that are refused.
+/// BadArguments if it is not absolute, ends in `/` (except the root), has an empty, `.` or `..`
+/// component, or contains a refused character.
 pub fn validate(path: &str) -> Result<(), ErrorCode> {
     if is_plain(path.as_bytes()) {
         return Ok(());
@@ -56,8 +57,8 @@ pub fn validate(path: &str) -> Result<(), ErrorCode> {
     Ok(())
 }
 
-/// Whether a path is valid for sure: printable ASCII whose components do not begin with a dot. Most paths are, and this
-/// is one pass without a branch, of many bytes at a time.
+/// Whether a path is certainly valid: printable ASCII whose components do not begin with a dot.
+/// Most paths are, and this is one pass without branches, over many bytes at a time.
 fn is_plain(path: &[u8]) -> bool {
     let [b'/', .., last] = path else {
         return false;
@@ -71,15 +72,15 @@ fn is_plain(path: &[u8]) -> bool {
     !is_suspect && (0x20..0x7f).contains(last) && *last != b'/'
 }
 
-/// Where the name at the start of `path` ends: at the first `/`, or with it. Names are short: a search made for long
-/// strings takes longer to begin than this does.
+/// Returns the end of the name at the start of `path`: the first `/`, or the end of the path. Names
+/// are short, so this loop is faster than a search for long strings with its higher start-up cost.
 pub(crate) fn name_end(path: &[u8]) -> usize {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     const SLASHES: u64 = u64::from_ne_bytes([b'/'; 8]);
     let (words, rest) = path.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {
-        // A byte that is zero here is a slash; the lowest that is marked is the first of them.
+        // A zero byte here is a slash; the lowest marked byte is the first slash.
         let word = u64::from_le_bytes(*word) ^ SLASHES;
         let marks = word.wrapping_sub(LOW) & !word & HIGH;
         if marks != 0 {
@@ -94,29 +95,29 @@ fn is_bad_component(component: &[u8]) -> bool {
     matches!(component, b"" | b"." | b"..")
 }
 
-/// Surrogates, private use, the last sixteen of the basic plane, controls, and everything above
-/// the basic plane (Java sees its surrogates).
+/// Whether a character is refused: surrogates, private use, the last sixteen of the basic plane,
+/// control characters, and everything above the basic plane (Java sees its surrogates).
 fn is_refused(character: char) -> bool {
     matches!(character,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
-/// A path cut at its last `/`.
+/// A path split at its last `/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Split<'a> {
-    /// What stands before it; empty is the root.
+    /// Part before the last `/`; empty for the root.
     pub(crate) parent: &'a str,
-    /// What stands behind it; may be empty.
+    /// Part after the last `/`; may be empty.
     pub(crate) name: &'a str,
 }
 
-/// Cuts a path that need not be valid; `None` without a `/`.
+/// Splits a path that need not be valid; `None` without a `/`.
 pub(crate) fn split(path: &str) -> Option<Split<'_>> {
     let (parent, name) = path.rsplit_once('/')?;
     Some(Split { parent, name })
 }
 
-/// Cuts the path of a request, which must hold a `/` and no NUL.
+/// Splits the path of a request, which must contain a `/` and no NUL.
 ///
 /// # Errors
 /// MarshallingError for a null path, BadArguments for a bad one.
@@ -128,7 +129,7 @@ pub(crate) fn split_request(path: Option<&Str>) -> Result<(&Str, Split<'_>), Err
     }
 }
 
-/// The parent of a path as a key: `/` for the root. Shares the path's bytes.
+/// Returns the parent of a path as a key: `/` for the root. Shares the path's bytes.
 pub(crate) fn parent_key(path: &Str, parent: &str) -> Str {
     if parent.is_empty() {
         Str::from_static(ROOT)
@@ -137,7 +138,7 @@ pub(crate) fn parent_key(path: &Str, parent: &str) -> Str {
     }
 }
 
-/// Length of a string as Java counts it.
+/// Returns the length of a string as Java counts it.
 pub(crate) fn utf16_len(text: &str) -> usize {
     if text.is_ascii() {
         text.len()
@@ -199,7 +200,8 @@ mod tests {
         for path in ["/a", "/zookeeper/config", "/a.b/c d", "/a/b..", "/~/-"] {
             assert!(is_plain(path.as_bytes()), "{path:?}");
         }
-        // Every pair of bytes behind each other, at each place of a word, in the middle and at the end.
+        // Every pair of consecutive bytes, at each position of a word, in the middle and at the
+        // end.
         for (first, second) in
             (0..=0x7fu8).flat_map(|first| (0..=0x7fu8).map(move |second| (first, second)))
         {
@@ -215,7 +217,7 @@ mod tests {
         }
     }
 
-    /// What is valid, component by component.
+    /// Validates a path component by component.
     fn by_the_rules(path: &str) -> bool {
         let is_refused = path.bytes().any(|byte| byte < 0x20 || byte == 0x7f);
         let mut names = path.split('/').skip(1);
@@ -231,7 +233,7 @@ mod tests {
                 assert_eq!(name_end(path.as_bytes()), name.len(), "{path:?}");
             }
         }
-        // Neighbours of the slash in the table of characters are none.
+        // The neighbours of the slash in ASCII are not slashes.
         assert_eq!(name_end(b".0.0.0.0\xaf\x2e\xb0\x30/"), 12);
     }
 

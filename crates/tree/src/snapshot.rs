@@ -1,15 +1,16 @@
-//! Writing the tree: sessions, ACL map, znodes and end marker, as snapshot files and SNAP
-//! transfers hold them.
+//! Writing the tree to a snapshot file or a SNAP transfer: sessions, ACL map, znodes and end
+//! marker.
 //!
-//! The writer takes the tree's lock for a chunk at a time, so the result is *fuzzy*: it holds all
-//! up to the zxid it is named after and parts of what came later, and becomes exact when the log
-//! is replayed over it. Three things make that converge:
+//! The writer holds the tree's lock for one chunk at a time, so the result is *fuzzy*: it contains
+//! all transactions up to the zxid in its name and parts of later ones, and becomes exact when the
+//! log is replayed over it. Three rules make the replay converge:
 //!
-//! * the ACL map comes before the znodes that use it;
-//! * a znode is written at once with its stat, and only children that it had at that moment are
-//!   visited: lists grow at the front, and the walk notes the front when it writes the parent;
-//! * a znode that is deleted while the walk stands on it hands the walk on to what follows it, so
-//!   the walk never loses its way and nothing has to be kept for it.
+//! * the ACL map precedes the znodes that use it;
+//! * a znode is written in one step with its stat, and only the children that it has at that moment
+//!   are visited: lists grow at the front, and the walk records the front when it writes the
+//!   parent;
+//! * deleting the next znode of a walk moves the walk to the following znode, so the walk keeps its
+//!   position and deleted znodes need not be kept for it.
 //!
 //! Source: DataTree.serialize.
 
@@ -22,7 +23,7 @@ use proto::Zxid;
 use crate::Tree;
 use crate::arena::{Arena, NodeId};
 
-/// How far a snapshot has come.
+/// Progress of a snapshot.
 #[derive(Debug)]
 pub struct SnapshotCursor {
     zxid: Zxid,
@@ -37,26 +38,26 @@ enum Stage {
     End,
 }
 
-/// Where the walk over the znodes stands.
+/// Position of the walk over the znodes.
 #[derive(Debug)]
 struct Walk {
-    /// The znode to write next; nil behind the last child of the last of `parents`.
+    /// The next znode to write; nil after the last child of the last of `parents`.
     next: NodeId,
-    /// The znodes above, from the root.
+    /// Ancestors of the next znode, from the root.
     parents: Vec<NodeId>,
     /// Path of the last of `parents`.
     parent_path: String,
 }
 
-/// The walks that deletions must look after.
+/// The active walks, which deletions must update.
 ///
-/// A walk is locked under the tree's lock only: by its snapshot while the tree is shared, by a
-/// deletion while it is not, so nobody ever waits.
+/// A walk is locked only while the tree's lock is held: by its snapshot with the shared lock, by a
+/// deletion with the exclusive lock. So no thread ever waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct Walks(Mutex<Vec<Weak<Mutex<Walk>>>>);
 
 impl Walks {
-    /// Hands walks on that stand on a znode without children which is about to be unlinked.
+    /// Advances walks whose next znode is `id`, which has no children and is about to be unlinked.
     pub(crate) fn leave(&mut self, arena: &Arena, id: NodeId) {
         let walks = self.0.get_mut();
         if !walks.is_empty() {
@@ -80,7 +81,7 @@ impl Walk {
         }
     }
 
-    /// To behind the last of the parents.
+    /// Moves to the znode after the last of the parents.
     fn go_up(&mut self, arena: &Arena) {
         if let Some(parent) = self.parents.pop() {
             let above = self.parent_path.rfind('/').unwrap_or(0);
@@ -91,14 +92,15 @@ impl Walk {
 }
 
 impl SnapshotCursor {
-    /// The zxid to name the snapshot after: everything up to it is in.
+    /// Returns the zxid for the snapshot's name: everything up to it is included.
     pub fn zxid(&self) -> Zxid {
         self.zxid
     }
 }
 
 impl Tree {
-    /// Begins a snapshot. It costs nothing while it waits, whatever happens to the tree.
+    /// Begins a snapshot. A paused snapshot does not cost memory, regardless of changes of the
+    /// tree.
     pub fn start_snapshot(&self) -> SnapshotCursor {
         let walk = Arc::new(Mutex::new(Walk {
             next: Self::ROOT,
@@ -115,9 +117,9 @@ impl Tree {
         }
     }
 
-    /// Appends some more of the snapshot: at least `bytes_wanted`, the last znode whole.
+    /// Appends the next part of the snapshot: at least `bytes_wanted`, and only whole znodes.
     ///
-    /// False when the end has been written. The first chunk holds all sessions and ACL lists.
+    /// Returns false when the end was written. The first chunk contains all sessions and ACL lists.
     pub fn snapshot_chunk(
         &self,
         cursor: &mut SnapshotCursor,
@@ -164,7 +166,7 @@ impl Tree {
         out[count_at..count_at + 4].copy_from_slice(&count.to_be_bytes());
     }
 
-    /// Writes a znode and steps to its first child, or to what follows it.
+    /// Writes a znode and moves to its first child, or to the following znode.
     fn put_next(&self, walk: &mut Walk, out: &mut Vec<u8>) {
         let node = &self.arena[walk.next];
         let parent_len = walk.parent_path.len();

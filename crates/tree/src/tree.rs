@@ -1,4 +1,4 @@
-//! The tree itself: what it holds and how it is asked.
+//! The tree itself: its content and its queries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::quota::QuotaRoots;
 use crate::snapshot::Walks;
 use crate::{TreeSettings, auth, digest, path};
 
-/// The replicated state: znodes, sessions, ACL lists, and all that follows from them.
+/// The replicated state: znodes, sessions, ACL lists, and everything derived from them.
 ///
-/// Memory for a znode: 120 bytes with a short name, its data, and 11 bytes of the index;
-/// ephemerals, containers and TTL znodes are listed apart.
+/// Memory per znode: 120 bytes with a short name, its data, and 11 bytes of the index; ephemerals,
+/// containers and TTL znodes are listed in addition.
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) settings: Arc<TreeSettings>,
@@ -40,17 +40,17 @@ pub struct Tree {
     pub(crate) digest: u64,
     pub(crate) digest_history: digest::History,
     pub(crate) last_applied: Option<Zxid>,
-    /// `/zookeeper`; below it nothing counts for the digest.
+    /// `/zookeeper`, below which znodes are not included in the digest.
     pub(crate) zookeeper: NodeId,
     /// Snapshots that are being written.
     pub(crate) walks: Walks,
 }
 
 impl Tree {
-    /// The root's slot, taken first.
+    /// Slot of the root, which is allocated first.
     pub(crate) const ROOT: NodeId = NodeId(0);
 
-    /// A tree of the four system znodes, at zxid 0.
+    /// Constructs a tree of the four system znodes at zxid 0.
     pub fn new(settings: Arc<TreeSettings>) -> Self {
         let mut tree =
             Self::with_root(settings, Some(&[]), AclSlot::OPEN, StatPersisted::default());
@@ -59,7 +59,7 @@ impl Tree {
         tree
     }
 
-    /// A tree of the root alone.
+    /// Constructs a tree of the root only.
     pub(crate) fn with_root(
         settings: Arc<TreeSettings>,
         data: Option<&[u8]>,
@@ -99,7 +99,7 @@ impl Tree {
         tree
     }
 
-    /// Makes `/zookeeper` and `/zookeeper/quota` if they are missing.
+    /// Creates `/zookeeper` and `/zookeeper/quota` if they are missing.
     pub(crate) fn add_system_nodes(&mut self) {
         let stat = StatPersisted::default();
         let zookeeper = self.find_or_link(Self::ROOT, "zookeeper", AclSlot::OPEN, stat);
@@ -107,8 +107,9 @@ impl Tree {
         self.find_or_link(zookeeper, "quota", AclSlot::OPEN, stat);
     }
 
-    /// Returns the config znode. The data of releases before 3.5 has none: a new database and the members of an
-    /// ensemble add it, and a standalone server leaves the data as it is.
+    /// Returns the config znode, and adds it if it is missing. It is missing in data of releases
+    /// before 3.5. A new database and the members of an ensemble add it, and a standalone server
+    /// leaves the data unchanged.
     ///
     /// Source: DataTree.addConfigNode, ZKDatabase.initConfigInZKDatabase.
     pub(crate) fn find_or_add_config(&mut self) -> NodeId {
@@ -143,13 +144,13 @@ impl Tree {
         }
     }
 
-    /// Zxid of the newest transaction that was applied.
+    /// Returns the zxid of the newest applied transaction.
     pub fn last_zxid(&self) -> Zxid {
         self.last_zxid
     }
 
-    /// From here on it stands for everything up to `zxid`, which is not before what it holds: a
-    /// restored tree takes its place behind the history that it replaces.
+    /// Raises the last zxid to `zxid`. A restored tree replaces the history up to it, and must not
+    /// get a lower zxid than its content.
     pub fn stand_for(&mut self, zxid: Zxid) {
         self.last_zxid = self.last_zxid.max(zxid);
     }
@@ -161,9 +162,9 @@ impl Tree {
         bits.all(|bit| self.permits(acl, bit, identities))
     }
 
-    /// Whether one of the identities is super, or the ACL of `/` names identities that together have
-    /// all permissions. What `world:anyone` may do makes nobody an administrator, nor does a server
-    /// that checks no ACLs.
+    /// Whether one of the identities is super, or the ACL of `/` names identities that together
+    /// have all permissions. Permissions of `world:anyone` do not make a client an administrator.
+    /// Neither does a server that does not check ACLs.
     pub fn is_administrator(&self, identities: &[Id]) -> bool {
         let acl = self.acl_of(Self::ROOT).map_or(&[][..], |acl| acl);
         auth::is_named(
@@ -174,62 +175,62 @@ impl Tree {
         )
     }
 
-    /// The sum of the znodes' digests; 0 if digests are off.
+    /// Returns the sum of the znodes' digests; 0 if digests are off.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// The digests at zxids divisible by 128, at most 1024, oldest first.
+    /// Returns the digests at zxids divisible by 128, at most 1024, oldest first.
     pub fn digest_history(&self) -> impl Iterator<Item = (Zxid, u64)> {
         self.digest_history.iter()
     }
 
-    /// What the digest section of a snapshot holds: zxid and digest of the last transaction that
-    /// was applied since the process started; `None` if there was none or digests are off.
+    /// Returns the content of a snapshot's digest section: zxid and digest of the last transaction
+    /// applied since the process started; `None` if there was none or digests are off.
     pub fn last_applied_digest(&self) -> Option<(Zxid, u64)> {
         let zxid = self.last_applied.filter(|_| self.settings.digest_enabled)?;
         Some((zxid, self.digest))
     }
 
-    /// The settings it was made with.
+    /// Returns the settings of the tree.
     pub fn settings(&self) -> &Arc<TreeSettings> {
         &self.settings
     }
 
-    /// Znodes as `zk_znode_count` has them: the root counts twice.
+    /// Returns the number of znodes as in `zk_znode_count`: the root counts twice.
     pub fn node_count(&self) -> usize {
         self.node_count + 1
     }
 
-    /// Ephemeral znodes.
+    /// Returns the number of ephemerals.
     pub fn ephemerals_count(&self) -> usize {
         self.ephemerals_count
     }
 
-    /// Lengths of all paths (the root's twice, as "" and "/") and data.
+    /// Returns the total length of all paths (the root's twice, as "" and "/") and data.
     pub fn approximate_data_size(&self) -> i64 {
         self.data_size + 1
     }
 
-    /// The replicated sessions with their timeouts in ms, in order of their ids.
+    /// Returns the replicated sessions with their timeouts in ms, ordered by id.
     pub fn sessions(&self) -> impl ExactSizeIterator<Item = (SessionId, i32)> {
         self.sessions
             .iter()
             .map(|(id, timeout_ms)| (*id, *timeout_ms))
     }
 
-    /// Timeout of a replicated session in ms.
+    /// Returns the timeout of a replicated session in ms.
     pub fn session_timeout_ms(&self, session: SessionId) -> Option<i32> {
         self.sessions.get(&session).copied()
     }
 
-    /// The lengths of the paths of a session's ephemerals.
+    /// Returns the total length of the paths of a session's ephemerals.
     pub(crate) fn ephemeral_path_bytes(&self, session: SessionId) -> usize {
         let owned = self.ephemerals.get(&session);
         owned.map_or(0, |owned| owned.path_bytes)
     }
 
-    /// The ephemerals of a session.
+    /// Returns the ephemerals of a session.
     pub(crate) fn ephemerals_of(&self, session: SessionId) -> impl Iterator<Item = NodeId> {
         let owned = self.ephemerals.get(&session);
         owned
@@ -237,30 +238,29 @@ impl Tree {
             .flat_map(|owned| owned.ids.iter().copied())
     }
 
-    /// Each owner of ephemerals with their paths.
+    /// Returns each owner of ephemerals with their paths.
     pub fn ephemerals(&self) -> impl Iterator<Item = (SessionId, impl Iterator<Item = Str>)> {
         self.ephemerals
             .iter()
             .map(|(owner, owned)| (*owner, owned.ids.iter().map(|id| self.path_of(*id))))
     }
 
-    /// Each owner of ephemerals with their number.
+    /// Returns each owner of ephemerals with their number.
     pub fn ephemeral_counts(&self) -> impl Iterator<Item = (SessionId, usize)> {
         let owners = self.ephemerals.iter();
         owners.map(|(owner, owned)| (*owner, owned.ids.len()))
     }
 
-    /// The number of a session's ephemerals.
+    /// Returns the number of a session's ephemerals.
     pub fn ephemeral_count(&self, session: SessionId) -> usize {
         let owned = self.ephemerals.get(&session);
         owned.map_or(0, |owned| owned.ids.len())
     }
 
-    /// Owners of ephemerals that are no session: a server that serves alone or leads kills them
-    /// after loading.
+    /// Returns the owners of ephemerals that are not sessions. A leader or standalone server
+    /// deletes their ephemerals after loading.
     ///
-    /// TTL znodes that the settings do not recognise are left out, see
-    /// [`Self::unrecognised_ttls`].
+    /// Owners that are unrecognised TTLs are omitted, see [`Self::unrecognised_ttls`].
     pub fn orphan_owners(&self) -> Vec<SessionId> {
         let mut owners: Vec<_> = self
             .ephemerals
@@ -273,25 +273,26 @@ impl Tree {
         owners
     }
 
-    /// TTL znodes that are taken for ephemerals because extended types are off.
+    /// Returns the number of TTL znodes that are treated as ephemerals because extended types are
+    /// off.
     ///
     /// Java deletes them when it starts. A server should warn, or refuse to start.
     pub fn unrecognised_ttls(&self) -> usize {
         self.unrecognised_ttls
     }
 
-    /// Memory of slots and index in bytes, without names and data.
+    /// Returns the memory of slots and index in bytes, without names and data.
     pub fn table_bytes(&self) -> usize {
         self.arena.slot_bytes() + self.index.bytes()
     }
 
-    /// Whether one of the identities may read what has this list: the filter on events.
-    /// `None`, a list that is not known, is for super users only.
+    /// Whether one of the identities may read a znode with this list; used to filter events. With
+    /// `None`, an unknown list, only super users may.
     pub fn may_see(&self, acl: Option<&[Acl]>, identities: &[Id]) -> bool {
         self.permits(acl, proto::data::perms::READ, identities)
     }
 
-    /// Whether one of the identities may read the znode of a path as it is; `None` if there is none.
+    /// Whether one of the identities may read the znode of a path now; `None` if it does not exist.
     pub fn may_read(&self, path: &str, identities: &[Id]) -> Option<bool> {
         let id = self.lookup(path)?;
         Some(self.may_see(self.acl_of(id).map(|acl| &**acl), identities))
@@ -307,12 +308,12 @@ impl Tree {
         }
     }
 
-    /// The list of a znode.
+    /// Returns the ACL list of a znode.
     pub(crate) fn acl_of(&self, id: NodeId) -> Option<&Arc<[Acl]>> {
         self.acls.list(self.arena[id].acl)
     }
 
-    /// The znode of a path; the empty string is the root.
+    /// Returns the znode of a path; the empty string is the root.
     pub(crate) fn lookup(&self, path: &str) -> Option<NodeId> {
         if path.is_empty() || path == path::ROOT {
             return Some(Self::ROOT);
@@ -332,7 +333,7 @@ impl Tree {
         }
     }
 
-    /// The path of a znode.
+    /// Returns the path of a znode.
     pub(crate) fn path_of(&self, id: NodeId) -> Str {
         let mut ids = Vec::new();
         let (mut at, mut len) = (id, 0);
@@ -352,14 +353,15 @@ impl Tree {
         path.into()
     }
 
-    /// The children of a znode, newest first.
+    /// Returns the children of a znode, newest first.
     pub(crate) fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         std::iter::successors(self.arena[id].first_child.get(), |id| {
             self.arena[*id].next.get()
         })
     }
 
-    /// All znodes below one, each behind its parent. Walks links: no depth overflows a stack.
+    /// Returns all descendants of a znode, each after its parent. Follows links without recursion,
+    /// so any depth is safe.
     pub(crate) fn descendants(&self, top: NodeId) -> impl Iterator<Item = NodeId> {
         std::iter::successors(self.after(top, top), move |id| self.after(*id, top))
     }
@@ -378,20 +380,20 @@ impl Tree {
         None
     }
 
-    /// Hangs a new znode below its parent and enters it wherever its kind is listed.
+    /// Links a new znode to its parent, and adds it to the index and the lists of its kind.
     pub(crate) fn link(&mut self, parent: NodeId, node: Node, path: &str) -> NodeId {
         let id = self.link_unindexed(parent, node, path);
         self.index.insert(&self.arena, id);
         id
     }
 
-    /// The same, but that nobody finds it before it is in the index.
+    /// Links a new znode as [`Self::link`] does, but does not add it to the index.
     pub(crate) fn link_unindexed(&mut self, parent: NodeId, mut node: Node, path: &str) -> NodeId {
         let path_len = path::utf16_len(path);
         let parent_node = &self.arena[parent];
         node.parent = parent;
         node.next = parent_node.first_child;
-        // A digest that is off has no counted root.
+        // If digests are off, the root is not counted.
         if parent_node.body.is_counted() && parent != self.zookeeper {
             node.body.count();
             node.digest = digest::node(path, node.body.data(), &node.stored_stat());
@@ -411,7 +413,7 @@ impl Tree {
         id
     }
 
-    /// Takes a znode without children out of everything and frees it.
+    /// Removes a childless znode from all structures and frees it.
     pub(crate) fn unlink(&mut self, id: NodeId, path_len: usize) {
         self.walks.leave(&self.arena, id);
         self.index.remove(&self.arena, id);
@@ -434,7 +436,7 @@ impl Tree {
         self.arena.remove(id);
     }
 
-    /// Changes a znode's stat, and the digest with it.
+    /// Changes a znode's stat and updates the digest.
     pub(crate) fn change_stat(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {
         let node = &mut self.arena[id];
         if !node.body.is_counted() {
@@ -446,9 +448,9 @@ impl Tree {
         self.replace_digest(id, digest);
     }
 
-    /// Brings the digest up to date after a change of the data of a znode and of its stat.
+    /// Updates the digest after a change of a znode's data and stat.
     ///
-    /// `data` is what was set: the copy in the znode is often still on its way to memory.
+    /// `data` is the new data. Its copy in the znode is often not in the cache yet.
     pub(crate) fn rehash(&mut self, id: NodeId, path: &str, data: Option<&[u8]>) {
         let node = &self.arena[id];
         if node.body.is_counted() {
@@ -504,11 +506,11 @@ impl Tree {
 #[derive(Debug, Default)]
 pub(crate) struct Ephemerals {
     pub(crate) ids: HashSet<NodeId>,
-    /// The lengths of their paths, which are stored nowhere.
+    /// Total length of their paths, which are not stored.
     path_bytes: usize,
 }
 
-/// Bytes of data; 0 for null.
+/// Returns the length of data in bytes; 0 for null.
 pub(crate) fn data_len(data: Option<&[u8]>) -> i64 {
     // A slice has at most isize::MAX bytes.
     data.map_or(0, |data| data.len().cast_signed() as i64)

@@ -1,9 +1,9 @@
-//! What znodes and watches cost. The budget is 250 bytes for a znode of 100 bytes, all told; the
-//! allocator's own overhead on top of what is counted here is 16 bytes at most, for the data.
+//! Memory use of znodes and watches. The budget is 250 bytes in all for a znode of 100 bytes. The
+//! allocator's own overhead, which is not counted here, is at most 16 bytes, for the data.
 
 #![allow(clippy::unwrap_used)] // a test's helpers fail as the test does
 
-// It has an allocator of its own, so it is a program of its own.
+// This test has its own allocator, so it is a separate program.
 #[path = "it/common/mod.rs"]
 mod common;
 
@@ -18,7 +18,8 @@ use tree::{TreeLoader, WatcherId};
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// With their groups nearly thirteen chunks of slots: what is not used yet is counted, though it takes no memory.
+/// With their groups, the znodes fill nearly thirteen chunks of slots. Unused slots are counted,
+/// although they do not occupy memory.
 const ZNODES: usize = 105_000;
 const GROUPS: usize = 1000;
 const WATCHES: usize = 50_000;
@@ -44,7 +45,7 @@ fn loaded() -> Host {
     Host::of(loader.finish(Zxid(1)).unwrap())
 }
 
-// One test: the allocator counts for the whole process.
+// A single test, because the allocator counts for the whole process.
 #[test]
 fn memory_is_within_budget() {
     let before = ALLOCATOR.allocated();
@@ -63,7 +64,7 @@ fn memory_is_within_budget() {
         "{per_watch} bytes for a watch and its path"
     );
 
-    // Where there are no watches any more, nothing is left but room for new ones.
+    // After all watches are removed, only capacity for new ones remains.
     for watcher in 0..100 {
         host.watches.lock().remove_watcher(WatcherId(watcher));
     }

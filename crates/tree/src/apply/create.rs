@@ -1,4 +1,4 @@
-//! create, create2, createContainer, createTTL.
+//! Applying create, create2, createContainer and createTTL.
 
 use bytes::Bytes;
 use jute::Str;
@@ -14,12 +14,12 @@ use crate::tree::data_len;
 use crate::watch::{Change, Firing};
 use crate::{Tree, path};
 
-/// What the create transactions have in common.
+/// Common fields of the create transactions.
 struct NewNode<'a> {
     path: &'a Str,
     data: Option<&'a Bytes>,
     acl: &'a [Acl],
-    /// As stored.
+    /// The stored owner.
     owner: i64,
     /// The parent's resulting creation count, or -1.
     parent_cversion: i32,
@@ -45,8 +45,10 @@ impl Tree {
         }
     }
 
+    /// Returns the fields of a create transaction.
+    ///
     /// # Errors
-    /// BadArguments for a TTL out of range: a Java server logs such a createTTL and stops when it
+    /// BadArguments for a TTL out of range. A Java server logs such a createTTL and stops when it
     /// applies it, so it never took effect anywhere.
     fn new_node<'a>(&self, txn: &'a Txn, stamp: Stamp) -> Result<NewNode<'a>, ErrorCode> {
         match txn {
@@ -87,7 +89,8 @@ impl Tree {
         let zxid = stamp.zxid.0;
         let (parent_path, name) = split_applied(new.path)?;
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
-        // Before anything else: a fuzzy snapshot may name a list that only this record brings.
+        // First of all, because a znode of a fuzzy snapshot may refer to a list that only this
+        // record contains.
         let acl = self.acls.acquire(new.acl);
         if let Some(existing) = self.index.find(&self.arena, parent, name.as_bytes()) {
             let replaced = std::mem::replace(&mut self.arena[existing].acl, acl);
@@ -99,7 +102,7 @@ impl Tree {
         let stat = stat_at_creation(zxid, stamp.time_ms, new.owner);
         let data = new.data.map(|data| &**data);
         let id = self.link(parent, Node::new(name, data, acl, stat), new.path);
-        // What is told is the znode as it was asked for, before its data may be counted anew.
+        // The outcome contains the stat of the znode as created, before its data may be recounted.
         let stat = self.arena[id].stat(self.rules);
         match QuotaNode::of(new.path) {
             Some(QuotaNode::Limits(root)) => self.quota_roots.insert(root),
@@ -116,9 +119,9 @@ impl Tree {
         Ok(stat)
     }
 
-    /// Notes a creation below `parent`, also one that finds its znode already there: a parent
-    /// that was written to a fuzzy snapshot before its child must not stay behind. (Java does so
-    /// for the plain create only, and gets the parent of another kind wrong.)
+    /// Records a creation below `parent`, even if the znode already exists: a parent that was
+    /// written to a fuzzy snapshot before its child must be updated. (Java does this only for the
+    /// plain create, and handles the parent of another kind incorrectly.)
     fn note_created(&mut self, parent: NodeId, parent_cversion: i32, zxid: i64) {
         self.change_stat(parent, |node| {
             note_child_created((&mut node.cversion, &mut node.pzxid), parent_cversion, zxid);
@@ -126,7 +129,7 @@ impl Tree {
     }
 }
 
-/// Parent and name of a path in a transaction, which only garbage in a log makes invalid.
+/// Splits the path of a transaction. It is invalid only in a corrupted log.
 pub(super) fn split_applied(path: &str) -> Result<(&str, &str), ErrorCode> {
     match path::split(path) {
         Some(split) if !split.name.is_empty() && split.parent != path::ROOT => {

@@ -1,4 +1,4 @@
-//! setData, reconfig, setACL, and the usage that quotas keep.
+//! Applying setData, reconfig and setACL, and updating the usage of quotas.
 
 use proto::txn::{SetAclTxn, SetDataTxn};
 use proto::{ErrorCode, Stat};
@@ -11,8 +11,8 @@ use crate::tree::data_len;
 use crate::watch::{Change, Firing};
 
 impl Tree {
-    /// Unconditional: a replay may move a znode back for a moment, later records bring it
-    /// forward again.
+    /// Sets data unconditionally: a replay may temporarily move a znode back, and later records
+    /// move it forward again.
     pub(super) fn set_data(
         &mut self,
         txn: &SetDataTxn,
@@ -43,7 +43,7 @@ impl Tree {
         Ok(self.arena[id].stat(self.rules))
     }
 
-    /// Replaces data without touching the stat or the digest; how many bytes more there are.
+    /// Replaces data without changing the stat or the digest. Returns the change in bytes.
     pub(super) fn replace_data(&mut self, id: NodeId, data: Option<&[u8]>) -> i64 {
         let node = &mut self.arena[id];
         let change = data_len(data) - data_len(node.body.data());
@@ -63,7 +63,7 @@ impl Tree {
         }
     }
 
-    /// Counts the subtree of a quota root anew.
+    /// Recounts the subtree of a quota root.
     pub(crate) fn recount_quota(&mut self, root: &str) {
         let Some(stats) = self.lookup(&quota::stats_path(root)) else {
             return;
@@ -78,8 +78,8 @@ impl Tree {
         self.write_usage(stats, &Stats::counted(usage));
     }
 
-    /// Leaves the stat alone, and the digest, for which nothing below `/zookeeper` counts; and
-    /// [`Tree::approximate_data_size`] too, as Java does.
+    /// Writes the usage. Does not change the stat, the digest, which excludes everything below
+    /// `/zookeeper`, and, as in Java, [`Tree::approximate_data_size`].
     fn write_usage(&mut self, id: NodeId, stats: &Stats) {
         self.replace_data(id, Some(stats.text().as_bytes()));
     }

@@ -1,4 +1,4 @@
-//! delete, deleteContainer.
+//! Applying delete and deleteContainer.
 
 use jute::Str;
 use proto::ErrorCode;
@@ -13,8 +13,8 @@ use crate::watch::{Change, Firing};
 use crate::{Tree, path};
 
 impl Tree {
-    /// Deletes a znode. The parent's pzxid moves even if the znode is gone already, as it is when
-    /// a fuzzy snapshot was written between the two.
+    /// Deletes a znode. The parent's pzxid is updated even if the znode no longer exists, which
+    /// occurs if a fuzzy snapshot was written between the two changes.
     pub(super) fn delete(
         &mut self,
         path: &Str,
@@ -48,9 +48,9 @@ impl Tree {
         Ok(())
     }
 
-    /// Deletes what hangs below a znode that goes. Only a replay finds something: descendants of
-    /// a later znode of the same path, which later records create again. (Java leaves them
-    /// behind unreachable until then.)
+    /// Deletes the descendants of a znode that is being deleted. They exist only during a replay:
+    /// they belong to a later znode with this path, and later records create them again. (Java
+    /// leaves them unreachable until then.)
     fn delete_descendants(&mut self, top: NodeId) {
         if self.arena[top].first_child.get().is_none() {
             return;

@@ -1,8 +1,8 @@
 //! Applying committed transactions, and replaying them over a fuzzy snapshot.
 //!
-//! A transaction says what the result is, not what was asked: versions are absolute, names are
-//! final. Replay meets znodes that are newer than the record; the rules of DataTree.processTxn
-//! make that converge. Errors of a replay are results like any other, and the zxid advances.
+//! A transaction contains the result and not the request: versions are absolute, names are final. A
+//! replay may find znodes that are newer than the record; the rules of DataTree.processTxn make the
+//! tree converge. An error during replay is an ordinary result, and the zxid advances.
 
 mod create;
 mod data;
@@ -18,7 +18,7 @@ use proto::{ErrorCode, SessionId, Stat, Zxid};
 use crate::Tree;
 use crate::watch::{Event, Firing, Watches};
 
-/// The header's part in every change of a transaction.
+/// The header fields that each change of a transaction uses.
 #[derive(Debug, Clone, Copy)]
 struct Stamp {
     session: SessionId,
@@ -29,9 +29,9 @@ struct Stamp {
 impl Tree {
     /// Applies one committed transaction.
     ///
-    /// Fires watches and appends the events in order. [`Tree::last_zxid`] moves once, at the
-    /// end, and only upwards: no snapshot is named after half a multi. `watches` may be empty
-    /// when records are replayed.
+    /// Fires watches and appends the events in order. [`Tree::last_zxid`] changes once, at the end,
+    /// and only upwards, so no snapshot is named after half a multi. `watches` may be empty when
+    /// records are replayed.
     pub fn apply(
         &mut self,
         record: &TxnRecord,
@@ -61,7 +61,7 @@ impl Tree {
         outcome
     }
 
-    /// All of them, or none if one is an error.
+    /// Applies all operations, or none if one is an error.
     fn apply_multi(&mut self, txns: &[Txn], stamp: Stamp, firing: &mut Firing<'_>) -> Outcome {
         let failed_at = txns.iter().position(|txn| matches!(txn, Txn::Error { .. }));
         let Some(failed_at) = failed_at else {
@@ -110,7 +110,7 @@ impl Tree {
             },
             Txn::SetAcl(txn) => with_stat(self.set_acl(txn)),
             Txn::Check(_) => Outcome::Done { op },
-            // A multi inside a multi does not decode.
+            // A multi inside a multi cannot be decoded.
             Txn::Multi(_) => Outcome::Error(ErrorCode::RuntimeInconsistency),
         }
     }

@@ -1,4 +1,4 @@
-//! What became of a transaction, and the body of the reply that says so.
+//! The outcome of a transaction, and the body of its reply.
 
 use bytes::Bytes;
 use jute::{Encode, Str};
@@ -8,55 +8,55 @@ use proto::{ErrorCode, OpCode, Stat};
 /// Result of one applied transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing changed.
+    /// The transaction failed and changed nothing.
     Error(ErrorCode),
-    /// Done; nothing to say.
+    /// The transaction succeeded; its reply is empty.
     Done {
-        /// What was done.
+        /// Operation of the transaction.
         op: OpCode,
     },
-    /// A session ended, and its ephemerals went.
+    /// A session was closed and its ephemerals were deleted.
     Closed {
-        /// Paths of the transaction that were gone already.
+        /// Paths in the transaction that no longer existed.
         missing: Vec<Str>,
-        /// Ephemerals that the transaction does not list.
+        /// Ephemerals that were deleted although the transaction does not list them.
         unlisted: Vec<Str>,
     },
     /// A znode was created.
     Created {
-        /// By which operation.
+        /// Operation that created it.
         op: OpCode,
-        /// Its path.
+        /// Path of the znode.
         path: Str,
-        /// Its stat.
+        /// Stat of the znode.
         stat: Stat,
     },
     /// A znode was changed.
     Stat {
-        /// By which operation.
+        /// Operation that changed it.
         op: OpCode,
-        /// Its stat.
+        /// Stat of the znode.
         stat: Stat,
     },
     /// The configuration was changed.
     Config {
-        /// The config znode's data.
+        /// Data of the config znode.
         data: Option<Bytes>,
-        /// Its stat.
+        /// Stat of the config znode.
         stat: Stat,
     },
-    /// Results of a multi, also of a failed one.
+    /// Results of a multi, successful or failed.
     Multi(Vec<Outcome>),
 }
 
 impl Outcome {
-    /// The outcome of an error transaction; codes that are not known are a system error.
+    /// Returns the outcome of an error transaction. Unknown codes become a system error.
     pub(super) fn from_error_txn(code: i32) -> Self {
         Self::Error(ErrorCode::from_i32(code).unwrap_or(ErrorCode::SystemError))
     }
 
-    /// What the reply's header says. Ok for a multi, even a failed one, unless an operation in it
-    /// found the session moved, which closes the connection.
+    /// Returns the error code for the reply's header. Ok for a multi, even a failed one, unless an
+    /// operation in it found that the session moved, which closes the connection.
     pub fn error(&self) -> ErrorCode {
         match self {
             Self::Error(code) => *code,
@@ -67,7 +67,7 @@ impl Outcome {
         }
     }
 
-    /// Appends the body of the reply to `request_op`: nothing for an error.
+    /// Appends the body of the reply to `request_op`; nothing for an error.
     pub fn encode_body(&self, request_op: OpCode, out: &mut Vec<u8>) {
         match self {
             Self::Error(_) | Self::Done { .. } | Self::Closed { .. } => {}
@@ -91,7 +91,7 @@ impl Outcome {
         }
     }
 
-    /// Appends the result in a multi: every create with a stat is a create2.
+    /// Appends the result in a multi, where each create with a stat is a create2.
     fn encode_result(&self, out: &mut Vec<u8>) {
         let op = match self {
             Self::Error(code) => return encode_error_result(*code, out),

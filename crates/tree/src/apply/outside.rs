@@ -1,26 +1,27 @@
-//! What a member of an ensemble changes in the tree without a transaction.
+//! Changes of the tree that a member of an ensemble makes without a transaction.
 
 use proto::{ConfigVersion, Zxid};
 
 use crate::{Tree, path};
 
 impl Tree {
-    /// A new epoch begins: the last zxid is its counter 0, which no transaction has.
+    /// Begins an epoch: the last zxid becomes the epoch's counter 0, which no transaction has.
     ///
     /// Source: Leader.startZkServer.
     pub fn begin_epoch(&mut self, start: Zxid) {
         self.last_zxid = self.last_zxid.max(start);
     }
 
-    /// The version of the member list that this history knew last: that of the last reconfiguration, or
-    /// what a server's files said ([`Tree::set_config`]). 0 if there was none.
+    /// Returns the last version of the member list in this history: the version of the last
+    /// reconfiguration, or the one in a server's files ([`Tree::set_config`]). 0 if there was none.
     pub fn config_version(&self) -> ConfigVersion {
         let id = self.lookup(path::CONFIG);
         ConfigVersion(id.map_or(0, |id| self.arena[id].mzxid))
     }
 
-    /// Puts the member list in force into the config znode, as each member does by itself. Adds the znode if the data
-    /// has none. `version` is the list's, and the znode's mzxid. Fires nothing.
+    /// Writes the active member list into the config znode, as each member does itself, and adds
+    /// the znode if it is missing. `version` is the list's version and becomes the znode's mzxid.
+    /// Fires no watches.
     ///
     /// Source: ZKDatabase.initConfigInZKDatabase.
     pub fn set_config(&mut self, data: &[u8], version: Zxid, time_ms: i64) {

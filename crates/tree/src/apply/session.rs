@@ -1,4 +1,4 @@
-//! closeSession.
+//! Applying closeSession.
 
 use jute::Str;
 
@@ -7,8 +7,8 @@ use crate::Tree;
 use crate::watch::Firing;
 
 impl Tree {
-    /// Ends a session: the listed paths go, whoever owns them now, then what is left of its
-    /// ephemerals. Source: DataTree.killSession.
+    /// Closes a session: deletes the listed paths, regardless of their current owner, then the
+    /// session's remaining ephemerals. Source: DataTree.killSession.
     pub(super) fn close_session(
         &mut self,
         paths: Option<&[Str]>,
@@ -17,7 +17,7 @@ impl Tree {
     ) -> Outcome {
         let mut missing = Vec::new();
         for path in paths.unwrap_or_default() {
-            // Gone already, when records are replayed.
+            // During a replay the znode may already be deleted.
             if self.delete(path, stamp, firing).is_err() {
                 missing.push(path.clone());
             }

@@ -1,4 +1,4 @@
-//! From the ACL list of a request to the one that is stored.
+//! Converting a request's ACL list to the stored list.
 //!
 //! Source: PrepRequestProcessor.fixupACL.
 
@@ -9,16 +9,16 @@ use proto::{Acl, ErrorCode, Id};
 
 use super::{ANYONE, AUTH, AuthSettings, WORLD};
 
-/// Entries of a stored list made with `auth`, at most: each stands for all of the caller's
-/// identities, and a client chooses both numbers.
+/// Maximum number of entries in a stored list that is made with `auth`. Such an entry expands to
+/// all of the caller's identities, and a client chooses both numbers.
 const EXPANDED_ENTRIES_MAX: usize = 1 << 16;
-/// Entries up to which comparing each with each is cheaper than hashing.
+/// Number of entries up to which comparing all pairs is cheaper than hashing.
 const COMPARED_ENTRIES_MAX: usize = 8;
 
-/// The list to store for `acl`.
+/// Returns the list to store for `acl`.
 ///
 /// # Errors
-/// InvalidAcl, or MarshallingError where Java runs into a null. Either uses a zxid.
+/// InvalidAcl, or MarshallingError where Java dereferences a null. Either uses a zxid.
 pub fn normalise(
     settings: &AuthSettings,
     acl: Option<&[RequestAcl]>,
@@ -28,7 +28,7 @@ pub fn normalise(
         None | Some([]) => return Err(ErrorCode::InvalidAcl),
         Some(acl) => acl,
     };
-    // By far the commonest list needs none of the rest.
+    // This list is by far the most frequent and does not need the other steps.
     if let [entry] = acl
         && is_world_anyone(entry)
     {
@@ -98,10 +98,10 @@ fn append(
     Ok(())
 }
 
-/// Every entry the first time it comes.
+/// Returns the first occurrence of each entry.
 ///
-/// Java compares a new entry with those kept before: perms, then scheme, then id; a null in the
-/// new one that such a comparison reaches refuses the request.
+/// Java compares a new entry with the kept ones by perms, then scheme, then id. A null in the new
+/// entry that such a comparison reaches refuses the request.
 fn without_duplicates(acl: &[RequestAcl]) -> Result<Vec<&RequestAcl>, ErrorCode> {
     if acl.len() <= COMPARED_ENTRIES_MAX {
         return compare_all(acl);

@@ -14,13 +14,13 @@ use super::{DIGEST, DigestSettings, SUPER};
 
 macro_rules! algorithms {
     ($( $name:ident $type:ty, $java:literal $(, $other:literal)*; )+) => {
-        /// Hash functions by their names in Java.
+        /// Hash functions by their Java names.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum DigestAlgorithm { $( #[doc = $java] $name, )+ }
 
         impl DigestAlgorithm {
-            /// The algorithm of this name (any case); `None` if it is not known. MD2 and MD5,
-            /// which Java has too, are refused.
+            /// Returns the algorithm of this name (in any case); `None` if it is unknown. MD2 and
+            /// MD5, which Java also has, are refused.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name.to_ascii_uppercase().as_str() {
                     $( $java $(| $other)* => Some(Self::$name), )+
@@ -47,7 +47,7 @@ algorithms! {
     Sha3_512 Sha3_512, "SHA3-512";
 }
 
-/// The id for `user:password`; without a colon all of it is the user.
+/// Returns the id for `user:password`. Without a colon the whole text is the user.
 pub fn digest_id(algorithm: DigestAlgorithm, user_and_password: &[u8]) -> String {
     let text = String::from_utf8_lossy(user_and_password);
     let mut hasher = algorithm.hasher();
@@ -56,7 +56,7 @@ pub fn digest_id(algorithm: DigestAlgorithm, user_and_password: &[u8]) -> String
     format!("{user}:{}", BASE64_STANDARD.encode(hasher.finalize()))
 }
 
-/// What an auth packet with this data brings.
+/// Returns the identities for an auth packet with this data.
 pub(super) fn identities(settings: &DigestSettings, data: &[u8]) -> Vec<Id> {
     let digest = digest_id(settings.algorithm, data);
     let super_digest = settings.super_digest.as_ref();
@@ -73,7 +73,7 @@ pub(super) fn identities(settings: &DigestSettings, data: &[u8]) -> Vec<Id> {
     super_id.into_iter().chain([own_id]).collect()
 }
 
-/// One pair around a colon; empty parts at the end do not count.
+/// Whether the id is a pair separated by a colon; empty parts at the end are ignored.
 pub(super) fn is_valid(id: &str) -> bool {
     id.trim_end_matches(':').matches(':').count() == 1
 }

@@ -1,15 +1,15 @@
-//! The identities of a connection, as others are shown them.
+//! The order in which the identities of a connection are shown.
 
 use hashbrown::HashSet;
 use proto::Id;
 
-/// Buckets of Java's set while it is small.
+/// Number of buckets of a small Java set.
 const BUCKETS_START: usize = 16;
 
-/// The identities in the order in which Java goes through them, each once.
+/// Returns the distinct identities in the order in which Java iterates over them.
 ///
-/// A connection's identities are a hash set there, and whoAmI and the audit log show them in the
-/// order of its buckets; within one, the oldest comes first. Source: ServerCnxn.authInfo (a
+/// In Java a connection's identities are a hash set. whoAmI and the audit log show them in the
+/// order of its buckets, and within a bucket the oldest first. Source: ServerCnxn.authInfo (a
 /// ConcurrentHashMap), and the hashCode of the record Id.
 pub fn in_java_order(identities: &[Id]) -> Vec<&Id> {
     let mut seen = HashSet::new();
@@ -32,7 +32,7 @@ fn hash_code(id: &Id) -> u32 {
     })
 }
 
-/// Source: String.hashCode.
+/// Computes the hash of a string. Source: String.hashCode.
 fn text_hash(text: &str) -> u32 {
     text.encode_utf16().fold(0, |hash: u32, unit| {
         hash.wrapping_mul(31).wrapping_add(unit.into())
@@ -50,7 +50,7 @@ mod tests {
         }
     }
 
-    /// As Apache ZooKeeper 3.9.5 was recorded: `bob,carol,127.0.0.1` and `super,127.0.0.1`, with the
+    /// Recordings of Apache ZooKeeper 3.9.5: `bob,carol,127.0.0.1` and `super,127.0.0.1`, with the
     /// address added first.
     #[test]
     fn users_stand_as_java_shows_them() {

@@ -4,12 +4,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an ACL may hold this expression.
+/// Whether an expression is valid in an ACL.
 pub(super) fn is_valid(expression: &str) -> bool {
     parse_expression(expression).is_some()
 }
 
-/// Whether the holder of the address `held` is meant.
+/// Whether the address `held` matches an expression.
 pub(super) fn matches(held: &str, expression: &str) -> bool {
     let (Some(held), Some((wanted, bits))) = (parse_peer(held), parse_expression(expression))
     else {
@@ -28,7 +28,7 @@ pub(super) fn matches(held: &str, expression: &str) -> bool {
     }
 }
 
-/// A peer's address as Java writes it: IPv6 without compression, IPv4 also where it was mapped.
+/// Formats a peer's address as Java does: IPv6 without compression, and mapped IPv4 as IPv4.
 /// Source: InetAddress.getHostAddress.
 pub fn host_address(ip: IpAddr) -> String {
     match ip.to_canonical() {
@@ -40,7 +40,7 @@ pub fn host_address(ip: IpAddr) -> String {
     }
 }
 
-/// The address of a peer, which may carry a zone.
+/// Parses the address of a peer, which may contain a zone.
 fn parse_peer(text: &str) -> Option<IpAddr> {
     parse(text.split('%').next().unwrap_or(text))
 }
@@ -62,7 +62,7 @@ fn parse_expression(expression: &str) -> Option<(IpAddr, u32)> {
 }
 
 fn parse(text: &str) -> Option<IpAddr> {
-    // No IPv4 in the last groups of an IPv6 address.
+    // IPv4 notation in the last groups of an IPv6 address is refused.
     if text.contains(':') {
         if text.contains('.') {
             return None;
@@ -80,7 +80,7 @@ fn parse(text: &str) -> Option<IpAddr> {
         .then(|| Ipv4Addr::from(octets).into())
 }
 
-/// As Java reads an int that must not be negative: a sign and leading zeros are fine.
+/// Parses a non-negative int as Java does: a sign and leading zeros are accepted.
 fn parse_decimal(text: &str) -> Option<u32> {
     text.parse().ok()
 }

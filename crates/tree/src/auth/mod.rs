@@ -1,11 +1,11 @@
-//! Who somebody is, and what an ACL lets them do.
+//! Authentication of clients, and permissions by ACLs.
 //!
-//! * [`authenticate`] turns an auth packet into identities.
+//! * [`authenticate`] converts an auth packet to identities.
 //! * [`permits`] checks identities against a znode's ACL.
-//! * [`normalise`] makes the list to store from the one a client sent.
+//! * [`normalise`] converts a client's ACL list to the stored list.
 //!
-//! sasl and x509 identities are made elsewhere (SASL exchange, TLS handshake); here is what they
-//! match. Source: AuthenticationProvider and those that implement it.
+//! Other crates create sasl and x509 identities (SASL exchange, TLS handshake); this module only
+//! matches them. Source: AuthenticationProvider and its implementations.
 
 mod acl;
 mod digest;
@@ -22,39 +22,40 @@ pub use permission::{is_named, is_super, permits};
 pub use principal::is_valid_sasl as is_sasl_name;
 use proto::{ErrorCode, Id, LateSecret, Secret};
 
-/// Scheme of the one identity that everybody has.
+/// Scheme of the single identity that every client has.
 pub const WORLD: &str = "world";
 /// The id of [`WORLD`].
 pub const ANYONE: &str = "anyone";
-/// Stands in an ACL for the caller's own identities.
+/// Scheme of ACL entries that expand to the caller's own identities.
 pub const AUTH: &str = "auth";
-/// Holders may do everything.
+/// Scheme of identities with all permissions.
 pub const SUPER: &str = "super";
-/// The peer's address.
+/// Scheme of the peer's address.
 pub const IP: &str = "ip";
-/// User and password.
+/// Scheme of user and password.
 pub const DIGEST: &str = "digest";
-/// SASL.
+/// Scheme of SASL users.
 pub const SASL: &str = "sasl";
-/// TLS client certificates.
+/// Scheme of TLS client certificates.
 pub const X509: &str = "x509";
-/// Names of ensembles.
+/// Scheme of ensemble names.
 pub const ENSEMBLE: &str = "ensemble";
 
-/// Which schemes there are besides world, auth and ip.
+/// The schemes that exist in addition to world, auth and ip.
 #[derive(Debug, Clone, Default)]
 pub struct AuthSettings {
-    /// digest, on unless `zookeeper.DigestAuthenticationProvider.enabled=false`.
+    /// Settings of digest, which is on unless
+    /// `zookeeper.DigestAuthenticationProvider.enabled=false`.
     pub digest: DigestSettings,
-    /// sasl, if a provider is configured.
+    /// Settings of sasl, if a provider is configured.
     pub sasl: Option<SaslSettings>,
-    /// x509, if a provider is configured.
+    /// Settings of x509, if a provider is configured.
     pub x509: Option<X509Settings>,
-    /// ensemble, if a provider is configured.
+    /// Settings of ensemble, if a provider is configured.
     pub ensemble: Option<EnsembleSettings>,
 }
 
-/// The digest scheme.
+/// Settings of the digest scheme.
 #[derive(Debug, Clone)]
 pub struct DigestSettings {
     /// Whether the scheme is registered.
@@ -63,7 +64,7 @@ pub struct DigestSettings {
     pub algorithm: DigestAlgorithm,
     /// `zookeeper.DigestAuthenticationProvider.superDigest`: the id that becomes super user.
     pub super_digest: Option<Secret>,
-    /// `user:password` that is the super user's as well, if the server has such a credential.
+    /// `user:password` of a further super user, if the server has such a credential.
     pub admin_token: LateSecret,
 }
 
@@ -78,29 +79,29 @@ impl Default for DigestSettings {
     }
 }
 
-/// The sasl scheme.
+/// Settings of the sasl scheme.
 #[derive(Debug, Clone, Default)]
 pub struct SaslSettings {
     /// `zookeeper.letAnySaslUserDoX`: an ACL id that every SASL user matches.
     pub any_user_id: Option<String>,
 }
 
-/// The x509 scheme.
+/// Settings of the x509 scheme.
 #[derive(Debug, Clone, Default)]
 pub struct X509Settings {
     /// `zookeeper.X509AuthenticationProvider.superUser`: matches every x509 entry.
     pub super_user: Option<String>,
 }
 
-/// The ensemble scheme.
+/// Settings of the ensemble scheme.
 #[derive(Debug, Clone, Default)]
 pub struct EnsembleSettings {
-    /// `zookeeper.ensembleAuthName`: the names that are accepted; empty accepts all.
+    /// `zookeeper.ensembleAuthName`: the accepted names; empty accepts all.
     pub names: Vec<String>,
 }
 
 impl AuthSettings {
-    /// Whether ACL entries may name this scheme, their id permitting.
+    /// Whether ACL entries may use this scheme, provided that their id is valid.
     pub fn is_registered(&self, scheme: &str) -> bool {
         match scheme {
             IP => true,
@@ -112,7 +113,7 @@ impl AuthSettings {
         }
     }
 
-    /// Whether an ACL entry may have this id.
+    /// Whether the id is valid in an ACL entry of this scheme.
     pub(crate) fn is_valid_id(&self, scheme: &str, id: &str) -> bool {
         match scheme {
             IP => ip::is_valid(id),
@@ -123,12 +124,12 @@ impl AuthSettings {
         }
     }
 
-    /// Whether identities of this scheme stand behind an `auth` entry.
+    /// Whether an `auth` entry expands to identities of this scheme.
     pub(crate) fn is_authenticated(&self, scheme: &str) -> bool {
         matches!(scheme, DIGEST | SASL | X509) && self.is_registered(scheme)
     }
 
-    /// Whether the holder of `held` is meant by an ACL entry's `id`.
+    /// Whether the identity `held` matches an ACL entry's `id`.
     pub(crate) fn matches(&self, scheme: &str, held: &str, id: &str) -> bool {
         match scheme {
             IP => ip::matches(held, id),
@@ -145,12 +146,13 @@ impl AuthSettings {
     }
 }
 
-/// The identities that an auth packet of this scheme brings.
+/// Returns the identities for an auth packet of this scheme.
 ///
 /// `peer_ip` is the client's address as text.
 ///
 /// # Errors
-/// AuthFailed: the server sends it and closes the connection. Source: ZooKeeperServer.processPacket.
+/// AuthFailed, which the server sends before it closes the connection. Source:
+/// ZooKeeperServer.processPacket.
 pub fn authenticate(
     settings: &AuthSettings,
     scheme: Option<&str>,
@@ -180,7 +182,7 @@ impl EnsembleSettings {
     }
 }
 
-/// The identity that a connection has from its peer's address.
+/// Returns the identity of a connection by its peer's address.
 pub fn ip_id(peer_ip: &str) -> Id {
     Id {
         scheme: IP.into(),
@@ -188,7 +190,7 @@ pub fn ip_id(peer_ip: &str) -> Id {
     }
 }
 
-/// What whoAmI shows of an identity.
+/// Returns the text by which whoAmI shows an identity.
 pub fn user_name(id: &Id) -> &str {
     match &*id.scheme {
         DIGEST => id.id.split(':').next().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The check of identities against an ACL.
+//! Checking identities against an ACL.
 
 use proto::{Acl, Id};
 
@@ -16,8 +16,8 @@ pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[
         || is_super(identities)
 }
 
-/// Whether entries that name one of `identities` grant all permission bits of `wanted`, or one of the
-/// identities is super. Entries for everybody do not count.
+/// Whether entries for one of `identities` grant all permission bits of `wanted`, or one of the
+/// identities is super. `world:anyone` entries are ignored.
 pub fn is_named(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
     let naming = acl
         .iter()

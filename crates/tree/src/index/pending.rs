@@ -1,21 +1,21 @@
-//! Entering millions of znodes: while a snapshot is loaded.
+//! Adding millions of znodes while a snapshot is loaded.
 //!
-//! One after the other, each waits for a place of its own in a table of a hundred megabytes. Collected by shard, a few
-//! thousand wait for the same half megabyte.
+//! Added one by one, each znode causes a cache miss in a table of a hundred megabytes. Collected by
+//! shard, a few thousand znodes share half a megabyte of the table.
 
 use super::{Index, SHARD_BITS, Slot};
 use crate::arena::{Arena, NodeId};
 
-/// Znodes of a shard that wait: 16 KiB for each of the shards.
+/// Maximum number of waiting znodes per shard, 16 KiB for each shard.
 const WAITING_MAX: usize = 2048;
 
-/// Znodes that are linked to their parents and not in the table yet.
+/// Znodes that are linked to their parents but not in the table yet.
 #[derive(Debug)]
 pub(crate) struct Pending {
     shards: Box<[Vec<Slot>]>,
 }
 
-/// A znode whose parent has another one of that name.
+/// A znode whose parent already has a child with that name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Duplicate(pub(crate) NodeId);
 
@@ -25,10 +25,10 @@ impl Pending {
         Self { shards }
     }
 
-    /// Enters a znode, now or later.
+    /// Adds a znode immediately or later.
     ///
     /// # Errors
-    /// If this or one that waited is there twice.
+    /// If this znode or a waiting one is a duplicate.
     pub(crate) fn add(
         &mut self,
         index: &mut Index,
@@ -45,10 +45,10 @@ impl Pending {
         }
     }
 
-    /// Enters all that wait.
+    /// Adds all waiting znodes.
     ///
     /// # Errors
-    /// If one of them is there twice.
+    /// If one of them is a duplicate.
     pub(crate) fn enter_all(&mut self, index: &mut Index, arena: &Arena) -> Result<(), Duplicate> {
         let mut shards = self.shards.iter_mut().enumerate();
         shards.try_for_each(|(shard, waiting)| index.enter(arena, shard, waiting.drain(..)))

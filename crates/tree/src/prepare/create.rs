@@ -1,4 +1,4 @@
-//! create, create2, createContainer, createTTL.
+//! Preparing create, create2, createContainer and createTTL.
 
 use jute::Str;
 use proto::data::perms;
@@ -15,10 +15,10 @@ use crate::node::{note_child_created, stat_at_creation};
 use crate::owner::stored_container;
 use crate::{auth, path};
 
-/// A create that passed every check.
+/// A create that passed all checks.
 struct Creation<'a> {
     mode: Mode,
-    /// Final.
+    /// The final path, with the sequence number.
     path: Str,
     parent_path: Str,
     parent: PendingNode,
@@ -41,7 +41,7 @@ impl Preparation<'_> {
             match session {
                 SessionKind::Global => {}
                 SessionKind::Local => return Err(ErrorCode::EphemeralOnLocalSession),
-                // Its own server would have made it global first.
+                // The session's own server would have made it global first.
                 SessionKind::Elsewhere => return Err(ErrorCode::SessionExpired),
             }
         }
@@ -52,7 +52,7 @@ impl Preparation<'_> {
         let parent = self.node(&parent_path).ok_or(ErrorCode::NoNode)?;
         self.check_permission(&parent, perms::CREATE)?;
         let path = if mode.is_sequential {
-            // The creation count, not the cversion that clients see; the padding counts a sign.
+            // The creation count, not the cversion that clients see; the padding includes the sign.
             Str::from(format!("{asked_path}{:010}", parent.creations))
         } else {
             asked_path.clone()
@@ -80,12 +80,12 @@ impl Preparation<'_> {
         }))
     }
 
-    /// Whether a valid path, which is the root or below `parent`, is taken.
+    /// Whether a valid path, which is the root or a child of `parent`, exists.
     fn has_child(&self, parent: &PendingNode, path: &str) -> bool {
         if let Some(pending) = self.overlay.get(path) {
             return pending.is_some();
         }
-        // A parent that was in flight a moment ago may have children in the tree by now.
+        // A parent that was in flight until now may already have children in the tree.
         match (parent.id.get(), path::split(path)) {
             (Some(parent), Some(split)) if !split.name.is_empty() => {
                 let tree = self.tree;
@@ -134,7 +134,7 @@ impl Preparation<'_> {
             Kind::Plain(_) if mode.has_ephemeral_flag => self.context.session.0,
             Kind::Plain(_) => 0,
             Kind::Container => stored_container(),
-            // In range: the mode is checked.
+            // The TTL is in range, because the mode was checked.
             Kind::Ttl { ttl_ms } => self.tree.rules.stored_ttl(ttl_ms).unwrap_or_default(),
         };
         let is_counted = parent.is_counted && creation.parent_path != path::ZOOKEEPER;
@@ -145,7 +145,7 @@ impl Preparation<'_> {
             num_children: 0,
             data_len: 0,
             acl: Some(self.overlay.share_acl(&creation.acl)),
-            // Also a container made with an ephemeral's flag, as long as it is in flight.
+            // Includes a container with the ephemeral flag while it is in flight.
             is_ephemeral: mode.has_ephemeral_flag,
             is_counted,
             digest: 0,
@@ -156,7 +156,7 @@ impl Preparation<'_> {
 }
 
 impl Mode {
-    /// Bytes of a transaction's fields of fixed length.
+    /// Length in bytes of a transaction's fixed-length fields.
     fn txn_bytes(self) -> usize {
         const PARENT_CVERSION: usize = 4;
         match self.kind {

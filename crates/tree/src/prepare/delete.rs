@@ -1,4 +1,4 @@
-//! delete, deleteContainer.
+//! Preparing delete and deleteContainer.
 
 use jute::Str;
 use proto::data::perms;
@@ -15,7 +15,7 @@ use crate::owner::Owner;
 use crate::path::{self, Split};
 
 impl Preparation<'_> {
-    /// The permission counts before the znode is looked for, and is the parent's.
+    /// Checks the parent's permission before it looks up the znode.
     pub(super) fn delete(&mut self, request: &PathVersionRequest) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let (path, split) = deletable(request.path.as_ref())?;
@@ -32,8 +32,8 @@ impl Preparation<'_> {
         Ok(Txn::Delete { path: path.clone() })
     }
 
-    /// For the server itself. A client needs the permission that it needs for a delete. Neither deletes
-    /// anything but an empty container or an expired TTL znode.
+    /// Prepares a deleteContainer. The server itself needs no permission; a client needs the
+    /// permission for a delete. Both can only delete an empty container or an expired TTL znode.
     pub(super) fn delete_container(&mut self, path: &Str) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let (path, split) = deletable(Some(path))?;

@@ -1,4 +1,4 @@
-//! The look at ACLs before a write is ordered (`enableEagerACLCheck`).
+//! The check of ACLs before a write is forwarded (`enableEagerACLCheck`).
 
 use proto::data::perms;
 use proto::request::WriteRequest;
@@ -7,11 +7,11 @@ use proto::{ErrorCode, Id};
 use crate::{Tree, auth, path};
 
 impl Tree {
-    /// Why a write is refused by this tree, which may lag behind the leader's: NoAuth, or
-    /// InvalidAcl. It is not judged whether the rest of it is right; whoever orders it does.
+    /// Returns the reason for which this tree refuses a write, NoAuth or InvalidAcl. The tree may
+    /// lag behind the leader's tree. Other errors are left to the server that orders the write.
     ///
-    /// Source: ZooKeeperServer.authWriteRequest, effectiveACLPath. Differs: what is null there, and
-    /// ends Java's processor with all that waits for it, is left to the leader.
+    /// Source: ZooKeeperServer.authWriteRequest, effectiveACLPath. A difference: nulls, which end
+    /// Java's request processor with all waiting requests, are left to the leader.
     pub fn refuses_at_once(&self, request: &WriteRequest, identities: &[Id]) -> Option<ErrorCode> {
         let parent = |path: &str| path::split(path).map(|split| split.parent.to_owned());
         let (path, acl, wanted) = match request {
@@ -33,7 +33,7 @@ impl Tree {
             }
             _ => return None,
         };
-        // A path without a slash is another fault.
+        // A path without a slash is a different error.
         let path = path?;
         if let Some(acl) = acl {
             let list = auth::normalise(&self.settings().auth, acl.as_deref(), identities);
@@ -47,7 +47,7 @@ impl Tree {
     }
 }
 
-/// createTTL and createContainer are not.
+/// Whether creates of this kind are checked; createTTL and createContainer are not.
 fn is_checked(op: proto::OpCode) -> bool {
     matches!(op, proto::OpCode::Create | proto::OpCode::Create2)
 }

@@ -1,9 +1,9 @@
-//! How long a transaction may become.
+//! Limits for the length of a transaction.
 //!
-//! `jute.maxbuffer` bounds what a client sends, not what is made of it: an ACL entry `auth` stands
-//! for all identities of the connection. A transaction that a member cannot read ends its
-//! connection to the leader, and one that a server cannot read keeps it from starting. So it is
-//! refused here, before anybody is told of it.
+//! `jute.maxbuffer` limits a client's request, but not the resulting transaction: an ACL entry
+//! `auth` expands to all identities of the connection. A member that cannot read a transaction
+//! loses its connection to the leader, and a server that cannot read one cannot start. So such a
+//! transaction is refused here, before it is proposed.
 
 use jute::text_len;
 use proto::mutant::{self, Mutant};
@@ -12,15 +12,15 @@ use proto::{Acl, ErrorCode};
 
 use super::Preparation;
 
-/// A length in front of a string, a buffer or a vector.
+/// Length in bytes of the length field of a string, a buffer or a vector.
 const LEN_BYTES: usize = 4;
-/// What each record has around its body: the header, and the digest of those that have one.
+/// Length of a record without its body: the header, and the digest of records that have one.
 pub(super) const AROUND_BODY_BYTES: usize = 32 + TxnDigest::BYTES;
-/// The number of a multi's operations.
+/// Length of the number of operations in a multi.
 pub(super) const MULTI_BYTES: usize = LEN_BYTES;
-/// The type and the length in front of each of them.
+/// Length of the type and the length field before each operation of a multi.
 pub(super) const IN_MULTI_BYTES: usize = 4 + LEN_BYTES;
-/// An error in the place of one.
+/// Length of an error that replaces an operation.
 pub(super) const ERROR_BYTES: usize = 4;
 
 pub(super) fn string_bytes(text: &str) -> usize {
@@ -36,20 +36,22 @@ pub(super) fn acl_bytes(acl: &[Acl]) -> usize {
     LEN_BYTES + acl.iter().map(entry).sum::<usize>()
 }
 
-/// Bytes of a list of paths.
+/// Returns the encoded length of a list of paths.
 pub(super) fn list_bytes<'a>(paths: impl Iterator<Item = &'a str>) -> usize {
     LEN_BYTES + paths.map(string_bytes).sum::<usize>()
 }
 
-/// Bytes of the paths of one session's ephemerals. All of them are made when it ends, by every member
-/// at the same time, while little is stored of them if most of each path is the same.
+/// Maximum total length of the paths of one session's ephemerals. When the session ends, all
+/// members build these paths at about the same time, although they take little memory in the tree
+/// if most of each path is shared.
 const EPHEMERAL_PATH_BYTES_MAX: usize = 4 << 20;
 
 impl Preparation<'_> {
-    /// Whether the session may have one more ephemeral. Those in flight are few, and not counted.
+    /// Checks that the session may create one more ephemeral. The few ephemerals in flight are not
+    /// counted.
     ///
     /// # Errors
-    /// BadArguments if the paths of all of them would be too long.
+    /// BadArguments if the total length of the paths would be too long.
     pub(super) fn check_ephemeral_paths(&self, path: &str) -> Result<(), ErrorCode> {
         let session = self.context.session;
         let bytes = self.tree.ephemeral_path_bytes(session) + path.len();
@@ -61,10 +63,10 @@ impl Preparation<'_> {
         Err(ErrorCode::BadArguments)
     }
 
-    /// Counts what is about to become part of the transaction.
+    /// Counts bytes that are about to become part of the transaction.
     ///
     /// # Errors
-    /// BadArguments if not all members could read it.
+    /// BadArguments if some members could not read the transaction.
     pub(super) fn lengthen(&mut self, bytes: usize) -> Result<(), ErrorCode> {
         self.bytes = self.bytes.saturating_add(bytes);
         let limit = self.tree.settings.record_bytes_max;

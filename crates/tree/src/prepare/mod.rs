@@ -1,8 +1,7 @@
-//! Making transactions out of requests.
+//! Converting requests to transactions.
 //!
-//! A request is judged against the tree as it will be when everything proposed so far has been
-//! applied: the tree, and over it an [`Overlay`] of the znodes that transactions in flight
-//! change. Source: PrepRequestProcessor.
+//! A request is checked against the state after all proposed transactions: the tree, and over it an
+//! [`Overlay`] with the znodes changed by transactions in flight. Source: PrepRequestProcessor.
 
 mod create;
 mod delete;
@@ -27,61 +26,62 @@ use proto::{ErrorCode, Id, SessionId, Zxid};
 
 use crate::Tree;
 
-/// Who asks, when, and which zxid is next.
+/// The caller and time of a request, and the next zxid.
 #[derive(Debug, Clone, Copy)]
 pub struct PrepareContext<'a> {
-    /// The session, 0 for the server itself.
+    /// Id of the session, 0 for the server itself.
     pub session: SessionId,
-    /// The request's xid, 0 for the server itself.
+    /// Xid of the request, 0 for the server itself.
     pub cxid: i32,
-    /// The transaction's zxid.
+    /// Zxid of the transaction.
     pub zxid: Zxid,
-    /// Wall clock, ms since 1970.
+    /// Wall-clock time, ms since 1970.
     pub time_ms: i64,
-    /// What the connection had proved when the request came in.
+    /// Identities of the connection when the request arrived.
     pub identities: &'a [Id],
-    /// Whether the session may write; each operation looks at it in its own place.
+    /// Whether the session may write. Each operation checks this at its own position.
     pub session_check: Result<SessionKind, ErrorCode>,
 }
 
-/// Sessions that may write.
+/// Kinds of sessions that may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionKind {
     /// Known to the ensemble.
     Global,
-    /// Known to this server only: can own no ephemerals.
+    /// Known only to this server, so it cannot own ephemerals.
     Local,
-    /// If at all, known to one other server only: can own no ephemerals either.
+    /// Known to at most one other server, so it cannot own ephemerals either.
     Elsewhere,
 }
 
-/// Whether an operation stands alone or in a multi; creates differ.
+/// Whether an operation is separate or part of a multi; creates differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Alone,
     InMulti,
 }
 
-/// One request on its way.
+/// A request that is being prepared.
 struct Preparation<'a> {
     overlay: &'a mut Overlay,
     tree: &'a Tree,
     context: &'a PrepareContext<'a>,
-    /// Of the transaction, as far as it is made.
+    /// Length of the transaction so far, in bytes.
     bytes: usize,
 }
 
 impl Overlay {
-    /// Makes the transaction for a request and takes it as proposed.
+    /// Prepares the transaction for a request and records it as proposed.
     ///
-    /// Always one with the zxid of `context`: a refused request becomes an error transaction, a
-    /// multi with a refused operation stays a multi that changes nothing. The digest is the one
-    /// [`Tree::digest`] will have once the record is applied.
+    /// The result always has the zxid of `context`. A refused request becomes an error transaction;
+    /// a multi with a refused operation remains a multi that changes nothing. The digest is the
+    /// value of [`Tree::digest`] after the record is applied.
     ///
-    /// A transaction longer than `record_bytes_max` of the settings is never made. The request
-    /// is refused (BadArguments), and a closeSession has no list instead.
+    /// A transaction longer than `record_bytes_max` of the settings is never made. The request is
+    /// refused (BadArguments), except that a closeSession is made without its list.
     ///
-    /// A reconfig of an ensemble is for [`Self::prepare_reconfig`]; here it finds no quorum.
+    /// Use [`Self::prepare_reconfig`] for a reconfig of an ensemble; here it does not find a
+    /// quorum.
     pub fn prepare(
         &mut self,
         tree: &Tree,
@@ -96,11 +96,11 @@ impl Overlay {
         self.record(tree, result, context)
     }
 
-    /// Makes the transaction for a reconfig.
+    /// Prepares the transaction for a reconfig.
     ///
-    /// `plan` is the text of the new configuration, or why there can be none: what only the
-    /// leader knows (another one in progress, config version, members, quorum). It counts after
-    /// the checks that come before, and before the permission, which is checked last.
+    /// `plan` is the text of the new configuration, or the error that only the leader can detect
+    /// (another reconfig in progress, config version, members, quorum). That error is returned
+    /// after the errors of earlier checks, and before the permission, which is checked last.
     pub fn prepare_reconfig(
         &mut self,
         tree: &Tree,
@@ -112,7 +112,8 @@ impl Overlay {
         self.record(tree, result, context)
     }
 
-    /// Makes the transaction for a request that is refused unseen: one that does not decode.
+    /// Prepares the transaction for a request that is refused without a check because it does not
+    /// decode.
     pub fn refuse(&self, tree: &Tree, error: ErrorCode, context: &PrepareContext<'_>) -> TxnRecord {
         self.record(tree, Err(error), context)
     }
@@ -126,7 +127,7 @@ impl Overlay {
         let txn = result.unwrap_or_else(Txn::error);
         let may_have_digest = match txn {
             Txn::Error { .. } => false,
-            // A reader would take the digest for the list that is not there.
+            // A reader would parse the digest as the list that is missing.
             Txn::CloseSession { paths: None } => false,
             _ => tree.settings.digest_enabled,
         };
@@ -156,14 +157,14 @@ impl<'a> Preparation<'a> {
 }
 
 impl Preparation<'_> {
-    /// Judges one operation. Nothing is changed if it is refused.
+    /// Prepares one operation. Nothing is changed if it is refused.
     fn operation(&mut self, operation: &WriteRequest, place: Place) -> Result<Txn, ErrorCode> {
         match operation {
             WriteRequest::Create { op, request, ttl } => self.create(*op, request, *ttl, place),
             WriteRequest::Delete(request) => self.delete(request),
             WriteRequest::SetData(request) => self.set_data(request),
             WriteRequest::Check(request) => self.check(request),
-            // A multi with one of the others does not decode.
+            // A multi with one of the other operations does not decode.
             _ if place == Place::InMulti => Err(ErrorCode::MarshallingError),
             WriteRequest::SetAcl(request) => self.set_acl(request),
             WriteRequest::DeleteContainer { path } => self.delete_container(path),
@@ -176,7 +177,7 @@ impl Preparation<'_> {
         }
     }
 
-    /// The znode of a path, as it will be.
+    /// Returns the znode of a path as it will be.
     fn node(&self, path: &str) -> Option<PendingNode> {
         match self.overlay.get(path) {
             Some(pending) => pending.cloned(),
@@ -198,7 +199,7 @@ impl Preparation<'_> {
     }
 }
 
-/// The version after one that is expected: -1 expects any. Wraps, as in Java.
+/// Returns the version after the expected one; -1 matches any. Wraps, as in Java.
 fn next_version(current: i32, expected: i32) -> Result<i32, ErrorCode> {
     if expected == -1 || expected == current || mutant::is(Mutant::VersionIgnored) {
         Ok(current.wrapping_add(1))

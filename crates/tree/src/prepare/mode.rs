@@ -1,7 +1,7 @@
-//! What flags, opcode and TTL of a create mean together.
+//! The combined meaning of a create's flags, opcode and TTL.
 //!
-//! Alone, the opcode decides what createContainer and createTTL make and the flags decide the
-//! rest; in a multi the flags decide more. Source: CreateMode,
+//! Outside a multi, the opcode decides for createContainer and createTTL, and the flags decide for
+//! the other creates. In a multi the flags decide more. Source: CreateMode,
 //! EphemeralType.validateTTL, Op.Create.
 
 use proto::request::flags;
@@ -10,12 +10,12 @@ use proto::{ErrorCode, OpCode};
 use super::Place;
 use crate::owner::TTL_MS_MAX;
 
-/// What a create makes.
+/// Kind of znode that a create creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mode {
     pub(super) kind: Kind,
     pub(super) is_sequential: bool,
-    /// The flag of an ephemeral is set; a container has it without being one.
+    /// Whether the ephemeral flag is set, which a container may have without being ephemeral.
     pub(super) has_ephemeral_flag: bool,
 }
 
@@ -30,8 +30,10 @@ pub(super) enum Kind {
 }
 
 impl Mode {
+    /// Returns the mode of a create.
+    ///
     /// # Errors
-    /// BadArguments for unknown flags or a TTL that does not go with them, Unimplemented for the
+    /// BadArguments for unknown flags or a TTL that does not match them, Unimplemented for the
     /// flags of TTL znodes while extended types are off.
     pub(super) fn of(
         op: OpCode,
@@ -58,8 +60,8 @@ impl Mode {
         }
         let ttl_goes_with_flags = match has_ttl_flag {
             true => (1..=TTL_MS_MAX).contains(&ttl),
-            // A createTTL without the flags and with a negative TTL passes Java's checks, and
-            // stops the server that applies it.
+            // A createTTL without the flags and with a negative TTL passes Java's checks, and stops
+            // the server that applies it.
             false => ttl < 0 && op != OpCode::CreateTtl,
         };
         if !ttl_goes_with_flags {

@@ -1,4 +1,4 @@
-//! multi: all of its operations or none.
+//! Preparing a multi: all of its operations succeed, or none.
 
 use proto::ErrorCode;
 use proto::multi::MultiFault;
@@ -9,12 +9,12 @@ use super::length::{ERROR_BYTES, IN_MULTI_BYTES, MULTI_BYTES};
 use super::{Place, Preparation};
 
 impl Preparation<'_> {
-    /// Each operation is judged against what those before it leave. Once one is refused, the
-    /// others are not looked at, and nothing is left of those before it; the transaction keeps
-    /// them all the same, as a record of what was asked, unless that would make it too long.
+    /// Checks each operation against the state after the previous ones. When one is refused, the
+    /// others are not checked, and the changes of the previous ones are undone. The transaction
+    /// still contains them as a record of the request, unless that would make it too long.
     ///
     /// # Errors
-    /// MarshallingError for a multi that does not decode, or a null in an ACL that is reached.
+    /// MarshallingError for a multi that does not decode, or for a null in an ACL that is checked.
     pub(super) fn multi(
         &mut self,
         operations: Result<&[WriteRequest], &MultiFault>,
@@ -37,7 +37,8 @@ impl Preparation<'_> {
                     let errors = operations.len() - txns.len();
                     let bytes = kept_bytes + errors * (IN_MULTI_BYTES + ERROR_BYTES);
                     if bytes > self.tree.settings.record_bytes_max {
-                        // What they come to in the end: taken back, no error of their own.
+                        // The final result of these operations: undone, without an error of their
+                        // own.
                         txns.fill(Txn::error(ErrorCode::Ok));
                     }
                     txns.push(Txn::error(code));

@@ -1,4 +1,4 @@
-//! What is proposed but not applied yet.
+//! Changes that are proposed but not applied yet.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -13,33 +13,34 @@ use proto::{Acl, SessionId, Zxid};
 use super::pending::PendingNode;
 use crate::Tree;
 
-/// The znodes that transactions in flight change ("outstanding changes"), and the digest the
-/// tree will have.
+/// The znodes changed by transactions in flight ("outstanding changes"), and the digest of the tree
+/// after them.
 ///
-/// A host reports every applied transaction by [`Self::applied`], after the tree has it: an
-/// entry that stays too long says what the tree says, one that goes too early is a lie.
+/// A host reports every applied transaction with [`Self::applied`], after the tree has applied it.
+/// An entry that is kept too long is equal to the tree's state; removing one too early loses a
+/// change.
 #[derive(Debug)]
 pub struct Overlay {
     hasher: DefaultHashBuilder,
-    /// By path.
+    /// Pending znodes by path.
     nodes: HashTable<Pending>,
-    /// One entry for each change, in order of zxids.
+    /// All changes in the order of their zxids.
     changes: VecDeque<Change>,
-    /// Ephemerals created in flight, in order of zxids.
+    /// Ephemerals created in flight, in the order of their zxids.
     ephemerals: HashMap<SessionId, VecDeque<(Zxid, Str)>>,
     digest: u64,
-    /// While a multi is judged: what its changes replaced.
+    /// Undo information while a multi is prepared.
     undo: Option<Undo>,
-    /// The list made last: most creates of a client have the same.
+    /// The last ACL list, because most creates of a client share a list.
     last_acl: Arc<[Acl]>,
 }
 
 #[derive(Debug)]
 struct Pending {
     path: Str,
-    /// Of the last change.
+    /// Zxid of the last change.
     zxid: Zxid,
-    /// `None` if it is deleted.
+    /// `None` if the znode is deleted.
     node: Option<PendingNode>,
 }
 
@@ -49,22 +50,22 @@ type Replaced = (Zxid, Option<PendingNode>);
 #[derive(Debug)]
 struct Change {
     zxid: Zxid,
-    /// The hash of its path.
+    /// Hash of the path.
     hash: u64,
-    /// The owner of an ephemeral that it creates.
+    /// Owner of the ephemeral that the change creates.
     owner: Option<SessionId>,
 }
 
 #[derive(Debug)]
 struct Undo {
-    /// `None` where nothing was in flight.
+    /// Previous entries; `None` if the path was not in flight.
     replaced: Vec<(Str, Option<Replaced>)>,
     changes_len: usize,
     digest: u64,
 }
 
 impl Overlay {
-    /// Nothing is in flight.
+    /// Constructs an overlay without transactions in flight.
     pub fn new(tree: &Tree) -> Self {
         Self {
             hasher: DefaultHashBuilder::default(),
@@ -77,12 +78,12 @@ impl Overlay {
         }
     }
 
-    /// Drops the changes of transactions up to `zxid`, which the tree has applied.
+    /// Removes the changes of transactions up to `zxid`, which the tree has applied.
     pub fn applied(&mut self, zxid: Zxid) {
         while let Some(change) = self.changes.front()
             && change.zxid <= zxid
         {
-            // Whatever is not newer is applied: two paths of one hash need not be told apart.
+            // All older entries are applied, so two paths with one hash need not be distinguished.
             let is_applied = |pending: &Pending| pending.zxid <= zxid;
             if let Ok(entry) = self.nodes.find_entry(change.hash, is_applied) {
                 entry.remove();
@@ -94,17 +95,17 @@ impl Overlay {
         }
     }
 
-    /// Whether nothing is in flight.
+    /// Whether no transaction is in flight.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// The digest of the tree once everything in flight is applied.
+    /// Returns the digest of the tree after all transactions in flight are applied.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// A znode in flight; `Some(None)` if it will be deleted.
+    /// Returns a znode in flight; `Some(None)` if it will be deleted.
     pub(super) fn get(&self, path: &str) -> Option<Option<&PendingNode>> {
         if self.nodes.is_empty() || mutant::is(Mutant::PendingIgnored) {
             return None;
@@ -115,7 +116,8 @@ impl Overlay {
         found.map(|pending| pending.node.as_ref())
     }
 
-    /// Notes that `path` becomes `node`, or goes; `old_digest` is what it had in the digest.
+    /// Records that `path` becomes `node` or is deleted. `old_digest` is its previous part of the
+    /// digest.
     pub(super) fn put(
         &mut self,
         path: &Str,
@@ -151,7 +153,7 @@ impl Overlay {
         });
     }
 
-    /// Notes that the znode put last, at `path`, is an ephemeral of `owner`.
+    /// Records that the last znode, at `path`, is an ephemeral of `owner`.
     pub(super) fn note_ephemeral(&mut self, owner: SessionId, path: &Str) {
         if let Some(change) = self.changes.back_mut() {
             change.owner = Some(owner);
@@ -160,13 +162,14 @@ impl Overlay {
         }
     }
 
-    /// Paths at which ephemerals of `owner` were created in flight; they may be gone again.
+    /// Returns the paths at which ephemerals of `owner` were created in flight. They may be deleted
+    /// again.
     pub(super) fn ephemerals_of(&self, owner: SessionId) -> impl Iterator<Item = &Str> {
         let created = self.ephemerals.get(&owner).into_iter().flatten();
         created.map(|(_, path)| path)
     }
 
-    /// From here changes can be taken back.
+    /// Begins a group of changes that can be undone.
     pub(super) fn begin(&mut self) {
         self.undo = Some(Undo {
             replaced: Vec::new(),
@@ -180,7 +183,7 @@ impl Overlay {
         self.undo = None;
     }
 
-    /// Takes back the changes since [`Self::begin`].
+    /// Undoes the changes since [`Self::begin`].
     pub(super) fn take_back(&mut self) {
         let Some(undo) = self.undo.take() else {
             return;
@@ -208,7 +211,7 @@ impl Overlay {
         }
     }
 
-    /// A shared copy of a list.
+    /// Returns a shared copy of a list.
     pub(super) fn share_acl(&mut self, list: &[Acl]) -> Arc<[Acl]> {
         if *self.last_acl != *list {
             self.last_acl = list.into();

@@ -9,29 +9,29 @@ use crate::owner::Owner;
 use crate::tree::data_len;
 use crate::{Tree, digest};
 
-/// What judging a request needs to know of a znode; not its data.
+/// Properties of a znode that checking a request requires, without its data.
 #[derive(Debug, Clone)]
 pub(super) struct PendingNode {
-    /// Its slot; nil if it is not in the tree yet.
+    /// Slot of the znode; nil if it is not in the tree yet.
     pub(super) id: NodeId,
     pub(super) stat: StatPersisted,
-    /// Creation count that the next create below it takes. Unlike the count in `stat`, which stays at its
-    /// end as in the tree, this one wraps as in PrepRequestProcessor.
+    /// Sequence number of the next create below it. Unlike the count in `stat`, which stays at its
+    /// maximum as in the tree, this number wraps as in PrepRequestProcessor.
     pub(super) creations: i32,
     pub(super) num_children: u32,
     pub(super) data_len: i64,
-    /// `None`: not known, see [`crate::acl_table`].
+    /// `None` if the list is unknown, see [`crate::acl_table`].
     pub(super) acl: Option<Arc<[Acl]>>,
-    /// Whether a session owns it, so that it can have no children.
+    /// Whether a session owns it, so that it cannot have children.
     pub(super) is_ephemeral: bool,
-    /// Whether the tree's digest counts it.
+    /// Whether the tree's digest includes it.
     pub(super) is_counted: bool,
-    /// What the tree's digest holds for it.
+    /// The znode's part of the tree's digest.
     pub(super) digest: u32,
 }
 
 impl PendingNode {
-    /// A znode of the tree.
+    /// Returns a znode of the tree.
     pub(super) fn of(tree: &Tree, id: NodeId) -> Self {
         let node = &tree.arena[id];
         let stat = node.stored_stat();
@@ -49,7 +49,7 @@ impl PendingNode {
         }
     }
 
-    /// Changes the stat, and the digest with it.
+    /// Changes the stat and updates the digest.
     pub(super) fn change_stat(&mut self, change: impl FnOnce(&mut StatPersisted)) {
         let before = self.stat;
         change(&mut self.stat);
@@ -58,7 +58,7 @@ impl PendingNode {
         }
     }
 
-    /// Sets the data's length, and the digest; the stat is what it will be.
+    /// Sets the data's length and the digest. The stat must already have its final values.
     pub(super) fn set_data(&mut self, path: &str, data: Option<&[u8]>) {
         self.data_len = data_len(data);
         if self.is_counted {

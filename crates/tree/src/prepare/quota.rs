@@ -1,7 +1,7 @@
-//! Hard quotas, where they are enforced.
+//! Enforcement of hard quotas.
 //!
-//! Usage is what was applied: writes in flight do not count, nor do the operations before one in
-//! a multi, as in Java (ZooKeeperServer.checkQuota).
+//! Only applied transactions count as usage. Writes in flight and the preceding operations of a
+//! multi are not included, as in Java (ZooKeeperServer.checkQuota).
 
 use proto::ErrorCode;
 use proto::mutant::{self, Mutant};

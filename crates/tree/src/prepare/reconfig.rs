@@ -1,4 +1,4 @@
-//! reconfig: as far as the tree decides it.
+//! Preparing a reconfig, as far as it depends on the tree.
 
 use bytes::Bytes;
 use jute::Str;
@@ -9,11 +9,11 @@ use proto::txn::Txn;
 use super::Preparation;
 use crate::path;
 
-/// The config znode's version stays what it is at the start.
+/// Version of the config znode, which never changes.
 const CONFIG_VERSION: i32 = -1;
 
 impl Preparation<'_> {
-    /// Source: PrepRequestProcessor.pRequest2Txn.
+    /// Prepares a reconfig with the leader's `plan`. Source: PrepRequestProcessor.pRequest2Txn.
     pub(super) fn reconfig(&mut self, plan: Result<Bytes, ErrorCode>) -> Result<Txn, ErrorCode> {
         let settings = &self.tree.settings;
         if !settings.reconfig_enabled {

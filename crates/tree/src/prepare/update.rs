@@ -1,4 +1,4 @@
-//! setData, setACL, check.
+//! Preparing setData, setACL and check.
 
 use bytes::Bytes;
 use jute::Str;
@@ -13,11 +13,11 @@ use super::{Preparation, next_version};
 use crate::tree::data_len;
 use crate::{auth, path};
 
-/// The resulting version, behind the other fields.
+/// Length of the resulting version, which follows the other fields.
 const VERSION_BYTES: usize = 4;
 
 impl Preparation<'_> {
-    /// The quota counts before the version.
+    /// Checks the quota before the version.
     pub(super) fn set_data(&mut self, request: &SetDataRequest) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let path = valid(request.path.as_ref())?;
@@ -53,7 +53,7 @@ impl Preparation<'_> {
         })
     }
 
-    /// The list is checked before the znode is looked for; the version is the aversion.
+    /// Checks the list before it looks up the znode; the version is the aversion.
     pub(super) fn set_acl(&mut self, request: &SetAclRequest) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let path = valid(request.path.as_ref())?;
@@ -90,7 +90,7 @@ impl Preparation<'_> {
     }
 }
 
-/// A path checked whole; here null is a bad path like any other.
+/// Validates a whole path; here null is an invalid path.
 fn valid(path: Option<&Str>) -> Result<&Str, ErrorCode> {
     let path = path.ok_or(ErrorCode::BadArguments)?;
     path::validate(path)?;

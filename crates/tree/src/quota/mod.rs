@@ -1,8 +1,8 @@
-//! Quotas: limits and usage of subtrees, kept in znodes below `/zookeeper/quota`.
+//! Quotas: limits and usage of subtrees, stored in znodes below `/zookeeper/quota`.
 //!
-//! A znode `zookeeper_limits` makes the path it stands for a quota root; a change at or below a
-//! root rewrites the data of its `zookeeper_stats` in place, without a transaction or a watch.
-//! Source: DataTree, Quotas, StatsTrack.
+//! A znode `zookeeper_limits` makes its path below `/zookeeper/quota` a quota root. A change at or
+//! below a root rewrites the data of its `zookeeper_stats` in place, without a transaction or a
+//! watch. Source: DataTree, Quotas, StatsTrack.
 
 mod report;
 mod roots;
@@ -14,12 +14,12 @@ pub(crate) use stats::{Broken, Stats, Usage};
 
 use crate::path;
 
-/// Name of the znode that holds the limits.
+/// Name of the znode with the limits.
 const LIMITS: &str = "zookeeper_limits";
-/// Name of the znode that holds the usage.
+/// Name of the znode with the usage.
 const STATS: &str = "zookeeper_stats";
 
-/// A znode below `/zookeeper/quota` with a meaning.
+/// A limits or usage znode below `/zookeeper/quota`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuotaNode<'a> {
     /// The limits of this path.
@@ -29,7 +29,7 @@ pub(crate) enum QuotaNode<'a> {
 }
 
 impl<'a> QuotaNode<'a> {
-    /// What the znode of this path is. A quota on the root does not exist.
+    /// Returns the meaning of a znode by its path. The root cannot have a quota.
     pub(crate) fn of(node_path: &'a str) -> Option<Self> {
         let below = node_path.strip_prefix(path::QUOTA)?;
         let (root, name) = below.rsplit_once('/')?;
@@ -44,12 +44,12 @@ impl<'a> QuotaNode<'a> {
     }
 }
 
-/// Path of the znode with the limits of `root`.
+/// Returns the path of the znode with the limits of `root`.
 pub(crate) fn limits_path(root: &str) -> String {
     [path::QUOTA, root, "/", LIMITS].concat()
 }
 
-/// Path of the znode with the usage of `root`.
+/// Returns the path of the znode with the usage of `root`.
 pub(crate) fn stats_path(root: &str) -> String {
     [path::QUOTA, root, "/", STATS].concat()
 }

@@ -1,27 +1,27 @@
-//! Quotas as metrics show them.
+//! Quotas for metrics.
 
 use proto::QuotaText;
 
 use super::{Stats, limits_path, stats_path};
 use crate::Tree;
 
-/// A quota and what is used of it. Source: QuotaMetricsUtils.
+/// A quota and its usage. Source: QuotaMetricsUtils.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaReport {
-    /// The path with the quota.
+    /// Path of the quota.
     pub path: String,
-    /// Znodes allowed: the hard limit if there is one, else the soft one.
+    /// Maximum number of znodes: the hard limit if there is one, otherwise the soft limit.
     pub count_limit: Option<i64>,
-    /// Bytes allowed, likewise.
+    /// Maximum number of bytes: the hard limit if there is one, otherwise the soft limit.
     pub bytes_limit: Option<i64>,
-    /// Znodes counted.
+    /// Number of znodes.
     pub count: i64,
-    /// Bytes of data counted.
+    /// Number of bytes of data.
     pub bytes: i64,
 }
 
 impl Tree {
-    /// All quotas, in no order.
+    /// Returns all quotas in unspecified order.
     pub fn quotas(&self) -> Vec<QuotaReport> {
         self.quota_roots
             .iter()

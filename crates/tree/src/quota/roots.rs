@@ -1,10 +1,10 @@
-//! The paths that have a quota.
+//! The paths with a quota.
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::{path, path_hash};
 
-/// The quota roots.
+/// The set of quota roots.
 #[derive(Debug, Default)]
 pub(crate) struct QuotaRoots {
     hasher: DefaultHashBuilder,
@@ -28,7 +28,7 @@ impl QuotaRoots {
         }
     }
 
-    /// The deepest root that is `path` or above it; `/zookeeper` is none.
+    /// Returns the deepest root that is `path` or one of its ancestors; never `/zookeeper`.
     pub(crate) fn deepest<'a>(&self, path: &'a str) -> Option<&'a str> {
         if self.roots.is_empty() {
             return None;

@@ -1,45 +1,45 @@
-//! Limits and usage of a subtree, and what breaks a limit.
+//! Limits and usage of a subtree, and exceeded limits.
 //!
 //! Source: StatsTrack, ZooKeeperServer.checkQuota.
 
 use proto::QuotaText;
 
-/// Znodes and bytes of data of a subtree, or a change of them.
+/// Number of znodes and bytes of data in a subtree, or a change of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     pub(crate) count: i64,
     pub(crate) bytes: i64,
 }
 
-/// What the text of a znode holds. Absent is -1, which as a limit means none.
+/// Content of a limits or usage znode. A missing value is -1, which as a limit means no limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stats(pub(super) QuotaText);
 
 impl Stats {
     const NONE: i64 = QuotaText::NONE;
 
-    /// Usage of a subtree that was counted.
+    /// Constructs the usage of a counted subtree.
     pub(crate) fn counted(usage: Usage) -> Self {
         Self(QuotaText::new(usage.count, usage.bytes))
     }
 
-    /// Reads limits; a text that does not parse sets none. (It stops a Java server.)
+    /// Parses limits. A text that does not parse sets no limit. (It stops a Java server.)
     pub(crate) fn limits(data: Option<&[u8]>) -> Self {
         let none = || QuotaText::new(Self::NONE, Self::NONE);
         Self(QuotaText::parse(data).unwrap_or_else(none))
     }
 
-    /// Reads usage; a text that does not parse is none used.
+    /// Parses usage. A text that does not parse means no usage.
     pub(crate) fn usage(data: Option<&[u8]>) -> Self {
         Self(QuotaText::parse(data).unwrap_or_else(|| QuotaText::new(0, 0)))
     }
 
-    /// The text.
+    /// Returns the text to store.
     pub(crate) fn text(&self) -> String {
         self.0.to_string()
     }
 
-    /// A limit: the hard one of this key if there is one, else `soft`; `None` for none.
+    /// Returns the hard limit of this key if there is one, otherwise `soft`; `None` for no limit.
     pub(super) fn limit(&self, hard: &str, soft: i64) -> Option<i64> {
         let hard = Some(self.0.other(hard)).filter(|limit| *limit > Self::NONE);
         Some(hard.unwrap_or(soft)).filter(|limit| *limit > Self::NONE)
@@ -51,7 +51,7 @@ impl Stats {
         self.0.bytes = self.0.bytes.saturating_add(change.bytes);
     }
 
-    /// Which of these limits a change of `used` breaks, the count first.
+    /// Returns which of these limits a change of `used` exceeds, checking the count first.
     pub(crate) fn broken_by(&self, used: &Self, change: Usage) -> Option<Broken> {
         let (limits, used) = (&self.0, &used.0);
         let hard = |key| limits.other(key);
@@ -66,16 +66,16 @@ impl Stats {
     }
 }
 
-/// How a limit is broken.
+/// Kind of exceeded limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Broken {
-    /// A soft limit is, by this change (not before): to be logged.
+    /// A soft limit that was not exceeded before this change. The server logs it.
     Soft,
-    /// A hard limit is: to be refused.
+    /// A hard limit. The server refuses the change.
     Hard,
 }
 
-/// The hard limit counts if there is one, else the soft one.
+/// Checks the hard limit if there is one, otherwise the soft limit.
 fn check(used: i64, change: i64, hard: i64, soft: i64) -> Option<Broken> {
     let (limit, broken) = if hard > Stats::NONE {
         (hard, Broken::Hard)
@@ -85,7 +85,7 @@ fn check(used: i64, change: i64, hard: i64, soft: i64) -> Option<Broken> {
     if change == 0 || limit <= Stats::NONE || used.saturating_add(change) <= limit {
         return None;
     }
-    // Who is told at every change stops listening.
+    // An exceeded soft limit is logged only once, not for every change.
     let is_news = broken == Broken::Hard || used <= limit;
     is_news.then_some(broken)
 }

@@ -1,7 +1,7 @@
-//! Reads: answered from the tree, encoded straight into the connection's buffer.
+//! Reads, which are answered from the tree and encoded directly into the connection's buffer.
 //!
-//! Paths of reads are not validated: what does not exist is missing, whatever it looks like. The
-//! order of checks is that of FinalRequestProcessor.
+//! Paths of reads are not validated: an invalid path is simply missing. The checks are made in the
+//! order of FinalRequestProcessor.
 
 mod multi;
 mod room;
@@ -21,26 +21,26 @@ use crate::arena::NodeId;
 use crate::watch::{Kinds, WatcherId, Watches};
 use crate::{Tree, auth};
 
-/// Who asks.
+/// The caller of a read.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
-    /// The connection, for watches.
+    /// Id of the connection, for watches.
     pub watcher: WatcherId,
-    /// What the connection had proved when the request came in.
+    /// Identities of the connection when the request arrived.
     pub identities: &'a [Id],
 }
 
-/// Why a read was not answered.
+/// Reason for which a read was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unanswered {
-    /// The code for the reply's header.
+    /// Error code for the reply's header.
     Error(ErrorCode),
-    /// The body is longer than there is room for. Nothing was appended, and no
-    /// watch was left: the read can be asked again.
+    /// The body is longer than the room. Nothing was appended and no watch was set, so the read can
+    /// be repeated.
     TooLong {
-        /// Enough for it, as long as the tree stays as it is.
+        /// Sufficient room, as long as the tree does not change.
         bytes: usize,
     },
 }
@@ -51,7 +51,7 @@ impl From<ErrorCode> for Unanswered {
     }
 }
 
-/// A request's path; null is refused where a read needs one.
+/// Returns a request's path; null is refused where a read needs a path.
 fn required(path: Option<&Str>) -> Result<&Str, ErrorCode> {
     path.ok_or(ErrorCode::MarshallingError)
 }
@@ -59,11 +59,11 @@ fn required(path: Option<&Str>) -> Result<&Str, ErrorCode> {
 impl Tree {
     /// Answers a read: appends the reply's body to `out`.
     ///
-    /// Watches are left under the lock of `watches`, which is taken only for them.
+    /// Watches are set under the lock of `watches`, which is held only for that.
     ///
     /// # Errors
-    /// The code for the reply's header. What was appended stays the body: nothing, but for a
-    /// multiRead. setWatches is Unimplemented here, see [`Tree::set_watches`].
+    /// The error code for the reply's header. The appended bytes remain the body: none, except for
+    /// a multiRead. setWatches is Unimplemented here, see [`Tree::set_watches`].
     pub fn read(
         &self,
         request: &ReadRequest,
@@ -74,15 +74,15 @@ impl Tree {
         let answered = self.read_within(usize::MAX, request, caller, watches, out);
         answered.map_err(|unanswered| match unanswered {
             Unanswered::Error(code) => code,
-            // There is no such room.
+            // A body cannot be longer than this room.
             Unanswered::TooLong { .. } => ErrorCode::SystemError,
         })
     }
 
-    /// The same with a body of at most `room` bytes.
+    /// Answers a read as [`Tree::read`] does, with a body of at most `room` bytes.
     ///
     /// # Errors
-    /// As [`Tree::read`], or that the body is longer.
+    /// As for [`Tree::read`], or if the body is longer.
     pub fn read_within(
         &self,
         room: usize,
@@ -130,7 +130,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A watch is left whether the znode exists or not, but not where it may not be read.
+    /// Sets a watch whether or not the znode exists, but not if the caller may not read it.
     fn exists(
         &self,
         request: &PathWatchRequest,
@@ -152,7 +152,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The znode of a path that the caller may read.
+    /// Returns the znode of a path if the caller may read it.
     fn readable(&self, path: Option<&Str>, caller: &Caller<'_>) -> Result<NodeId, ErrorCode> {
         let path = required(path)?;
         let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
@@ -196,7 +196,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Whoever may only read does not see what would let them guess a password.
+    /// A caller with only the read permission does not see the hashes, from which passwords could
+    /// be guessed.
     fn get_acl(
         &self,
         room: usize,
@@ -216,7 +217,7 @@ impl Tree {
             redacted.encode(out);
         }
         self.arena[id].stat(self.rules).encode(out);
-        // A list is no longer than a transaction.
+        // A list is not longer than a transaction.
         room::kept(start, room, out)
     }
 
@@ -229,7 +230,7 @@ impl Tree {
         i32::try_from(count).unwrap_or(i32::MAX)
     }
 
-    /// A blank prefix is all. No permission is needed: they are the caller's own.
+    /// Lists the caller's ephemerals. A blank prefix lists all. No permission is needed.
     fn get_ephemerals(
         &self,
         room: usize,
@@ -238,11 +239,11 @@ impl Tree {
         out: &mut Vec<u8>,
     ) -> Result<(), Unanswered> {
         let prefix = request.path.as_deref().unwrap_or_default();
-        // What String.trim takes off: neither more nor less than this.
+        // Trims exactly the characters that String.trim removes.
         let trimmed = prefix.trim_matches(|character| character <= ' ');
         let is_all = matches!(trimmed, "" | "/");
         let owned = self.ephemerals_of(caller.session);
-        // One path at a time: they may be as long as a request each.
+        // One path at a time, because each may be as long as a request.
         let mut paths = owned
             .map(|id| self.path_of(id))
             .filter(|path| is_all || path.starts_with(prefix));

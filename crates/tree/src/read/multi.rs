@@ -7,19 +7,19 @@ use proto::{ErrorCode, OpCode};
 
 use super::{Caller, Tree, Unanswered};
 
-/// Bytes of a multiRead's answer that are always allowed: the longest packet that any release of
-/// the Java client has taken by itself (4 MiB up to 3.5, 1 MiB later).
+/// Length in bytes up to which a multiRead's answer is always allowed: the longest packet that any
+/// release of the Java client accepts by default (4 MiB up to 3.5, 1 MiB later).
 const ANSWER_BYTES_ALWAYS: usize = 4 << 20;
 
 impl Tree {
-    /// Bytes of the longest answer to a multiRead. No client that is set up like its server takes
-    /// a longer one.
+    /// Returns the length in bytes of the longest answer to a multiRead. A client with its server's
+    /// settings does not accept a longer one.
     pub fn multi_read_bytes_max(&self) -> usize {
         self.settings.record_bytes_max.max(ANSWER_BYTES_ALWAYS)
     }
 
-    /// A read that fails is a result like any other; a null path, or writes instead of reads,
-    /// refuse the request behind the results there are.
+    /// Answers a multiRead. A failed read is an ordinary result. A null path, or writes instead of
+    /// reads, refuse the request after the preceding results.
     pub(super) fn multi_read(
         &self,
         room: usize,
@@ -48,8 +48,8 @@ impl Tree {
         result
     }
 
-    /// Those that fit; behind the first that does not they are only measured, until it is plain
-    /// that all of them together are too long.
+    /// Appends the results that fit. After the first one that does not fit, the others are only
+    /// measured, until their total length exceeds the limit.
     fn put_results(
         &self,
         room: usize,
@@ -60,7 +60,7 @@ impl Tree {
         let start = out.len();
         let bytes_max = self.multi_read_bytes_max();
         let room = room.min(bytes_max);
-        // All that is not appended any more, and the end.
+        // Length of the results that are no longer appended, and of the end.
         let mut measured = MultiHeader::BYTES;
         let mut is_full = false;
         for read in reads {

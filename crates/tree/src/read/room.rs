@@ -1,8 +1,8 @@
-//! How long the answers to reads are.
+//! The length of answers to reads.
 //!
-//! What a client asks for may be any multiple of what it sends. A host gives each read some room;
-//! what does not fit is not made, and its length is told instead, so that the host can find the
-//! room and ask again.
+//! An answer may be many times longer than its request. A host gives each read some room. A longer
+//! answer is not built; its length is returned instead, so that the host can reserve the room and
+//! repeat the read.
 
 use jute::text_len;
 use proto::Stat;
@@ -11,27 +11,27 @@ use proto::request::{PathWatchRequest, ReadRequest, SetWatchesRequest};
 use super::Unanswered;
 use crate::Tree;
 
-/// A length in front of a string, a buffer or a vector.
+/// Length in bytes of the length field of a string, a buffer or a vector.
 pub(super) const LEN_BYTES: usize = 4;
-/// getData's answer without the data.
+/// Length of getData's answer without the data.
 pub(super) const DATA_REPLY_BYTES: usize = LEN_BYTES + <Stat as jute::Decode>::MIN_BYTES;
-/// An event without its path, as it is sent.
+/// Length of an encoded event without its path.
 const EVENT_BYTES: usize = 32;
-/// What an entry of a list of names or paths is taken for before it is looked at.
+/// Expected length of an entry in a list of names or paths.
 const EXPECTED_NAME_BYTES: usize = 32;
 
 pub(super) fn string_bytes(text: &str) -> usize {
     LEN_BYTES + text_len(text)
 }
 
-/// A list of so many bytes does not fit, with or without a stat behind it.
+/// Returns the error for a list of this length that does not fit, with or without a stat after it.
 pub(super) fn with_stat(bytes: usize) -> Unanswered {
     let stat = <Stat as jute::Decode>::MIN_BYTES;
     let bytes = bytes + stat;
     Unanswered::TooLong { bytes }
 }
 
-/// Keeps what was appended behind `start` if there is room for it.
+/// Keeps the bytes appended after `start` if there is room for them.
 pub(super) fn kept(start: usize, room: usize, out: &mut Vec<u8>) -> Result<(), Unanswered> {
     let bytes = out.len() - start;
     if bytes > room {
@@ -42,7 +42,7 @@ pub(super) fn kept(start: usize, room: usize, out: &mut Vec<u8>) -> Result<(), U
 }
 
 impl Tree {
-    /// About how many bytes the answer to a read would take now. Cheap: no list is walked.
+    /// Returns the approximate length of the answer to a read. Does not iterate over lists.
     pub fn expected_bytes(&self, request: &ReadRequest) -> usize {
         let node = |request: &PathWatchRequest| {
             let id = self.lookup(request.path.as_ref()?)?;
@@ -58,7 +58,7 @@ impl Tree {
                     .unwrap_or(usize::MAX)
                     .saturating_mul(EXPECTED_NAME_BYTES)
             }
-            // Long ones are rare, and what they take is hard to say.
+            // Long answers are rare, and their length is hard to predict.
             ReadRequest::MultiRead(_) | ReadRequest::GetEphemerals(_) => {
                 self.multi_read_bytes_max()
             }
@@ -68,8 +68,8 @@ impl Tree {
     }
 }
 
-/// Bytes of the reply to a setWatches and of all events that may have been missed: one for each
-/// path whose watch can have fired meanwhile.
+/// Returns the length of the reply to a setWatches and of all events that may have been missed: one
+/// for each path whose watch may have fired in the meantime.
 pub fn set_watches_bytes_max(request: &SetWatchesRequest) -> usize {
     let lists = [&request.data, &request.exist, &request.child];
     let paths = lists.into_iter().flatten().flatten().flatten();

@@ -1,4 +1,5 @@
-//! setWatches, setWatches2: watches of a connection that is gone, set again or reported missed.
+//! setWatches and setWatches2: watches of a previous connection are set again or reported as
+//! missed.
 //!
 //! Source: DataTree.setWatches.
 
@@ -15,13 +16,13 @@ use crate::node::Node;
 use crate::watch::{Kinds, WatcherId, Watches};
 
 impl Tree {
-    /// Sets the watches whose paths did not change since the client saw them, and appends what
-    /// the others missed to `missed`: those events go out in front of the reply, unfiltered, with
-    /// zxid -1.
+    /// Sets the watches whose paths did not change since the client saw them, and appends the
+    /// events that the others missed to `missed`. The host sends these before the reply,
+    /// unfiltered, with zxid -1.
     ///
     /// # Errors
-    /// MarshallingError at the first null list, or null path in the first three. What stands
-    /// before it has taken effect, its events included.
+    /// MarshallingError at the first null list, or the first null path in the first three lists.
+    /// Preceding watches have taken effect, including their events.
     pub fn set_watches(
         &self,
         request: &SetWatchesRequest,

@@ -1,4 +1,4 @@
-//! addWatch, checkWatches, removeWatches: about watches only, no znode is looked at.
+//! addWatch, checkWatches and removeWatches, which only use the watches and read no znode.
 
 use jute::Encode;
 use parking_lot::Mutex;

@@ -1,4 +1,4 @@
-//! Numbers and listings of watches.
+//! Counts of watches.
 
 use jute::Str;
 use proto::request::{PathWatchRequest, ReadRequest};
@@ -6,7 +6,7 @@ use proto::request::{PathWatchRequest, ReadRequest};
 use super::Kinds;
 use super::store::{PathEntry, WatcherEntry, WatcherId, Watches};
 
-/// Numbers that are kept rather than counted.
+/// Counts that are updated with each change.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     data_watches: usize,
@@ -16,14 +16,14 @@ pub(super) struct Counts {
     pub(super) recursive: usize,
 }
 
-/// What `wchs` shows; the data table only, as in Java.
+/// Counts for `wchs`, which cover only the data table, as in Java.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchSummary {
-    /// Connections with a watch.
+    /// Number of connections with a watch.
     pub watchers: usize,
-    /// Paths with a watch.
+    /// Number of paths with a watch.
     pub paths: usize,
-    /// Watches.
+    /// Number of watches.
     pub watches: usize,
 }
 
@@ -64,12 +64,13 @@ fn paths(list: &Option<Vec<Option<Str>>>) -> impl Iterator<Item = Option<&str>> 
 }
 
 impl Watches {
-    /// Watches of both tables, as `zk_watch_count` has them: modes of one table count once.
+    /// Returns the number of watches in both tables, as in `zk_watch_count`: several modes in one
+    /// table count once.
     pub fn count(&self) -> usize {
         self.counts.data_watches + self.counts.child_watches
     }
 
-    /// The numbers of `wchs`.
+    /// Returns the counts for `wchs`.
     pub fn summary(&self) -> WatchSummary {
         WatchSummary {
             watchers: self.counts.data_watchers,
@@ -78,7 +79,7 @@ impl Watches {
         }
     }
 
-    /// Each connection with its watches of both tables, counted as [`Self::count`] does.
+    /// Returns each connection with the number of its watches, counted as by [`Self::count`].
     pub fn counts_by_watcher(&self) -> impl Iterator<Item = (WatcherId, usize)> {
         let entries = self.watchers.iter();
         entries.map(|(_, entry)| {
@@ -87,7 +88,7 @@ impl Watches {
         })
     }
 
-    /// The watches of a connection in both tables.
+    /// Returns the number of watches of a connection in both tables.
     pub fn count_of(&self, watcher: WatcherId) -> usize {
         let entry = self.watcher_slots.get(&watcher);
         entry.map_or(0, |slot| {
@@ -96,13 +97,13 @@ impl Watches {
         })
     }
 
-    /// Bytes of the paths that a connection watches.
+    /// Returns the length in bytes of the paths that a connection watches.
     pub fn path_bytes_of(&self, watcher: WatcherId) -> usize {
         let entry = self.watcher_slots.get(&watcher);
         entry.map_or(0, |slot| self.watchers[*slot as usize].path_bytes)
     }
 
-    /// How many bytes of paths a read adds at most to those that a connection watches.
+    /// Returns the maximum number of bytes that a read adds to the paths watched by a connection.
     pub fn path_bytes_added_by(&self, watcher: WatcherId, request: &ReadRequest) -> usize {
         if !Self::may_grow_by(request) {
             return 0;
@@ -143,7 +144,8 @@ impl Watches {
         }
     }
 
-    /// How many watches of a connection a read adds at most, counted as [`Self::count`] does.
+    /// Returns the maximum number of watches that a read adds to a connection, counted as by
+    /// [`Self::count`].
     pub fn added_by(&self, watcher: WatcherId, request: &ReadRequest) -> usize {
         if !Self::may_grow_by(request) {
             return 0;

@@ -1,4 +1,4 @@
-//! Which watches a change fires.
+//! Firing of watches by changes.
 
 use std::sync::Arc;
 
@@ -10,22 +10,23 @@ use proto::{Acl, Zxid};
 use super::Kinds;
 use super::store::{WatcherId, Watches};
 
-/// One firing of one table: the same packet for all its watchers.
+/// One firing of one table, which sends an identical packet to all its watchers.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// What happened.
+    /// Type of the event.
     pub event_type: EventType,
-    /// To which path.
+    /// Path of the event.
     pub path: Str,
-    /// In which transaction.
+    /// Zxid of the transaction that caused the event.
     pub zxid: Zxid,
-    /// Whoever may not read by this list must not be told; `None` is a list that is not known.
+    /// ACL that a watcher must be able to read by to receive the event; `None` if the list is
+    /// unknown.
     pub acl: Option<Arc<[Acl]>>,
-    /// The connections, each once. Their one-shot watches are gone.
+    /// The connections to notify, each once. Their one-shot watches are removed.
     pub watchers: Vec<WatcherId>,
 }
 
-/// What happens to a znode, for its watchers and its parent's.
+/// A change of a znode, which fires its watches and those of its parent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Change {
     Created,
@@ -33,27 +34,27 @@ pub(crate) enum Change {
     DataChanged,
 }
 
-/// Where a transaction's events go.
+/// Destination of a transaction's events.
 pub(crate) struct Firing<'a> {
     pub(crate) watches: &'a mut Watches,
     pub(crate) events: &'a mut Vec<Event>,
     pub(crate) zxid: Zxid,
 }
 
-/// A path and the list that decides who may hear of it.
+/// A path, and the ACL that decides which watchers receive its events.
 pub(crate) struct Subject<'a> {
     path: &'a Str,
     acl: Option<&'a Arc<[Acl]>>,
 }
 
 impl Firing<'_> {
-    /// Whether anybody can be told.
+    /// Whether there are any watches.
     pub(crate) fn is_needed(&self) -> bool {
         !self.watches.is_empty()
     }
 
-    /// Fires what a change of `path` fires: both tables at the node, the child table at the
-    /// parent. Source: DataTree.createNode, deleteNode, setData.
+    /// Fires the watches for a change of `path`: both tables at the znode, and the child table at
+    /// the parent. Source: DataTree.createNode, deleteNode, setData.
     pub(crate) fn fire(
         &mut self,
         change: Change,
@@ -76,7 +77,7 @@ impl Firing<'_> {
         }
     }
 
-    /// Fires the data table; the index of the event, if there is one.
+    /// Fires the data table. Returns the index of the event, if there is one.
     fn data_table(&mut self, event_type: EventType, subject: &Subject<'_>) -> Option<usize> {
         let watchers = self.watches.fire_data(subject.path);
         self.push(event_type, subject, watchers)
@@ -118,7 +119,8 @@ impl Firing<'_> {
 }
 
 impl Watches {
-    /// Who watches the path's data, or anything above it recursively. One-shot watches go.
+    /// Returns the watchers of the path's data and the recursive watchers of its ancestors. Removes
+    /// one-shot watches.
     fn fire_data(&mut self, path: &str) -> Vec<WatcherId> {
         let mut found = match self.path_slot(path) {
             Some(slot) => self.fire_path(slot, Kinds::DATA_TABLE, Kinds::DATA),

@@ -17,7 +17,7 @@ pub struct Watchers {
     next_slot: usize,
     /// The connection whose watches are listed, with its slot.
     current: Option<(u32, WatcherId)>,
-    /// Slots of its paths that are not listed yet. The next one is the last.
+    /// Slots of its paths that are not listed yet, listed from the end.
     paths: Vec<u32>,
 }
 
@@ -60,7 +60,7 @@ impl Watches {
             while let Some((slot, watcher)) = at.current
                 && let Some(path) = at.paths.pop()
             {
-                // Its slot may belong to another path by now.
+                // The slot may belong to another path by now.
                 if let Some(path) = self.watched_in(path, (slot, watcher))
                     && visit(watcher, path).is_break()
                 {
@@ -84,7 +84,7 @@ impl Watches {
         }
     }
 
-    /// The path of a slot, if the connection watches it.
+    /// Returns the path of a slot, if the connection watches it.
     fn watched_in(&self, path: u32, (slot, watcher): (u32, WatcherId)) -> Option<Option<&str>> {
         let entry = self.watchers.get(slot as usize)?;
         let watch = self.find_pair(path, slot)?;

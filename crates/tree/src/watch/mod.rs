@@ -1,11 +1,12 @@
-//! Watches: who wants to know about which path.
+//! The watches of all connections.
 //!
 //! ZooKeeper has two tables, *data* and *child*, and three modes, *standard*, *persistent* and
-//! *recursive*, which coexist. Here a connection's interest in a path is one record with a bit
-//! for each pair there is. Records hang in two lists, that of their path and that of their
-//! connection, so that firing, removing one and removing a connection's all cost what they touch.
+//! *recursive*, which coexist. Here a connection's interest in a path is one record with a bit for
+//! each possible pair. A record is linked into two lists, one per path and one per connection, so
+//! the cost of firing, of removing one watch and of removing a connection's watches is proportional
+//! to the number of records concerned.
 //!
-//! Any string is a path, and so is null. Source: WatchManager.
+//! Any string is a valid path, and so is null. Source: WatchManager.
 
 mod counts;
 mod fire;
@@ -24,23 +25,24 @@ pub(crate) struct Kinds(u8);
 
 impl Kinds {
     pub(crate) const NONE: Self = Self(0);
-    /// exists and getData.
+    /// Set by exists and getData.
     pub(crate) const DATA: Self = Self(1);
-    /// getChildren.
+    /// Set by getChildren.
     pub(crate) const CHILD: Self = Self(1 << 1);
     const DATA_PERSISTENT: Self = Self(1 << 2);
     const CHILD_PERSISTENT: Self = Self(1 << 3);
-    /// addWatch, mode 0: in both tables.
+    /// Set by addWatch, mode 0: in both tables.
     pub(crate) const PERSISTENT: Self = Self::DATA_PERSISTENT.with(Self::CHILD_PERSISTENT);
-    /// addWatch, mode 1: in the data table.
+    /// Set by addWatch, mode 1: in the data table.
     pub(crate) const RECURSIVE: Self = Self(1 << 4);
-    /// All.
+    /// All kinds.
     pub(crate) const ANY: Self = Self(0b1_1111);
 
     const DATA_TABLE: Self = Self::DATA.with(Self::DATA_PERSISTENT).with(Self::RECURSIVE);
     const CHILD_TABLE: Self = Self::CHILD.with(Self::CHILD_PERSISTENT);
 
-    /// What a removeWatches or checkWatches of this type means; `None` if there is no such type.
+    /// Returns the kinds that a removeWatches or checkWatches of this type means; `None` for an
+    /// unknown type.
     pub(crate) fn of_request(watcher_type: i32) -> Option<Self> {
         Some(match watcher_type {
             1 => Self::CHILD,

@@ -1,4 +1,4 @@
-//! The records and their lists.
+//! The watch records and their lists.
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
@@ -7,7 +7,7 @@ use super::Kinds;
 use super::counts::Counts;
 use crate::path_hash;
 
-/// Who is told: a connection.
+/// Id of a connection that receives events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WatcherId(pub u64);
 
@@ -29,7 +29,7 @@ pub(super) struct Watch {
 pub(super) struct PathEntry {
     pub(super) path: Option<Box<str>>,
     pub(super) first: u32,
-    /// Watches of the data table.
+    /// Number of watches of the data table.
     pub(super) data_watches: u32,
 }
 
@@ -43,15 +43,15 @@ impl PathEntry {
 pub(super) struct WatcherEntry {
     pub(super) id: WatcherId,
     pub(super) first: u32,
-    /// Watches of the data table.
+    /// Number of watches of the data table.
     pub(super) data_watches: u32,
-    /// Watches of the table of children.
+    /// Number of watches of the child table.
     pub(super) child_watches: u32,
-    /// Bytes of the paths that it watches.
+    /// Length in bytes of the watched paths.
     pub(super) path_bytes: usize,
 }
 
-/// All watches of a server, as connections share them.
+/// All watches of a server, shared by its connections.
 pub type SharedWatches = parking_lot::Mutex<Watches>;
 
 /// All watches of a server.
@@ -69,12 +69,12 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// No watches.
+    /// Constructs an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether there is none at all.
+    /// Whether there are no watches.
     pub fn is_empty(&self) -> bool {
         self.watches.is_empty()
     }
@@ -91,13 +91,14 @@ impl Watches {
         self.set_kinds(watch, kinds);
     }
 
-    /// Whether the watcher's interest in the path is of one of the kinds.
+    /// Whether the watcher's interest in the path includes one of the kinds.
     pub(crate) fn has(&self, watcher: WatcherId, path: Option<&str>, kinds: Kinds) -> bool {
         self.find(watcher, path)
             .is_some_and(|watch| self.watches[watch as usize].kinds.meets(kinds))
     }
 
-    /// Takes kinds from the watcher's interest in the path; whether there was one of them.
+    /// Removes kinds from the watcher's interest in the path. Returns whether it included one of
+    /// them.
     pub(crate) fn remove(&mut self, watcher: WatcherId, path: Option<&str>, kinds: Kinds) -> bool {
         let Some(watch) = self.find(watcher, path) else {
             return false;
@@ -107,13 +108,13 @@ impl Watches {
         had.meets(kinds)
     }
 
-    /// Forgets a connection.
+    /// Removes all watches of a connection.
     pub fn remove_watcher(&mut self, watcher: WatcherId) {
         while !self.remove_some(watcher, usize::MAX) {}
     }
 
-    /// Forgets so many watches of a connection; whether it has none any more. A connection may have
-    /// millions, and whoever holds the tree's lock waits for this table.
+    /// Removes up to `count` watches of a connection. Returns whether all are removed. A connection
+    /// may have millions of watches, and a holder of the tree's lock may wait for this table.
     pub fn remove_some(&mut self, watcher: WatcherId, count: usize) -> bool {
         for _ in 0..count {
             let Some(&slot) = self.watcher_slots.get(&watcher) else {
@@ -125,7 +126,7 @@ impl Watches {
         !self.watcher_slots.contains_key(&watcher)
     }
 
-    /// Takes kinds from a watch, and the watch away when none is left.
+    /// Removes kinds from a watch, and the watch itself when no kind remains.
     pub(super) fn take_kinds(&mut self, watch: u32, kinds: Kinds) {
         let left = self.watches[watch as usize].kinds.without(kinds);
         self.set_kinds(watch, left);
@@ -134,13 +135,13 @@ impl Watches {
         }
     }
 
-    /// The watches of a path.
+    /// Returns the watches of a path.
     pub(super) fn of_path(&self, path_slot: usize) -> impl Iterator<Item = (u32, &Watch)> {
         let first = self.paths[path_slot].first;
         self.chain(first, |watch| watch.next_of_path)
     }
 
-    /// The watches of a watcher.
+    /// Returns the watches of a watcher.
     pub(super) fn of_watcher(&self, watcher_slot: usize) -> impl Iterator<Item = (u32, &Watch)> {
         let first = self.watchers[watcher_slot].first;
         self.chain(first, |watch| watch.next_of_watcher)
@@ -160,12 +161,12 @@ impl Watches {
         })
     }
 
-    /// The slot of a path that somebody watches.
+    /// Returns the slot of a path that has watches.
     pub(super) fn path_slot(&self, path: &str) -> Option<u32> {
         self.path_slot_at(path_hash::hash(&self.hasher, path), Some(path))
     }
 
-    /// The slots of those of the path's proper ancestors that somebody watches.
+    /// Returns the slots of the path's proper ancestors that have watches.
     pub(super) fn ancestor_slots(&self, path: &str) -> impl Iterator<Item = u32> {
         path_hash::ancestors(&self.hasher, path)
             .filter_map(|(hash, ancestor)| self.path_slot_at(hash, Some(ancestor)))
@@ -177,7 +178,7 @@ impl Watches {
     }
 
     fn hash_of(&self, path: Option<&str>) -> u64 {
-        // Null shares its hash with the empty string, which is compared all the same.
+        // Null has the hash of the empty string; the comparison distinguishes them.
         path_hash::hash(&self.hasher, path.unwrap_or_default())
     }
 
@@ -318,7 +319,7 @@ impl Watches {
     }
 }
 
-/// Every watch costs far more than the byte that a slot number would have to be short of.
+/// Converts a slot to its number. Memory for 2^32 watches does not exist.
 fn slot_number(slot: usize) -> u32 {
     u32::try_from(slot).expect("memory ends before 2^32 watches")
 }

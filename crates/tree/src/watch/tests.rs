@@ -96,7 +96,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// The tables as the protocol describes them: (watcher, path, bit).
+/// The tables as in the description of the protocol: (watcher, path, bit).
 #[derive(Default)]
 struct Model(std::collections::BTreeSet<(u64, usize, u8)>);
 
@@ -268,6 +268,6 @@ fn what_a_read_adds_is_known_before() {
         persistent: paths(&["/d", "/a"]),
         persistent_recursive: paths(&["/b", "/e"]),
     });
-    // "/c", "/a", twice "/d", "/a" and "/e"; that "/a" is there twice is not looked at.
+    // "/c", "/a", twice "/d", "/a" and "/e"; the repeated "/a" is not detected.
     assert_eq!(watches.added_by(one, &all), 6);
 }

@@ -1,4 +1,4 @@
-//! create, create2, createContainer, createTTL. The number in a name is a row of the
+//! Tests of create, create2, createContainer and createTTL. The number in a name is a row of the
 //! checklist that these tests were written from.
 
 use crate::common::host::*;
@@ -159,7 +159,7 @@ fn rows_92_to_95_ttls_and_flags_must_fit() {
         (4, 1000, -8),
         (5, 0x100_0000_0000, -8),
         (5, 0xff_ffff_ffff, 0),
-        // Passes every check of a Java server, and stops it.
+        // Passes all checks of a Java server, and stops it.
         (0, -1, -8),
         (1, -5, -8),
         (4, -1, -8),
@@ -368,8 +368,8 @@ fn the_creation_count_stops_at_its_end_as_in_java() {
     assert_eq!(host.stat("/").pzxid, 5);
 }
 
-/// The counter of what is in flight goes on from its lowest value; what is applied stays at its end, so that the
-/// digests of the transactions hold (`Host::commit` compares them).
+/// The counter in flight wraps to its lowest value. The applied counter stays at its maximum, so
+/// that the digests of the transactions are correct (`Host::commit` compares them).
 ///
 /// Source: PrepRequestProcessor.pRequest2TxnCreate, DataTree.createNode.
 #[test]
@@ -393,7 +393,7 @@ fn the_creation_count_in_flight_wraps_as_in_java() {
             panic!("{path}: {record:?}");
         };
         assert_eq!((&*txn.path, txn.parent_cversion), (path, count));
-        // Other changes of the parent keep the counter.
+        // Other changes of the parent do not change the counter.
         host.propose(&set("/", "x"));
     }
     host.commit();

@@ -1,5 +1,5 @@
-//! Containers, TTL znodes, owners without a session. The number in a name is a row of the
-//! checklist that these tests were written from.
+//! Tests of containers, TTL znodes and owners without a session. The number in a name is a row of
+//! the checklist that these tests were written from.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The longest transaction that is made.
+//! Tests of the limit for a transaction's length.
 
 use crate::common::host::*;
 use jute::Encode;
@@ -7,10 +7,10 @@ use proto::txn::{Txn, TxnRecord};
 use proto::{Acl, ErrorCode, OpCode};
 use tree::TreeSettings;
 
-/// Longer than anything here.
+/// A limit above the length of all transactions here.
 const AMPLE: usize = 1 << 20;
 
-/// A tree with some znodes, in which no transaction is longer than this.
+/// Creates a tree with some znodes, in which no transaction may be longer than `record_bytes_max`.
 fn host(record_bytes_max: usize) -> Host {
     let mut host = Host::with(TreeSettings {
         record_bytes_max,
@@ -31,7 +31,7 @@ fn proposed(record_bytes_max: usize, request: &WriteRequest) -> (Host, TxnRecord
     (host, record)
 }
 
-/// `auth`, which stands for three identities.
+/// Returns an `auth` entry, which expands to three identities.
 fn mine() -> [Acl; 1] {
     [Acl::new(31, "auth", "")]
 }
@@ -40,7 +40,8 @@ fn multi(operations: Vec<WriteRequest>) -> WriteRequest {
     WriteRequest::Multi(Ok(operations))
 }
 
-/// One of each kind that a client can make long, with characters of every length.
+/// Returns one request of each kind whose length a client controls, with characters of all encoded
+/// lengths.
 fn requests() -> Vec<WriteRequest> {
     let name = format!("/d/{}", "\u{e9}\u{20ac}".repeat(20));
     let mut sequential = create_request(&name, flags::PERSISTENT_SEQUENTIAL);
@@ -72,7 +73,7 @@ fn a_transaction_may_be_as_long_as_every_member_can_read_and_no_longer() {
         assert_ne!(record.txn.op(), OpCode::Error, "{request:?}: {record:?}");
         assert_eq!(host.commit().0.error(), ErrorCode::Ok, "{request:?}");
         let bytes = record.to_bytes().len();
-        // What the znodes of the tree took must be shorter.
+        // The requests that created the tree's znodes must be shorter.
         assert!(bytes > 120 || matches!(request, WriteRequest::Delete(_)));
         let (_, as_long) = proposed(bytes.max(120), &request);
         assert_eq!(as_long, record);
@@ -89,7 +90,7 @@ fn a_transaction_may_be_as_long_as_every_member_can_read_and_no_longer() {
         }
         host.commit();
         assert_eq!(host.tree.digest(), digest_before, "nothing was changed");
-        // What was judged in vain has left nothing behind.
+        // A refused request leaves nothing behind.
         host.write(create("/d/c"));
     }
 }
@@ -100,7 +101,7 @@ fn the_refusal_says_that_the_request_asks_for_too_much() {
     assert_eq!(host.code(create_data("/l", &"x".repeat(200))), -8);
     assert_eq!(host.code(set("/d", &"x".repeat(200))), -8);
     assert_eq!(host.code(set_acl("/d", &mine(), -1)), 0);
-    // 16 bytes of a request, hundreds of a transaction.
+    // 16 bytes of a request become hundreds of bytes of a transaction.
     let acl: Vec<Acl> = (1..30).map(|perms| Acl::new(perms, "auth", "")).collect();
     assert_eq!(host.code(create_acl("/l", &acl)), -8);
     assert_eq!(host.code(set_acl("/d", &acl, -1)), -8);
@@ -117,8 +118,8 @@ fn a_multi_ends_at_the_operation_with_which_it_becomes_too_long() {
     assert_eq!(host.results((0..2).map(create).collect()), [0, 0]);
 }
 
-/// 14,000 creates of 67 bytes, each of which stands for two identities of 250: a request of less
-/// than `jute.maxbuffer` and a transaction of 9 MB.
+/// 14,000 creates of 67 bytes, each of which expands to two identities of 250 bytes: a request of
+/// less than `jute.maxbuffer` and a transaction of 9 MB.
 #[test]
 fn a_multi_of_creates_for_all_identities_stays_readable() {
     let mut host = Host::new();

@@ -1,4 +1,4 @@
-//! The tree, from outside.
+//! Tests of the tree through the public interface.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

@@ -1,4 +1,4 @@
-//! Random writes against a naive model, random snapshots while they happen.
+//! Compares random writes with a naive model, and writes snapshots at random times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use tree::{SnapshotCursor, Tree, Watches};
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A session asks.
+    /// A session sends a request.
     Write(u8, WriteRequest),
-    /// What is in flight is applied.
+    /// All requests in flight are applied.
     Commit,
     /// A snapshot begins, or ends if one is running.
     Snapshot,
-    /// Some bytes more of it.
+    /// The running snapshot writes this many more bytes.
     Chunk(usize),
 }
 
@@ -96,7 +96,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// Path, data, list and stat of every znode of a snapshot.
+/// Returns path, data, list and stat of every znode in a snapshot.
 fn nodes_of(content: &SnapshotContent) -> BTreeMap<String, Node> {
     let lists: BTreeMap<i64, &Vec<Acl>> =
         content.acls.iter().map(|(id, list)| (*id, list)).collect();
@@ -157,7 +157,7 @@ fn compare(host: &Host, model: &Model) -> Result<(), TestCaseError> {
         let cversion = 2 * model.nodes[path].stat.cversion - num_children;
         prop_assert_eq!((stat.num_children, stat.cversion), (num_children, cversion));
     }
-    // Written and loaded, nothing is different.
+    // Writing and loading it changes nothing.
     let settings = Arc::clone(host.tree.settings());
     let loaded = content.load(&settings, host.tree.last_zxid());
     prop_assert_eq!(loaded.digest(), host.tree.digest());
@@ -170,14 +170,14 @@ fn compare(host: &Host, model: &Model) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A snapshot being written, and what is applied meanwhile.
+/// A snapshot being written, and the records applied in the meantime.
 struct Running {
     cursor: SnapshotCursor,
     bytes: Vec<u8>,
     is_more: bool,
 }
 
-/// Loads a fuzzy snapshot and replays every record behind it: it must become the tree.
+/// Loads a fuzzy snapshot and replays every record after it: the result must equal the tree.
 fn check_snapshot(
     host: &Host,
     mut running: Running,

@@ -1,5 +1,5 @@
-//! multi and multiRead. The number in a name is a row of the
-//! checklist that these tests were written from.
+//! Tests of multi and multiRead. The number in a name is a row of the checklist that these tests
+//! were written from.
 
 use crate::common::host::*;
 use jute::{Decode, Encode, Reader};
@@ -19,7 +19,7 @@ fn in_multi(op: OpCode, create_flags: i32) -> WriteRequest {
     create_as(op, create_request("/m", create_flags))
 }
 
-/// Types of a multi's results.
+/// Returns the types of a multi's results.
 fn result_types(host: &mut Host, operations: Vec<WriteRequest>) -> Vec<i32> {
     let mut body = Reader::new(host.body(multi(operations)));
     let mut types = Vec::new();

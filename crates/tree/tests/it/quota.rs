@@ -1,5 +1,5 @@
-//! Quotas. The number in a name is a row of the
-//! checklist that these tests were written from.
+//! Tests of quotas. The number in a name is a row of the checklist that these tests were written
+//! from.
 
 use crate::common::host::*;
 use proto::request::WriteRequest;
@@ -17,7 +17,7 @@ fn with_quota(mut host: Host, limits: &str) -> Host {
     host
 }
 
-/// The reply tells of the data as it came, though the usage is in its place at once.
+/// The reply's stat describes the data of the request, although the usage replaces it immediately.
 #[test]
 fn the_stat_of_a_new_usage_znode_is_of_what_was_asked_for() {
     let mut host = with_quota(Host::new(), "count=100,bytes=1000");

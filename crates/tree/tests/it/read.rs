@@ -1,5 +1,5 @@
-//! Reads, and the permissions they need. The number in a name is a row of the
-//! checklist that these tests were written from.
+//! Tests of reads and the permissions they need. The number in a name is a row of the checklist
+//! that these tests were written from.
 
 use crate::common::host::*;
 use jute::{Decode, Encode, Reader, Str};
@@ -21,7 +21,7 @@ fn names(body: Vec<u8>) -> Vec<Str> {
     names
 }
 
-/// Reads of one tree whose answers differ in length.
+/// Returns reads of one tree whose answers differ in length.
 fn reads_of_lengths(host: &mut Host) -> Vec<ReadRequest> {
     host.write(create_data("/data", &"x".repeat(500)));
     for number in 0..30 {
@@ -192,7 +192,7 @@ fn row_148_all_descendants_are_counted() {
         let body = host.read(ReadRequest::GetAllChildrenNumber(path_request(Some(path))));
         Reader::new(body.unwrap()).i32().unwrap()
     };
-    // The root by its other name counts itself.
+    // By its second name, the empty path, the root counts itself.
     assert_eq!((count(&host, "/"), count(&host, "")), (3, 4));
     for path in ["/a", "/a/b", "/a/b/c", "/a/d", "/e"] {
         host.write(create(path));
@@ -234,7 +234,7 @@ fn rows_151_and_152_own_ephemerals() {
     for all in [None].into_iter().chain(blank) {
         assert_eq!(find(&host, all), ["/a/x", "/a/xy", "/b"], "{all:?}");
     }
-    // White, but not for Java's trim.
+    // Whitespace in Unicode, but not for Java's trim.
     for prefix in ["\u{3000}", "/\u{a0}", "\u{85}"] {
         assert_eq!(find(&host, Some(prefix)), [""; 0], "{prefix:?}");
     }
@@ -303,7 +303,7 @@ fn a_tree_of_twenty_thousand_levels_is_no_danger() {
     );
     assert_eq!(host.events(delete(&deepest)).len(), 1);
     let (mut cursor, mut out, mut len) = (host.tree.start_snapshot(), Vec::new(), 0);
-    // The whole is 400 MB of paths; the first levels will do.
+    // The whole snapshot is 400 MB of paths; the first levels are sufficient.
     while len < 1 << 24 && host.tree.snapshot_chunk(&mut cursor, 1 << 20, &mut out) {
         len += out.len();
         out.clear();

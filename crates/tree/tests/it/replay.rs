@@ -1,5 +1,5 @@
-//! Replay over a fuzzy snapshot: every rule of DataTree.processTxn, also those that snapshots of
-//! ours never need.
+//! Replay over a fuzzy snapshot: every rule of DataTree.processTxn, including those that Zoarium's
+//! own snapshots never need.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ fn stat(cversion: i32, pzxid: i64) -> StatPersisted {
     }
 }
 
-/// `/p` as it was at zxid 5 with one creation, and `/p/c` with an ACL list that the map lacks.
+/// Loads `/p` as it was at zxid 5 with one creation, and `/p/c` with an ACL list that the map
+/// lacks.
 fn fuzzy() -> Tree {
     let mut loader = loader();
     loader.acl(1, &[Acl::open()]);
@@ -286,7 +287,7 @@ fn what_is_no_tree_is_refused() {
         }
         loader
     };
-    // At once, at the end, and when another one is looked for.
+    // The duplicate is detected immediately, at the end, and when another znode is looked up.
     let there_twice = |again| LoadError::Duplicate { path: path(again) };
     assert_eq!(znode(&mut some(), ""), Err(there_twice("")));
     for again in ["/a", "/a/b/c", "/e"] {

@@ -1,4 +1,4 @@
-//! Snapshots written while the tree changes, stopped at every place there is.
+//! Snapshots that are written while the tree changes, interrupted at every possible position.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn writes(host: &mut Host, requests: impl IntoIterator<Item = WriteRequest>) -> 
     records
 }
 
-/// Writes a snapshot a znode at a time, and does `change` after `stop` of them.
+/// Writes a snapshot one znode at a time, and calls `change` after `stop` of them.
 fn snapshot_during(
     host: &mut Host,
     stop: usize,
@@ -62,7 +62,7 @@ fn sorted(tree: &Tree) -> Vec<crate::common::files::SnapshotNode> {
     let mut nodes = SnapshotContent::read(Reader::new(snapshot_bytes(tree, 1000)))
         .sorted()
         .2;
-    // Numbers of lists depend on what was used meanwhile.
+    // The ids of lists depend on the lists used in the meantime.
     nodes.iter_mut().for_each(|node| node.acl = 0);
     nodes
 }
@@ -78,7 +78,7 @@ fn check(host: &Host, (content, zxid, log): (SnapshotContent, Zxid, Vec<TxnRecor
     assert_eq!(tree.ephemerals_count(), host.tree.ephemerals_count());
 }
 
-/// Chunks that write or end something: the znodes, the system's among them, and the end.
+/// Numbers of chunks that write or end something: the znodes, including the system's, and the end.
 const STOPS: std::ops::RangeInclusive<usize> = 0..=PATHS.len() + 4;
 
 #[test]

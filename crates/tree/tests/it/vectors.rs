@@ -1,5 +1,5 @@
-//! Data directories written by Apache ZooKeeper 3.9.5: loaded and replayed they give the recorded
-//! tree, and every transaction leaves the recorded digest.
+//! Data directories written by Apache ZooKeeper 3.9.5: loading and replaying them results in the
+//! recorded tree, and each transaction in the recorded digest.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn hex(value: &Value) -> i64 {
     u64::from_str_radix(text, 16).unwrap().cast_signed()
 }
 
-/// Loads the newest snapshot and replays what follows it.
+/// Loads the newest snapshot and replays the log after it.
 fn recover(data: &Path, logs: &Path, is_fuzzy: bool) -> Tree {
     let snapshot = files::files(data, "snapshot").pop();
     let mut tree = match &snapshot {
@@ -50,7 +50,7 @@ fn recover(data: &Path, logs: &Path, is_fuzzy: bool) -> Tree {
     tree
 }
 
-/// The zxid from which a fuzzy snapshot's digests can be compared.
+/// Returns the zxid from which a fuzzy snapshot's digests can be compared.
 fn digest_zxid(snapshot: &Path) -> Zxid {
     let mut rest = SnapshotContent::of_file(snapshot).rest;
     rest.take(8 + 5).unwrap();
@@ -135,7 +135,7 @@ fn compare_stat(path: &str, stat: Stat, expected: &Value) {
     }
 }
 
-/// The tree of a vector, compared with what a Java server read out of it.
+/// Returns the tree of a vector after comparing it with the state that a Java server read.
 fn check(name: &str, digest_is_recorded: bool) -> Option<Tree> {
     let dir = files::vector(name)?;
     let state = &files::expected(&dir)["state"];
@@ -149,7 +149,7 @@ fn check(name: &str, digest_is_recorded: bool) -> Option<Tree> {
     if digest_is_recorded {
         assert_eq!(tree.digest(), hex(&state["digest"]).cast_unsigned());
     }
-    // Written and loaded again it is the same tree.
+    // Writing and loading it again results in an equal tree.
     let bytes = files::snapshot_bytes(&tree, 64);
     let content = SnapshotContent::read(Reader::new(bytes));
     let again = content.load(&settings(), tree.last_zxid());

@@ -1,5 +1,5 @@
-//! Watches. The number in a name is a row of the
-//! checklist that these tests were written from.
+//! Tests of watches. The number in a name is a row of the checklist that these tests were written
+//! from.
 
 use crate::common::host::*;
 use proto::Acl;
@@ -365,7 +365,8 @@ fn set_watches(
     (result.map_err(|code| code.code()), missed)
 }
 
-/// Two znodes from before the client left, one of them changed since, and a child of the other.
+/// Creates two znodes before the client disconnects, of which one is changed later, and a child of
+/// the other.
 fn reconnected() -> Host {
     let mut host = Host::new();
     for request in [create("/a"), create("/b"), set("/b", "x"), create("/a/c")] {

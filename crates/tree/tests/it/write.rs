@@ -1,5 +1,5 @@
-//! delete, deleteContainer, setData, setACL, reconfig, and what they do to the stat. The number
-//! in a name is a row of the checklist that these tests were written from.
+//! Tests of delete, deleteContainer, setData, setACL and reconfig, and of their effect on the stat.
+//! The number in a name is a row of the checklist that these tests were written from.
 
 use crate::common::host::*;
 use proto::data::perms;
@@ -140,7 +140,8 @@ fn rows_133_to_135_and_168_set_acl() {
     assert_eq!(host.code(set_acl("/a", &all_but(0), 7)), -102);
 }
 
-/// Rows 156 and 305, except that Apache ZooKeeper checks no permission and deletes other znodes, too.
+/// Rows 156 and 305, except that Apache ZooKeeper does not check a permission and also deletes
+/// other znodes.
 #[test]
 fn a_client_deletes_only_what_the_server_would_delete() {
     let mut host = Host::new();
@@ -342,7 +343,7 @@ fn a_list_that_no_reader_would_take_is_left_out() {
             ..settings()
         });
         host.write(create_flags("/e", flags::EPHEMERAL));
-        // Together longer than each creation.
+        // Their total length exceeds the length of each creation.
         for number in 0..10 {
             host.write(create_flags(&format!("/e{number}"), flags::EPHEMERAL));
         }

@@ -1,4 +1,4 @@
-//! Reads the recorded data directories, as far as the tree's tests need them.
+//! Reads the recorded data directories, as far as the tests of the tree need them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use tree::{Tree, TreeLoader, TreeSettings};
 
-/// A recorded data directory, if it is at hand.
+/// Returns a recorded data directory, if it is available.
 pub fn vector(name: &str) -> Option<PathBuf> {
     testkit::recordings::find(&format!("vectors/storage/{name}"))
 }
 
-/// The recorded state, as JSON.
+/// Returns the recorded state as JSON.
 pub fn expected(dir: &Path) -> serde_json::Value {
     let text = fs::read_to_string(dir.join("expected.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
-/// Files named `prefix.<hex zxid>`, in order of the zxids.
+/// Returns the files named `prefix.<hex zxid>`, ordered by zxid.
 pub fn files(dir: &Path, prefix: &str) -> Vec<(Zxid, PathBuf)> {
     let mut found: Vec<_> = fs::read_dir(dir)
         .unwrap()
@@ -35,7 +35,7 @@ pub fn files(dir: &Path, prefix: &str) -> Vec<(Zxid, PathBuf)> {
     found
 }
 
-/// All records of a log file.
+/// Returns all records of a log file.
 pub fn log_records(path: &Path) -> Vec<TxnRecord> {
     let mut input = Reader::new(fs::read(path).unwrap());
     input.take(16).unwrap();
@@ -60,7 +60,7 @@ pub type Sorted = (
     Vec<SnapshotNode>,
 );
 
-/// The sessions, lists and znodes of a snapshot, and what follows them.
+/// The sessions, lists and znodes of a snapshot, and the remaining bytes.
 pub struct SnapshotContent {
     pub sessions: Vec<(SessionId, i32)>,
     pub acls: Vec<(i64, Vec<Acl>)>,
@@ -77,7 +77,7 @@ pub struct SnapshotNode {
 }
 
 impl SnapshotContent {
-    /// Reads from behind the file header.
+    /// Reads the content from after the file header.
     pub fn read(mut input: Reader) -> Self {
         let mut sessions = Vec::new();
         for _ in 0..input.i32().unwrap() {
@@ -138,7 +138,7 @@ impl SnapshotContent {
     }
 }
 
-/// The whole snapshot of a tree at rest, in chunks of some size.
+/// Returns the whole snapshot of an unchanging tree, written in chunks of some size.
 pub fn snapshot_bytes(tree: &Tree, chunk: usize) -> Vec<u8> {
     let (mut cursor, mut out) = (tree.start_snapshot(), Vec::new());
     while tree.snapshot_chunk(&mut cursor, chunk, &mut out) {}

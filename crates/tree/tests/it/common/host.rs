@@ -1,4 +1,4 @@
-//! A server without sockets: prepares, applies, and keeps what is fired.
+//! A server without sockets: prepares and applies requests, and stores the fired events.
 
 use std::sync::Arc;
 
@@ -31,11 +31,11 @@ pub struct Host {
     pub identities: Vec<Id>,
     pub zxid: Zxid,
     pub time_ms: i64,
-    /// Proposed, not applied.
+    /// Records that are proposed but not applied.
     pub in_flight: Vec<TxnRecord>,
 }
 
-/// An event as tests compare it.
+/// An event in the form that tests compare.
 pub type Seen = (EventType, String, i64, Vec<u64>);
 
 pub fn id(scheme: &str, id: &str) -> Id {
@@ -78,7 +78,7 @@ impl Host {
         }
     }
 
-    /// Proposes, without applying.
+    /// Proposes a request without applying it.
     pub fn propose(&mut self, request: &WriteRequest) -> TxnRecord {
         self.zxid = self.zxid.next();
         let context = PrepareContext {
@@ -96,7 +96,7 @@ impl Host {
         record
     }
 
-    /// Applies all that is proposed; the last outcome and all events.
+    /// Applies all proposed records; returns the last outcome and all events.
     pub fn commit(&mut self) -> (Outcome, Vec<Event>) {
         let mut events = Vec::new();
         let mut last = Outcome::Error(ErrorCode::Ok);
@@ -122,7 +122,7 @@ impl Host {
         self.commit()
     }
 
-    /// Writes, and tells the code and the events.
+    /// Writes and returns the error code.
     pub fn code(&mut self, request: WriteRequest) -> i32 {
         self.write(request).0.error().code()
     }
@@ -133,7 +133,7 @@ impl Host {
         seen(&events)
     }
 
-    /// The reply's body.
+    /// Writes and returns the reply's body.
     pub fn body(&mut self, request: WriteRequest) -> Vec<u8> {
         let op = request.op();
         let mut out = Vec::new();
@@ -141,7 +141,7 @@ impl Host {
         out
     }
 
-    /// Codes of a multi's results; the header's must be 0.
+    /// Returns the codes of a multi's results. The header's code must be 0.
     pub fn results(&mut self, operations: Vec<WriteRequest>) -> Vec<i32> {
         match self.write(WriteRequest::Multi(Ok(operations))).0 {
             Outcome::Multi(results) => results.iter().map(|r| r.error().code()).collect(),
@@ -192,7 +192,7 @@ impl Host {
         String::from_utf8(self.data(path).unwrap()).unwrap()
     }
 
-    /// Sorted.
+    /// Returns the sorted names of the children.
     pub fn children(&self, path: &str) -> Vec<Str> {
         let body = self.read(children(path, false)).unwrap();
         let mut names: Vec<Str> = Vec::decode(&mut Reader::new(body)).unwrap();
@@ -200,7 +200,7 @@ impl Host {
         names
     }
 
-    /// The path that a create made.
+    /// Returns the path of a created znode.
     pub fn created(&mut self, request: WriteRequest) -> String {
         match self.write(request).0 {
             Outcome::Created { path, .. } => path.to_string(),

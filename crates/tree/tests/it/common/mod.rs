@@ -1,4 +1,4 @@
-//! What the tests of this crate share. Each test file uses a part of it.
+//! Shared code of this crate's tests. Each test file uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod files;

@@ -1,4 +1,4 @@
-//! The naive tree: one map, every rule written as the protocol's text has it.
+//! A naive tree: one map, with each rule written as in the description of the protocol.
 #![allow(unreachable_pub)]
 
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ impl Model {
         }
     }
 
-    /// Paths of the children.
+    /// Returns the paths of the children.
     pub fn children(&self, path: &str) -> Vec<String> {
         let prefix = if path == "/" {
             "/".to_owned()
@@ -93,7 +93,7 @@ impl Model {
         owner != 0 && owner != i64::MIN && (owner >> 56) & 0xff != 0xff
     }
 
-    /// Carries a request out; codes of a multi's results.
+    /// Executes a request; returns the error codes of a multi's results.
     pub fn write(&mut self, request: &WriteRequest, zxid: i64) -> Result<Vec<i32>, i32> {
         match request {
             WriteRequest::Multi(Ok(operations)) => {
@@ -249,7 +249,7 @@ impl Model {
             .pzxid = zxid;
     }
 
-    /// From scratch, by the formula.
+    /// Computes the digest from scratch with its formula.
     pub fn digest(&self) -> u64 {
         let counted = self
             .nodes
