@@ -1,18 +1,18 @@
-//! Logins between members by SASL (`quorum.auth.*`).
+//! SASL logins between members (`quorum.auth.*`).
 //!
 //! ```text
-//! who connects          who listens
+//! connecting side       listening side
 //!   empty    -------->
 //!            <--------   challenge
 //!   response -------->
-//!            <--------   success, and the proof that the other side knows the password, too
+//!            <--------   success, and a proof that this side knows the password, too
 //! ```
 //!
-//! With Kerberos (`kerberos`) the tokens are those of GSSAPI, and there is none with the success.
+//! With Kerberos (`kerberos`), the tokens are GSSAPI tokens, and the success does not carry one.
 //!
-//! On the quorum port this comes before anything else, on the election port behind the hello. Each token is in a
-//! packet: magic i64, status i32, token (length i32, bytes). What does not begin with the magic is no login, and is
-//! let through unless `quorum.auth.serverRequireSasl`.
+//! On the quorum port the login comes first, on the election port after the hello. Each token is in
+//! a packet: magic i64, status i32, token (length i32, bytes). Bytes that do not begin with the
+//! magic are not a login, and are accepted unless `quorum.auth.serverRequireSasl` is set.
 //!
 //! Source: SaslQuorumAuthServer, SaslQuorumAuthLearner, QuorumAuth.
 
@@ -35,71 +35,72 @@ use self::packet::{
 };
 use crate::random;
 
-/// Bytes of a token: more than either side of DIGEST-MD5 takes.
+/// Maximum length of a token, above the limits of both sides of DIGEST-MD5.
 const TOKEN_BYTES_MAX: usize = 4096;
 
-/// Who logs in begins right behind his hello. Where nobody must, somebody who is silent for so long is
-/// taken for one who does not; Java waits for the time of `syncLimit`.
+/// A peer that logs in begins immediately after its hello. If logins are optional, a peer that is
+/// silent for this time is treated as one that does not log in. Java waits for the time of
+/// `syncLimit`.
 const LOGIN_BEGINS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Who logs in where, and must.
+/// Rules for logins between members.
 #[derive(Debug, Default)]
 pub(crate) struct QuorumAuth {
-    /// As whom this server logs in where it connects.
+    /// Credentials of this server for outgoing connections.
     learner: Option<SaslInitiator>,
-    /// Who may log in here; `None` is no SASL.
+    /// Accepted logins; `None` without SASL.
     may_join: Option<SaslAcceptor>,
     server_requires: bool,
-    /// Where members are, for who logs in by Kerberos.
+    /// Hosts of the members, for Kerberos logins.
     hosts: Hosts,
 }
 
-/// A server that this one has connected to.
+/// A server to which this one has connected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialled<'a> {
-    /// Its id, if it is known.
+    /// The server's id, if it is known.
     pub(crate) sid: Option<Sid>,
-    /// The host that was asked for.
+    /// The host that was dialled.
     pub(crate) host: &'a str,
 }
 
-/// Why a login between members came to nothing.
+/// Reasons why a login between members fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuthError {
-    /// The connection is gone.
+    /// The connection is broken.
     #[error("the connection broke during the SASL login: {0}")]
     Io(#[from] io::Error),
     /// A token is refused.
     #[error("SASL login refused: {0}")]
     Refused(#[from] Refusal),
-    /// A Kerberos token is refused, or there is no ticket.
+    /// A Kerberos token is refused, or a ticket is not available.
     #[error("SASL login refused: {0}")]
     Ticket(#[from] GssapiRefusal),
-    /// A ticket of somebody else.
+    /// The ticket belongs to a principal that is not a member.
     #[error("SASL login refused: {0:?} is not the name of a service of a member's host")]
     NoMember(String),
-    /// Bytes that are no packet of a login.
+    /// The bytes are not a login packet.
     #[error("the other side does not speak SASL")]
     NoPacket,
-    /// A token of a length that none has.
+    /// The length of a token is invalid.
     #[error("a SASL token of {0} bytes")]
     Length(i32),
-    /// The other side says no.
+    /// The other side refuses the login.
     #[error(
         "the other side refuses the SASL login: name and password of the section QuorumLearner are not in its section QuorumServer"
     )]
     Denied,
-    /// So it does of a ticket.
+    /// The other side refuses a login with a ticket.
     #[error(
         "the other side refuses the SASL login of {principal} with the ticket for {service}: its log says why"
     )]
     TicketDenied {
-        /// As whom this server logs in.
+        /// Principal of this server.
         principal: String,
-        /// For whom the ticket is.
+        /// Service of the ticket.
         service: String,
     },
-    /// Nobody comes in without.
+    /// The other side does not log in, but a login is required.
     #[error("the other side does not log in, and quorum.auth.serverRequireSasl is set")]
     Missing,
 }
@@ -115,16 +116,16 @@ impl QuorumAuth {
         }
     }
 
-    /// Whether there is anything to do where others connect.
+    /// Returns whether incoming connections may log in.
     pub(crate) fn is_on(&self) -> bool {
         self.may_join.is_some()
     }
 
-    /// Logs in, if this server is to, on a connection that it has opened.
+    /// Logs in on an outgoing connection, if this server is configured for it.
     ///
     /// # Errors
-    /// If the other side refuses, or does not prove that it knows the password. The connection is of
-    /// no use then.
+    /// If the other side refuses, or does not prove that it knows the password. The connection must
+    /// then be closed.
     pub(crate) async fn log_in<S>(
         &self,
         stream: &mut S,
@@ -143,11 +144,11 @@ impl QuorumAuth {
         }
     }
 
-    /// Lets somebody log in who has connected, and of whom these bytes have come. What comes back
-    /// belongs to what follows.
+    /// Accepts the login of an incoming connection, of which `ahead` was already read. Returns the
+    /// bytes that follow the login.
     ///
     /// # Errors
-    /// If the login fails, or there is none, and there must be one. The connection is to be closed.
+    /// If the login fails, or a required login is missing. The connection must then be closed.
     pub(crate) async fn admit<S>(
         &self,
         stream: &mut S,
@@ -159,8 +160,8 @@ impl QuorumAuth {
         let Some(acceptor) = &self.may_join else {
             return Ok(ahead);
         };
-        // A server with a lower id says who it is and leaves at once, to be called back; one with a
-        // higher id may have nothing to say before it is spoken to.
+        // A server with a lower id sends its hello and closes immediately, to be called back. A
+        // server with a higher id may wait for a message before it sends one.
         let begin = async {
             while ahead.len() < MAGIC_BYTES && stream.read_buf(&mut ahead).await? > 0 {}
             Ok::<(), io::Error>(())
@@ -177,7 +178,8 @@ impl QuorumAuth {
                 false => Ok(ahead),
             };
         }
-        // Nothing may follow before the server has answered: what has come is the first packet.
+        // The client must not send more before the server has answered, so these bytes are the
+        // first packet.
         let mut come = ahead.split_off(MAGIC_BYTES);
         let outcome = {
             let (mut input, mut output) = tokio::io::split(&mut *stream);
@@ -195,7 +197,7 @@ impl QuorumAuth {
                 Ok(come)
             }
             Err(error) => {
-                // It may be gone.
+                // The connection may be closed.
                 let _ = write(stream, ERROR, b"").await;
                 if self.server_requires {
                     return Err(error);
@@ -207,7 +209,7 @@ impl QuorumAuth {
     }
 }
 
-/// Logs in by name and password.
+/// Logs in with name and password.
 async fn log_in_by_password<S>(stream: &mut S, login: &SaslLogin) -> Result<(), AuthError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -230,7 +232,7 @@ where
     }
 }
 
-/// Behind the first magic: who has logged in.
+/// Runs the exchange after the first magic. Returns the authenticated user.
 async fn exchange<R, W>(
     input: &mut R,
     output: &mut W,

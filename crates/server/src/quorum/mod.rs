@@ -1,4 +1,4 @@
-//! The ports of an ensemble: elections (`mesh`), and the quorum port on both sides (`peer`).
+//! The ports of an ensemble: elections (`mesh`), and both sides of the quorum port (`peer`).
 
 pub(crate) mod auth;
 pub(crate) mod mesh;

@@ -1,4 +1,5 @@
-//! The ways of a member to the others: elections, learners, its leader, the oracle of two.
+//! Connections of a member to the others: elections, learners, its leader, the oracle of an
+//! ensemble of two.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,39 +26,39 @@ use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::limits;
 
-/// The ways of a member to the others.
+/// Connections of a member to the others.
 pub(crate) struct MemberPorts {
     pub(crate) mesh: Mesh,
-    /// Where learners find this server while it leads.
+    /// Port for learners while this server leads.
     pub(crate) learners: LearnerPort,
-    /// Where observers find this server while it follows (`observerMasterPort`).
+    /// Port for observers while this server follows (`observerMasterPort`).
     pub(crate) observers: Option<LearnerPort>,
     pub(crate) dialer: Dialer,
     pub(crate) leader: Option<LeaderConnection>,
-    /// What packets take of their connections' read-ahead that the replica has not handled yet.
+    /// Read-ahead permits of packets that the replica has not handled yet.
     pub(crate) read_ahead: Vec<ReadAheadPermit>,
-    /// The same of the connections of a follower's observers. It is kept while the leader takes in slowly
-    /// what they ask for.
+    /// Read-ahead permits of a follower's observers. They are kept while the leader accepts their
+    /// requests slowly.
     pub(crate) observers_ahead: Vec<ReadAheadPermit>,
-    /// Inputs of elections that the replica handles.
+    /// Permits of election inputs that the replica has not handled yet.
     pub(crate) elections_ahead: Vec<InputPermit>,
     /// The oracle of an ensemble of two (`oraclePath`).
     pub(crate) oracle: Option<OracleWatch>,
     /// `quorumListenOnAllIPs`.
     pub(crate) listen_on_all_ips: bool,
-    /// Tells members from other peers with a trusted certificate; `None` without TLS.
+    /// Distinguishes members from other peers with a trusted certificate; `None` without TLS.
     pub(crate) member_check: Option<Arc<MemberCheck>>,
     pub(crate) failure: Failure,
 }
 
 impl MemberPorts {
-    /// Who may be connected to this server, for operators.
+    /// Returns the ports whose peers operators can list.
     pub(crate) fn links(&self) -> Vec<LearnerLinks> {
         let observers = self.observers.iter().map(LearnerPort::links);
         observers.chain([self.learners.links()]).collect()
     }
 
-    /// The packets that waited are handled.
+    /// Releases the permits of handled packets.
     pub(crate) fn release_read_ahead(&mut self) {
         self.read_ahead.clear();
         let leader = self.leader.as_ref();
@@ -74,7 +75,7 @@ impl MemberPorts {
         }
     }
 
-    /// What a connection of elections says.
+    /// Converts an event of an election connection to an input.
     pub(crate) fn translate_election(&mut self, event: MeshEvent) -> Option<Input> {
         match event {
             MeshEvent::Input { input, permit } => {
@@ -89,7 +90,7 @@ impl MemberPorts {
         }
     }
 
-    /// What a connection between members says.
+    /// Converts an event of a connection between members to an input.
     pub(crate) fn translate(&mut self, event: PeerEvent) -> Option<Input> {
         let PeerEvent {
             input,
@@ -99,7 +100,7 @@ impl MemberPorts {
         match &input {
             Input::Learner(Port::Observers, _) => self.observers_ahead.extend(permit),
             Input::Leader { attempt, .. } if !self.is_current(*attempt) => {
-                // What belongs to an earlier role says nothing any more.
+                // Events of an earlier role are ignored.
                 return None;
             }
             Input::Leader { event, .. } => {
@@ -209,7 +210,7 @@ impl MemberLinks for MemberPorts {
     }
 }
 
-/// Why there is no connection to the leader.
+/// Logs why the connection to the leader has ended.
 fn tell_end(event: &LeaderEvent, reason: &PeerError) {
     match (event, reason) {
         (LeaderEvent::SnapshotDamaged, _) => {
@@ -224,8 +225,8 @@ fn tell_end(event: &LeaderEvent, reason: &PeerError) {
 
 /// The oracle of an ensemble of two.
 ///
-/// The file is read by a task of its own, so that a disk that hangs holds up nothing but the
-/// oracle's word, which then counts as a no.
+/// A separate task reads the file, so a disk that hangs delays only the oracle's answer, which then
+/// counts as a refusal.
 pub(crate) struct OracleWatch {
     pub(crate) runtime: Handle,
     pub(crate) file: Arc<Mutex<OracleFile>>,
@@ -233,7 +234,7 @@ pub(crate) struct OracleWatch {
 }
 
 impl OracleWatch {
-    /// The answer comes as [`Input::Oracle`].
+    /// Queries the oracle. [`Input::Oracle`] returns the answer.
     fn ask(&self) {
         let (file, core) = (self.file.clone(), self.core.clone());
         self.runtime.spawn(async move {

@@ -1,7 +1,8 @@
-//! Logins between members by Kerberos tickets.
+//! Kerberos logins between members.
 //!
-//! Who connects has a ticket for the service of the host that he connects to, and must himself be a service of a host
-//! that the member list names. Source: SaslQuorumAuthLearner, SaslQuorumServerCallbackHandler, SecurityUtils.
+//! The connecting side has a ticket for the service of the host to which it connects. It must
+//! itself be a service of a host in the member list. Source: SaslQuorumAuthLearner,
+//! SaslQuorumServerCallbackHandler, SecurityUtils.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,19 +18,20 @@ use super::packet::{IN_PROGRESS, SUCCESS, expect_magic, read_rest, write, write_
 use super::{AuthError, Dialled, Refusal};
 use crate::kerberos::{accept, off_thread};
 
-/// What stands for the host of the server that is connected to. Source: SecurityUtils.getServerPrincipal.
+/// Placeholder for the host of the remote server. Source: SecurityUtils.getServerPrincipal.
 const HOST: &str = "/_HOST";
 
-/// Time for the name of a host; without an answer it keeps the one that it has.
+/// Time limit for the lookup of a host's canonical name. Without an answer, the configured name is
+/// used.
 const LOOKED_UP_WITHIN: Duration = Duration::from_secs(5);
 
-/// Where members are, and what their services are called.
+/// Hosts of the members, and the principal of their services.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
-    /// As the member list said when this server started.
+    /// Hosts in the member list at the start of this server.
     by_sid: BTreeMap<Sid, Vec<String>>,
     service_principal: String,
-    /// Names are those that the addresses of hosts have (`kerberos.canonicalizeHostNames`).
+    /// Whether names are canonicalized by a reverse lookup (`kerberos.canonicalizeHostNames`).
     canonicalizes: bool,
 }
 
@@ -48,7 +50,7 @@ impl Hosts {
         }
     }
 
-    /// The service of a server that this one has connected to.
+    /// Returns the service principal of a server to which this one has connected.
     pub(super) async fn service_of(&self, dialled: Dialled<'_>) -> String {
         let Some(service) = self.service_principal.strip_suffix(HOST) else {
             return self.service_principal.clone();
@@ -59,7 +61,7 @@ impl Hosts {
         format!("{service}/{host}")
     }
 
-    /// Whether this is the name of a service of a member's host.
+    /// Returns whether `name` is a service of a member's host.
     async fn names_member(&self, name: &str) -> bool {
         let Some(KerberosName {
             host: Some(host),
@@ -85,7 +87,7 @@ impl Hosts {
     }
 }
 
-/// Logs in as this principal with this service.
+/// Logs in as `principal` to `service`.
 pub(super) async fn log_in<S>(
     stream: &mut S,
     principal: &str,
@@ -128,7 +130,7 @@ where
     }
 }
 
-/// Behind the first magic: who has logged in.
+/// Runs the exchange after the first magic. Returns the authenticated name.
 pub(super) async fn admit<R, W>(
     input: &mut R,
     output: &mut W,
@@ -183,7 +185,8 @@ mod tests {
         }
     }
 
-    /// Source: SecurityUtils.getServerPrincipal, which leaves a principal with a realm as it is.
+    /// Source: SecurityUtils.getServerPrincipal, which does not change a principal that has a
+    /// realm.
     #[tokio::test]
     async fn the_host_of_the_service_is_that_of_the_member_list() {
         let service = async |principal: &str, sid, host| {

@@ -1,4 +1,5 @@
-//! The packets of a login: magic i64, status i32, token (length i32, bytes; -1 is none).
+//! The packets of a login: magic i64, status i32, token (length i32, bytes; length -1 without a
+//! token).
 //!
 //! Source: QuorumAuth, QuorumAuthPacket.
 
@@ -8,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::AuthError;
 
-/// In front of each packet.
+/// Prefix of each packet.
 pub(super) const MAGIC: i64 = 0x5f24_3501_3501_edcc;
 pub(super) const MAGIC_BYTES: usize = size_of::<i64>();
-/// The exchange goes on.
+/// The exchange continues.
 pub(super) const IN_PROGRESS: i32 = 0;
-/// Who connects is in.
+/// The connecting side is authenticated.
 pub(super) const SUCCESS: i32 = 1;
-/// And is not.
+/// The login failed.
 pub(super) const ERROR: i32 = -1;
 
 pub(super) async fn expect_magic<R: AsyncRead + Unpin>(input: &mut R) -> Result<(), AuthError> {
@@ -25,7 +26,7 @@ pub(super) async fn expect_magic<R: AsyncRead + Unpin>(input: &mut R) -> Result<
     }
 }
 
-/// The rest of a packet: status and token. None is as good as an empty one.
+/// Reads the rest of a packet: status and token. A missing token equals an empty one.
 pub(super) async fn read_rest<R: AsyncRead + Unpin>(
     input: &mut R,
     token_bytes_max: usize,
@@ -43,7 +44,7 @@ pub(super) async fn read_rest<R: AsyncRead + Unpin>(
     Ok((status, token))
 }
 
-/// A packet with a token.
+/// Writes a packet with a token.
 pub(super) async fn write<W>(output: &mut W, status: i32, token: &[u8]) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
@@ -56,7 +57,7 @@ where
     output.flush().await
 }
 
-/// A packet without one.
+/// Writes a packet without a token.
 pub(super) async fn write_nothing<W>(output: &mut W, status: i32) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
@@ -73,7 +74,7 @@ fn put_head(packet: &mut Vec<u8>, status: i32, len: i32) {
     packet.extend_from_slice(&len.to_be_bytes());
 }
 
-/// Bytes that have come already; those that are read go.
+/// Reader over bytes that were already received; bytes that are read are removed.
 pub(super) struct Come<'a>(pub(super) &'a mut Vec<u8>);
 
 impl AsyncRead for Come<'_> {

@@ -1,4 +1,4 @@
-//! Logins over a pipe, by names and passwords.
+//! Tests of logins with names and passwords over a pipe.
 
 use config::Secret;
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
@@ -42,7 +42,7 @@ async fn both(
     tokio::join!(dialling, listening)
 }
 
-/// Source: the bytes that a Java learner sends first.
+/// Source: the first bytes of a Java learner.
 #[test]
 fn the_magic_is_that_of_java() {
     assert_eq!(
@@ -54,7 +54,7 @@ fn the_magic_is_that_of_java() {
 #[tokio::test]
 async fn members_that_know_the_password_come_in() {
     let auth = auth("zk", "secret", true);
-    // Whatever of the first packet has come together with what was before it.
+    // Different parts of the first packet arrive with the previous data.
     for ahead in [0, 3, 8, 11, 16] {
         let (logged_in, admitted) = both(&auth, &auth, ahead).await;
         logged_in.unwrap();
@@ -85,7 +85,7 @@ async fn who_does_not_log_in_is_let_through_with_all_his_bytes_unless_it_is_requ
     assert!(matches!(admitted, Err(AuthError::Missing)));
     let (_, admitted) = both(&silent, &auth("zk", "secret", false), 2).await;
     assert!(b"what follows".starts_with(&admitted.unwrap()));
-    // And without SASL nothing is even looked at.
+    // Without SASL the bytes are not examined.
     let (_, admitted) = both(&silent, &silent, 2).await;
     assert_eq!(admitted.unwrap(), b"wh");
 }

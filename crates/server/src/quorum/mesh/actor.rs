@@ -1,5 +1,5 @@
-//! The task that owns the connections of elections: moves what comes to the core, and carries out
-//! what the core wants.
+//! The task that owns the election connections: passes inputs to the core, and executes the core's
+//! effects.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::listener::{self, BindError, ListenerContext};
 use super::settings::MeshSettings;
 use super::{EventSink, InputPermit, MeshEvent};
 
-/// What comes from the handle.
+/// Message from the handle.
 #[derive(Debug)]
 pub(super) enum Order {
     Carry(ElectionEffect),
@@ -30,25 +30,25 @@ pub(super) enum Order {
     Stop,
 }
 
-/// What comes from the tasks around.
+/// Message from a listener, a dial or a link.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// A server connected and said who it is.
+    /// A server connected and sent its hello.
     Hello {
         stream: Stream,
         peer: SocketAddr,
         hello: Hello,
-        /// What came behind the hello.
+        /// Bytes after the hello.
         rest: Vec<u8>,
     },
     /// A dial ended.
     Dialled {
         sid: Sid,
-        /// Whether a member list names it.
+        /// Whether it is in a member list.
         is_member: bool,
         result: Result<Stream, DialError>,
     },
-    /// A message.
+    /// A message was received.
     Heard {
         connection: ConnectionId,
         notification: Notification,
@@ -65,7 +65,7 @@ pub(super) struct Actor {
     connections: Connections,
     orders: mpsc::UnboundedReceiver<Order>,
     inputs: mpsc::Receiver<Input>,
-    /// What the core has not handled yet is bounded: further inputs wait here.
+    /// Bounds the inputs that the core has not handled yet. Further inputs wait in the channel.
     permits: Arc<Semaphore>,
     context: ListenerContext,
     listeners: JoinSet<BindError>,
@@ -97,7 +97,7 @@ impl Actor {
         }
     }
 
-    /// Runs until told to stop, or until the handle is gone.
+    /// Runs until stopped, or until the handle is dropped.
     pub(super) async fn run(mut self) {
         loop {
             tokio::select! {
@@ -108,7 +108,7 @@ impl Actor {
                     None => break,
                     Some(Order::Carry(effect)) => self.carry_out(effect).await,
                 },
-                // No input is taken before the core can be told.
+                // Takes an input only if the core can receive it.
                 taken = next_input(&self.permits, &mut self.inputs) => {
                     if let Some((input, permit)) = taken {
                         self.handle_input(input, permit);
@@ -150,7 +150,7 @@ impl Actor {
                 connection,
                 notification,
             } => self.connections.write(connection, notification),
-            // The oracle is no connection.
+            // The oracle does not use a connection.
             ElectionEffect::AskOracle => {}
         }
     }
@@ -211,7 +211,7 @@ impl Actor {
         }
     }
 
-    /// One of several addresses is enough.
+    /// One bound address is enough.
     fn handle_listener_end(&mut self, ended: Option<BindError>) {
         let Some(error) = ended else {
             return;
@@ -223,12 +223,12 @@ impl Actor {
     }
 }
 
-/// The next input, and the permit to tell the core of it.
+/// Returns the next input, and the permit to send it to the core.
 async fn next_input(
     permits: &Arc<Semaphore>,
     inputs: &mut mpsc::Receiver<Input>,
 ) -> Option<(Input, InputPermit)> {
-    // The semaphore is never closed, so there is always a permit.
+    // The semaphore is never closed, so this always returns a permit.
     let permit = permits.clone().acquire_owned().await.ok()?;
     let input = inputs.recv().await?;
     Some((input, InputPermit { _permit: permit }))

@@ -1,4 +1,4 @@
-//! The sockets behind the numbers that [`election::links::Links`] decides about.
+//! The sockets of the connections that [`election::links::Links`] identifies by number.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,25 +15,25 @@ use super::dial::{Call, DialError};
 use super::link::{Link, LinkEnd};
 use super::listener::ListenerContext;
 
-/// All connections, and the tasks that run or open them. Dropping it ends them.
+/// All connections and their tasks. Dropping the value ends them.
 #[derive(Debug)]
 pub(super) struct Connections {
     context: ListenerContext,
     last: u64,
     undecided: BTreeMap<ConnectionId, Undecided>,
     kept: BTreeMap<ConnectionId, Kept>,
-    /// Servers that are not reached, with the last reported reason.
+    /// Unreachable servers, with the last reported reason.
     unreachable: BTreeMap<Sid, String>,
     tasks: JoinSet<()>,
 }
 
-/// A connection that is to be kept or closed.
+/// A connection that the core will keep or close.
 #[derive(Debug)]
 pub(super) struct Undecided {
     pub(super) stream: Stream,
-    /// Who connected; nobody if we did.
+    /// Address of an incoming connection; `None` for an outgoing one.
     pub(super) peer: Option<SocketAddr>,
-    /// What came behind the hello.
+    /// Bytes after the hello.
     pub(super) rest: Vec<u8>,
 }
 
@@ -56,13 +56,13 @@ impl Connections {
         }
     }
 
-    /// Opens a connection; the end of the attempt comes as [`Input::Dialled`].
+    /// Opens a connection. [`Input::Dialled`] reports the end of the attempt.
     pub(super) fn dial(&mut self, call: Call) {
         let inputs = self.context.inputs.clone();
         self.tasks.spawn(async move {
             let result = call.dial().await;
             let (sid, is_member) = (call.sid, call.is_member);
-            // If nobody takes it, the server stops.
+            // An error means that the server is stopping.
             let _ = inputs
                 .send(Input::Dialled {
                     sid,
@@ -73,7 +73,7 @@ impl Connections {
         });
     }
 
-    /// Reports that a server is not reached, once for each reason until it is reached again.
+    /// Reports that a server is unreachable, once per reason until it is reached again.
     pub(super) fn tell_unreachable(&mut self, sid: Sid, error: &DialError) {
         let reason = error.to_string();
         if self.unreachable.get(&sid) == Some(&reason) {
@@ -83,12 +83,12 @@ impl Connections {
         log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %error, "server not reached for an election");
     }
 
-    /// A server was reached.
+    /// Records that a server was reached.
     pub(super) fn forget_unreachable(&mut self, sid: Sid) {
         self.unreachable.remove(&sid);
     }
 
-    /// A number for a connection, which the core has kept or closed.
+    /// Assigns a number to a connection, which the core will keep or close.
     pub(super) fn number(&mut self, undecided: Undecided) -> ConnectionId {
         self.last += 1;
         let connection = ConnectionId(self.last);
@@ -96,7 +96,7 @@ impl Connections {
         connection
     }
 
-    /// Reads and writes from now on; what is read comes as [`Input::Heard`].
+    /// Starts reading and writing. [`Input::Heard`] reports received messages.
     pub(super) fn keep(&mut self, connection: ConnectionId, sid: Sid) {
         let Some(undecided) = self.undecided.remove(&connection) else {
             return;
@@ -118,7 +118,7 @@ impl Connections {
         self.kept.insert(connection, kept);
     }
 
-    /// Writes this, in place of what was not written yet.
+    /// Writes this message, in place of an unwritten older one.
     pub(super) fn write(&self, connection: ConnectionId, notification: Notification) {
         if let Some(kept) = self.kept.get(&connection) {
             kept.outgoing.send_replace(Some(notification));
@@ -135,14 +135,14 @@ impl Connections {
         }
     }
 
-    /// The connection ended by itself, unless it was closed before.
+    /// Handles the end of a connection, unless it was closed before.
     pub(super) fn handle_end(&mut self, connection: ConnectionId, end: &LinkEnd) {
         let Some(Kept { sid, .. }) = self.kept.remove(&connection) else {
             return;
         };
         match end {
             LinkEnd::Closed => tracing::debug!(%sid, "election connection closed"),
-            // A member that cannot be reached again is reported.
+            // If the member cannot be reached again, that is reported.
             LinkEnd::Io(_) => tracing::debug!(%sid, err = %end, "election connection broken"),
             LinkEnd::Length { .. } | LinkEnd::Stalled => {
                 log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %end, "election connection broken");
@@ -150,7 +150,7 @@ impl Connections {
         }
     }
 
-    /// Waits for the next task that ends; for ever if there is none.
+    /// Waits for the next task that ends; never returns if there are none.
     pub(super) async fn reap(&mut self) {
         match self.tasks.is_empty() {
             true => std::future::pending().await,

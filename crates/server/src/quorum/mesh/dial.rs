@@ -1,4 +1,4 @@
-//! Opening a connection to another server, and saying who we are.
+//! Outgoing connections, and the hello that identifies this server.
 
 use std::io;
 use std::sync::Arc;
@@ -14,44 +14,44 @@ use super::limits::{HANG_UP_WAIT, TRIES_MAX};
 use super::settings::MeshSettings;
 use crate::quorum::auth::{AuthError, Dialled};
 
-/// A server that is to be dialled.
+/// Parameters of an outgoing connection.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// Whom.
+    /// The server to dial.
     pub(super) sid: Sid,
-    /// Where it may be, the best guess first.
+    /// Possible addresses of the server, the best one first.
     pub(super) at: Vec<Endpoint>,
-    /// Where this server is, as its line says.
+    /// Addresses of this server in the member list.
     pub(super) own: Vec<Endpoint>,
-    /// Whether a member list names it.
+    /// Whether a member list contains the server.
     pub(super) is_member: bool,
     pub(super) settings: Arc<MeshSettings>,
 }
 
-/// Why a server was not reached.
+/// Reasons why a server was not reached.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
-    /// No configuration names it.
+    /// No configuration contains the server.
     #[error("nobody knows where it is")]
     Nowhere,
-    /// No address of it answers.
+    /// None of its addresses answers.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Our addresses make no hello.
+    /// A hello cannot be encoded from this server's addresses.
     #[error(transparent)]
     Hello(#[from] HelloFault),
-    /// It does not let us in.
+    /// The login failed.
     #[error(transparent)]
     Auth(#[from] AuthError),
 }
 
 impl DialError {
-    /// Whether every address refuses: the hosts are there, the server is not.
+    /// Returns whether every address refuses connections: the hosts are running, the server is not.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused)
     }
 
-    /// Whether a connection was there and has been broken off.
+    /// Returns whether an established connection was reset.
     fn is_reset(&self) -> bool {
         let Self::Io(error) = self else {
             return false;
@@ -66,10 +66,12 @@ impl DialError {
 }
 
 impl Call {
-    /// Connects and writes the hello. Whoever is to be called back waits until the other has hung up.
+    /// Connects and writes the hello. If the other server must call back, waits until it has closed
+    /// the connection.
     ///
-    /// The system takes connections for a process that ends until it has closed its port, and resets them then. So a
-    /// connection that is reset is tried again at once, which is refused if the process has ended.
+    /// When a process ends, the system accepts connections for it until its port is closed, and
+    /// then resets them. Therefore a reset connection is retried immediately. The retry is refused
+    /// if the process has ended.
     pub(super) async fn dial(&self) -> Result<Stream, DialError> {
         for _ in 1..TRIES_MAX {
             match self.try_once().await {
@@ -80,7 +82,7 @@ impl Call {
         self.try_once().await
     }
 
-    /// Names are looked up now: a server may have moved.
+    /// Names are resolved on each attempt, because a server may have moved.
     async fn try_once(&self) -> Result<Stream, DialError> {
         if self.at.is_empty() {
             return Err(DialError::Nowhere);
@@ -140,7 +142,7 @@ impl Call {
     }
 }
 
-/// Waits until the other side has closed the connection. One that is slow counts as one that has.
+/// Waits until the other side has closed the connection, up to a time limit.
 async fn wait_for_end(stream: &mut Stream) -> io::Result<()> {
     let mut unwanted = [0; 64];
     let end = async {
@@ -150,9 +152,10 @@ async fn wait_for_end(stream: &mut Stream) -> io::Result<()> {
     timeout(HANG_UP_WAIT, end).await.unwrap_or(Ok(()))
 }
 
-/// Where this server tells others that it is: the present address of its name, as Java tells it,
-/// which other hosts may not have learnt yet when it has just moved. If the name only leads back
-/// to this machine (a line of its own hosts file), it is the name that means something to others.
+/// Returns the address that this server announces. As in Java, this is the current address of its
+/// name, because other hosts may not have the new address yet when it has just moved. If the name
+/// resolves only to this machine (a line of its own hosts file), the name is announced, because
+/// other hosts can resolve it.
 async fn placed(own: &Endpoint, limit: Duration) -> Endpoint {
     let found = resolve(&own.host, own.port, limit).await;
     let found = found.unwrap_or_default();
@@ -192,7 +195,7 @@ mod tests {
             assert_eq!(placed(&endpoint(host, 7), LIMIT).await, endpoint(told, 7));
         }
     }
-    /// Of server 1 to this one.
+    /// Returns a call from server 1 to this server.
     fn call(sid: i64, port: u16) -> Call {
         let settings = MeshSettings {
             me: Sid(1),
@@ -221,7 +224,7 @@ mod tests {
         let call = call(2, listener.local_addr().unwrap().port());
         let end = async {
             let (stream, _) = listener.accept().await.unwrap();
-            // Nobody reads the hello: the system resets the connection when it is closed.
+            // The hello is not read, so the system resets the connection when it is closed.
             stream.peek(&mut [0]).await.unwrap();
             drop((listener, stream));
         };
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!(heard, hello);
         drop(stream);
         dialling.await.unwrap();
-        // Server 0 is the smaller one: the connection is kept.
+        // Server 0 has the smaller id, so the connection is kept.
         let kept = call(0, port);
         let (kept, accepted) = tokio::join!(kept.dial(), listener.accept());
         drop((kept.unwrap(), accepted.unwrap()));

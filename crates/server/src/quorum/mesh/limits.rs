@@ -1,26 +1,26 @@
-//! Bounds of what other servers, and whoever else reaches the election port, can make grow.
+//! Bounds on memory that other servers and unauthenticated peers of the election port can use.
 
 use std::time::Duration;
 
-/// Messages of connections that wait for the mesh; further ones wait in their sockets.
+/// Messages that wait for the mesh. Further ones wait in their sockets.
 pub(super) const INPUTS_MAX: usize = 64;
 
-/// Connections that have not said who they are. The oldest gives way to a newcomer: an honest
-/// server says it at once, so that silent ones cannot keep it out.
+/// Connections without a hello. Above this number, the oldest is closed in favour of a new one, so
+/// that silent peers cannot block a server. An honest server sends its hello immediately.
 pub(super) const GREETINGS_MAX: usize = 64;
 
 /// Connections that wait to be accepted.
 pub(super) const BACKLOG: i32 = 128;
 
-/// Pause between attempts to bind the election port, as Java's.
+/// Pause between attempts to bind the election port, as in Java.
 pub(super) const BIND_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long an oracle's file may take to be read before it counts as unreadable.
+/// Time limit for reading an oracle's file. After that, the file is treated as unreadable.
 pub(super) const ORACLE_WAIT: Duration = Duration::from_millis(500);
 
-/// How often a server is dialled in a row if it resets the connections.
+/// Maximum number of consecutive attempts to dial a server that resets the connections.
 pub(super) const TRIES_MAX: usize = 3;
 
-/// How long a server that is to call back may take to hang up; longer than it takes on a busy host. It counts as called
-/// then, as a server that is halted and will go on.
+/// Time limit for a server to close a connection before it calls back. This is longer than a busy
+/// host needs. After that, the call counts as done: the server may be suspended and continue later.
 pub(super) const HANG_UP_WAIT: Duration = Duration::from_millis(500);

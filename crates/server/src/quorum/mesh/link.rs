@@ -1,6 +1,6 @@
-//! One connection to another server, once both know who is there.
+//! One connection to another server, after both sides are identified.
 //!
-//! A task reads and writes; what is to be written is a value that newer ones replace.
+//! A task reads and writes. The output is one value, which newer messages replace.
 
 use std::io::{self, Cursor};
 use std::time::Duration;
@@ -20,37 +20,38 @@ use super::listener::ListenerContext;
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) connection: ConnectionId,
-    /// Whose.
+    /// The server at the other end.
     pub(super) sid: Sid,
-    /// What came behind the hello.
+    /// Bytes after the hello.
     pub(super) rest: Vec<u8>,
-    /// The newest message that is to be written.
+    /// The newest message to write.
     pub(super) outgoing: watch::Receiver<Option<Notification>>,
     pub(super) context: ListenerContext,
 }
 
-/// Why a connection ended.
+/// Reasons for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkEnd {
-    /// The other side closed it, or we did.
+    /// Either side closed it.
     #[error("closed")]
     Closed,
     /// Outside 1 to [`FRAME_BYTES_MAX`].
     #[error("a message of {len} bytes")]
     Length {
-        /// What stands there.
+        /// The received length.
         len: i32,
     },
-    /// A message began and did not go on.
+    /// A message began but was not completed.
     #[error("the rest of a message did not come in time")]
     Stalled,
-    /// The system's answer.
+    /// The system's error.
     #[error(transparent)]
     Io(io::Error),
 }
 
 impl From<io::Error> for LinkEnd {
-    /// A process that ends, or a newer connection that takes this one's place, shows in many ways.
+    /// The end of a process, or a newer connection that replaces this one, can cause any of these
+    /// errors.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof
@@ -63,7 +64,7 @@ impl From<io::Error> for LinkEnd {
 }
 
 impl Link {
-    /// Reads and writes until the connection ends, and says so.
+    /// Reads and writes until the connection ends, and reports the end.
     pub(super) async fn run(mut self, stream: Stream) {
         let (read, write) = stream.into_split();
         let rest = Cursor::new(std::mem::take(&mut self.rest));
@@ -98,7 +99,7 @@ impl Link {
                     connection,
                     notification,
                 };
-                // If nobody takes it, the server stops.
+                // An error means that the server is stopping.
                 let _ = self.context.inputs.send(heard).await;
             }
             Err(error) => {
@@ -108,7 +109,7 @@ impl Link {
     }
 }
 
-/// The next message, without its length. `limit` is for what follows the length.
+/// Reads the next message, without its length. `limit` applies to the bytes after the length.
 async fn read_frame(
     reader: &mut (impl AsyncRead + Unpin),
     limit: Duration,
@@ -118,7 +119,7 @@ async fn read_frame(
         Ok(wanted @ 1..=FRAME_BYTES_MAX) => wanted,
         _ => return Err(LinkEnd::Length { len }),
     };
-    // Grows with what comes, not with what was announced.
+    // The buffer grows with the received bytes, not with the announced length.
     let mut frame = Vec::new();
     let mut body = reader.take(wanted as u64);
     match timeout(limit, body.read_to_end(&mut frame)).await {
@@ -221,7 +222,7 @@ mod tests {
         let mut head = [0; 4];
         sender.send(Some(vote(1))).unwrap();
         far.read_exact(&mut head).await.unwrap();
-        // The writer is in the middle of the first one.
+        // The writer has written a part of the first message.
         for round in 2..=1000 {
             sender.send(Some(vote(round))).unwrap();
         }

@@ -1,4 +1,4 @@
-//! The election port: bound, bound again, and asked who is there.
+//! The election port: binding, retries, and reading hellos.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,7 +21,7 @@ use super::settings::MeshSettings;
 use crate::limits::RESOLVE_TIMEOUT;
 use crate::quorum::auth::AuthError;
 
-/// What those who listen share.
+/// State shared by the listeners.
 #[derive(Debug, Clone)]
 pub(super) struct ListenerContext {
     pub(super) settings: Arc<MeshSettings>,
@@ -29,21 +29,21 @@ pub(super) struct ListenerContext {
     pub(super) log_limiter: Arc<LogLimiter>,
 }
 
-/// The election port cannot be listened on: without it no server reaches this one.
+/// The server cannot listen on the election port. Without the port, other servers cannot reach it.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot listen for elections on {endpoint} after {attempts} attempts: {source} (another process may be running there, or the host of this server's line does not belong to this machine; electionPortBindRetry allows more attempts, 0 any number)"
 )]
 pub(crate) struct BindError {
-    /// The address, as the member list has it.
+    /// The address in the member list.
     pub(crate) endpoint: Endpoint,
-    /// How often it was tried.
+    /// Number of attempts.
     pub(crate) attempts: u32,
-    /// The last answer of the system.
+    /// The last error of the system.
     pub(crate) source: io::Error,
 }
 
-/// What is listened on for an own address: itself, or its port on every address.
+/// Returns the addresses to listen on: the own addresses, or their ports on all addresses.
 pub(super) fn places(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
     let mut places = Vec::new();
     for endpoint in own {
@@ -61,10 +61,9 @@ pub(super) fn places(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
     places
 }
 
-/// Listens until the task is aborted, or the address was tried in vain too often.
+/// Listens until the task is aborted, or the limit of failed attempts is reached.
 ///
-/// Names are looked up at every attempt. Source:
-/// QuorumCnxManager.Listener.
+/// Names are resolved for each attempt. Source: QuorumCnxManager.Listener.
 pub(super) async fn listen(endpoint: Endpoint, context: ListenerContext) -> BindError {
     let mut attempts = 0;
     loop {
@@ -93,7 +92,7 @@ pub(super) async fn listen(endpoint: Endpoint, context: ListenerContext) -> Bind
     }
 }
 
-/// All addresses of a name that can be bound.
+/// Binds all addresses of a name that can be bound.
 async fn bind(endpoint: &Endpoint) -> io::Result<Vec<TcpListener>> {
     if endpoint.is_wildcard() {
         return bind_everywhere(endpoint.port, BACKLOG).map(|listener| vec![listener]);
@@ -144,7 +143,7 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
     accept_each(&listener, accepting, admit).await;
 }
 
-/// Why a connection is closed before its server is known.
+/// Reasons why a connection is closed before its server is identified.
 #[derive(Debug, thiserror::Error)]
 enum Unknown {
     /// Port scanners and health checks do that.
@@ -177,7 +176,7 @@ async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
                 hello,
                 rest,
             };
-            // If nobody takes it, the server stops.
+            // An error means that the server is stopping.
             let _ = context.inputs.send(input).await;
         }
         Err(Unknown::Left) => tracing::debug!(%peer, "election connection without a hello"),
@@ -187,7 +186,7 @@ async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
     }
 }
 
-/// The hello of a server that is let in, and what came behind it.
+/// Returns the hello of an admitted server, and the bytes after it.
 async fn introduced(
     stream: &mut Stream,
     settings: &MeshSettings,
@@ -197,7 +196,7 @@ async fn introduced(
     Ok((hello, rest))
 }
 
-/// The hello, and what came behind it.
+/// Reads the hello. Returns it with the bytes after it.
 async fn read_hello(stream: &mut Stream) -> Result<(Hello, Vec<u8>), Unknown> {
     let mut bytes = Vec::with_capacity(Hello::BYTES_MAX);
     loop {

@@ -1,16 +1,16 @@
-//! The connections of elections, over real sockets.
+//! The election connections, over real sockets.
 //!
 //! ```text
 //!   core: replica::elections --ElectionEffect--> +-------+ <--Input-- listener (one task an address)
-//!                                                | actor |              \__ greetings: who is there?
+//!                                                | actor |              \__ greetings: reading the hello
 //!                            <-----MeshEvent-----|       | <--Input-- links (one task a connection)
 //!                                                +-------+ --newest message--> links
 //!                                                    \---- dials (one task each)
 //! ```
 //!
-//! What is said, and to whom, is decided by [`replica::elections::Elections`]; the tasks here move
-//! bytes. The way in is bounded, and the way out to a server is one message that newer ones replace,
-//! so that no server can fill the memory of another.
+//! [`replica::elections::Elections`] decides which messages are sent to which servers; the tasks
+//! here only transfer bytes. Inputs are bounded, and the output to a server is one message that
+//! newer ones replace, so that no server can fill the memory of another.
 //!
 //! Source: QuorumCnxManager.
 
@@ -35,33 +35,33 @@ pub(crate) use settings::MeshSettings;
 
 use actor::{Actor, Order};
 
-/// What the mesh tells.
+/// Event of the mesh.
 #[derive(Debug)]
 pub(crate) enum MeshEvent {
     /// Something happened on a connection.
     Input {
-        /// What.
+        /// The input for the replica.
         input: ElectionInput,
-        /// To be dropped when it is handled: so many may wait at a time.
+        /// Permit to drop after the input is handled. It bounds the number of waiting inputs.
         permit: InputPermit,
     },
-    /// No address of this server can be listened on: the server must end.
+    /// None of this server's addresses can be used for listening, so the server must end.
     Failed {
         /// The last reason.
         error: BindError,
     },
 }
 
-/// One of the inputs that may wait for the core.
+/// Permit of one input that waits for the core.
 #[derive(Debug)]
 pub(crate) struct InputPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Takes events. Called from the mesh's task, so it must not wait.
+/// Receives events. Called from the mesh's task, so it must not wait.
 pub(crate) type EventSink = Box<dyn Fn(MeshEvent) + Send + Sync>;
 
-/// The connections of elections. Dropping it ends them.
+/// Handle of the election connections. Dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct Mesh {
     orders: mpsc::UnboundedSender<Order>,
@@ -69,20 +69,21 @@ pub(crate) struct Mesh {
 }
 
 impl Mesh {
-    /// Does nothing before it is told to. Within a tokio runtime.
+    /// Starts a mesh without connections. Must be called within a tokio runtime.
     pub(crate) fn start(settings: MeshSettings, sink: EventSink) -> Self {
         let (orders, received) = mpsc::unbounded_channel();
         let task = tokio::spawn(Actor::new(settings, sink, received).run());
         Self { orders, task }
     }
 
-    /// From any thread; what a mesh is told after its end is lost.
+    /// Sends an effect to the mesh, from any thread. After the end of the mesh, effects are
+    /// ignored.
     pub(crate) fn carry_out(&self, effect: ElectionEffect) {
         let _ = self.orders.send(Order::Carry(effect));
     }
 
-    /// Closes all connections and the port, and waits until they are closed. A server drops its
-    /// mesh; a test that starts the next one at the same port has to know when it is gone.
+    /// Closes all connections and the port, and waits until they are closed. A server only drops
+    /// its mesh. A test that starts the next mesh on the same port must wait for the end.
     #[cfg(test)]
     pub(crate) async fn stop(mut self) {
         let _ = self.orders.send(Order::Stop);

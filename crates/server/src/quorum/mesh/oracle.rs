@@ -1,4 +1,4 @@
-//! The tie-breaker of an ensemble of two: a file that an administrator's own tool writes.
+//! The tie-breaker of an ensemble of two: a file that an administrator's tool writes.
 //!
 //! Source: QuorumOracleMaj.askOracle.
 
@@ -13,11 +13,11 @@ use tokio::time::timeout;
 
 use super::limits::ORACLE_WAIT;
 
-/// The file.
+/// The oracle's file.
 #[derive(Debug)]
 pub(crate) struct OracleFile {
     path: PathBuf,
-    /// A read that has not come back: the file is on a disk that hangs.
+    /// A pending read, if the file is on a disk that hangs.
     reading: Option<JoinHandle<bool>>,
 }
 
@@ -29,8 +29,8 @@ impl OracleFile {
         }
     }
 
-    /// Whether it grants now that this server goes on alone. A file that cannot be read grants
-    /// nothing.
+    /// Returns whether the oracle permits this server to continue alone. An unreadable file does
+    /// not permit it.
     pub(crate) async fn ask(&mut self) -> bool {
         let path = self.path.clone();
         let reading = self

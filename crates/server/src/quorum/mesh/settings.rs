@@ -1,4 +1,4 @@
-//! What the mesh needs of the configuration.
+//! Configuration of the mesh.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,30 +17,31 @@ pub(crate) struct MeshSettings {
     pub(crate) me: Sid,
     /// Time to open a connection (`cnxTimeout`).
     pub(crate) connect_timeout: Duration,
-    /// Time in which a dialer must say who it is, the rest of a message must follow its
-    /// beginning, and what was sent must be acknowledged by the other host
-    /// (`quorumCnxnTimeoutMs`, or that of `syncLimit`). A connection may be silent for ever
-    /// otherwise: there is nothing to say between elections.
+    /// Time limit for a dialer's hello, for the rest of a message after its beginning, and for the
+    /// acknowledgement of sent data by the other host (`quorumCnxnTimeoutMs`, or the time of
+    /// `syncLimit`). Apart from that, a connection may be silent indefinitely, because servers do
+    /// not send messages between elections.
     pub(crate) read_timeout: Duration,
-    /// The port is bound on every address (`quorumListenOnAllIPs`).
+    /// Whether the port is bound on all addresses (`quorumListenOnAllIPs`).
     pub(crate) listen_on_all_ips: bool,
-    /// Servers may have several addresses (`multiAddress.enabled`).
+    /// Whether servers may have several addresses (`multiAddress.enabled`).
     pub(crate) multi_address: bool,
-    /// Attempts to bind the port, a second apart; absent is for ever (`electionPortBindRetry`).
+    /// Attempts to bind the port, one second apart; `None` means unlimited
+    /// (`electionPortBindRetry`).
     pub(crate) bind_attempts: Option<u32>,
     /// TCP keep-alive on the connections (`tcpKeepAlive`).
     pub(crate) tcp_keep_alive: bool,
-    /// What is made of a connection that comes.
+    /// Acceptor of incoming connections.
     pub(crate) acceptor: Acceptor,
-    /// What is made of one that is opened.
+    /// Connector of outgoing connections.
     pub(crate) connector: Connector,
-    /// Who must log in (`quorum.auth.*`).
+    /// Rules for logins (`quorum.auth.*`).
     pub(crate) auth: Arc<QuorumAuth>,
 }
 
 impl MeshSettings {
-    /// Options of a connection, from whichever side. What is not acknowledged for the read timeout
-    /// breaks it: an election would wait for it.
+    /// Returns the options of connections in either direction. Data that is not acknowledged within
+    /// the read timeout breaks the connection; otherwise an election would wait for it.
     pub(super) fn socket_options(&self) -> SocketOptions {
         SocketOptions {
             keep_alive: self.tcp_keep_alive,
@@ -48,7 +49,7 @@ impl MeshSettings {
         }
     }
 
-    /// The settings of a member. `tick` is `tickTime`.
+    /// Returns the settings of a member. `tick` is `tickTime`.
     pub(crate) fn new(
         ensemble: &Ensemble,
         tick: Duration,

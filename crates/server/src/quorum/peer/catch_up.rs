@@ -1,4 +1,4 @@
-//! Reading the transaction log for a learner that has missed more than memory holds.
+//! Reads of the transaction log for a learner that lacks more transactions than memory contains.
 
 use jute::Limits;
 use storage::{DataDirs, LogPages, RealDisk};
@@ -7,11 +7,11 @@ use crate::limits;
 
 static DISK: RealDisk = RealDisk;
 
-/// A place in the log.
+/// A position in the log.
 pub(super) type LogCursor = storage::LogCursor<'static, RealDisk>;
 
-/// The log, and how much of it is worth reading: `zookeeper.snapshotSizeFactor`, see
-/// [`LogPages::size_factor`].
+/// Returns access to the log. `zookeeper.snapshotSizeFactor` limits the part of the log to read,
+/// see [`LogPages::size_factor`].
 pub(super) fn log_pages(
     dirs: DataDirs,
     limits: Limits,

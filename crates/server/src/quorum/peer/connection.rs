@@ -1,4 +1,4 @@
-//! The learner's side: one attempt to reach a leader, and the connection that comes of it.
+//! The learner's side: one attempt to reach a leader, and the resulting connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,26 +22,27 @@ use super::receive::{Receiving, receive};
 use super::{EventSink, PeerError, PeerEvent};
 use crate::quorum::auth::{Dialled, QuorumAuth};
 
-/// What a learner's side is told of the configuration.
+/// Configuration of the learner's side.
 #[derive(Clone)]
 pub(crate) struct LearnerSettings {
-    /// How the leader is reached.
+    /// Limits of the attempts to reach the leader.
     pub(crate) dial: Patience,
     /// Largest string or buffer in a packet or snapshot.
     pub(crate) limits: Limits,
-    /// How long a leader may take nothing of what is sent to it: `initLimit`.
+    /// Time for which a leader may accept no bytes: `initLimit`.
     pub(crate) stall: Duration,
-    /// As whom this server logs in with a leader.
+    /// Credentials of this server.
     pub(crate) auth: Arc<QuorumAuth>,
-    /// For the tree that a snapshot becomes.
+    /// Settings of the tree that is loaded from a snapshot.
     pub(crate) tree: Arc<TreeSettings>,
-    /// What is made of a connection to the leader.
+    /// Connector of connections to the leader.
     pub(crate) connector: Connector,
-    /// Asked after each visit of the core.
+    /// Called after each visit of the core.
     pub(crate) left_work: LeftWork,
 }
 
-/// Takes the work that the core has left for the task that brings packets of the leader. It waits for the disk.
+/// Takes the work that the core has left for the task that delivers the leader's packets. The work
+/// waits for the disk.
 pub(crate) type LeftWork = Arc<dyn Fn() -> Option<Box<dyn FnOnce() + Send>> + Send + Sync>;
 
 /// The reading side of a connection to the leader.
@@ -50,29 +51,28 @@ struct Reading {
     read_ahead: ReadAhead,
 }
 
-/// A connection to a leader, or an attempt at one. Dropping it closes it; then nothing more is
-/// told of it.
+/// A connection to a leader, or an attempt. Dropping it closes the connection, and its events end.
 ///
-/// Nothing here waits for anything but short locks.
+/// These methods take only short locks and never wait otherwise.
 #[derive(Debug)]
 pub(crate) struct LeaderConnection {
     line: Arc<Line>,
-    /// What was sent since the last flush.
+    /// Packets sent since the last flush.
     staged: PacketBatch,
 }
 
-/// What both tasks know.
+/// State shared by both tasks.
 struct Line {
     attempt: u64,
     outbox: Outbox,
     closing: watch::Sender<bool>,
-    /// The core wants the snapshot.
+    /// Signals that the core is ready for the snapshot.
     is_awaited: Notify,
     settings: LearnerSettings,
     sink: EventSink,
 }
 
-/// Makes connections to leaders.
+/// Opens connections to leaders.
 pub(crate) struct Dialer {
     runtime: Handle,
     settings: LearnerSettings,
@@ -80,7 +80,7 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// `runtime` runs the tasks of the connections, `sink` is told what happens.
+    /// Creates a dialer. `runtime` runs the tasks of the connections, `sink` receives their events.
     pub(crate) fn new(runtime: Handle, settings: LearnerSettings, sink: EventSink) -> Self {
         Self {
             runtime,
@@ -90,7 +90,7 @@ impl Dialer {
     }
 
     /// After a pause, begins to dial the leader at its quorum addresses. `Connected` or `Closed`
-    /// follows. What is sent before waits for the connection.
+    /// follows. Packets sent earlier wait for the connection.
     pub(crate) fn dial(
         &self,
         attempt: u64,
@@ -126,12 +126,12 @@ impl Dialer {
 }
 
 impl LeaderConnection {
-    /// The number that it was dialled under.
+    /// Returns the number of the attempt.
     pub(crate) fn attempt(&self) -> u64 {
         self.line.attempt
     }
 
-    /// Sends a packet, with the next flush at the latest.
+    /// Sends a packet, at the latest with the next flush.
     pub(crate) fn send(&mut self, packet: LearnerPacket) {
         self.staged.add(&QuorumPacket::from(packet));
         if self.staged.is_full() {
@@ -139,7 +139,7 @@ impl LeaderConnection {
         }
     }
 
-    /// Hands the connection what was sent.
+    /// Passes the sent packets to the connection.
     pub(crate) fn flush(&mut self) {
         if self.staged.is_empty() {
             return;
@@ -153,18 +153,18 @@ impl LeaderConnection {
         self.staged.clear();
     }
 
-    /// Bytes that wait to be written to the leader.
+    /// Returns the number of bytes that wait to be written to the leader.
     pub(crate) fn waiting_bytes(&self) -> usize {
         usize::try_from(self.line.outbox.waiting().bytes).unwrap_or(usize::MAX)
     }
 
-    /// After the SNAP packet that opens the synchronisation: takes what follows as a snapshot, then
-    /// reads on. `SnapshotReceived` or `SnapshotDamaged` follows.
+    /// Receives the snapshot after the SNAP packet that opens the synchronisation, then continues
+    /// reading packets. `SnapshotReceived` or `SnapshotDamaged` follows.
     pub(crate) fn receive_snapshot(&self) {
         self.line.is_awaited.notify_one();
     }
 
-    /// Closes it, with all that waits to be sent.
+    /// Closes the connection, and drops all waiting output.
     pub(crate) fn close(&self) {
         self.line.closing.send_replace(true);
     }
@@ -211,7 +211,7 @@ impl Line {
         }
     }
 
-    /// Writes and reads in tasks of their own.
+    /// Writes and reads in separate tasks.
     fn serve(self: Arc<Self>, stream: Stream) {
         let (input, mut output) = stream.into_split();
         let writing = self.clone();
@@ -221,7 +221,7 @@ impl Line {
             tokio::select! {
                 biased;
                 _ = closing.wait_for(|is_closing| *is_closing) => {}
-                // A learner sends no snapshots, so this ends by an error only.
+                // A learner does not send snapshots, so this ends only by an error.
                 written = write_packets(&writing.outbox, &mut output, writing.settings.stall) => {
                     if let Err(reason) = written {
                         writing.end(reason);
@@ -250,8 +250,8 @@ impl Line {
         });
     }
 
-    /// Delivers packets and the snapshot. Returns the event of the end of the connection, or `None` if another task
-    /// continues to read because this one had to wait for the disk.
+    /// Delivers packets and the snapshot. Returns the event for the end of the connection. Returns
+    /// `None` if another task continues to read because this one had to wait for the disk.
     async fn read(self: Arc<Self>, reading: Reading) -> Option<PeerEvent> {
         let name = self.name();
         let Reading {
@@ -296,17 +296,18 @@ impl Line {
         }
     }
 
-    /// As the replica knows it.
+    /// Returns the name of the link in the replica.
     fn name(&self) -> LinkName {
         LinkName::Leader(self.attempt)
     }
 
-    /// The attempt is over, since it has not come to a connection or that is gone.
+    /// Reports the end of the attempt: the connection failed or is broken.
     fn end(&self, reason: PeerError) {
         self.end_by(PeerEvent::end(self.name().closed(), reason));
     }
 
-    /// The attempt is over. The core hears of it once, unless it has closed it itself.
+    /// Reports the end of the attempt. The core receives the event once, unless it has closed the
+    /// connection itself.
     fn end_by(&self, event: PeerEvent) {
         if !self.closing.send_replace(true) {
             tracing::debug!(?event, "leader's connection ended");

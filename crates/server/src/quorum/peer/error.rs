@@ -1,4 +1,4 @@
-//! Why a connection between members ends.
+//! Reasons for the end of a connection between members.
 
 use std::io;
 
@@ -7,60 +7,60 @@ use jute::DecodeError;
 
 use crate::quorum::auth::AuthError;
 
-/// What ended a connection, or kept it from coming about.
+/// Reason why a connection ended or could not be established.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum PeerError {
-    /// The other side has closed it, between two packets.
+    /// The other side has closed it between two packets.
     #[error("the other side has closed the connection")]
     Closed,
     /// The other side has closed it within a packet.
     #[error("the connection ends within a packet, after {bytes} bytes of it")]
     CutOff {
-        /// How much of the packet is there.
+        /// Received bytes of the packet.
         bytes: usize,
     },
     /// The connection broke.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Bytes that are no packet; where the next one begins is not known.
+    /// The bytes are not a packet, so the start of the next packet is unknown.
     #[error("malformed packet: {0}")]
     Malformed(#[from] DecodeError),
-    /// The other side speaks TLS.
+    /// The other side uses TLS.
     #[error("it speaks TLS, and this port takes plain connections (sslQuorum, portUnification)")]
     Tls,
-    /// The other side takes in less than is sent to it.
+    /// The other side reads more slowly than data is sent.
     #[error("{bytes} bytes wait to be sent, {limit} are allowed: the other side is too slow")]
     TooSlow {
-        /// What waits.
+        /// Waiting bytes.
         bytes: usize,
-        /// What may wait.
+        /// Maximum number of waiting bytes.
         limit: usize,
     },
-    /// The other side takes in nothing.
+    /// The other side does not read.
     #[error("nothing could be sent for {waited_ms} ms")]
     Stalled {
-        /// How long, ms.
+        /// Waiting time, ms.
         waited_ms: u128,
     },
-    /// No address of a leader could be reached.
+    /// None of the leader's addresses could be reached.
     #[error("cannot connect to {address}: {reason}")]
     Unreachable {
         /// The address that was tried last, as configured.
         address: String,
-        /// What came of it.
+        /// The reason.
         reason: String,
     },
-    /// One side does not let the other in.
+    /// One side refuses the other.
     #[error("{0}")]
     Auth(#[from] AuthError),
-    /// The snapshot that the leader sends is no good.
+    /// The leader's snapshot is invalid.
     #[error("{0}")]
     Snapshot(String),
-    /// Another history has taken the place of the one that was being sent.
+    /// Another log has replaced the one that was being sent.
     #[error("the tree was replaced while it was sent")]
     TreeReplaced,
-    /// This side ends it; nobody is told.
+    /// This side closes it, without an event.
     #[error("closed by this server")]
     ClosedHere,
 }
@@ -88,7 +88,7 @@ impl From<transport::DialFailure> for PeerError {
 }
 
 impl PeerError {
-    /// Whether it happens whenever a server stops or changes its role.
+    /// Returns whether this occurs whenever a server stops or changes its role.
     pub(super) fn is_expected(&self) -> bool {
         matches!(
             self,

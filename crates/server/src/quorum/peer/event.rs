@@ -1,4 +1,4 @@
-//! What the core is told.
+//! Events for the core.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,28 +9,29 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::PeerError;
 use crate::limits;
 
-/// Takes events, in the order of their connection. It is called by tasks, and by the core's own
-/// thread where an order fails at once, so it must not wait.
+/// Receives events, in order per connection. Tasks call it, and so does the core's own thread if an
+/// order fails immediately, so it must not wait.
 pub(crate) type EventSink = Arc<dyn Fn(PeerEvent) + Send + Sync>;
 
-/// What happened on a connection between members, or came of an order.
+/// Event of a connection between members, or result of an order.
 ///
-/// Events of a link or an attempt that the core has closed itself may still be under way; none are
-/// made any more. That a learner has connected comes before, that it is gone after everything else of
-/// its link that is not an answer to an order.
+/// Events of a link or an attempt that the core has closed may still arrive, but new ones are not
+/// created. The event for a connected learner precedes all others of its link. The event for its
+/// end follows all others, except answers to orders.
 #[derive(Debug)]
 pub(crate) struct PeerEvent {
-    /// What the replica is told.
+    /// Input for the replica.
     pub(crate) input: Input,
-    /// Of packets: to be dropped when all of them are handled, and not before. While a learner does not
-    /// read, packets are kept with it.
+    /// Permit of packets. Drop it only after all of them are handled. While a learner does not
+    /// read, its packets are kept with the permit.
     pub(crate) permit: Option<ReadAheadPermit>,
-    /// Why a connection has ended, or what is wrong with a snapshot. Boxed: hardly any event has it.
+    /// The reason why a connection has ended or a snapshot is invalid. Boxed because few events
+    /// have one.
     pub(crate) reason: Option<Box<PeerError>>,
 }
 
 impl PeerEvent {
-    /// Packets.
+    /// Creates an event with packets.
     pub(super) fn packets(input: Input, permit: ReadAheadPermit) -> Self {
         Self {
             permit: Some(permit),
@@ -38,12 +39,12 @@ impl PeerEvent {
         }
     }
 
-    /// Whether it is packets.
+    /// Returns whether the event contains packets.
     pub(crate) fn is_packets(&self) -> bool {
         self.permit.is_some()
     }
 
-    /// The end of a connection.
+    /// Creates the event for the end of a connection.
     pub(super) fn end(input: Input, reason: PeerError) -> Self {
         Self {
             reason: Some(Box::new(reason)),
@@ -62,12 +63,12 @@ impl From<Input> for PeerEvent {
     }
 }
 
-/// A part of what a connection may have sent ahead; dropping it lets the connection go on.
+/// A part of a connection's read-ahead. Dropping it lets the connection continue.
 pub(crate) struct ReadAheadPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// All that a connection may have sent ahead, or several together.
+/// Read-ahead of one connection, or of several that share it.
 #[derive(Debug, Clone)]
 pub(super) struct ReadAhead(Arc<Semaphore>);
 
@@ -77,11 +78,11 @@ impl ReadAhead {
         Self(Arc::new(Semaphore::new(all)))
     }
 
-    /// Waits until there is room. What is larger than all of it gets all of it.
+    /// Waits for space. A batch above the total gets the total.
     pub(super) async fn take(&self, bytes: usize) -> ReadAheadPermit {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let counted = bytes.clamp(limits::PEER_BATCH_BYTES_MIN, limits::PEER_READ_AHEAD_BYTES);
-        // The semaphore is never closed, so there is always a permit.
+        // The semaphore is never closed, so this always returns a permit.
         let permit = self.0.clone().acquire_many_owned(counted).await;
         ReadAheadPermit {
             _permit: permit.ok(),

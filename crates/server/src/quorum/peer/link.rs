@@ -1,4 +1,4 @@
-//! A learner's connection, on the leader's side.
+//! A learner's connection on the leader's side.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,25 +22,25 @@ use super::send_tree::Writing;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::metrics::Metrics;
 
-/// What the port keeps of a connection.
+/// State of a connection in the port.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) id: LinkId,
-    /// The same to the replica.
+    /// Its name in the replica.
     pub(super) name: LinkName,
     pub(super) peer: SocketAddr,
     pub(super) outbox: Outbox,
     pub(super) figures: LinkFigures,
-    /// Where the log was read last.
+    /// Position of the last read in the log.
     pub(super) cursor: Mutex<Option<LogCursor>>,
     closing: watch::Sender<Closing>,
 }
 
-/// How far a connection is from its end.
+/// Phases of the end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
     Open,
-    /// What waits is still written; nothing that comes is delivered.
+    /// Waiting output is still written; input is not delivered.
     Parting,
     Closed,
 }
@@ -58,13 +58,14 @@ impl Link {
         })
     }
 
-    /// Ends its tasks, and with them the connection. Nothing of what waits is written any more.
+    /// Ends the connection and its tasks. Waiting output is dropped.
     pub(super) fn close(&self) {
         self.closing.send_replace(Closing::Closed);
     }
 
-    /// Ends the connection once what waits is written, and delivers nothing from here on. `false` if
-    /// the learner is not up to date: nothing that waits is of use to it then, and nothing is done.
+    /// Ends the connection after waiting output is written; input is not delivered from now on.
+    /// Returns `false` without effect if the learner is not synchronised, because the waiting
+    /// output is useless to it then.
     pub(super) fn part(&self) -> bool {
         let parts = self.outbox.finish();
         if parts {
@@ -73,7 +74,7 @@ impl Link {
         parts
     }
 
-    /// Does `work` unless the link is to be closed before it is done.
+    /// Runs `work` unless the link begins to close first.
     pub(super) async fn while_open<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut closing = self.closing.subscribe();
         tokio::select! {
@@ -83,7 +84,8 @@ impl Link {
         }
     }
 
-    /// Does `work` unless the link is closed before it is done. To part takes `stall` at most.
+    /// Runs `work` unless the link is closed first. The phase after [`part`](Self::part) takes at
+    /// most `stall`.
     pub(super) async fn unless_closed<T>(
         &self,
         stall: Duration,
@@ -102,7 +104,8 @@ impl Link {
         }
     }
 
-    /// Delivers packets until the connection ends. `asked_last` is told of this one when they hold requests.
+    /// Delivers packets until the connection ends. Stores this link in `asked_last` when they
+    /// contain requests.
     pub(super) async fn read<R: AsyncRead + Unpin>(
         &self,
         stream: R,
@@ -126,7 +129,7 @@ impl Link {
         }
     }
 
-    /// Packets leave that have waited for so long.
+    /// Records the time for which the packets that are sent now have waited.
     pub(super) fn note_waited(&self, waited_ms: u64, metrics: &Metrics) {
         if let Some(learner) = self.figures.learner() {
             let times = &metrics.learner_handler_qp_time_ms;
@@ -134,7 +137,8 @@ impl Link {
         }
     }
 
-    /// Writes what is queued until the connection ends, or all is written and nothing more comes.
+    /// Writes the queue until the connection ends, or until all is written and the queue is
+    /// finished.
     pub(super) async fn write<W: AsyncWrite + Unpin>(
         &self,
         mut stream: W,
@@ -156,8 +160,8 @@ impl Link {
     }
 }
 
-/// Takes what comes until the stream ends. A socket that is closed before its input is read resets the
-/// connection, and what was written last may never arrive.
+/// Reads and discards input until the stream ends. If a socket is closed with unread input, the
+/// system resets the connection, and the last output may be lost.
 pub(super) async fn discard<R: AsyncRead + Unpin>(stream: &mut R) {
     let mut some = vec![0; 4096];
     while matches!(stream.read(&mut some).await, Ok(bytes) if bytes > 0) {}

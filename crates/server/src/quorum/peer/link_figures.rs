@@ -1,4 +1,4 @@
-//! What a learner's connection counts, for operators.
+//! Counters of a learner's connection, for operators.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use proto::{Sid, Zxid};
 
 use crate::clock;
 
-/// Counts of a connection. Source: LearnerHandler.
+/// Counters of a connection. Source: LearnerHandler.
 #[derive(Debug)]
 pub(super) struct LinkFigures {
     established_ms: i64,
@@ -22,7 +22,7 @@ pub(super) struct LinkFigures {
     last_zxid: AtomicI64,
 }
 
-/// Who is at the other end.
+/// The learner at the other end.
 #[derive(Debug)]
 pub(super) struct Learner {
     sid: Sid,
@@ -31,7 +31,7 @@ pub(super) struct Learner {
     pub(super) key: Box<str>,
 }
 
-/// What waits for a learner.
+/// Output that waits for a learner.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Waiting {
     pub(super) packets: u64,
@@ -50,7 +50,7 @@ impl LinkFigures {
         }
     }
 
-    /// These have come. Whether the learner asks for something.
+    /// Counts received packets. Returns whether the learner requests something.
     pub(super) fn received(&self, packets: &[LearnerPacket]) -> bool {
         let mut asks = false;
         self.received.fetch_add(packets.len() as u64, Relaxed);
@@ -76,7 +76,7 @@ impl LinkFigures {
         asks
     }
 
-    /// So many were queued, the last with this zxid.
+    /// Counts queued packets; the last one has the zxid `last`.
     pub(super) fn sent(&self, packets: u64, last: Option<Zxid>) {
         self.sent.fetch_add(packets, Relaxed);
         if let Some(last) = last {
@@ -84,12 +84,12 @@ impl LinkFigures {
         }
     }
 
-    /// Who it is, once that was said.
+    /// Returns the learner, once it is identified.
     pub(super) fn learner(&self) -> Option<&Learner> {
         self.learner.get()
     }
 
-    /// What is told of an observer; nothing of others.
+    /// Returns the counters of an observer; `None` for other learners.
     pub(super) fn observer(&self, peer: SocketAddr, waiting: Waiting) -> Option<ObserverInfo> {
         let learner = self.learner.get().filter(|learner| learner.is_observer)?;
         Some(ObserverInfo {
@@ -105,7 +105,7 @@ impl LinkFigures {
         })
     }
 
-    /// Forgets the counts. Source: LearnerHandler.resetObserverConnectionStats.
+    /// Resets the counters. Source: LearnerHandler.resetObserverConnectionStats.
     pub(super) fn reset(&self) {
         self.received.store(0, Relaxed);
         self.sent.store(0, Relaxed);

@@ -1,7 +1,7 @@
-//! The sockets of the quorum port.
+//! The listening sockets of the quorum port.
 //!
-//! There are some only while a term lasts: Java opens them in the constructor of Leader and closes
-//! them at its end, so a learner that comes too early or too late is refused by the kernel.
+//! They exist only during a term. Java opens them in the constructor of Leader and closes them at
+//! its end, so the kernel refuses a learner that connects too early or too late.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,30 +15,30 @@ use transport::{Listener, bind_ip, resolve};
 
 use crate::limits;
 
-/// Where learners are waited for.
+/// Addresses on which learners are accepted.
 #[derive(Debug, Clone)]
 pub(crate) struct ListenSettings {
     /// This member's quorum addresses, as configured.
     pub(crate) addresses: Vec<HostPort>,
-    /// `quorumListenOnAllIPs`: only their ports count.
+    /// `quorumListenOnAllIPs`: only their ports are used.
     pub(crate) on_all_ips: bool,
 }
 
 /// Connections that the kernel keeps for the accepting task.
 const BACKLOG: i32 = 1024;
 
-/// The addresses of names, as far as they are needed; numbers stand for themselves.
+/// Resolved addresses of names; numeric addresses are not included.
 #[derive(Debug, Default)]
 pub(super) struct Resolved(HashMap<String, io::Result<IpAddr>>);
 
 impl ListenSettings {
-    /// Whether a resolver must be asked before the sockets can be opened.
+    /// Returns whether names must be resolved before the sockets can be opened.
     pub(super) fn needs_resolver(&self) -> bool {
         let is_name = |address: &HostPort| address.host.parse::<IpAddr>().is_err();
         !self.on_all_ips && self.addresses.iter().any(is_name)
     }
 
-    /// Asks the resolver.
+    /// Resolves the names.
     pub(super) async fn resolve(&self) -> Resolved {
         let mut resolved = Resolved::default();
         for address in &self.addresses {
@@ -52,7 +52,8 @@ impl ListenSettings {
 /// Opens the sockets.
 ///
 /// # Errors
-/// If not a single address can be listened on: the first one's fault. Others are logged.
+/// If none of the addresses can be used: the error of the first one. Errors of the others are
+/// logged.
 pub(super) fn open(
     runtime: &Handle,
     settings: &ListenSettings,
@@ -103,7 +104,7 @@ fn open_one(
     bind_ip(ip, address.port, BACKLOG)
 }
 
-/// The first address of a name, as Java takes it.
+/// Returns the first address of a name, as Java does.
 async fn first_ip(address: &HostPort) -> io::Result<IpAddr> {
     if let Ok(ip) = address.host.parse() {
         return Ok(ip);

@@ -1,4 +1,4 @@
-//! The quorum port, both sides of it: packets between a leader and its learners.
+//! Both sides of the quorum port: packets between a leader and its learners.
 //!
 //! ```text
 //!  zab::Leader, zab::Learner      on the core thread: decide
@@ -7,23 +7,23 @@
 //!  LearnerPort    LeaderConnection     this module: sockets, files, buffers
 //! ```
 //!
-//! [`LearnerPort`] is the side that leads: it listens while a term lasts and knows every learner by
-//! its [`LinkId`](zab::leader::LinkId). [`LeaderConnection`] is the side that learns: one attempt to
-//! reach a leader, and the connection that comes of it. Both are ordered about by a thread that is
-//! not async and must not wait; what happens comes back through an [`EventSink`].
+//! [`LearnerPort`] is the leader's side: it listens during a term, and identifies each learner by
+//! its [`LinkId`](zab::leader::LinkId). [`LeaderConnection`] is the learner's side: one attempt to
+//! reach a leader, and the resulting connection. A thread that is not async and must not wait
+//! controls both. Events return through an [`EventSink`].
 //!
-//! Each connection has a reader and a writer task. The reader stops when the core is behind (a
-//! [`ReadAheadPermit`] travels with each batch of packets and reading goes on once it is dropped),
-//! the writer's queue is bounded ([`outbox`]), so neither a flood nor a peer that does not read takes
-//! memory.
-//! What is wrong on the wire ends the connection with a [`PeerError`] that says why.
+//! Each connection has a reader and a writer task. A [`ReadAheadPermit`] travels with each batch of
+//! packets. When the core is slow, the reader stops, and continues after a permit is dropped. The
+//! writer's queue is bounded ([`outbox`]). So neither a flood nor a peer that does not read can
+//! fill the memory. A protocol error ends the connection with a [`PeerError`] that contains the
+//! reason.
 //!
-//! A snapshot travels raw between two packets. [`send_tree::Writing`] reads it under short shared holds of
-//! the tree; [`receive`] reads it into a tree of its own.
+//! A snapshot is sent raw between two packets. [`send_tree::Writing`] reads it under short shared
+//! locks of the tree. [`receive`] loads it into a separate tree.
 //!
-//! Silence is not measured here: the machines of [`zab`] have the deadlines. The one exception is a
-//! write that makes no progress at all, because a leader expects nothing of a learner that takes in
-//! a snapshot.
+//! Silence is not detected here, because the state machines of [`zab`] have the deadlines. The only
+//! exception is a write that makes no progress, because a leader does not expect messages from a
+//! learner that is receiving a snapshot.
 //!
 //! Source: Leader, LearnerHandler, Learner.
 

@@ -1,8 +1,9 @@
-//! What waits to be written to another member.
+//! Output that waits to be written to another member.
 //!
-//! The core hands over packets without waiting, and the writer waits for them. Where the writer waits and
-//! the socket takes them at once, the core writes them itself: who waits for a lone transaction waits for
-//! two wake-ups less. How much may wait, and in which order it leaves, is [`PacketQueue`].
+//! The core queues packets without waiting, and the writer waits for them. If the writer is idle
+//! and the socket accepts the packets immediately, the core writes them itself. This saves two
+//! wake-ups for a single transaction. [`PacketQueue`] defines the bounds and the order of the
+//! output.
 
 use std::time::Duration;
 
@@ -23,26 +24,26 @@ const BOUNDS: QueueBounds = QueueBounds {
     write_bytes: limits::PEER_WRITE_BYTES,
 };
 
-/// A queue of packets, and of places where a snapshot is due.
+/// A queue of packets, and of positions at which a snapshot is due.
 #[derive(Debug)]
 pub(super) struct Outbox {
     queue: Mutex<PacketQueue>,
-    /// What the core writes to; `None` before there is a connection, behind its end, and where nobody but
-    /// the writer can.
+    /// Writer for the core; `None` before the connection exists, after its end, and if only the
+    /// writer task can write.
     at_once: Mutex<Option<TcpWriter>>,
-    /// Something waits.
+    /// Signals new output.
     filled: Notify,
-    /// Something was taken.
+    /// Signals that output was taken.
     drained: Notify,
 }
 
 impl Outbox {
-    /// For a learner, which is brought up to date first.
+    /// Creates an outbox for a learner, which is synchronised first.
     pub(super) fn of_learner() -> Self {
         Self::new(PacketQueue::of_learner(BOUNDS))
     }
 
-    /// For a leader.
+    /// Creates an outbox for a leader.
     pub(super) fn of_leader() -> Self {
         Self::new(PacketQueue::of_leader(BOUNDS))
     }
@@ -56,14 +57,14 @@ impl Outbox {
         }
     }
 
-    /// While what it gives is kept, packets may be written past the writer.
+    /// Permits direct writes without the writer task, until the returned value is dropped.
     pub(super) fn write_at_once(&self, to: Option<TcpWriter>) -> AtOnce<'_> {
         *self.at_once.lock() = to;
         AtOnce(self)
     }
 
-    /// Writes packets if they would be the next to be written, and the socket takes some of them at once;
-    /// the rest is queued. `false` if they are still to be queued.
+    /// Writes packets directly, if they are next in the order and the socket accepts some bytes
+    /// immediately. The rest is queued. Returns `false` if the caller must queue the packets.
     pub(super) fn try_write(&self, batch: &PacketBatch) -> bool {
         let Some(to) = self.at_once.lock().clone() else {
             return false;
@@ -71,7 +72,7 @@ impl Outbox {
         if !self.queue.lock().begin_write(batch) {
             return false;
         }
-        // What breaks the connection, the writer meets, too.
+        // The writer gets the error of a broken connection, too.
         let written = to.try_write(batch.bytes()).unwrap_or(0);
         let mut queue = self.queue.lock();
         if queue.end_write(batch, written, clock::monotonic_ms) {
@@ -80,10 +81,10 @@ impl Outbox {
         true
     }
 
-    /// Queues packets; so many wait then.
+    /// Queues packets. Returns the number of waiting packets.
     ///
     /// # Errors
-    /// If too much waits already.
+    /// If too many bytes already wait.
     pub(super) fn push(&self, batch: &PacketBatch) -> Result<usize, PeerError> {
         let queue = &mut *self.queue.lock();
         queue.push(batch, clock::monotonic_ms)?;
@@ -91,40 +92,40 @@ impl Outbox {
         Ok(queue.packets())
     }
 
-    /// Queues a snapshot; about `bytes` may wait behind it.
+    /// Queues a snapshot. About `bytes` more may wait after it.
     pub(super) fn push_snapshot(&self, zxid: Zxid, bytes: usize) {
         self.queue.lock().push_snapshot(zxid, bytes);
         self.filled.notify_one();
     }
 
-    /// Nothing more is to be queued, see [`PacketQueue::finish`].
+    /// Ends the queue, see [`PacketQueue::finish`].
     pub(super) fn finish(&self) -> bool {
         let is_finished = self.queue.lock().finish();
         self.filled.notify_one();
         is_finished
     }
 
-    /// What is to be done next, if there is anything. What is to be written is in `buffer` then; what it
-    /// held before was written.
+    /// Returns the next operation, if there is one. Replaces the content of `buffer`, which was
+    /// already written, with the bytes to write.
     pub(super) fn take(&self, buffer: &mut Vec<u8>) -> Option<NextWrite> {
         let next = self.queue.lock().take(buffer, clock::monotonic_ms)?;
         self.drained.notify_one();
         Some(next)
     }
 
-    /// Waits until something was queued since this was called last.
+    /// Waits until packets were queued since the last call.
     pub(super) async fn filled(&self) {
         self.filled.notified().await;
     }
 
-    /// Waits until less than `bytes` wait.
+    /// Waits until fewer than `bytes` wait.
     pub(super) async fn drained_below(&self, bytes: usize) {
         while self.queue.lock().bytes() >= bytes {
             self.drained.notified().await;
         }
     }
 
-    /// What waits.
+    /// Returns the waiting output.
     pub(super) fn waiting(&self) -> Waiting {
         let queue = self.queue.lock();
         Waiting {
@@ -134,20 +135,20 @@ impl Outbox {
     }
 }
 
-/// The time in which packets may be written past the writer of an [`Outbox`].
+/// Permits direct writes without the writer of an [`Outbox`] until dropped.
 pub(super) struct AtOnce<'a>(&'a Outbox);
 
 impl Drop for AtOnce<'_> {
     fn drop(&mut self) {
-        // The connection is to end although somebody still has the outbox.
+        // The connection must end even if other owners still hold the outbox.
         self.0.at_once.lock().take();
     }
 }
 
-/// Writes what waits for a leader, to whom no snapshots go.
+/// Writes the output for a leader, which does not receive snapshots.
 ///
 /// # Errors
-/// If the connection breaks, or takes nothing for `stall`.
+/// If the connection breaks, or does not accept bytes for `stall`.
 pub(super) async fn write_packets<W: AsyncWrite + Unpin>(
     outbox: &Outbox,
     stream: &mut W,
@@ -163,7 +164,7 @@ pub(super) async fn write_packets<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Writes all of it, however long that takes, as long as some goes out within each `stall`.
+/// Writes all bytes, regardless of the time, as long as some are accepted within each `stall`.
 ///
 /// # Errors
 /// As [`write_packets`].

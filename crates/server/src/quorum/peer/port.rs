@@ -38,35 +38,35 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::quorum::auth::QuorumAuth;
 
-/// What a leader's side is told of the configuration.
+/// Configuration of the leader's side.
 #[derive(Debug, Clone)]
 pub(crate) struct PortSettings {
     /// Largest string or buffer in a packet.
     pub(crate) limits: Limits,
-    /// How long a learner may take nothing of what is sent to it: `initLimit`.
+    /// Time for which a learner may accept no bytes: `initLimit`.
     pub(crate) stall: Duration,
-    /// Who must log in (`quorum.auth.*`).
+    /// Rules for logins (`quorum.auth.*`).
     pub(crate) auth: Arc<QuorumAuth>,
-    /// Where the log and the snapshots are.
+    /// Directories of the log and the snapshots.
     pub(crate) dirs: DataDirs,
-    /// `zookeeper.snapshotSizeFactor`; `None` (a negative one) never reads the log.
+    /// `zookeeper.snapshotSizeFactor`; with `None` (a negative value) the log is never read.
     pub(crate) snapshot_size_factor: Option<f64>,
-    /// Where the queues of learners are measured.
+    /// Metrics of the learners' queues.
     pub(crate) metrics: Arc<Metrics>,
-    /// What is made of a connection that comes.
+    /// Acceptor of incoming connections.
     pub(crate) acceptor: Acceptor,
-    /// Which port it is. What observers of a follower ask for goes over one connection to the leader: all
-    /// together may have sent ahead what one learner may of a leader.
+    /// The kind of port. Requests of a follower's observers share one connection to the leader, so
+    /// all observers together have the read-ahead of one learner.
     pub(crate) port: Which,
 }
 
-/// The port at which learners find their leader.
+/// The port on which learners reach their leader.
 ///
-/// It is open for a term at a time. What is sent leaves with the next [`flush`](Self::flush) at the
-/// latest. What is ordered for a link that is gone is ignored: its `LearnerClosed` is under way, or
-/// the core has closed it itself and is told nothing more.
+/// It is open for one term at a time. Packets are sent at the latest with the next
+/// [`flush`](Self::flush). Orders for a closed link are ignored. Either its `LearnerClosed` event
+/// is in transit, or the core has closed the link itself, and its events have ended.
 ///
-/// Except where it says so, nothing here waits for anything but short locks.
+/// Except where noted, these methods take only short locks and never wait otherwise.
 pub(crate) struct LearnerPort(Arc<Port>);
 
 struct Port {
@@ -76,31 +76,31 @@ struct Port {
     sink: EventSink,
     log_limiter: LogLimiter,
     links_made: AtomicU64,
-    /// The connection on which requests came last.
+    /// The connection on which the last requests arrived.
     asked_last: AtomicU64,
-    /// What all connections may have sent ahead, if they share it.
+    /// Read-ahead of all connections, if they share it.
     read_ahead: Option<ReadAhead>,
-    /// Places for learners that log in.
+    /// Permits of learners that are logging in.
     logging_in: Arc<Semaphore>,
-    /// What was sent since the last flush.
+    /// Packets sent since the last flush.
     staged: Mutex<Staging>,
     term: Mutex<Term>,
 }
 
 #[derive(Default)]
 struct Term {
-    /// Counts the terms, so that a connection that was accepted in an earlier one is known.
+    /// Number of the term. It identifies connections that were accepted in an earlier term.
     number: u64,
     sockets: Vec<(Arc<Listener>, AbortHandle)>,
     #[cfg(test)]
     addresses: Vec<SocketAddr>,
     links: HashMap<LinkId, Arc<Link>>,
-    /// Those of the term before that are still being written to.
+    /// Links of the previous term whose output is still being written.
     parting: Vec<Weak<Link>>,
 }
 
 impl LearnerPort {
-    /// A port that is closed. `runtime` runs its tasks, `sink` is told what happens.
+    /// Creates a closed port. `runtime` runs its tasks, `sink` receives its events.
     pub(crate) fn new(
         runtime: Handle,
         state: Arc<ServerState>,
@@ -123,14 +123,13 @@ impl LearnerPort {
         }))
     }
 
-    /// For operators.
+    /// Returns the connected learners, for operators.
     pub(crate) fn links(&self) -> LearnerLinks {
         LearnerLinks(self.0.clone())
     }
 
-    /// Begins a term, which ends an earlier one: listens there from now on, or as soon as the resolver
-    /// has named the addresses. `ListenFailed` with `attempt` follows if none of them can be listened
-    /// on.
+    /// Begins a term, which ends an earlier one. Listens on the addresses immediately, or after
+    /// their names are resolved. `ListenFailed` with `attempt` follows if none of them can be used.
     pub(crate) fn open(&self, attempt: u64, listen: ListenSettings) {
         self.close_all();
         let (port, number) = (self.0.clone(), self.0.term.lock().number);
@@ -144,21 +143,22 @@ impl LearnerPort {
         }
     }
 
-    /// Where it listens.
+    /// Returns the addresses on which it listens.
     #[cfg(test)]
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         self.0.term.lock().addresses.clone()
     }
 
-    /// Ends the term: connections are refused from here on, and those that are there are dropped with
-    /// all that waits for them.
+    /// Ends the term. New connections are refused, and existing ones are dropped with their waiting
+    /// output.
     pub(crate) fn close_all(&self) {
         self.end_term(|_| false);
     }
 
-    /// The same, but learners that are up to date get what waits for them first: another server leads
-    /// from here on, and they are to hear of it. Nothing that they say is delivered any more. Those
-    /// that take it too slowly are dropped after the time of a stall, or with the end of the next term.
+    /// Ends the term because another server leads. Synchronised learners first receive their
+    /// waiting output, which announces the new leader. Their packets are not delivered any more.
+    /// Learners that read too slowly are dropped after the stall time, or at the end of the next
+    /// term.
     pub(crate) fn hand_over(&self) {
         self.end_term(Link::part);
     }
@@ -171,7 +171,7 @@ impl LearnerPort {
         term.addresses.clear();
         for (socket, accepting) in term.sockets.drain(..) {
             socket.close();
-            // A socket that is closed here wakes nobody.
+            // Closing a socket here does not wake its task.
             accepting.abort();
         }
         for link in term.parting.drain(..).filter_map(|link| link.upgrade()) {
@@ -185,14 +185,15 @@ impl LearnerPort {
         }
     }
 
-    /// Sends a packet, with the next flush at the latest.
+    /// Sends a packet, at the latest with the next flush.
     pub(crate) fn send(&self, link: LinkId, packet: LeaderPacket) {
         let staging = &mut *self.0.staged.lock();
         let Some((to, batch)) = staging.of(link, || self.0.link(link)) else {
             return;
         };
         if matches!(packet, LeaderPacket::NewLeader { .. }) {
-            // No more of the log is read for it, so its file can be closed. The lock is held while the log is read.
+            // The log is not read for this learner any more, so the file can be closed. The lock is
+            // held while the log is read.
             if let Some(mut cursor) = to.cursor.try_lock() {
                 cursor.take();
             }
@@ -203,8 +204,8 @@ impl LearnerPort {
         }
     }
 
-    /// Hands the connections what was sent to them. Also done before anything else that concerns them. The schedule orders
-    /// them.
+    /// Passes the sent packets to the connections, in the order of the schedule. Also called before
+    /// any other operation on the connections.
     pub(crate) fn flush(&self) {
         let asked_last = LinkId(self.0.asked_last.load(Ordering::Relaxed));
         let mut links = self.0.staged.lock().take(asked_last);
@@ -218,8 +219,8 @@ impl LearnerPort {
         self.0.staged.lock().give_back(links);
     }
 
-    /// Sends a SNAP packet with `zxid` and the tree behind it, before anything that is sent later.
-    /// Then comes `SnapshotSent`.
+    /// Sends a SNAP packet with `zxid` and then the tree, before all later packets. `SnapshotSent`
+    /// follows.
     pub(crate) fn send_snapshot(&self, link: LinkId, zxid: Zxid) {
         self.flush();
         if let Some(to) = self.0.link(link) {
@@ -227,8 +228,8 @@ impl LearnerPort {
         }
     }
 
-    /// Reads some of the log, once there is room on the connection: `LogRecords`, or `LogUnusable`.
-    /// One order at a time for each link.
+    /// Reads a part of the log, once the connection has space. `LogRecords` or `LogUnusable`
+    /// follows. Only one such order per link may be pending.
     pub(crate) fn read_log(&self, link: LinkId, from: Zxid, upto: Zxid) {
         self.flush();
         if let Some(to) = self.0.link(link) {
@@ -242,7 +243,7 @@ impl LearnerPort {
         }
     }
 
-    /// Drops a connection for this reason, with all that waits for it.
+    /// Drops a connection for this reason, with its waiting output.
     pub(crate) fn close(&self, link: LinkId, fault: &LinkFault) {
         self.flush();
         let closed = self.0.term.lock().links.remove(&link);
@@ -257,12 +258,12 @@ impl LearnerPort {
     }
 }
 
-/// Who is connected, as operators are shown it.
+/// The connected learners, for operators.
 #[derive(Clone)]
 pub(crate) struct LearnerLinks(Arc<Port>);
 
 impl LearnerLinks {
-    /// The observers.
+    /// Returns the observers.
     pub(crate) fn observers(&self) -> Vec<ObserverInfo> {
         let mut observers: Vec<ObserverInfo> = self
             .all()
@@ -273,7 +274,7 @@ impl LearnerLinks {
         observers
     }
 
-    /// Forgets what was counted.
+    /// Resets the counters.
     pub(crate) fn reset(&self) {
         self.all().iter().for_each(|link| link.figures.reset());
     }
@@ -307,7 +308,7 @@ impl Port {
         };
         let mut term = self.term.lock();
         if term.number != number {
-            // It is over: the sockets are closed again.
+            // The term is over: the sockets are closed again.
             return;
         }
         for (socket, address) in opened {
@@ -334,7 +335,8 @@ impl Port {
         batch.clear();
     }
 
-    /// Writes to the connection past its task, or queues what cannot leave at once.
+    /// Writes directly to the connection, or queues the bytes that the socket does not accept
+    /// immediately.
     fn write(&self, to: &Link, batch: &mut PacketBatch) {
         if to.outbox.try_write(batch) {
             self.count_sent(to, batch, batch.packets().0);
@@ -369,7 +371,8 @@ impl Port {
         accept_each(&socket, accepting, admit).await;
     }
 
-    /// The handshake: bounded in time and number by the acceptor. Then the learner logs in.
+    /// Performs the handshake, which the acceptor bounds in time and number. Then the learner logs
+    /// in.
     async fn greet(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, term: u64) {
         match self.settings.acceptor.establish(stream, peer).await {
             Ok(stream) => self.authenticate(stream, peer, term).await,
@@ -377,7 +380,7 @@ impl Port {
         }
     }
 
-    /// Lets a learner log in before anybody hears of it, where it has to.
+    /// Lets a learner log in, if required, before the core learns of it.
     async fn authenticate(self: &Arc<Self>, mut stream: Stream, peer: SocketAddr, term: u64) {
         let auth = &self.settings.auth;
         if !auth.is_on() {
@@ -398,7 +401,7 @@ impl Port {
         }
     }
 
-    /// `ahead` was read of the stream already.
+    /// Adds a connection. `ahead` was already read from the stream.
     fn admit(self: &Arc<Self>, stream: Stream, ahead: Vec<u8>, peer: SocketAddr, number: u64) {
         let link = {
             let mut term = self.term.lock();
@@ -448,7 +451,7 @@ impl Port {
         });
     }
 
-    /// A connection has ended by itself, or has to. The core hears of it once.
+    /// Ends a connection that broke or must be closed. The core receives the event once.
     fn end(&self, link: &Link, reason: PeerError) {
         if self.term.lock().links.remove(&link.id).is_some() {
             link.close();

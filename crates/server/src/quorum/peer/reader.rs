@@ -1,4 +1,4 @@
-//! From a stream to packets.
+//! Packets from a stream.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use super::PeerError;
 use super::receive::Receiving;
 use crate::limits;
 
-/// Takes packets and trees off a stream.
+/// Reads packets and trees from a stream.
 #[derive(Debug)]
 pub(super) struct PacketReader<R> {
     stream: R,
@@ -22,13 +22,13 @@ pub(super) struct PacketReader<R> {
 
 impl<R: AsyncRead + Unpin> PacketReader<R> {
     pub(super) fn of_leader(attempt: u64, stream: R, limits: Limits) -> Self {
-        // No type of a packet begins like TLS.
+        // No packet type begins like TLS.
         let buffer = PacketBuffer::new(limits, looks_like_tls);
         let link = LinkReader::new(LinkName::Leader(attempt), buffer);
         Self { stream, link }
     }
 
-    /// A learner's first packet is short, as it only says who it is.
+    /// A learner's first packet is short, because it only identifies the learner.
     pub(super) fn of_learner(learner: LinkName, stream: R, limits: Limits) -> Self {
         let first = Limits {
             field_bytes_max: limits::INTRODUCTION_BYTES_MAX,
@@ -38,11 +38,11 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
         Self { stream, link }
     }
 
-    /// The next packets, all that are there, and what they took on the wire; none behind which a tree
-    /// comes.
+    /// Reads the next packets: all that are available, up to one that a tree follows. Returns them
+    /// with their length in bytes.
     ///
     /// # Errors
-    /// If the stream ends, breaks, or holds what is no packet.
+    /// If the stream ends or breaks, or the bytes are not a packet.
     pub(super) async fn read(&mut self) -> Result<(Input, usize), PeerError> {
         loop {
             if let Some(fault) = self.link.buffer.take_fault() {
@@ -68,15 +68,15 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
         fill(&mut self.stream, self.link.buffer.bytes(), wanted).await
     }
 
-    /// Whether a tree comes next.
+    /// Returns whether a tree follows.
     pub(super) fn is_at_tree(&self) -> bool {
         self.link.is_at_tree()
     }
 
-    /// Receives the tree that comes next, on a thread that may block.
+    /// Receives the tree that follows, on a thread that may block.
     ///
     /// # Errors
-    /// If the connection ends or breaks, or what comes is no tree.
+    /// If the connection ends or breaks, or the bytes are not a tree.
     pub(super) fn receive_tree(
         &mut self,
         mut receiving: Receiving,
@@ -92,7 +92,7 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
     }
 }
 
-/// Reads some more; 0 at the end of the stream.
+/// Reads more bytes; returns 0 at the end of the stream.
 async fn fill<R: AsyncRead + Unpin>(
     stream: &mut R,
     bytes: &mut BytesMut,

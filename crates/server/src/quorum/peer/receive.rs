@@ -1,8 +1,7 @@
-//! Receiving a leader's tree.
+//! Loading of a leader's tree from a connection.
 //!
-//! The bytes are taken off the connection by a thread that may block, straight into a tree that
-//! nobody else sees: one read of them is in memory at a time. The server's own tree stays as it is
-//! until the whole is there.
+//! A thread that may block reads the bytes directly into a separate tree, so only one read is
+//! buffered at a time. The server's own tree stays unchanged until the new one is complete.
 
 use std::io;
 use std::sync::Arc;
@@ -19,21 +18,21 @@ use super::PeerError;
 use super::reader::PacketReader;
 use crate::limits;
 
-/// What is needed to make a tree of what comes.
+/// Context for loading a tree.
 pub(super) struct Receiving {
     pub(super) limits: Limits,
     pub(super) tree: Arc<TreeSettings>,
     pub(super) runtime: Handle,
-    /// Is told some times a second that bytes have come.
+    /// Called several times per second while bytes arrive.
     pub(super) progress: Box<dyn Fn() + Send>,
     pub(super) reported: Instant,
     pub(super) closing: watch::Receiver<bool>,
 }
 
-/// Reads the tree and the signature behind it. The reader then stands at the next packet.
+/// Reads the tree and the signature after it. The returned reader is at the next packet.
 ///
 /// # Errors
-/// If the connection ends or breaks, what comes is no tree, or the signature is missing.
+/// If the connection ends or breaks, the bytes are not a tree, or the signature is missing.
 pub(super) async fn receive<R>(
     mut reader: PacketReader<R>,
     receiving: Receiving,
@@ -57,7 +56,7 @@ where
 }
 
 impl Receiving {
-    /// Waits for some bytes, until the connection is to be closed.
+    /// Waits for bytes, until the connection must be closed.
     pub(super) fn wait_for(
         &mut self,
         filling: impl Future<Output = io::Result<usize>>,

@@ -1,4 +1,4 @@
-//! Writing to a learner: packets, and the tree where it is due.
+//! Output to a learner: packets, and the tree when it is due.
 
 use std::time::Instant;
 
@@ -8,18 +8,19 @@ use super::PeerError;
 use super::outbox::Outbox;
 use crate::limits;
 
-/// What is written to a learner.
+/// Output to a learner.
 ///
-/// The tree is held shared for a piece at a time while transactions go on, so a snapshot is fuzzy: it has
-/// everything up to the zxid of its SNAP packet and parts of what is sent behind it.
+/// The tree is locked for one part at a time while transactions continue, so a snapshot is fuzzy.
+/// It contains all transactions up to the zxid of its SNAP packet, and parts of the transactions
+/// that are sent after it.
 ///
-/// A term that has ended may be followed by another tree in the same place, to which the cursor means
-/// nothing. The connection is about to be closed then.
+/// After the end of a term, another tree may replace this one, and the cursor is invalid for it.
+/// The connection is about to be closed in that case.
 pub(super) struct Writing<'a> {
     state: &'a ServerState,
     writer: LinkWriter,
     buffer: Vec<u8>,
-    /// When the tree was begun, and its bytes so far.
+    /// Start of the tree, and its bytes so far.
     begun: Instant,
     sent: usize,
 }
@@ -35,7 +36,8 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Waits for what is to be written next; `None` if all is written and nothing more comes.
+    /// Waits for the next output. Returns `None` if all output is written and the queue is
+    /// finished.
     ///
     /// # Errors
     /// If the tree was replaced.
@@ -54,12 +56,12 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// What is to be written.
+    /// Returns the bytes to write.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// This was written. Whether a tree ends with it.
+    /// Records that this part was written. Returns whether it ends a tree.
     pub(super) fn has_written(&mut self, piece: Piece) -> bool {
         match piece {
             Piece::Head => (self.begun, self.sent) = (Instant::now(), self.buffer.len()),

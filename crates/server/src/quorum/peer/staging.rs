@@ -1,4 +1,4 @@
-//! What was sent to learners and is not queued yet.
+//! Packets sent to learners that are not queued yet.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use zab::leader::LinkId;
 use super::link::Link;
 use super::outbox::PacketBatch;
 
-/// Packets of connections, since the last flush.
+/// Packets per connection since the last flush.
 #[derive(Default)]
 pub(super) struct Staging {
     links: Vec<(Arc<Link>, PacketBatch)>,
-    /// Behind the link that was sent to last. What goes to all goes to them in one order.
+    /// Index after the link of the last packet. Packets for all links are sent in a fixed order.
     next: usize,
-    /// Empty ones, kept for their memory.
+    /// Empty batches, kept for reuse.
     spare: Vec<PacketBatch>,
 }
 
 impl Staging {
-    /// What was sent to a link, to be added to. `find` gives the link if nothing was.
+    /// Returns the batch of a link. `find` returns the link if it does not have a batch yet.
     pub(super) fn of(
         &mut self,
         link: LinkId,
@@ -45,14 +45,14 @@ impl Staging {
         }
     }
 
-    /// Takes all of it, in the order in which the schedule has it written.
+    /// Takes all batches, in the order of the schedule.
     pub(super) fn take(&mut self, asked_last: LinkId) -> Vec<(Arc<Link>, PacketBatch)> {
         let mut links = std::mem::take(&mut self.links);
         links.sort_by_key(|(to, _)| Schedule::place_of_member(to.id == asked_last));
         links
     }
 
-    /// Takes back what has left, for its memory. The batches are empty.
+    /// Takes back empty batches for reuse.
     pub(super) fn give_back(&mut self, mut links: Vec<(Arc<Link>, PacketBatch)>) {
         self.spare.extend(links.drain(..).map(|(_, batch)| batch));
         self.links = links;
@@ -78,7 +78,7 @@ mod tests {
         batch.add(&QuorumPacket::from(LeaderPacket::Commit { zxid }));
     }
 
-    /// To whom packets go, in this order, and how many to each.
+    /// Returns the links in the order of the schedule, with the number of packets for each.
     fn flush(staging: &mut Staging, first: u64) -> Vec<(u64, u64)> {
         let mut links = staging.take(LinkId(first));
         let taken = links

@@ -1,4 +1,4 @@
-//! Who is elected, and who joins.
+//! Tests of election results and of joining servers.
 
 use proto::notification::Form;
 
@@ -51,7 +51,7 @@ async fn a_server_that_comes_back_joins_the_leader() {
     for peer in peers.values() {
         peer.voter.epoch_active(Epoch(1));
     }
-    // Newer than the leader's: it joins all the same.
+    // Its zxid is newer than the leader's, but it joins nevertheless.
     for sid in [1, 2] {
         peers.remove(&sid).unwrap().voter.stop().await;
         let mut back = Peer::start(sid, &list, zxid(99));
@@ -72,7 +72,7 @@ async fn when_the_leader_is_gone_the_others_elect_another() {
     let mut peers = ensemble(&list, &[(1, zxid(5)), (2, zxid(4)), (3, zxid(9))]).await;
     let expected = [(Following, 3), (Following, 3), (Leading, 3)];
     assert_eq!(outcomes(&mut peers).await, expected);
-    // Without a word, as when its process is killed.
+    // Without a message, as when its process is killed.
     drop(peers.remove(&3));
     peers[&1].voter.look(zxid(5));
     peers[&2].voter.look(zxid(4));
@@ -94,7 +94,7 @@ async fn observers_hear_of_the_leader() {
         (Observing, 3),
     ];
     assert_eq!(outcomes(&mut peers).await, expected);
-    // An observer with a small sid can only knock.
+    // An observer with a small sid can only connect to be called back.
     let list = Town::new(1..=3).list(&[2, 3], &[1], 0);
     let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]).await;
     let expected = [(Observing, 3), (Following, 3), (Leading, 3)];
@@ -131,7 +131,7 @@ async fn of_two_servers_one_goes_on_at_the_word_of_the_oracle() {
     assert_eq!(alone.elected().await, (Leading, 1));
 }
 
-/// Java's names its leader by a reconfiguration without an election.
+/// In Java, a reconfiguration names the leader without an election.
 #[tokio::test]
 async fn an_appointed_leader_answers_as_such() {
     let town = Town::new([1]);
@@ -187,7 +187,7 @@ async fn a_newer_list_is_taken_over_while_looking() {
     }
     let expected = [(Following, 4), (Following, 4), (Leading, 4)];
     assert_eq!(outcomes(&mut peers).await, expected);
-    // Knows itself as a voter of two, and finds out that it observes.
+    // It considers itself a voter of two, and learns that it is an observer.
     let mut late = Peer::with(reconfigurable(1), &older, zxid(0));
     match late.event().await {
         Told::ListSeen {
@@ -200,7 +200,8 @@ async fn a_newer_list_is_taken_over_while_looking() {
     assert_eq!(late.elected().await, (Observing, 4));
 }
 
-/// The first epoch gives the list its version: nothing else changes, and no round is lost.
+/// The first epoch assigns a version to the list. The list does not change otherwise, and the round
+/// continues.
 #[tokio::test]
 async fn a_list_with_another_version_alone_does_not_begin_anew() {
     let town = Town::new([1, 2, 3]);
@@ -240,7 +241,7 @@ async fn a_voter_that_becomes_an_observer_looks_as_one() {
         town.list(&[1, 2, 3, 4], &[], 1),
         town.list(&[1, 2, 3], &[4], 5),
     );
-    // Alone, it cannot have been elected yet.
+    // It is alone, so it cannot have been elected yet.
     let mut demoted = Peer::start(4, &older, zxid(9));
     demoted
         .voter
@@ -257,7 +258,8 @@ async fn groups_elect_by_weight() {
     let text = town.list(&[1, 2, 3], &[], 0).node_data();
     let text = format!("{text}\ngroup.1=1:2:3\nweight.1=5\nweight.3=0");
     let list = Membership::parse(&text, false).unwrap();
-    // The heavy one decides alone, and the one without weight is never chosen.
+    // The server with the large weight decides alone, and the server without weight is never
+    // elected.
     let mut peers = ensemble(&list, &[(1, zxid(0)), (3, zxid(9))]).await;
     assert_eq!(outcomes(&mut peers).await, [(Leading, 1), (Following, 1)]);
 }

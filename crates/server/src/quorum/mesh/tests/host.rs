@@ -1,4 +1,4 @@
-//! A mesh with the elections of a server above it, on a task of its own.
+//! A mesh and a server's elections on a separate task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use crate::clock;
 use crate::quorum::mesh::{Mesh, MeshEvent, MeshSettings, OracleFile};
 
-/// What a server is told, by its elections or by its mesh.
+/// Event of the elections or the mesh.
 #[derive(Debug)]
 pub(super) enum Told {
     Elected {
@@ -43,13 +43,13 @@ enum Order {
     Stop,
 }
 
-/// A server that takes part in elections and does nothing else.
+/// A server that only takes part in elections.
 pub(super) struct Voter {
     orders: mpsc::UnboundedSender<Order>,
     task: JoinHandle<()>,
 }
 
-/// What a voter begins with.
+/// Initial state of a voter.
 pub(super) struct VoterStart {
     pub(super) settings: MeshSettings,
     pub(super) election: election::Settings,

@@ -1,4 +1,5 @@
-//! What else comes over the election port: noise, lies, and servers with a wrong `myid`.
+//! Tests of other input on the election port: random bytes, false messages, and servers with a
+//! wrong `myid`.
 
 use log_limiter::LogLimiter;
 use proto::notification::{FRAME_BYTES_MAX, Form};
@@ -7,7 +8,7 @@ use super::super::limits::GREETINGS_MAX;
 use super::*;
 use proto::notification::PeerState::{Following, Leading, Looking};
 
-/// A server of three that is alone, and a port of another to be played.
+/// Starts one of three servers alone, and a port at which the test plays another.
 fn alone() -> (Town, Peer) {
     let town = Town::new(1..=3);
     let list = town.list(&[1, 2, 3], &[], 0);
@@ -29,7 +30,7 @@ fn vote(leader: i64) -> Notification {
     }
 }
 
-/// It still answers as it should.
+/// Checks that the server still answers correctly.
 async fn assert_sane(port: u16) {
     let mut script = Script::greet(port, 3).await;
     let heard = script.heard().await;
@@ -54,10 +55,10 @@ async fn noise_is_closed_and_told_in_few_lines() {
             seed ^= seed << 17;
             noise.extend(seed.to_be_bytes());
         }
-        // No sid of before 3.5, which anything positive would be.
+        // Not a sid of a version before 3.5, which any positive number would be.
         noise[0] |= 0x80;
         noise.truncate(8 + round);
-        // It may be closed before all is written.
+        // The server may close before all bytes are written.
         let _ = script.stream.write_all(&noise).await;
         script.closed().await;
     }
@@ -111,7 +112,7 @@ async fn half_a_hello_is_closed_in_time() {
     half.write(&(-65536i64).to_be_bytes()).await;
     silent.closed().await;
     half.closed().await;
-    // Once it is known who is there, silence is no fault, but half a message is.
+    // After the hello, silence is allowed, but half a message is not.
     let mut known = Script::greet(town.port(1), 3).await;
     known.heard().await;
     let mut stalled = Script::greet(town.port(1), 9).await;
@@ -125,7 +126,7 @@ async fn half_a_hello_is_closed_in_time() {
     }
 }
 
-/// Those who say nothing do not keep others out.
+/// Silent peers do not block others.
 #[tokio::test]
 async fn a_crowd_that_says_nothing_gives_way() {
     let (log, _guard) = Log::capture();
@@ -155,7 +156,7 @@ async fn a_message_with_a_wrong_length_ends_its_connection_only() {
         script.closed().await;
     }
     log.wait("a message of 524289 bytes").await;
-    // A vote that is better: it is taken and told to the others.
+    // A better vote, which the server adopts and sends to the others.
     let better = Notification {
         zxid: Zxid(9),
         ..vote(3)
@@ -176,7 +177,7 @@ async fn a_malformed_message_is_dropped_and_the_connection_stays() {
             .write(&[&len.to_be_bytes()[..], &body].concat())
             .await;
     }
-    // A list that is none does not hurt the vote.
+    // An invalid list does not affect the vote.
     let better = Notification {
         zxid: Zxid(9),
         form: Form::Versioned {
@@ -190,7 +191,7 @@ async fn a_malformed_message_is_dropped_and_the_connection_stays() {
     assert!(!log.lines("malformed notification").is_empty());
 }
 
-/// The longest message that is allowed, from many servers that nobody knows.
+/// The longest permitted message, from many unknown servers.
 #[tokio::test]
 async fn strangers_are_answered_whatever_they_say() {
     let (town, _peer) = alone();
@@ -214,7 +215,7 @@ async fn two_servers_with_one_myid_are_told_and_do_not_storm() {
     let (log, _guard) = Log::capture();
     let town = Town::new([1, 2, 3]);
     let list = town.list(&[1, 2, 3], &[], 0);
-    // Another machine's server that was given the 3 of its neighbour.
+    // A server on another machine that was configured with the id 3 of its neighbour.
     let elsewhere = Town {
         election_ports: BTreeMap::from([(1, town.port(1)), (2, town.port(2)), (3, free_port())]),
     };
@@ -227,7 +228,8 @@ async fn two_servers_with_one_myid_are_told_and_do_not_storm() {
         assert_eq!(peer.elected().await, (Following, 3));
     }
     assert_eq!(third.elected().await, (Leading, 3));
-    // It takes over the connections of the real one, and hears that 3, which it is, leads.
+    // It takes over the connections of the real server, and receives the message that 3, its own
+    // id, leads.
     let mut twin = Peer::start(3, &elsewhere.list(&[1, 2, 3], &[], 0), zxid(0));
     for port in [town.port(3), elsewhere.port(3)] {
         let mut script = Script::greet(port, 3).await;
@@ -236,7 +238,7 @@ async fn two_servers_with_one_myid_are_told_and_do_not_storm() {
     log.wait("another server has this server's id").await;
     let line = &log.lines("another server has this server's id")[0];
     assert!(line.contains("WARN") && line.contains("me=3"), "{line}");
-    // All goes on, and nobody is told anything again and again.
+    // The servers continue, and log lines are not repeated indefinitely.
     let quiet = timeout(Duration::from_secs(2), twin.events.recv()).await;
     drop(quiet);
     let lines = log.lines("").len();

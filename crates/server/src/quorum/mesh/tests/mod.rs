@@ -1,4 +1,4 @@
-//! Meshes with real sockets on the loopback interface.
+//! Tests of meshes with real sockets on the loopback interface.
 
 mod elections;
 mod growth;
@@ -30,13 +30,13 @@ use transport::tls::{Acceptor, Connector};
 use self::host::{Told, Voter, VoterStart};
 use super::{MeshSettings, OracleFile};
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout longer than any event here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a condition that nobody announces is looked at.
+/// Interval at which a condition without a notification is polled.
 const POLL: Duration = Duration::from_millis(5);
 
-/// A port that nobody listens on, below those of outgoing connections, with five digits.
+/// Returns a free port with five digits, below the range of outgoing connections.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = std::process::id() * 37 % 10_000;
@@ -56,7 +56,7 @@ fn zxid(zxid: i64) -> Candidate {
     }
 }
 
-/// Servers, and where they are.
+/// Servers and their ports.
 #[derive(Debug, Clone)]
 struct Town {
     election_ports: BTreeMap<i64, u16>,
@@ -73,7 +73,7 @@ impl Town {
         format!("server.{sid}=127.0.0.1:{}:{port}:{role}\n", port - 9000)
     }
 
-    /// A list of participants, and of observers.
+    /// Returns a list of participants and observers.
     fn list(&self, voters: &[i64], observers: &[i64], version: i64) -> Membership {
         let voters = voters.iter().map(|sid| self.line(*sid, "participant"));
         let observers = observers.iter().map(|sid| self.line(*sid, "observer"));
@@ -86,7 +86,7 @@ impl Town {
     }
 }
 
-/// How a server takes part in elections.
+/// Settings of a server that takes part in elections.
 struct VoterSettings {
     me: Sid,
     election: election::Settings,
@@ -113,14 +113,14 @@ fn settings(me: i64) -> VoterSettings {
     }
 }
 
-/// A voter, and what it was told.
+/// A voter and its events.
 struct Peer {
     voter: Voter,
     events: mpsc::UnboundedReceiver<Told>,
 }
 
 impl Peer {
-    /// A voter that does not look yet.
+    /// Starts a voter that does not look for a leader yet.
     fn rest(settings: VoterSettings, list: &Membership, candidate: Candidate) -> Self {
         let (told, events) = mpsc::unbounded_channel();
         let voter = Voter::start(VoterStart {
@@ -175,7 +175,7 @@ impl Peer {
         }
     }
 
-    /// Whether it has kept its role.
+    /// Returns whether it has kept its role.
     fn is_settled(&mut self) -> bool {
         let events = std::iter::from_fn(|| self.events.try_recv().ok());
         let mut others = events.filter(|event| !matches!(event, Told::SupporterLooks { .. }));
@@ -200,7 +200,7 @@ impl Script {
         }
     }
 
-    /// Says who it is; nobody listens where it says that it is.
+    /// Sends a hello with an address on which no server listens.
     async fn greet(port: u16, sid: i64) -> Self {
         let mut script = Self::connect(port).await;
         let nowhere = Endpoint {
@@ -227,7 +227,7 @@ impl Script {
         self.write(&bytes).await;
     }
 
-    /// A message with its length.
+    /// Reads a message with its length.
     async fn frame(&mut self) -> Vec<u8> {
         let read = async {
             let len = self.stream.read_i32().await?;
@@ -248,7 +248,7 @@ impl Script {
         Notification::decode(frame[4..].to_vec().into()).unwrap()
     }
 
-    /// Waits until the other side closes; what it says before does not matter.
+    /// Waits until the other side closes the connection; ignores earlier data.
     async fn closed(&mut self) {
         let mut bytes = Vec::new();
         let end = timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await;
@@ -258,14 +258,14 @@ impl Script {
     }
 }
 
-/// What this thread logs, at `info` and above.
+/// The log of this thread, at `info` and above.
 #[derive(Clone, Default)]
 struct Log {
     bytes: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Log {
-    /// Logs of this thread until the guard is dropped.
+    /// Captures the log of this thread until the guard is dropped.
     fn capture() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();

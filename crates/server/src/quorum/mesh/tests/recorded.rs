@@ -1,7 +1,7 @@
-//! Bytes of Apache ZooKeeper 3.9.5 servers as recorded (`vectors/ensemble`): in the
-//! place of one of them, ours sends the same.
+//! Tests against recorded bytes of Apache ZooKeeper 3.9.5 servers (`vectors/ensemble`). In the
+//! place of one of these servers, this implementation sends the same bytes.
 //!
-//! The recorded ports are replaced by free ones with as many digits.
+//! Free ports with as many digits replace the recorded ports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,10 +14,10 @@ use config::members::MemberRole;
 use proto::ConfigVersion;
 use proto::notification::PeerState::{Following, Leading};
 
-/// What one server sent another, in order; `None` where the recordings are not there.
+/// Ordered messages of one server to another; `None` if the recordings are missing.
 struct Recording {
     records: Vec<Value>,
-    /// Recorded ports and ours.
+    /// Recorded ports and their replacements.
     ports: BTreeMap<String, String>,
 }
 
@@ -81,7 +81,7 @@ impl Recording {
             .collect()
     }
 
-    /// The list in a recorded message.
+    /// Returns the list in a recorded message.
     fn list(&self, frame: &[u8]) -> Membership {
         let notification = Notification::decode(frame[4..].to_vec().into()).unwrap();
         let text = notification.config().unwrap().to_vec();
@@ -99,7 +99,7 @@ async fn three_fresh_servers() {
     let third = TcpListener::bind((Ipv4Addr::LOCALHOST, recording.port(24203)));
     let third = third.await.unwrap();
     let mut peer = Peer::start(1, &recording.list(&frames[0]), zxid(0));
-    // Our knock.
+    // The first connection of this server.
     let (mut stream, _) = timeout(PATIENCE, third.accept()).await.unwrap().unwrap();
     let mut knock = Vec::new();
     timeout(PATIENCE, stream.read_to_end(&mut knock))
@@ -107,13 +107,14 @@ async fn three_fresh_servers() {
         .unwrap()
         .unwrap();
     assert_eq!(knock, knocks[0]);
-    // It calls back, and the first vote comes.
+    // The other server calls back, and the first vote arrives.
     let mut script = Script::connect(recording.port(24201)).await;
     script
         .write(&recording.sent("HANDSHAKE", "java-3", "java-1")[0])
         .await;
     assert_eq!(script.frame().await, frames[0]);
-    // Its vote is better: we take it, as the last message of the recording has it.
+    // The other server's vote is better. This server adopts it, as in the last message of the
+    // recording.
     for frame in recording.sent("NOTIFICATION", "java-3", "java-1") {
         script.write(&frame).await;
     }
@@ -122,7 +123,7 @@ async fn three_fresh_servers() {
     assert_eq!(peer.elected().await, (Following, 3));
 }
 
-/// The answers of an ensemble that has a leader, after its epoch gave the list a version.
+/// The answers of an ensemble with a leader, after its epoch assigned a version to the list.
 #[tokio::test]
 async fn answers_of_leader_and_followers() {
     let Some(recording) = Recording::read("election-probe-joins.jsonl") else {

@@ -1,4 +1,4 @@
-//! Pages of the log.
+//! Tests of pages of the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn zxid(epoch: i64, counter: i64) -> Zxid {
     Zxid(epoch << 32 | counter)
 }
 
-/// A transaction with about `len` bytes.
+/// Returns a transaction with about `len` bytes.
 fn txn(zxid: Zxid, len: usize) -> Bytes {
     let op = OpCode::SetData;
     let txn = Txn::SetData(SetDataTxn {
@@ -49,7 +49,7 @@ struct Log {
 }
 
 impl Log {
-    /// Each list is a file.
+    /// Creates a log; each list is a file.
     fn new(files: &[&[Zxid]], len: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let log = Self { dir };
@@ -121,7 +121,7 @@ fn a_page_begins_with_the_last_record_that_is_not_behind() {
     for (at, from) in all.iter().enumerate() {
         assert_eq!(page(&access, *from, end).unwrap(), all[at..], "{from}");
     }
-    // What the learner has logged and nobody else: the place before it.
+    // A transaction that only the learner has logged: the page begins at the position before it.
     for from in [zxid(1, 9), zxid(2, 0), zxid(2, 7), zxid(3, 0)] {
         assert_eq!(page(&access, from, end).unwrap(), all[4..], "{from}");
     }
@@ -139,7 +139,7 @@ fn nothing_behind_the_end_of_the_order_is_read() {
     let all = [zxid(1, 1), zxid(1, 2), zxid(1, 3), zxid(1, 4)];
     let log = Log::new(&[&all[..2], &all[2..]], 10);
     let last = log.dirs().log.join("log.100000003");
-    // What a writer is about to write may look like damage.
+    // Bytes that a writer is just writing may look like corruption.
     std::fs::write(last, b"ZKLG and then nothing of use").unwrap();
     let access = log.access(0.0);
     assert_eq!(page(&access, all[0], all[1]).unwrap(), all[..2]);
@@ -167,20 +167,21 @@ fn a_long_log_comes_in_pages_that_go_on_where_the_last_one_ended() {
     }
     assert_eq!(read, all[9..]);
     assert!(pages > 3, "{pages}");
-    // At the end there is the last one and nothing more.
+    // At the end, the page contains only the last transaction.
     let last = read_page(&access, &mut cursor, end, zxid(1, 999)).unwrap();
     assert_eq!(zxids(&last), [end]);
-    // What is logged meanwhile is found.
+    // Transactions logged meanwhile are found.
     write_log(&log.dirs(), &[&[zxid(1, 301)]], 10);
     let more = read_page(&access, &mut cursor, end, zxid(1, 301)).unwrap();
     assert_eq!(zxids(&more), [end, zxid(1, 301)]);
-    // Somewhere else the place is looked for again.
+    // For another position, the log is searched again.
     let again = read_page(&access, &mut cursor, all[2], all[4]).unwrap();
     assert_eq!(zxids(&again), all[2..5]);
 }
 
-/// A learner that is caught up while writers go on: each page ends at what is committed just then,
-/// in the middle of the file that is written to, and the next one must not begin at its front.
+/// A learner is synchronised while writers continue. Each page ends at the last committed
+/// transaction, in the middle of the current file. The next page must not begin at the start of the
+/// file.
 #[test]
 fn a_file_that_is_written_to_is_read_on_where_the_last_page_ended() {
     let log = Log::new(&[], 10);
@@ -200,7 +201,7 @@ fn a_file_that_is_written_to_is_read_on_where_the_last_page_ended() {
     let first = read_page(&access, &mut cursor, zxid(1, 1), zxid(1, 5)).unwrap();
     assert_eq!(first.len(), 5);
     assert!(cursor.is_some());
-    // What comes now was zeros when the page before was read.
+    // These bytes were zero when the previous page was read.
     write(9..=20);
     let second = read_page(&access, &mut cursor, zxid(1, 5), zxid(1, 20)).unwrap();
     let expected: Vec<Zxid> = (5..=20).map(|counter| zxid(1, counter)).collect();
@@ -212,7 +213,7 @@ fn a_file_that_is_written_to_is_read_on_where_the_last_page_ended() {
 fn a_log_that_is_longer_than_its_share_of_a_snapshot_is_not_read() {
     let all = [zxid(1, 1), zxid(1, 2), zxid(1, 3), zxid(1, 4)];
     let log = Log::new(&[&all[..2], &all[2..]], 10);
-    // The second file takes 64 KiB; the one where reading begins does not count.
+    // The second file takes 64 KiB; the file in which reading begins does not count.
     let snapshot = log.dirs().snap.join("snapshot.100000002");
     std::fs::write(&snapshot, vec![0; 100 << 10]).unwrap();
     let error = page(&log.access(0.33), all[0], all[3]).unwrap_err();
@@ -220,7 +221,7 @@ fn a_log_that_is_longer_than_its_share_of_a_snapshot_is_not_read() {
     assert_eq!(page(&log.access(0.33), all[2], all[3]).unwrap(), all[2..]);
     assert_eq!(page(&log.access(0.9), all[0], all[3]).unwrap(), all);
     assert_eq!(page(&log.access(0.0), all[0], all[3]).unwrap(), all);
-    // Without a snapshot there is nothing to compare with.
+    // Without a snapshot, there is no size to compare with.
     std::fs::remove_file(snapshot).unwrap();
     assert_eq!(page(&log.access(0.33), all[0], all[3]).unwrap(), all);
 }

@@ -1,4 +1,4 @@
-//! Reaching a leader that is not there yet, or only at one of its addresses.
+//! Tests of a leader that does not listen yet, or only on one of its addresses.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use replica::LeaderEvent;
 use super::support::{Site, host_port, listen_on, of_leader, open, raw_leader};
 use crate::quorum::peer::PeerEvent;
 
-/// An address at which nobody listens.
+/// Returns an address without a listener.
 fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
@@ -34,7 +34,7 @@ fn a_leader_that_is_not_there_is_tried_some_times() {
     let _connection = site.dial(4, &[address]);
     let error = unreachable(&site, 4);
     assert!(error.contains(&address.to_string()), "{error}");
-    // Five tries are four pauses.
+    // Five attempts have four pauses between them.
     assert!(begun.elapsed() >= Duration::from_millis(4 * 30));
     let _nowhere = site.dial(5, &[]);
     assert!(unreachable(&site, 5).contains("no address"));

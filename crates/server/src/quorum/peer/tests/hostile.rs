@@ -1,4 +1,4 @@
-//! Peers that flood, do not read, or send what is no packet.
+//! Tests of peers that flood, do not read, or send bytes that are not packets.
 
 use std::io::{ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,7 +14,7 @@ use replica::{Input, LeaderEvent, LearnerEvent};
 use super::support::{Site, bytes_of, introduction, raw_leader, raw_learner, write_packet};
 use crate::limits;
 
-/// What the kernel may hold of a connection on the loopback device, both ends.
+/// Bytes that the kernel may buffer for a loopback connection, at both ends.
 const KERNEL_BYTES: usize = 24 << 20;
 
 const FLOOD_BYTES: usize = 64 << 20;
@@ -22,8 +22,8 @@ const FLOOD_BYTES: usize = 64 << 20;
 /// A large transaction.
 const TXN_BYTES: usize = 1 << 20;
 
-/// Writes `packet` over and over until nothing is taken for a while, or `most` bytes are written;
-/// the last one may be cut. Gives the bytes.
+/// Writes `packet` repeatedly until the stream does not accept bytes for a while, or `most` bytes
+/// are written. The last packet may be incomplete. Returns the number of bytes.
 fn flood(mut stream: &TcpStream, packet: &[u8], most: usize) -> usize {
     let block = packet.repeat((64 << 10) / packet.len());
     let mut written = 0;
@@ -62,7 +62,7 @@ fn a_flood_is_not_read_while_the_core_is_busy() {
     let ahead = limits::PEER_READ_AHEAD_BYTES as usize;
     assert!(written < KERNEL_BYTES + ahead, "{written}");
 
-    // All that was delivered is still held by the core.
+    // The core still holds everything that was delivered.
     let mut held = Vec::new();
     let mut delivered = 0;
     while let Some(event) = site.at_leader_within(timeout) {
@@ -77,7 +77,7 @@ fn a_flood_is_not_read_while_the_core_is_busy() {
     assert!(delivered <= ahead, "{delivered}");
     assert!(held.len() <= ahead / limits::PEER_BATCH_BYTES_MIN as usize);
 
-    // Once the core is done with it the rest comes.
+    // After the core has handled it, the rest arrives.
     drop(held);
     sender.shutdown(Shutdown::Write).unwrap();
     let mut rest = 0;
@@ -105,7 +105,7 @@ fn small_batches_count_enough_to_bound_their_number() {
     site.learner_connected();
     let most = limits::PEER_READ_AHEAD_BYTES / limits::PEER_BATCH_BYTES_MIN;
     let mut held = Vec::new();
-    // Each is delivered before the next is sent, so each is a batch of its own.
+    // Each is delivered before the next is sent, so each is a separate batch.
     for _ in 0..most {
         write_packet(&learner, introduction(1));
         held.push(site.at_leader());
@@ -171,7 +171,7 @@ fn closing_reason(site: &Site, address: std::net::SocketAddr, bytes: &[u8]) -> S
     let mut learner = raw_learner(address);
     let link = site.learner_connected();
     learner.write_all(bytes).unwrap();
-    // Whoever has closed already does not mind.
+    // Fails if the other side has already closed.
     let _ = learner.shutdown(Shutdown::Write);
     site.learner_closed(link)
 }
@@ -207,7 +207,7 @@ fn what_is_no_packet_ends_the_connection_with_a_reason() {
     site.learner_closed(link);
 }
 
-/// A leader must not cut off a follower with all its clients for what one of them has sent.
+/// A leader must not disconnect a follower and all its clients because of one client's request.
 #[test]
 fn a_request_whose_identities_are_too_long_comes_without_them_and_is_not_held() {
     let site = Site::new();
@@ -229,7 +229,7 @@ fn a_request_whose_identities_are_too_long_comes_without_them_and_is_not_held() 
         scheme: "digest".into(),
         id: "i".repeat(900_000).into(),
     };
-    // Far more than is ever held of a connection.
+    // Far more than a connection ever holds.
     let long = bytes_of(request(Some(vec![identity.clone(); 30])));
     let small = Id {
         scheme: "".into(),
@@ -242,7 +242,7 @@ fn a_request_whose_identities_are_too_long_comes_without_them_and_is_not_held() 
         write_packet(&learner, introduction(1));
         assert_eq!(site.learner_packets(2), [request(None), introduction(1)]);
     }
-    // A string that no field may be, behind what is too long.
+    // A string with an invalid length, after the data that is too long.
     let mut wrong = bytes_of(request(Some(vec![identity; 3])));
     let at = wrong.len() - 900_000 - 4;
     wrong[at..at + 4].copy_from_slice(&3_000_000i32.to_be_bytes());

@@ -1,4 +1,4 @@
-//! The quorum port against itself, against recordings, and against hostile peers.
+//! Tests of the quorum port against itself, against recordings, and against hostile peers.
 
 mod catch_up;
 mod dialing;

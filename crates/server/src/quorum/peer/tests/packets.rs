@@ -1,4 +1,4 @@
-//! Packets between a leader and its learners, and when there is a port at all.
+//! Tests of packets between a leader and its learners, and of the lifetime of the port.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -29,7 +29,7 @@ fn packets_go_both_ways_in_order() {
     let site = Site::new();
     let (port, address) = site.open_port();
     let mut connection = site.dial(7, &[address]);
-    // What is said before the connection is there waits for it.
+    // Packets sent before the connection is established wait for it.
     connection.send(introduction(2));
     connection.flush();
     site.leader_connected();
@@ -37,7 +37,7 @@ fn packets_go_both_ways_in_order() {
     assert_eq!(site.learner_packets(1), [introduction(2)]);
 
     let mut sent = vec![LeaderPacket::leader_info(Epoch(4))];
-    // Small ones that are written together, and ones that are larger than a write and a read.
+    // Small packets that are written together, and packets that are larger than a write and a read.
     sent.extend((1..200).map(|number| proposal(number, 100)));
     sent.extend((200..210).map(|number| proposal(number, 300 << 10)));
     sent.push(LeaderPacket::UpToDate);
@@ -131,7 +131,8 @@ fn each_side_hears_once_that_the_other_is_gone() {
         (2, LeaderEvent::Closed) => {}
         other => panic!("{other:?}"),
     }
-    // Orders for what is gone do nothing, and who has ended it himself is not told.
+    // Orders for closed connections have no effect, and the side that has closed a connection does
+    // not get an event.
     connection.send(introduction(1));
     connection.flush();
     port.send(link, LeaderPacket::UpToDate);
@@ -158,14 +159,14 @@ fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
         port.close_all();
         assert!(learners.iter().all(is_closed));
         assert!(TcpStream::connect(address).is_err());
-        // The same address at once, though connections were open on it.
+        // The address can be reused immediately, although connections were open on it.
         assert_eq!(open(&port, listen.clone()), [address]);
     }
     let count = numbers.len();
     numbers.sort();
     numbers.dedup();
     assert_eq!((numbers.len(), count), (6, 6));
-    // A term that begins anew ends the one before.
+    // A new term ends the previous one.
     let learner = raw_learner(address);
     site.learner_connected();
     open(&port, listen);
@@ -174,8 +175,8 @@ fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
     assert!(TcpStream::connect(address).is_err());
 }
 
-/// A learner that is up to date and has read nothing of what waits for it, more than socket buffers
-/// hold, when the leader hands over.
+/// Returns a synchronised learner that has not read its output, more than socket buffers hold, when
+/// the leader hands over.
 fn handed_over(site: &Site) -> (LearnerPort, TcpStream, Vec<u8>) {
     let (port, address) = site.open_port();
     let learner = raw_learner(address);
@@ -188,7 +189,7 @@ fn handed_over(site: &Site) -> (LearnerPort, TcpStream, Vec<u8>) {
     }
     port.hand_over();
     assert!(TcpStream::connect(address).is_err());
-    // Of what is sent after the term nothing is written.
+    // Packets sent after the term are not written.
     port.send(link, LeaderPacket::UpToDate);
     port.flush();
     (port, learner, sent.into_iter().flat_map(bytes_of).collect())
@@ -205,12 +206,12 @@ fn at_a_handover_what_waits_is_written_and_what_comes_is_not_delivered() {
     let mut read = Vec::new();
     learner.read_to_end(&mut read).unwrap();
     assert!(read == expected, "{} of {}", read.len(), expected.len());
-    // It is still listened to, or what was written last could be lost.
+    // The leader still reads; otherwise the last output could be lost.
     write_packet(&learner, ack);
     drop(learner);
     drop(port);
     site.wait_for_silence();
-    // The core hears neither what it said nor that it is gone.
+    // The core receives neither the learner's packet, nor the event for its end.
     assert!(site.at_leader_within(Duration::ZERO).is_none());
 }
 
@@ -223,7 +224,7 @@ fn at_a_handover_who_is_not_up_to_date_is_dropped() {
     port.send(link, LeaderPacket::leader_info(Epoch(1)));
     port.hand_over();
     assert!(is_closed(&learner));
-    // Nobody waits for it to go.
+    // The drop does not wait for the learner.
     drop(port);
     site.wait_for_silence();
 }
@@ -240,14 +241,14 @@ fn a_link_that_is_handed_over_ends_after_a_stall_or_with_the_next_term() {
     assert_is_cut(learner, &expected);
 }
 
-/// Waits until the other side has dropped the connection, and then reads what came through it.
+/// Waits until the other side has dropped the connection, and then reads the data that has arrived.
 fn assert_is_cut(mut learner: TcpStream, expected: &[u8]) {
     let ack = bytes_of(LearnerPacket::Ack { zxid: Zxid(1) });
     while learner.write_all(&ack).is_ok() {
         std::thread::yield_now();
     }
     let mut read = Vec::new();
-    // It may have been reset.
+    // The connection may have been reset.
     let _ = learner.read_to_end(&mut read);
     assert!(read.len() < expected.len() && expected.starts_with(&read));
 }
@@ -272,7 +273,7 @@ fn nothing_is_left_of_a_port_and_its_connections() {
 fn all_addresses_are_listened_on_and_one_is_enough() {
     let site = Site::new();
     let mut listen = listen_on("127.0.0.1", 0);
-    // An address of documentation, which is nobody's, and a name.
+    // An address that is reserved for documentation, and a name.
     listen.addresses.extend(listen_on("192.0.2.1", 0).addresses);
     listen.addresses.extend(listen_on("localhost", 0).addresses);
     let port = site.port();

@@ -1,4 +1,4 @@
-//! What Java leaders have sent, sent again.
+//! Replays of the bytes of Java leaders.
 
 use std::fs;
 use std::io::Write;
@@ -16,10 +16,10 @@ use zab::leader::LinkFault;
 use super::support::{Content, Site, of_leader, raw_leader, raw_learner};
 use crate::quorum::peer::PeerEvent;
 
-/// One side of a connection that holds a snapshot.
+/// One side of a connection that contains a snapshot.
 struct Recording {
     name: String,
-    /// What the leader sent, whole.
+    /// Complete messages of the leader.
     messages: Vec<(String, Vec<u8>)>,
 }
 
@@ -81,7 +81,7 @@ fn position(recording: &Recording) -> usize {
     recording.messages.iter().position(is_snapshot).unwrap()
 }
 
-/// Sends a recording as it is, and gives the tree and the packets behind it.
+/// Sends a recording unchanged. Returns the tree and the packets after it.
 fn replay(site: &Site, recording: &Recording) -> Result<(Tree, Vec<LeaderPacket>), String> {
     let (listener, leader) = raw_leader();
     let connection = site.dial(1, &[leader]);
@@ -104,7 +104,7 @@ fn replay(site: &Site, recording: &Recording) -> Result<(Tree, Vec<LeaderPacket>
         other => panic!("{}: {other:?}", recording.name),
     };
     let behind = site.leader_packets(recording.messages.len() - at - 1);
-    // First, so that the end of the stream is no news.
+    // Dropped first, so that the end of the stream does not cause an event.
     drop(connection);
     Ok((tree, behind))
 }
@@ -116,7 +116,7 @@ fn a_java_leader_s_snapshot_loads_and_its_transactions_follow() {
     for recording in recordings() {
         let name = &recording.name;
         if name.starts_with("reactions-follower") {
-            // No znodes and a wrong end, on purpose.
+            // This recording deliberately has no znodes and a wrong end.
             let error = replay(&site, &recording).map(|_| ()).unwrap_err();
             assert!(error.contains("no root"), "{error}");
             continue;
@@ -141,7 +141,8 @@ fn a_java_leader_s_snapshot_loads_and_its_transactions_follow() {
     println!("{compared} digests compared");
 }
 
-/// The digests that the leader logged prove that the tree was the leader's. Gives how many.
+/// Applies the packets. The digests that the leader logged prove that the tree equals the leader's.
+/// Returns the number of compared digests.
 fn apply(tree: &mut Tree, from: Zxid, packets: Vec<LeaderPacket>, name: &str) -> usize {
     let mut compared = 0;
     let (mut watches, mut events) = (Watches::default(), Vec::new());
@@ -187,7 +188,8 @@ fn a_java_leader_s_tree_is_sent_on_with_the_same_content() {
         ));
         port.close(link, &LinkFault::Throttled);
         let mut sent = Vec::new();
-        // A close may cut off what the socket still held; all of it is small enough to be there.
+        // Closing may discard bytes that the socket still held; all data is small enough to have
+        // arrived.
         std::io::Read::read_to_end(&mut learner, &mut sent).unwrap();
         let at = position(&recording);
         let (snap, body) = (&recording.messages[at - 1].1, &recording.messages[at].1);

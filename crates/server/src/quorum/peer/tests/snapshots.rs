@@ -1,4 +1,4 @@
-//! The tree on its way from a leader to a learner.
+//! Tests of the transfer of a tree from a leader to a learner.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -78,7 +78,7 @@ fn a_tree_arrives_equal_and_in_its_place_among_the_packets() {
     assert_eq!(Content::of_tree(&tree), Content::of_tree(&sent));
 }
 
-/// A change of a tree made by [`grown_tree`], and its place in the history.
+/// Returns a change of a tree made by [`grown_tree`], with its zxid.
 fn change(number: i64) -> TxnRecord {
     let znode = |at: i64| jute::Str::from(format!("/top-{:06}/n-{at}", at - at % 10));
     let txn = match number % 3 {
@@ -130,7 +130,7 @@ fn what_changes_while_the_tree_is_sent_comes_behind_it() {
     port.send_snapshot(link, ZXID);
     let (mut watches, mut events) = (Watches::default(), Vec::new());
     let changes: Vec<_> = (0..290).map(change).collect();
-    // The learner takes nothing yet, so most of the tree is still to be read.
+    // The learner does not read yet, so most of the tree is still unread.
     site.leader_connected();
     site.leader_packets(1);
     for record in &changes {
@@ -166,7 +166,7 @@ fn the_bytes_are_those_of_a_java_leader() {
     port.send_snapshot(link, ZXID);
     port.send(link, new_leader());
     port.flush();
-    // SNAP, sessions, ACL map, znodes, "/", "BenWasHere": nothing else, in this order.
+    // SNAP, sessions, ACL map, znodes, "/", "BenWasHere", in this order and without other data.
     let expected = [
         bytes_of(LeaderPacket::Snap { zxid: ZXID }),
         body_of(&site.clients().state.tree.read()),
@@ -179,7 +179,7 @@ fn the_bytes_are_those_of_a_java_leader() {
     assert_eq!(read, expected);
 }
 
-/// A learner that has taken the first bytes of a snapshot which no socket buffer holds.
+/// Returns a learner that has read the first bytes of a snapshot larger than all socket buffers.
 fn within_a_snapshot(site: &Site) -> (LearnerPort, LinkId, TcpStream) {
     site.clients()
         .state
@@ -209,7 +209,7 @@ fn a_link_is_closed_while_its_snapshot_is_sent() {
     assert!(is_closed(&learner));
     drop(port);
     site.wait_for_silence();
-    // None was sent, and the end of none is news.
+    // The snapshot was not sent completely, so its end is not reported.
     assert!(site.at_leader_within(Duration::ZERO).is_none());
 }
 
@@ -231,7 +231,7 @@ fn another_tree_in_its_place_is_not_sent() {
     assert!(reason.contains("replaced"), "{reason}");
 }
 
-/// A learner that has got a SNAP packet and waits for this.
+/// Sends these bytes to a learner that has received a SNAP packet. Returns the error.
 fn receive(site: &Site, attempt: u64, bytes: &[u8]) -> String {
     let (listener, leader) = raw_leader();
     let connection = site.dial(attempt, &[leader]);
@@ -240,7 +240,7 @@ fn receive(site: &Site, attempt: u64, bytes: &[u8]) -> String {
     write_packet(&stream, LeaderPacket::Snap { zxid: ZXID });
     assert_eq!(site.leader_packets(1), [LeaderPacket::Snap { zxid: ZXID }]);
     connection.receive_snapshot();
-    // A learner that has seen enough closes.
+    // A learner that has detected the fault closes the connection.
     let _ = stream.write_all(bytes);
     drop(stream);
     site.snapshot_damaged()
@@ -262,7 +262,7 @@ fn a_snapshot_that_is_no_good_is_reported() {
         assert!(reason.contains("signature"), "{reason}");
     }
     let mut twice = body.clone();
-    // The end marker becomes the root once more.
+    // The end marker becomes the root again.
     twice.truncate(body.len() - 5);
     twice.extend_from_slice(&[0; 4 + 4 + 8 + 60]);
     let reason = receive(&site, 4, &twice);
@@ -282,7 +282,7 @@ fn a_snapshot_that_comes_slowly_is_heard_of_and_can_be_given_up() {
     site.leader_connected();
     write_packet(&stream, LeaderPacket::Snap { zxid: ZXID });
     site.leader_packets(1);
-    // Nothing is read before the core wants it.
+    // The learner does not read before the core is ready.
     let body = body_of(&grown_tree(ZXID, 1000, 100));
     stream.write_all(&body[..100]).unwrap();
     assert!(site.at_learner_within(Duration::from_millis(20)).is_none());
@@ -301,7 +301,7 @@ fn a_snapshot_that_comes_slowly_is_heard_of_and_can_be_given_up() {
     );
     drop(connection);
     assert!(is_closed(&stream));
-    // The thread that was loading it is gone, too.
+    // The thread that loaded it has ended, too.
     site.wait_for_silence();
     while let Some(event) = site.at_learner_within(Duration::ZERO) {
         let (_, event) = of_leader(event.input);

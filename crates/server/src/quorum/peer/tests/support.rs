@@ -1,4 +1,4 @@
-//! A server with both sides of the quorum port, and peers that are sockets only.
+//! A server with both sides of the quorum port, and peers that are only sockets.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -28,10 +28,10 @@ use crate::quorum::peer::{
     PeerEvent, PortSettings,
 };
 
-/// No test waits so long for something that comes.
+/// Timeout of all waits in tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server's runtime and data, and what both sides of its quorum port tell. The test itself is
+/// A server's runtime and data, and the events of both sides of its quorum port. The test itself is
 /// the core thread.
 pub(super) struct Site {
     pub(super) runtime: Runtime,
@@ -39,11 +39,11 @@ pub(super) struct Site {
     server: Option<Server>,
     learners: (Sender<PeerEvent>, Receiver<PeerEvent>),
     leaders: (Sender<PeerEvent>, Receiver<PeerEvent>),
-    /// Held by everything that tells something.
+    /// Cloned by every source of events.
     tellers: Arc<()>,
     pub(super) stall: Duration,
     pub(super) dial: Patience,
-    /// Work for the task that brings packets of a leader.
+    /// Work for the task that delivers packets of a leader.
     pub(super) left_work: LeftWork,
 }
 
@@ -80,7 +80,7 @@ impl Site {
         DataDirs::unlocked(self.dir.path(), self.dir.path())
     }
 
-    /// A port that is not open yet.
+    /// Returns a port that is not open yet.
     pub(super) fn port(&self) -> LearnerPort {
         let settings = PortSettings {
             auth: Arc::default(),
@@ -97,7 +97,7 @@ impl Site {
         LearnerPort::new(runtime, self.clients().state.clone(), settings, sink)
     }
 
-    /// A port that is open on a free port.
+    /// Opens the learner port on a free TCP port.
     pub(super) fn open_port(&self) -> (LearnerPort, SocketAddr) {
         let port = self.port();
         let addresses = open(&port, listen_on("127.0.0.1", 0));
@@ -128,12 +128,12 @@ impl Site {
         let (events, teller) = (events.clone(), self.tellers.clone());
         Arc::new(move |event| {
             let _alive = &teller;
-            // A test that is over takes none.
+            // Fails if the test is over.
             let _ = events.send(event);
         })
     }
 
-    /// Waits until every task and thread of the ports and connections is gone.
+    /// Waits until every task and thread of the ports and connections has ended.
     pub(super) fn wait_for_silence(&self) {
         let begun = Instant::now();
         while Arc::strong_count(&self.tellers) > 1 {
@@ -142,27 +142,27 @@ impl Site {
         }
     }
 
-    /// The next thing that the leader's side tells.
+    /// Returns the next event of the leader's side.
     pub(super) fn at_leader(&self) -> PeerEvent {
         self.learners.1.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// The next thing that the learner's side tells.
+    /// Returns the next event of the learner's side.
     pub(super) fn at_learner(&self) -> PeerEvent {
         self.leaders.1.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// The same: at which attempt, and what.
+    /// Returns the next event of the learner's side with its attempt.
     pub(super) fn of_leader(&self) -> (u64, LeaderEvent) {
         of_leader(self.at_learner().input)
     }
 
-    /// The same, if it comes within `time`.
+    /// Returns the next event of the learner's side, if it arrives within `time`.
     pub(super) fn at_learner_within(&self, time: Duration) -> Option<PeerEvent> {
         self.leaders.1.recv_timeout(time).ok()
     }
 
-    /// The same, if it comes within `time`.
+    /// Returns the next event of the leader's side, if it arrives within `time`.
     pub(super) fn at_leader_within(&self, time: Duration) -> Option<PeerEvent> {
         self.learners.1.recv_timeout(time).ok()
     }
@@ -174,7 +174,7 @@ impl Site {
         }
     }
 
-    /// The reason that ends a link, whatever it tells before.
+    /// Waits for the end of a link, ignoring its other events. Returns the reason.
     pub(super) fn learner_closed(&self, wanted: LinkId) -> String {
         loop {
             let PeerEvent { input, reason, .. } = self.at_leader();
@@ -189,7 +189,7 @@ impl Site {
         }
     }
 
-    /// The next packets of a learner, as many as wanted.
+    /// Returns the next `count` packets of a learner.
     pub(super) fn learner_packets(&self, count: usize) -> Vec<LearnerPacket> {
         let mut all = Vec::new();
         while all.len() < count {
@@ -206,7 +206,7 @@ impl Site {
         assert!(matches!(event, LeaderEvent::Connected), "{event:?}");
     }
 
-    /// The next packets of the leader, as many as wanted.
+    /// Returns the next `count` packets of the leader.
     pub(super) fn leader_packets(&self, count: usize) -> Vec<LeaderPacket> {
         let mut all = Vec::new();
         while all.len() < count {
@@ -240,7 +240,7 @@ impl Site {
     }
 }
 
-/// What this says of a connection to a leader.
+/// Returns the attempt and the event of an input from a leader's connection.
 pub(super) fn of_leader(input: Input) -> (u64, LeaderEvent) {
     match input {
         Input::Leader { attempt, event } => (attempt, event),
@@ -256,7 +256,7 @@ impl Drop for Site {
     }
 }
 
-/// Opens a port: the addresses, once it listens.
+/// Opens a port. Returns the addresses once it listens.
 pub(super) fn open(port: &LearnerPort, listen: ListenSettings) -> Vec<SocketAddr> {
     port.open(1, listen);
     let begun = Instant::now();
@@ -284,21 +284,21 @@ pub(super) fn host_port(address: SocketAddr) -> HostPort {
     }
 }
 
-/// A learner that is a socket only.
+/// Returns a learner that is only a socket.
 pub(super) fn raw_learner(leader: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(leader).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
-/// A leader that is a socket only, and where it listens.
+/// Returns a leader that is only a socket, and its address.
 pub(super) fn raw_leader() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
 }
 
-/// Whether the other side has closed the connection; what comes before is thrown away.
+/// Returns whether the other side has closed the connection; discards earlier data.
 pub(super) fn is_closed(mut stream: &TcpStream) -> bool {
     let mut some = [0; 4096];
     loop {
@@ -332,7 +332,8 @@ pub(super) fn tree_settings() -> TreeSettings {
     }
 }
 
-/// A tree of `znodes` with `data_bytes` each, on three levels, with sessions and several ACL lists.
+/// Returns a tree of `znodes` with `data_bytes` each, on three levels, with sessions and several
+/// ACL lists.
 pub(super) fn grown_tree(zxid: Zxid, znodes: usize, data_bytes: usize) -> Tree {
     let mut loader = TreeLoader::new(Arc::new(tree_settings()));
     for session in 0..50 {
@@ -366,7 +367,7 @@ pub(super) fn grown_tree(zxid: Zxid, znodes: usize, data_bytes: usize) -> Tree {
             0 => format!("/top-{number:06}"),
             _ => format!("/top-{:06}/n-{number}", number - number % 10),
         };
-        // One in ten is ephemeral, one has no data.
+        // One in ten is ephemeral, one in ten lacks data.
         let owner = (number % 10 == 5).then_some(0x100_0000 + (number % 50) as i64);
         let data = if number % 10 == 7 {
             none
@@ -380,7 +381,7 @@ pub(super) fn grown_tree(zxid: Zxid, znodes: usize, data_bytes: usize) -> Tree {
     loader.finish(zxid).unwrap()
 }
 
-/// What a tree holds, in an order and with ACL lists that do not depend on how it came about.
+/// Contents of a tree, in an order and with ACL lists that do not depend on its history.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     sessions: BTreeMap<SessionId, i32>,
