@@ -1,4 +1,4 @@
-//! Which proposals are committed.
+//! The leader's count of acknowledgements, which decides when a proposal is committed.
 //!
 //! ```text
 //!   propose(4) propose(5) propose(6)           log synced up to 6     sid 2 acknowledges 5
@@ -7,20 +7,20 @@
 //!   outstanding: 4 5 6                           4 5 6 (1 of 3)         commits 4, 5; 6 waits
 //! ```
 //!
-//! A leader proposes in zxid order and commits in zxid order: a proposal is committed once a
-//! quorum of servers has it on disk *and* every earlier one is committed. The leader is one of
-//! these servers, no better than the others; it counts itself when its own log says so.
+//! A leader proposes in zxid order and commits in zxid order. A proposal is committed once a quorum
+//! of servers has it on disk *and* every earlier proposal is committed. The leader is one of these
+//! servers, without precedence: it counts itself when its own log reports the record as synced.
 //!
-//! A log has no holes, and learners acknowledge in log order over one connection. An
-//! acknowledgement therefore stands for everything before it, and a position per server is all
-//! there is to remember, however many proposals are outstanding.
+//! A log does not have holes, and learners acknowledge in log order over one connection. An
+//! acknowledgement therefore covers all earlier proposals, and this value stores only one position
+//! per server, for any number of outstanding proposals.
 //!
-//! While a reconfiguration is pending, proposals from it on need a quorum of the old *and* of the
-//! new configuration; [`Proposals::join`] says from where. What is proposed before the new
-//! configuration is in force keeps needing both.
+//! While a reconfiguration is pending, later proposals need a quorum of the old *and* of the new
+//! configuration. [`Proposals::join`] marks the zxid from which this applies. A proposal made
+//! before the new configuration is in force needs both until [`Proposals::replace`].
 //!
-//! Who is sent a proposal and a commit, and what a joining learner is sent first, belongs to the
-//! [leader](crate::leader::Leader) that holds this value, not to the accounting.
+//! This module only counts. The [leader](crate::leader::Leader) that holds this value decides which
+//! learners receive a proposal or a commit, and which packets a joining learner receives first.
 //!
 //! Source: Leader.processAck, Leader.tryToCommit.
 
@@ -32,20 +32,20 @@ use proto::mutant::{self, Mutant};
 use proto::quorum::QuorumVerifier;
 use proto::{Sid, Zxid};
 
-/// An acknowledgement that cannot be. The counts are as before; it is up to the host whether it
-/// drops the connection (Apache ZooKeeper ignores it).
+/// An acknowledgement of a zxid that was never proposed. The counts do not change. The host decides
+/// whether to drop the connection (Apache ZooKeeper ignores the packet).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("server {sid} acknowledges {zxid}, the last proposal is {last_proposed}")]
 pub struct NeverProposed {
-    /// Who acknowledged.
+    /// The server that acknowledged.
     pub sid: Sid,
-    /// What it acknowledged.
+    /// The acknowledged zxid.
     pub zxid: Zxid,
-    /// The last proposal there is.
+    /// The newest proposal.
     pub last_proposed: Zxid,
 }
 
-/// A leader's proposals from the moment they are made until they are committed.
+/// A leader's proposals, from the call that makes them until their commit.
 ///
 /// ```
 /// use proto::{Sid, Zxid, quorum::Majority};
@@ -62,13 +62,14 @@ pub struct NeverProposed {
 /// # Ok::<(), zab::broadcast::NeverProposed>(())
 /// ```
 ///
-/// Invariants: zxids leave in the order they came in, each once; none leaves before a quorum has
-/// it on disk.
+/// Invariants: zxids are committed in the order of their proposals, each one once, and never before
+/// a quorum has them on disk.
 #[derive(Debug)]
 pub struct Proposals {
-    /// Oldest first, never empty: the quorums that proposals from a zxid on need.
+    /// Eras in zxid order, oldest first. Never empty.
     eras: VecDeque<Era>,
-    /// No commit goes past this one in one step: what a reconfiguration means comes first.
+    /// Zxid of the pending reconfiguration. One step does not commit past it, because the new
+    /// configuration must be applied first.
     barrier: Option<Zxid>,
     leader: Sid,
     /// The newest acknowledgement of each voter that has sent one.
@@ -76,11 +77,12 @@ pub struct Proposals {
     outstanding: VecDeque<Zxid>,
     last_proposed: Zxid,
     last_committed: Zxid,
-    /// If an oracle lets the leader decide alone: those it must not decide without.
+    /// Followers that the leader must not decide without, while an oracle lets it decide alone.
+    /// `None` without a grant.
     alone_without: Option<BTreeSet<Sid>>,
 }
 
-/// What proposals need from some zxid on.
+/// The quorums that proposals from a certain zxid on need.
 #[derive(Debug)]
 struct Era {
     from: Zxid,
@@ -88,13 +90,13 @@ struct Era {
 }
 
 impl Proposals {
-    /// Nothing proposed yet. `last_committed` is what every later zxid must be greater than: the
-    /// last zxid of the recovered history, or a new epoch with counter 0.
+    /// Creates a value without proposals. Every later zxid must be greater than `last_committed`:
+    /// the last zxid of the recovered log, or a new epoch with counter 0.
     pub fn new(quorum: impl QuorumVerifier + 'static, leader: Sid, last_committed: Zxid) -> Self {
         Self::shared(Arc::new(quorum), leader, last_committed)
     }
 
-    /// The same with a quorum that others look at, too.
+    /// Like [`Proposals::new`], for a quorum verifier that others also use.
     pub fn shared(quorum: Arc<dyn QuorumVerifier>, leader: Sid, last_committed: Zxid) -> Self {
         Self {
             eras: VecDeque::from([Era {
@@ -111,11 +113,11 @@ impl Proposals {
         }
     }
 
-    /// Notes a proposal. It must be handed to the log and the learners by the caller; nothing is
+    /// Records a proposal. The caller must send it to the log and to the learners. No server is
     /// counted for it yet.
     ///
     /// # Panics
-    /// If the zxid is not greater than that of the proposal before: the order of all changes
+    /// If the zxid is not greater than the zxid of the previous proposal: the order of all changes
     /// would be lost.
     pub fn propose(&mut self, zxid: Zxid) {
         assert!(
@@ -128,10 +130,11 @@ impl Proposals {
         self.drop_past_eras();
     }
 
-    /// The leader's own log is on disk up to and including `zxid`. Yields what that commits.
+    /// Records that the leader's own log is on disk up to and including `zxid`. Yields the newly
+    /// committed zxids.
     ///
     /// # Errors
-    /// If nothing was proposed under such a zxid.
+    /// If `zxid` is above the last proposal.
     pub fn handle_synced(
         &mut self,
         zxid: Zxid,
@@ -139,14 +142,15 @@ impl Proposals {
         self.handle_ack(self.leader, zxid)
     }
 
-    /// A server's log is on disk up to and including `zxid`. Yields what that commits, in order;
-    /// the caller sends COMMIT and applies in this order.
+    /// Records that a server's log is on disk up to and including `zxid`. Yields the newly
+    /// committed zxids in order. The caller sends COMMIT and applies the transactions in this
+    /// order.
     ///
-    /// Servers without a vote, and acknowledgements of what is committed already (such as that of
-    /// NEWLEADER, whose counter is 0), change nothing.
+    /// Acknowledgements from servers without a vote do not change anything. An acknowledgement of a
+    /// committed zxid does not either, for example an acknowledgement of NEWLEADER (counter 0).
     ///
     /// # Errors
-    /// If nothing was proposed under such a zxid.
+    /// If `zxid` is above the last proposal.
     pub fn handle_ack(
         &mut self,
         sid: Sid,
@@ -173,8 +177,9 @@ impl Proposals {
         Ok(self.outstanding.drain(..committed))
     }
 
-    /// From the proposal `from` on, which is the one that brings it, this configuration has to agree
-    /// as well. Commits stop behind `from` until [`Proposals::replace`].
+    /// Requires a quorum of `next`, too, for all proposals from `from` on. `from` is the
+    /// reconfiguration that contains `next`. Commits stop after `from` until
+    /// [`Proposals::replace`].
     pub fn join(&mut self, from: Zxid, next: Arc<dyn QuorumVerifier>) {
         let mut quorums = self
             .eras
@@ -187,12 +192,13 @@ impl Proposals {
         self.eras.push_back(Era { from, quorums });
     }
 
-    /// The configuration that joined last is in force, and alone: also for what was proposed since it
-    /// joined.
+    /// Puts the last joined configuration in force. From now on it decides alone, also for the
+    /// proposals made since it joined.
     ///
-    /// Who has left the voters acknowledges nothing more, so those proposals could wait for ever, and
-    /// all behind them. They lose nothing by it: a quorum of the configuration before has the one that
-    /// ended it, so whoever is elected from now on knows this one, and needs a quorum of it.
+    /// A removed voter does not acknowledge any more. Without this rule, those proposals and all
+    /// later ones could wait without end. The rule is safe: a quorum of the old configuration has
+    /// the reconfiguration on disk. Every later leader therefore knows the new configuration and
+    /// needs a quorum of it.
     pub fn replace(&mut self) {
         let newest = self.eras.back().and_then(|era| era.quorums.last()).cloned();
         if let (Some(quorum), Some(barrier)) = (newest, self.barrier.take()) {
@@ -202,22 +208,23 @@ impl Proposals {
         }
     }
 
-    /// A server is gone, or begins anew and may have to cut its log: what it acknowledged before
-    /// proves nothing about the disk it comes back with.
+    /// Forgets a server's acknowledgements, when it disconnects or starts a new synchronisation. It
+    /// may have to cut its log, so its earlier acknowledgements do not prove anything about its
+    /// present disk.
     pub fn forget(&mut self, sid: Sid) {
         self.acked.remove(&sid);
     }
 
-    /// Whether an oracle lets the leader of two decide alone, and who is there, so that it must not
-    /// decide without them. `None`: nobody decides alone.
+    /// Sets whether an oracle lets the leader of two decide alone. `present` lists the connected
+    /// followers that it must not decide without. `None` means that the leader needs a quorum.
     pub fn set_alone_without(&mut self, present: Option<BTreeSet<Sid>>) {
         self.alone_without = present;
     }
 
-    /// How many of the oldest proposals are on the disks of a quorum, up to the barrier.
+    /// Counts the oldest proposals that are on the disks of a quorum, up to the barrier.
     ///
-    /// An acknowledgement stands for everything before it, so within an era what is durable comes
-    /// first: its end is searched for, and not each proposal looked at.
+    /// An acknowledgement covers all earlier proposals, so within an era the durable proposals come
+    /// first. A binary search finds their end.
     fn durable(&self) -> usize {
         let end = match self.barrier {
             Some(barrier) => self.outstanding.partition_point(|zxid| *zxid <= barrier),
@@ -238,10 +245,11 @@ impl Proposals {
         durable
     }
 
-    /// Where the durable ones among these proposals of an era end.
+    /// Returns the index after the last durable proposal among `proposals`, which belong to one
+    /// era.
     fn durable_in(&self, era: &Era, proposals: Range<usize>) -> usize {
         let Range { mut start, mut end } = proposals;
-        // Mostly the disks have all that there is.
+        // Test the last proposal first: usually the disks have all of them.
         let mut middle = end.saturating_sub(1);
         while start < end {
             let zxid = self.outstanding.get(middle);
@@ -266,13 +274,13 @@ impl Proposals {
         era.quorums.iter().all(|quorum| decides(&**quorum))
     }
 
-    /// Whether a server has a say in anything that is outstanding or may come.
+    /// Whether a server is a voter in a configuration that an outstanding or future proposal needs.
     fn is_voter(&self, sid: Sid) -> bool {
         let mut quorums = self.eras.iter().flat_map(|era| &era.quorums);
         quorums.any(|quorum| quorum.is_voter(sid))
     }
 
-    /// An era is over once everything of it is committed.
+    /// Drops the eras in which every proposal is committed.
     fn drop_past_eras(&mut self) {
         while let Some(second) = self.eras.get(1) {
             if second.from > self.last_committed.next() {
@@ -282,29 +290,29 @@ impl Proposals {
         }
     }
 
-    /// Proposals that are not committed yet.
+    /// Number of proposals that are not committed yet.
     pub fn outstanding(&self) -> usize {
         self.outstanding.len()
     }
 
-    /// The newest proposal, or where the history began.
+    /// The newest proposal, or the initial zxid without one.
     pub fn last_proposed(&self) -> Zxid {
         self.last_proposed
     }
 
-    /// The newest proposal that is committed, or where the history began.
+    /// The newest committed proposal, or the initial zxid without one.
     pub fn last_committed(&self) -> Zxid {
         self.last_committed
     }
 
-    /// Up to where a server's log is known to be on disk; `None` if it has not said.
+    /// The zxid up to which a server has acknowledged its log; `None` without an acknowledgement.
     pub fn acked(&self, sid: Sid) -> Option<Zxid> {
         self.acked.get(&sid).copied()
     }
 }
 
-/// Whether `leader` may decide alone in this configuration if an oracle grants it: there are two
-/// voters, and the other is not `present`.
+/// Whether `leader` may decide alone in this configuration if an oracle grants it: the
+/// configuration has two voters, and the other voter is not in `present`.
 pub(crate) fn decides_alone(
     quorum: &dyn QuorumVerifier,
     leader: Sid,

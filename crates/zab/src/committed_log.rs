@@ -1,8 +1,8 @@
 //! The newest committed transactions, kept in memory.
 //!
-//! A learner that was away for a moment misses a few transactions. They are still here, so it gets
-//! them without the leader touching a file. A server keeps this list whatever its role is: the
-//! follower of today leads tomorrow, and its learners are missing the same few.
+//! A learner that was disconnected for a moment misses a few transactions. They are still in this
+//! list, so the leader sends them without reading a file. A server keeps the list in every role: a
+//! follower may lead later, and its learners then miss the same few transactions.
 //!
 //! Source: ZKDatabase.addCommittedProposal.
 
@@ -12,14 +12,14 @@ use proto::Zxid;
 
 use crate::Record;
 
-/// Bytes of transactions that are kept, but for the newest, which always is. A learner that misses
-/// more is sent them from the files of the log.
+/// Maximum size of the kept transactions, in bytes. The newest transaction is kept even if it is
+/// larger. A learner that misses more receives it from the log files.
 const BYTES_MAX: usize = 4 << 20;
 
-/// The last committed transactions, oldest first, at most a given number of them and 4 MiB.
+/// The newest committed transactions, oldest first, at most a given number of them and 4 MiB.
 ///
-/// Invariant: zxids rise without a hole inside an epoch. A transaction that would leave one makes
-/// the list begin anew with it.
+/// Invariant: inside an epoch, zxids rise without a hole. A transaction that would leave a hole
+/// clears the list first.
 #[derive(Debug, Clone)]
 pub struct CommittedLog {
     records: VecDeque<Record>,
@@ -28,7 +28,7 @@ pub struct CommittedLog {
 }
 
 impl CommittedLog {
-    /// What ZooKeeper keeps if nothing else is configured, and the least it keeps
+    /// Number of transactions that ZooKeeper keeps by default, which is also its minimum
     /// (`zookeeper.commitLogCount`).
     pub const LEN_DEFAULT: usize = 500;
 
@@ -41,8 +41,8 @@ impl CommittedLog {
         }
     }
 
-    /// Adds the next committed transaction. One that is here already changes nothing: after a
-    /// snapshot that ran ahead, a learner is given transactions twice.
+    /// Adds the next committed transaction. A transaction that is already in the list changes
+    /// nothing: after a snapshot that ran ahead, a learner receives some transactions twice.
     pub fn push(&mut self, record: Record) {
         if let Some(last) = self.max() {
             if record.zxid <= last {
@@ -64,46 +64,46 @@ impl CommittedLog {
         }
     }
 
-    /// Forgets everything: the history was replaced by a snapshot.
+    /// Removes everything, because a snapshot has replaced the log.
     pub fn clear(&mut self) {
         self.records.clear();
         self.bytes = 0;
     }
 
-    /// Forgets what stands behind `zxid`: the log was cut there.
+    /// Removes all transactions after `zxid`, because the log was cut there.
     pub fn truncate_after(&mut self, zxid: Zxid) {
         let kept = self.index_after(zxid);
         let forgotten = self.records.drain(kept..);
         self.bytes -= forgotten.map(|record| record.txn.len()).sum::<usize>();
     }
 
-    /// The oldest zxid that is here.
+    /// The oldest zxid in the list.
     pub fn min(&self) -> Option<Zxid> {
         self.records.front().map(|record| record.zxid)
     }
 
-    /// The newest zxid that is here.
+    /// The newest zxid in the list.
     pub fn max(&self) -> Option<Zxid> {
         self.records.back().map(|record| record.zxid)
     }
 
-    /// What stands behind `zxid`, oldest first.
+    /// The transactions after `zxid`, oldest first.
     pub fn after(&self, zxid: Zxid) -> impl Iterator<Item = &Record> {
         self.records.range(self.index_after(zxid)..)
     }
 
-    /// The newest zxid that is not behind `zxid`.
+    /// The newest zxid in the list that is at most `zxid`.
     pub fn last_up_to(&self, zxid: Zxid) -> Option<Zxid> {
         let at = self.index_after(zxid).checked_sub(1)?;
         self.records.get(at).map(|record| record.zxid)
     }
 
-    /// How many there are.
+    /// Number of transactions.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

@@ -7,18 +7,22 @@
 //!    itself                                  being saved *DIFF..NEWLEADER  *UPTODATE
 //! ```
 //!
-//! What stands behind a `*` is sent to every learner that waits for it; who comes later passes
-//! through the same steps without waiting. `link::LinkState` is where each learner is.
+//! A `*` marks packets to the learners: every learner that waits for the step receives them. A
+//! learner that connects later passes through the same steps without waiting. `link::LinkState` is
+//! the step of each learner.
 //!
-//! The leader is one voter like the others: it counts itself once its own disk has the epoch, and
-//! for a proposal once its own log has the record. A learner's acknowledgements are forgotten with its
-//! connection, because the next synchronisation may cut its log. Zxids are checked to follow each
-//! other, so a transaction without a number of its own, which stops a whole Apache ensemble,
-//! cannot be proposed.
+//! The leader is one voter like the others. It counts itself for the epoch once its own disk has
+//! the epoch, and for a proposal once its own log has the record. It forgets a learner's
+//! acknowledgements when the connection closes, because the next synchronisation may cut that
+//! learner's log. It checks that zxids follow each other. A transaction without its own zxid, which
+//! stops a whole Apache ensemble, therefore cannot be proposed.
 //!
-//! Differs from Apache ZooKeeper 3.9.5: a second connection of a server replaces the first; an
-//! acknowledgement of what was never proposed ends the connection; servers older than 3.4 are refused;
-//! an accepted epoch from which no next one can be made is refused.
+//! Differs from Apache ZooKeeper 3.9.5:
+//!
+//! - A second connection of a server replaces the first.
+//! - An acknowledgement of a zxid that was never proposed ends the connection.
+//! - Servers older than 3.4 are refused.
+//! - An accepted epoch without a valid next epoch is refused.
 //!
 //! Source: Leader.lead, LearnerHandler.run.
 
@@ -51,49 +55,50 @@ use crate::packets::ShowLearner;
 use crate::sync::History;
 use crate::{CommittedLog, Record, Settings};
 
-/// What a server is when it is elected.
+/// State of a server when it is elected.
 #[derive(Debug)]
 pub struct LeaderStart {
     /// Its `myid`.
     pub sid: Sid,
     /// The `acceptedEpoch` file.
     pub accepted_epoch: Epoch,
-    /// Zero, or what [`StepDown::VoterAhead`] has told in an earlier role: the new epoch is above it.
+    /// The accepted epoch from [`StepDown::VoterAhead`] in an earlier role, or zero. The new epoch
+    /// is above it.
     pub accepted_floor: Epoch,
     /// The `currentEpoch` file.
     pub current_epoch: Epoch,
-    /// The last transaction of its log, which becomes history for everybody. It is on disk, as
-    /// with [`crate::learner::LearnerStart::last_logged`].
+    /// The last transaction of its log, up to which every learner will be synchronised. It is on
+    /// disk, as with [`crate::learner::LearnerStart::last_logged`].
     pub last_zxid: Zxid,
-    /// Its newest transactions, up to that one.
+    /// Its newest transactions, up to `last_zxid`.
     pub committed: CommittedLog,
-    /// From here on the log files hold every transaction. Behind a snapshot that synchronisation
-    /// has brought they may not, and where a later epoch begins no zxid would show it: learners
-    /// caught up from such files would miss what is in the hole (ZOOKEEPER-2846). The zxid of the
-    /// newest snapshot is always right.
+    /// Zxid from which on the log files contain every transaction. After a snapshot that a
+    /// synchronisation brought, the log may have a hole. If a later epoch begins there, zxids do
+    /// not reveal the hole, and learners synchronised from such files would miss transactions
+    /// (ZOOKEEPER-2846). The zxid of the newest snapshot is always a correct value.
     pub log_whole_from: Zxid,
     /// The configuration in force.
     pub quorum: Arc<dyn QuorumVerifier>,
     /// Its version.
     pub config_version: i64,
-    /// A newer configuration that was proposed and is not known to be committed. It has to agree to
-    /// everything, and comes into force with the epoch.
+    /// A newer configuration that was proposed and is not known to be committed. Every decision
+    /// needs its quorum, too. It comes into force with the epoch.
     pub next: Option<NextConfig>,
 }
 
-/// A configuration on its way.
+/// A configuration that is proposed and not yet in force.
 #[derive(Debug, Clone)]
 pub struct NextConfig {
-    /// Who decides in it.
+    /// Its quorum verifier.
     pub quorum: Arc<dyn QuorumVerifier>,
     /// Its text, for NEWLEADER.
     pub text: Bytes,
-    /// Whether the leader is a voter in it too, at the same address.
+    /// Whether the leader is also a voter in it, at an unchanged address.
     pub leader_stays: bool,
 }
 
-/// The configuration that an epoch begins with: the last one seen, which has been given the epoch
-/// with counter 0 as version if it had none.
+/// The configuration with which an epoch begins: the last one seen. If it lacked a version, its
+/// version is the epoch with counter 0.
 #[derive(Debug, Clone)]
 pub struct EpochConfig {
     /// Its text, for NEWLEADER.
@@ -105,9 +110,9 @@ pub struct EpochConfig {
 /// A learner as an operator sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectedLearner {
-    /// Who it is; `None` until it has said so.
+    /// Its sid; `None` before its introduction.
     pub sid: Option<Sid>,
-    /// What it is.
+    /// Whether it is a follower or an observer.
     pub kind: LearnerKind,
     /// Whether it is up to date.
     pub is_synced: bool,
@@ -115,14 +120,14 @@ pub struct ConnectedLearner {
 
 /// A leader and its learners.
 ///
-/// Carry out actions in their order. Every record that is appended belongs to this value. After
-/// [`Action::StepDown`] nothing does anything.
+/// Execute its actions in order. Every appended record must come from this value. After
+/// [`Action::StepDown`], all calls are without effect.
 #[derive(Debug)]
 pub struct Leader {
     sid: Sid,
     settings: Settings,
     current_epoch: Epoch,
-    /// The epoch to lead; raised while it is open.
+    /// The epoch to lead. It may rise until it is fixed.
     epoch: Epoch,
     quorum: Arc<dyn QuorumVerifier>,
     next: Option<NextConfig>,
@@ -135,24 +140,25 @@ pub struct Leader {
     last: Zxid,
     proposals: Proposals,
     outstanding: VecDeque<Record>,
-    /// The reconfiguration among them.
+    /// The reconfiguration among the outstanding records.
     reconfig: Option<Zxid>,
-    /// Another server is to lead: nothing is committed any more.
+    /// Whether another server is to lead. This server then does not commit any more.
     is_retiring: bool,
     syncs: VecDeque<(Zxid, LinkId)>,
-    /// Voters that were told the epoch and cannot accept it, with what they have accepted.
+    /// Voters that received the epoch and cannot accept it, with the epoch that they have accepted.
     voters_ahead: BTreeMap<Sid, Epoch>,
     log_whole_from: Zxid,
     is_log_unusable: bool,
     oracle_grants: bool,
-    /// Whether that is its answer of this moment: it is acted on now, and not later.
+    /// Whether the oracle's answer arrived with the present input. Only a fresh answer may decide
+    /// anything.
     is_oracle_fresh: bool,
     pings: u64,
-    /// Whether there was no transaction at all when the role began.
+    /// Whether the log was empty when the role began.
     began_empty: bool,
-    /// The comparison of digests that is under way.
+    /// The comparison of digests in progress.
     digests: Option<digests::Comparison>,
-    /// There is no ensemble: no learner comes, and zxids go on from those of the log.
+    /// Whether the server is standalone: without learners, and with zxids that continue the log.
     is_standalone: bool,
 }
 
@@ -167,11 +173,12 @@ enum Phase {
 }
 
 impl Leader {
-    /// A server that was just elected. Without other voters it has its epoch at once.
+    /// Creates the leader after its election. If it is the only voter, its epoch is fixed
+    /// immediately.
     pub fn new(start: LeaderStart, settings: Settings, now_ms: i64, out: &mut Vec<Action>) -> Self {
         let quorum = start.quorum;
         let mut history = start.committed;
-        // A list that ends before the history does would have learners cut what is committed
+        // With a list that ends before the log does, learners would cut committed transactions
         // (ZOOKEEPER-3526).
         if history.max() != Some(start.last_zxid) {
             history.clear();
@@ -212,14 +219,14 @@ impl Leader {
         leader
     }
 
-    /// A server that stands alone, the leader of one: it leads from now on, without an epoch of its
-    /// own, and its zxids follow `last_zxid`. Its own log is the only acknowledgement that it waits
-    /// for. Source: ZooKeeperServer (its zxids are counted up over the counter's end).
+    /// Creates the leader of a standalone server. It leads from now on without establishing an
+    /// epoch, and its zxids follow `last_zxid`. It waits for its own log only. Source:
+    /// ZooKeeperServer (its zxids continue past the end of the counter).
     pub fn standalone(sid: Sid, last_zxid: Zxid) -> Self {
         let quorum: Arc<dyn QuorumVerifier> = Arc::new(Majority::new([sid]));
         Self {
             sid,
-            // No time is waited for.
+            // Not used: no deadline applies.
             settings: Settings::new(1, 1, 1),
             current_epoch: last_zxid.epoch(),
             epoch: last_zxid.epoch(),
@@ -231,7 +238,7 @@ impl Leader {
             phase: Phase::Broadcasting,
             phase_since_ms: 0,
             links: BTreeMap::new(),
-            // Nobody is brought up to date from it.
+            // Not used: no learner is synchronised from it.
             history: CommittedLog::new(1),
             last: last_zxid,
             outstanding: VecDeque::new(),
@@ -250,19 +257,19 @@ impl Leader {
         }
     }
 
-    /// A learner has connected.
+    /// Handles a new connection of a learner.
     pub fn handle_connected(&mut self, link: LinkId, now_ms: i64) {
         if !matches!(self.phase, Phase::Down) {
             self.links.insert(link, Link::new(now_ms));
         }
     }
 
-    /// A connection is gone.
+    /// Handles the end of a connection.
     pub fn handle_closed(&mut self, link: LinkId) {
         self.remove(link);
     }
 
-    /// A learner has sent this. What comes over a connection that was dropped is ignored.
+    /// Handles a packet from a learner. Packets from a dropped connection are ignored.
     pub fn handle_packet(
         &mut self,
         link: LinkId,
@@ -291,17 +298,17 @@ impl Leader {
         }
     }
 
-    /// The host ends the role.
+    /// Ends the role for the host.
     pub fn handle_told_to_leave(&mut self, out: &mut Vec<Action>) {
         self.step_down(StepDown::Told, out);
     }
 
-    /// A quorum of voters holds other data than this server: leading is over.
+    /// Ends the role because a quorum of voters has different data.
     pub fn handle_data_differs(&mut self, out: &mut Vec<Action>) {
         self.step_down(StepDown::DataDiffers, out);
     }
 
-    /// Whether the epoch is established and this server may still decide in it.
+    /// Whether the epoch is established and this server may still commit in it.
     pub fn is_leading(&self) -> bool {
         matches!(self.phase, Phase::Broadcasting) && !self.is_retiring
     }
@@ -311,7 +318,7 @@ impl Leader {
         self.reconfig.is_some()
     }
 
-    /// Who is connected.
+    /// The connected learners.
     pub fn learners(&self) -> impl Iterator<Item = ConnectedLearner> {
         self.links.values().map(|link| ConnectedLearner {
             sid: link.sid,
@@ -320,8 +327,8 @@ impl Leader {
         })
     }
 
-    /// Participants that are up to date, this server left out: those whose logs a new
-    /// configuration can count on (Leader.getForwardingFollowers).
+    /// Followers that are up to date, without this server. A new configuration can rely on their
+    /// logs (Leader.getForwardingFollowers).
     pub fn synced_followers(&self) -> BTreeSet<Sid> {
         let synced = self.links.values().filter(|link| {
             link.state == LinkState::Broadcasting && link.kind == LearnerKind::Follower
@@ -335,7 +342,7 @@ impl Leader {
         (!is_open).then_some(self.epoch)
     }
 
-    /// The newest committed transactions, for the role that comes next.
+    /// Returns the newest committed transactions for the next role.
     pub fn into_committed(self) -> CommittedLog {
         self.history
     }
@@ -347,7 +354,8 @@ impl Leader {
         }
     }
 
-    /// Whether the servers for which `has` is true decide in every configuration that has a say.
+    /// Whether the servers for which `has` is true are a quorum of every configuration that must
+    /// agree.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool {
         let next = self.next.as_ref().map(|next| &next.quorum);
         self.decides(&*self.quorum, has) && next.is_none_or(|next| self.decides(&**next, has))
@@ -356,7 +364,7 @@ impl Leader {
     fn close(&mut self, link: LinkId, fault: LinkFault, out: &mut Vec<Action>) {
         let sid = self.links.get(&link).and_then(|link| link.sid);
         let sid = sid.map(|sid| sid.0);
-        // The host knows the address, and says it louder.
+        // The host logs this fault with the address, at a higher level.
         tracing::debug!(sid, link = link.0, err = %fault, "drops a learner");
         self.remove(link);
         out.push(Action::Close { link, fault });
@@ -394,7 +402,8 @@ impl Leader {
         there.map(|(id, _)| *id).collect()
     }
 
-    /// The learner is to answer from now on, so its silence is counted from now.
+    /// Sets the state of a learner from which an answer is due. Its silence is measured from now
+    /// on.
     fn await_learner(&mut self, link: LinkId, state: LinkState, now_ms: i64) {
         if let Some(link) = self.links.get_mut(&link) {
             link.state = state;
@@ -409,7 +418,7 @@ impl Leader {
     }
 }
 
-/// A packet in the wrong place.
+/// Fault for a packet that is not valid in the present state.
 pub(crate) fn unexpected(packet: &LearnerPacket) -> LinkFault {
     let packet = ShowLearner(packet).to_string();
     LinkFault::Unexpected { packet }

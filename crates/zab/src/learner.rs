@@ -16,21 +16,26 @@
 //!                        *ACK epoch:0                *ACK epoch:0, then *ACK zxid as synced
 //! ```
 //!
-//! What stands behind a `*` is sent, and each waits for the disk: a promise (ACKEPOCH) for the
-//! accepted epoch, the acknowledgement of NEWLEADER for the whole committed history and then for the
-//! current epoch, that of a proposal for its record. The host reports what is durable, and there is
-//! no other way to any of these packets, so the order bugs of ZOOKEEPER-2846, 3023, 3911, 4394,
-//! 4643, 4646, 4685 and 4785 cannot be written down. Proposals that are not committed are kept over
-//! NEWLEADER and acknowledged one by one after it; they are never acknowledged before it.
+//! A `*` marks packets to the leader. Each of them waits for the disk. A promise (ACKEPOCH) waits
+//! for the accepted epoch. The acknowledgement of NEWLEADER waits for the whole committed log and
+//! then for the current epoch. The acknowledgement of a proposal waits for its record. The host
+//! reports what is durable, and these packets do not have another cause. The order bugs of
+//! ZOOKEEPER-2846, 3023, 3911, 4394, 4643, 4646, 4685 and 4785 are therefore impossible.
+//! Uncommitted proposals are kept over NEWLEADER and acknowledged one by one after it, never
+//! before.
 //!
-//! Differs from Apache ZooKeeper 3.9.5, each time to the safe side and with the same packets between
-//! healthy peers: an observer has the committed history on disk before it takes on the epoch, like
-//! a follower; what is held back until UPTODATE is bounded, and what goes beyond that is logged and
-//! acknowledged before; a hole inside an epoch ends the role in the live stream too; UPTODATE needs
-//! a NEWLEADER before it; a commit that matches nothing ends synchronisation.
+//! Differs from Apache ZooKeeper 3.9.5. Each difference is safer, and healthy peers exchange
+//! unchanged packets:
 //!
-//! Source: Learner.registerWithLeader, syncWithLeader,
-//! Follower.processPacket, Observer.processPacket.
+//! - An observer has the committed log on disk before it accepts the epoch, like a follower.
+//! - The amount held back until UPTODATE is bounded. Records over the bound are logged and
+//!   acknowledged earlier.
+//! - A hole inside an epoch ends the role in the live stream, too.
+//! - UPTODATE is not accepted before NEWLEADER.
+//! - A commit that does not match a proposal ends synchronisation.
+//!
+//! Source: Learner.registerWithLeader, syncWithLeader, Follower.processPacket,
+//! Observer.processPacket.
 
 mod action;
 mod live;
@@ -48,16 +53,16 @@ use crate::packets::ShowLeader;
 use crate::{CommittedLog, Settings};
 use proto::mutant::{self, Mutant};
 
-/// Which kind of learner.
+/// Kind of a learner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LearnerKind {
-    /// Acknowledges proposals, and counts if the configuration says so.
+    /// Acknowledges proposals. Its acknowledgements count if the configuration makes it a voter.
     Follower,
-    /// Hears of what is committed.
+    /// Receives committed transactions only.
     Observer,
 }
 
-/// What a server is when it begins to follow.
+/// State of a server when it begins to follow.
 #[derive(Debug)]
 pub struct LearnerStart {
     /// Its `myid`.
@@ -66,25 +71,26 @@ pub struct LearnerStart {
     pub kind: LearnerKind,
     /// The `acceptedEpoch` file.
     pub accepted_epoch: Epoch,
-    /// Zero, or what [`StepDown::VoterAhead`](crate::leader::StepDown::VoterAhead) has told in an
-    /// earlier role: the leader is told of it, in case that it still can choose its epoch. It binds
-    /// this server to nothing.
+    /// The accepted epoch from [`StepDown::VoterAhead`](crate::leader::StepDown::VoterAhead) in an
+    /// earlier role, or zero. The learner reports it in case the leader can still choose its epoch.
+    /// It does not bind this server.
     pub accepted_floor: Epoch,
     /// The `currentEpoch` file.
     pub current_epoch: Epoch,
-    /// The last transaction of its history. It is on disk: whoever recovers a log must sync what
-    /// it found there, because an earlier process may have died between write and sync.
+    /// The last transaction of its log. It is on disk: a server that recovers a log must sync it
+    /// first, because an earlier process may have died between write and sync.
     pub last_logged: Zxid,
-    /// The epoch in which [`Fault::CannotTruncate`] ended the role before. A leader of that epoch is
-    /// asked for a snapshot, by naming zxid 0 instead of `last_logged`. A Java learner exits, and
-    /// exits again each time it is started.
+    /// The epoch in which [`Fault::CannotTruncate`] ended the previous role. The learner requests a
+    /// snapshot from a leader of that epoch by sending zxid 0 instead of `last_logged`. A Java
+    /// learner exits, and exits again after each restart.
     pub truncation_failed_in: Option<Epoch>,
-    /// Version of the configuration it has committed.
+    /// Version of the committed configuration.
     pub config_version: i64,
-    /// No snapshot was ever written or loaded, and `snapshot.trust.empty` says that this is no
-    /// fault: one is written even after a DIFF (ZOOKEEPER-3056).
+    /// Whether no snapshot was ever written or loaded, and `snapshot.trust.empty` permits this. The
+    /// learner then writes one even after a DIFF (ZOOKEEPER-3056).
     pub lacks_snapshot: bool,
-    /// Its tree holds other data than a quorum with the leader: nothing but a snapshot is taken.
+    /// Whether its tree differs from the tree of a quorum with the leader. The learner then accepts
+    /// only a snapshot.
     pub needs_snapshot: bool,
     /// Its newest committed transactions.
     pub committed: CommittedLog,
@@ -120,8 +126,8 @@ pub struct LearnerStart {
 /// assert_eq!(out.last().map(Action::to_string).as_deref(), Some("send ACKEPOCH 0x0 epoch=0x0"));
 /// ```
 ///
-/// Carry out actions in their order. Every record that is appended belongs to this value: reports of
-/// an earlier role's appends must not reach it. After [`Action::Leave`] nothing does anything.
+/// Execute its actions in order. Every appended record must come from this value, so do not pass it
+/// reports about appends of an earlier role. After [`Action::Leave`], all calls are without effect.
 #[derive(Debug)]
 pub struct Learner {
     sid: Sid,
@@ -134,13 +140,14 @@ pub struct Learner {
     lacks_snapshot: bool,
     needs_snapshot: bool,
     committed: CommittedLog,
-    /// The leader's, once it has told.
+    /// The leader's epoch, after LEADERINFO.
     epoch: Epoch,
     /// Whether the leader compares digests with its learners.
     leader_compares: bool,
     phase: Phase,
     heard_ms: i64,
-    /// Packets had to wait on the connection since then, so `heard_ms` says nothing of the leader.
+    /// Whether packets had to wait on the connection since `heard_ms`. The leader then may not have
+    /// been silent.
     has_paused: bool,
 }
 
@@ -152,12 +159,12 @@ enum Phase {
     Promising,
     /// ACKEPOCH is sent.
     Greeted,
-    /// The tree is being replaced: by the snapshot on the connection, or from a shorter log.
+    /// The tree is being replaced by the snapshot on the connection, or from a shorter log.
     Restoring(Restore),
     Syncing(Synchronise),
     Live(Live),
     Left {
-        /// Whether it was so when the role ended.
+        /// Result of `is_tree_unsaved` when the role ended.
         is_tree_unsaved: bool,
     },
 }
@@ -169,7 +176,7 @@ enum Restore {
 }
 
 impl Learner {
-    /// A learner whose connection is up. It introduces itself.
+    /// Creates a learner whose connection is open. It introduces itself.
     pub fn new(
         start: LearnerStart,
         settings: Settings,
@@ -210,7 +217,7 @@ impl Learner {
         }
     }
 
-    /// A packet came. Not to be called while [`Learner::is_reading`] says no.
+    /// Handles a packet. Do not call it while [`Learner::is_reading`] is false.
     pub fn handle_packet(&mut self, packet: LeaderPacket, now_ms: i64, out: &mut Vec<Action>) {
         self.heard_ms = now_ms;
         self.has_paused = false;
@@ -230,12 +237,12 @@ impl Learner {
         self.has_paused = matches!(&self.phase, Phase::Syncing(sync) if !sync.is_reading());
     }
 
-    /// Bytes of the snapshot came, so the leader is alive.
+    /// Handles that bytes of the snapshot have arrived, which shows that the leader is alive.
     pub fn handle_progress(&mut self, now_ms: i64) {
         self.heard_ms = now_ms;
     }
 
-    /// The accepted epoch is on disk.
+    /// Handles that the accepted epoch is on disk.
     pub fn handle_accepted_epoch_saved(&mut self, out: &mut Vec<Action>) {
         if matches!(self.phase, Phase::Promising) {
             self.accepted_epoch = self.epoch;
@@ -243,7 +250,7 @@ impl Learner {
         }
     }
 
-    /// The current epoch is on disk.
+    /// Handles that the current epoch is on disk.
     pub fn handle_current_epoch_saved(&mut self, out: &mut Vec<Action>) {
         if let Phase::Syncing(sync) = &mut self.phase {
             sync.handle_epoch_saved(&mut self.committed, out);
@@ -252,27 +259,27 @@ impl Learner {
         }
     }
 
-    /// The snapshot from the connection is in the tree, its signature was right.
+    /// Handles that the snapshot from the connection is in the tree and its signature is correct.
     pub fn handle_snapshot_received(&mut self, now_ms: i64) {
         self.heard_ms = now_ms;
         if let Phase::Restoring(Restore::Snapshot(zxid)) = self.phase {
             if !mutant::is(Mutant::CommittedLogKeptOverSnapshot) {
                 self.committed.clear();
             }
-            // It may have run ahead, so what follows need not follow its zxid.
+            // The snapshot may have run ahead, so the next record need not follow its zxid.
             self.start_syncing("SNAP", true, zxid, None);
         }
     }
 
-    /// The snapshot from the connection cannot be used. The tree is empty or worse: it must be
-    /// loaded again from disk before it is used (ZOOKEEPER-2872).
+    /// Handles a snapshot that cannot be used. The tree is empty or incomplete and must be loaded
+    /// again from disk before its next use (ZOOKEEPER-2872).
     pub fn handle_snapshot_damaged(&mut self, out: &mut Vec<Action>) {
         if matches!(self.phase, Phase::Restoring(Restore::Snapshot(_))) {
             self.leave(Fault::SnapshotDamaged, out);
         }
     }
 
-    /// The log was cut and the tree loaded; both end at `end`.
+    /// Handles that the log was cut and the tree loaded. Both end at `end`.
     pub fn handle_truncated(&mut self, end: Zxid, now_ms: i64, out: &mut Vec<Action>) {
         self.heard_ms = now_ms;
         if let Phase::Restoring(Restore::Truncate(wanted)) = self.phase {
@@ -280,7 +287,7 @@ impl Learner {
                 self.committed.truncate_after(end);
                 self.start_syncing("TRUNC", true, end, Some(end));
             } else {
-                // Where the log ends, what stands in memory ends.
+                // The records in memory must end where the log ends.
                 self.committed.truncate_after(end);
                 let epoch = self.epoch;
                 self.leave(Fault::CannotTruncate { epoch, wanted, end }, out);
@@ -288,14 +295,14 @@ impl Learner {
         }
     }
 
-    /// The snapshot that was asked for is on disk.
+    /// Handles that the requested snapshot is on disk.
     pub fn handle_snapshot_written(&mut self, out: &mut Vec<Action>) {
         if let Phase::Syncing(sync) = &mut self.phase {
             sync.handle_snapshot_written(out);
         }
     }
 
-    /// Every appended record up to and including `upto` is on disk.
+    /// Handles that every appended record up to and including `upto` is on disk.
     pub fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
         match &mut self.phase {
             Phase::Syncing(sync) => sync.handle_synced(upto, out),
@@ -304,7 +311,7 @@ impl Learner {
         }
     }
 
-    /// The time of [`Learner::deadline_ms`] has come, or any other.
+    /// Handles the time of [`Learner::deadline_ms`]. A call at any other time is harmless.
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         if self
             .deadline_ms()
@@ -319,26 +326,28 @@ impl Learner {
         }
     }
 
-    /// The host ends the role.
+    /// Ends the role for the host.
     pub fn handle_told_to_leave(&mut self, out: &mut Vec<Action>) {
         self.leave(Fault::Told, out);
     }
 
-    /// Passes a client's request on. `false`: not now, there is no leader to take it.
+    /// Forwards a client's request. Returns `false` if it cannot reach the leader now.
     ///
-    /// The body must have been decoded before: a Java leader that is sent one which it cannot
-    /// decode never commits anything again.
+    /// The host must have decoded the body before: a Java leader that receives an undecodable body
+    /// never commits anything again.
     pub fn forward(&mut self, request: LearnerRequest, out: &mut Vec<Action>) -> bool {
         self.send_live(LearnerPacket::Request(request), out)
     }
 
-    /// Asks whether a session that came to this server is alive. `false`: not now.
+    /// Queries whether a session that moved to this server is alive. Returns `false` if it cannot
+    /// reach the leader now.
     pub fn revalidate(&mut self, session: Touch, out: &mut Vec<Action>) -> bool {
         self.send_live(LearnerPacket::Revalidate(session), out)
     }
 
-    /// Reports to the leader that the digest of this server's tree is not the one of a committed
-    /// transaction. `false`: not now, or this leader does not compare digests.
+    /// Reports to the leader that the digest of this server's tree differs from the digest in a
+    /// committed transaction. Returns `false` if this is not possible now, or if this leader does
+    /// not compare digests.
     pub fn report_difference(&mut self, zxid: Zxid, digest: u64, out: &mut Vec<Action>) -> bool {
         self.leader_compares && self.send_live(LearnerPacket::DigestDiffers { zxid, digest }, out)
     }
@@ -348,10 +357,10 @@ impl Learner {
         self.leader_compares
     }
 
-    /// Whether packets may be handed in. While the tree is being replaced they must stay on the
-    /// connection: the first bytes there may be no packets at all. So must they while so much is held
-    /// back for the disk that it would be [too much](Settings::held_back_bytes_max). Every
-    /// report of the disk may change the answer.
+    /// Whether the host may pass packets. While the tree is being replaced, they must stay on the
+    /// connection, because the first bytes may belong to a snapshot. They must also stay while the
+    /// records held back for the disk are [too large](Settings::held_back_bytes_max). Every report
+    /// of the disk may change the result.
     pub fn is_reading(&self) -> bool {
         match &self.phase {
             Phase::Restoring(_) | Phase::Left { .. } => false,
@@ -360,13 +369,13 @@ impl Learner {
         }
     }
 
-    /// Whether clients are served.
+    /// Whether this server may serve clients.
     pub fn is_live(&self) -> bool {
         matches!(self.phase, Phase::Live(_))
     }
 
-    /// Whether the tree is not to be trusted if the role ended now: a snapshot is half read, or
-    /// read and not yet on disk. It must be loaded again from disk then.
+    /// Whether the tree would be unreliable if the role ended now: a snapshot is half read, or is
+    /// read and not yet on disk. The tree must then be loaded again from disk.
     pub fn is_tree_unsaved(&self) -> bool {
         match &self.phase {
             Phase::Restoring(_) => true,
@@ -376,8 +385,8 @@ impl Learner {
         }
     }
 
-    /// When to call [`Learner::handle_deadline`] if nothing comes; `None` while the host is at
-    /// work and does not read.
+    /// Time at which to call [`Learner::handle_deadline`] if no packet arrives; `None` while the
+    /// host works and does not read.
     pub fn deadline_ms(&self) -> Option<i64> {
         let limit = match &self.phase {
             Phase::Left { .. } | Phase::Restoring(Restore::Truncate(_)) => return None,
@@ -394,7 +403,7 @@ impl Learner {
         &self.committed
     }
 
-    /// The newest committed transactions, for the role that comes next.
+    /// Returns the newest committed transactions for the next role.
     pub fn into_committed(self) -> CommittedLog {
         self.committed
     }
@@ -421,7 +430,7 @@ impl Learner {
             self.phase = Phase::Promising;
             out.push(Action::SaveAcceptedEpoch(proposed));
         } else {
-            // The promise is old, so this zxid decides nothing but how to be brought up to date.
+            // The promise is old, so this zxid only decides how the learner is synchronised.
             if self.truncation_failed_in == Some(self.epoch) {
                 self.last_logged = Zxid::ZERO;
             }
@@ -459,9 +468,9 @@ impl Learner {
                 self.phase = Phase::Restoring(Restore::Snapshot(zxid));
                 out.push(Action::ReceiveSnapshot { zxid });
             }
-            // A follower that serves observers and has heard less than this one (Apache ZooKeeper's
-            // sends this): what an observer has of the epoch is committed, and its snapshot may
-            // hold parts of what it is to forget.
+            // The peer is a follower that serves observers and has fewer transactions than this
+            // observer (Apache ZooKeeper's sends TRUNC then). All transactions of this epoch that
+            // an observer has are committed, and its snapshot may contain parts of those to be cut.
             LeaderPacket::Trunc { zxid }
                 if self.kind == LearnerKind::Observer
                     && self.last_logged.epoch() == self.epoch
@@ -496,7 +505,7 @@ impl Learner {
         self.phase = Phase::Syncing(sync);
     }
 
-    /// Once NEWLEADER is acknowledged and UPTODATE is here.
+    /// Enters the live stream once NEWLEADER is acknowledged and UPTODATE has arrived.
     fn go_live(&mut self, out: &mut Vec<Action>) {
         let Phase::Syncing(sync) = &mut self.phase else {
             return;
@@ -526,7 +535,7 @@ impl Learner {
     }
 }
 
-/// A packet in the wrong place.
+/// Fault for a packet that is not valid in the present state.
 fn unexpected(packet: &LeaderPacket) -> Fault {
     let packet = ShowLeader(packet).to_string();
     Fault::Unexpected { packet }

@@ -1,22 +1,22 @@
-//! Zab as plain values: messages and facts in, decisions out.
+//! Zab, the atomic broadcast of ZooKeeper, as sans-I/O state machines.
 //!
-//! Zab has three phases. A leader-to-be learns of every accepted epoch (discovery), brings its
-//! learners to its own history (synchronisation), and from then on orders every change
-//! (broadcast). Nothing here reads a clock, a socket or a disk. That a record is durable is an
-//! *input*: a server is counted only after it has been told, so an acknowledgement that runs
-//! ahead of the disk cannot be written down.
+//! Zab has three phases. A prospective leader collects the accepted epochs (discovery),
+//! synchronises its learners with its own log (synchronisation), and then orders every change
+//! (broadcast). This crate does not read a clock, a socket or a disk. Durability is an *input*: a
+//! server is counted only after the host has reported a sync. An acknowledgement before the sync is
+//! therefore impossible.
 //!
-//! * [`learner::Learner`] is a follower or an observer from its first packet on.
-//! * [`leader::Leader`] is the server that was elected, with all its learners.
-//! * [`observer_master::ObserverMaster`] is what a follower is to observers that it serves.
-//! * [`sync`] decides how a learner is brought up to date, [`CommittedLog`] is what it is brought
-//!   up to date from.
-//! * [`broadcast`] is the leader's accounting of proposals, which a standalone server needs too (it
-//!   is the leader of an ensemble of one).
+//! * [`learner::Learner`] is a follower or an observer, from its first packet on.
+//! * [`leader::Leader`] is the elected server with all its learners.
+//! * [`observer_master::ObserverMaster`] is a follower's part that serves observers.
+//! * [`sync`] decides how a learner is synchronised. [`CommittedLog`] contains the transactions for
+//!   it.
+//! * [`broadcast`] counts acknowledgements of proposals. A standalone server needs it, too: it is
+//!   the leader of an ensemble of one.
 //!
-//! A core is driven like this: hand in what happened (`handle_*`) with the time and a list; carry
-//! out the actions that are then in the list, in order; call `handle_deadline` when `deadline_ms`
-//! has come. Actions print as one line each ([`packets`]).
+//! To drive a state machine, pass each event to a method `handle_*`, with the time and a list. Then
+//! execute the actions in the list, in order. Call `handle_deadline` when `deadline_ms` is reached.
+//! Each action prints as one line ([`packets`]).
 
 pub mod broadcast;
 mod committed_log;

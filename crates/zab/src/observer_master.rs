@@ -1,25 +1,29 @@
-//! A follower that serves observers, so that the leader need not.
+//! A follower that serves observers, to relieve the leader.
 //!
 //! ```text
 //!  Connected --OBSERVERINFO--> AwaitingAckEpoch --ACKEPOCH--> Syncing --ACK epoch:0--> Broadcasting
 //!             *LEADERINFO                        *DIFF, TRUNC or SNAP, NEWLEADER   *UPTODATE
 //! ```
 //!
-//! To an observer it is a leader, with the differences that follow from being none: nothing waits
-//! for a quorum, since the epoch is established; what is committed is known from the leader; and
-//! requests, syncs and questions about sessions go up to it. An observer is informed of a
-//! transaction when the follower hears that it is committed, and is sent everything from the moment
-//! its catch-up is decided, so nothing falls between the two and no list of recent packets is
-//! needed besides the committed log.
+//! To an observer, it is a leader, with a few differences. Its epoch is established, so nothing
+//! waits for a quorum. It learns from the leader which transactions are committed. It forwards
+//! requests, syncs and session queries to the leader. It informs an observer of a transaction when
+//! it receives the commit itself. An observer receives everything from the moment at which its
+//! opening packet is decided, so it does not miss a transaction. The committed log is therefore
+//! enough, without a list of recent packets.
 //!
-//! Observers of Zoarium report digests as other learners do ([`crate::leader`]): the follower passes on to the leader
-//! that one differs, asks its observers what the leader asks it, and tells them which digest a quorum with the leader
-//! has. If no quorum agrees, it tells them nothing.
+//! Observers of Zoarium report digests like other learners ([`crate::leader`]). The follower
+//! forwards reports of differences to the leader, and the leader's questions to its observers. It
+//! informs them of the digest of a quorum with the leader. If no quorum agrees, it does not send
+//! them a digest.
 //!
-//! Differs from Apache ZooKeeper 3.9.5: an observer that misses more than the committed log holds
-//! gets a snapshot and nothing from the log files; one that has heard more of this epoch than the
-//! follower is not cut back, but turned away, and comes again; a second connection of a server
-//! replaces the first.
+//! Differs from Apache ZooKeeper 3.9.5:
+//!
+//! - An observer that misses more than the committed log contains receives a snapshot, without
+//!   records from the log files.
+//! - An observer with more transactions of this epoch than the follower is refused instead of cut.
+//!   It connects again.
+//! - A second connection of a server replaces the first.
 //!
 //! Source: ObserverMaster, LearnerHandler.
 
@@ -37,9 +41,9 @@ use crate::learner::LearnerKind;
 use crate::sync::{self, Decision, History, Opening};
 use crate::{CommittedLog, Record, Settings};
 
-/// What the follower knows at the moment.
+/// The follower's present knowledge.
 pub struct Facts<'a> {
-    /// The newest transactions that it has heard to be committed.
+    /// The newest committed transactions that it has received.
     pub committed: &'a CommittedLog,
     /// The version of the configuration in force.
     pub config_version: i64,
@@ -47,20 +51,20 @@ pub struct Facts<'a> {
     pub config: &'a dyn Fn() -> Bytes,
 }
 
-/// A question of the leader that is passed on.
+/// A question of the leader, forwarded to the observers.
 #[derive(Debug)]
 struct DigestQuestion {
     zxid: Zxid,
-    /// The digest that a quorum with the leader has, once that is known.
+    /// The digest of a quorum with the leader, once it is known.
     agreed: Option<u64>,
-    /// The digests of observers that have answered before.
+    /// Digests of observers that answered before `agreed` was known.
     answers: BTreeMap<LinkId, u64>,
 }
 
 /// The observers of a follower.
 ///
-/// Its actions are those of a leader, of which it uses `Send`, `SendSnapshot`, `Close`, `Request`,
-/// `Touch`, `Revalidate` and `CompareDigests`.
+/// Its actions are a leader's actions. It uses `Send`, `SendSnapshot`, `Close`, `Request`, `Touch`,
+/// `Revalidate` and `CompareDigests`.
 #[derive(Debug)]
 pub struct ObserverMaster {
     sid: Sid,
@@ -77,8 +81,8 @@ pub struct ObserverMaster {
 }
 
 impl ObserverMaster {
-    /// For a follower that is up to date in `epoch`, with everything committed up to `last`. `leader_compares`: the
-    /// leader compares digests.
+    /// Creates it for a follower that is up to date in `epoch`, with everything committed up to
+    /// `last`. `leader_compares` states whether the leader compares digests.
     pub fn new(
         sid: Sid,
         (epoch, last): (Epoch, Zxid),
@@ -98,19 +102,19 @@ impl ObserverMaster {
         }
     }
 
-    /// An observer has connected.
+    /// Handles a new connection of an observer.
     pub fn handle_connected(&mut self, link: LinkId, now_ms: i64) {
         let mut new = Link::new(now_ms);
         new.kind = LearnerKind::Observer;
         self.links.insert(link, new);
     }
 
-    /// A connection is gone.
+    /// Handles the end of a connection.
     pub fn handle_closed(&mut self, link: LinkId) {
         self.links.remove(&link);
     }
 
-    /// An observer has sent this. What comes over a connection that was dropped is ignored.
+    /// Handles a packet from an observer. Packets from a dropped connection are ignored.
     pub fn handle_packet(
         &mut self,
         link: LinkId,
@@ -130,7 +134,8 @@ impl ObserverMaster {
                 self.activate(link, &packet, now_ms, out)
             }
             LinkState::Broadcasting => self.relay(link, packet, out),
-            // States of a leader's learners that wait for a quorum, or for the log files.
+            // Only learners of a leader have these states. They wait for a quorum or for the log
+            // files.
             LinkState::AwaitingEpoch
             | LinkState::AwaitingEpochAcks { .. }
             | LinkState::ReadingLog { .. }
@@ -141,7 +146,7 @@ impl ObserverMaster {
         }
     }
 
-    /// The snapshot has left this server, so that the observer can be expected to answer.
+    /// Handles that the snapshot was sent. From now on, an answer is due.
     pub fn handle_snapshot_sent(&mut self, link: LinkId, now_ms: i64) {
         if let Some(link) = self.links.get_mut(&link)
             && link.state == LinkState::SendingSnapshot
@@ -151,8 +156,9 @@ impl ObserverMaster {
         }
     }
 
-    /// The leader says that this is committed; `designated_leader` if it is a reconfiguration. To
-    /// be told in order, and once or twice. One observer may be told the same error by `otherwise`.
+    /// Handles a commit from the leader. `designated_leader` is set for a reconfiguration. Call it
+    /// in order, once or twice per transaction. With `otherwise`, one observer receives the error
+    /// in that record instead.
     pub fn handle_committed(
         &mut self,
         record: &Record,
@@ -181,7 +187,7 @@ impl ObserverMaster {
         }
     }
 
-    /// The leader has answered the `sync` that came from this observer.
+    /// Handles the leader's answer to a `sync` from this observer.
     pub fn handle_sync_done(&mut self, to: LinkId, out: &mut Vec<Action>) {
         if self.links.contains_key(&to) {
             let packet = LeaderPacket::Sync;
@@ -189,7 +195,7 @@ impl ObserverMaster {
         }
     }
 
-    /// The leader has answered this observer's question about a session.
+    /// Handles the leader's answer to this observer's query about a session.
     pub fn handle_revalidated(
         &mut self,
         to: LinkId,
@@ -203,14 +209,14 @@ impl ObserverMaster {
         }
     }
 
-    /// The host cannot do what this observer wants.
+    /// Drops an observer whose request the host cannot execute.
     pub fn drop_observer(&mut self, link: LinkId, fault: LinkFault, out: &mut Vec<Action>) {
         if self.links.contains_key(&link) {
             self.close(link, fault, out);
         }
     }
 
-    /// When to call [`ObserverMaster::handle_deadline`]; `None` without observers.
+    /// Time at which to call [`ObserverMaster::handle_deadline`]; `None` without observers.
     pub fn deadline_ms(&self) -> Option<i64> {
         let links = self.links.values();
         let silences = links.filter_map(|link| self.link_deadline_ms(link));
@@ -218,7 +224,7 @@ impl ObserverMaster {
         silences.chain(ping).min()
     }
 
-    /// The time of [`ObserverMaster::deadline_ms`] has come, or any other.
+    /// Handles the time of [`ObserverMaster::deadline_ms`]. A call at any other time is harmless.
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let silent = self.links.iter().filter_map(|(id, link)| {
             let deadline = self.link_deadline_ms(link)?;
@@ -239,7 +245,8 @@ impl ObserverMaster {
         }
     }
 
-    /// The leader asks for the digest of the tree at `zxid`: so are the observers that can answer.
+    /// Forwards the leader's question for the digest of the tree at `zxid` to the observers that
+    /// support it.
     pub fn ask_digests(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.question = Some(DigestQuestion {
             zxid,
@@ -254,7 +261,7 @@ impl ObserverMaster {
         }
     }
 
-    /// A quorum with the leader has this digest at `zxid`, and so has this follower.
+    /// Handles that a quorum with the leader, and this follower, have this digest at `zxid`.
     pub fn handle_digest_judged(&mut self, zxid: Zxid, agreed: u64, out: &mut Vec<Action>) {
         let question = self.question.as_mut().filter(|asked| asked.zxid == zxid);
         let Some(question) = question else {
@@ -266,7 +273,8 @@ impl ObserverMaster {
         }
     }
 
-    /// An observer has answered: it is told at once, or when the digest of a quorum is known.
+    /// Handles an observer's answer. The observer receives the quorum's digest now, or once it is
+    /// known.
     fn handle_digest(&mut self, link: LinkId, zxid: Zxid, digest: u64, out: &mut Vec<Action>) {
         let question = self.question.as_mut().filter(|asked| asked.zxid == zxid);
         let Some(question) = question.filter(|_| self.links.contains_key(&link)) else {
@@ -284,7 +292,7 @@ impl ObserverMaster {
         }
     }
 
-    /// How many observers are up to date.
+    /// Number of observers that are up to date.
     pub fn synced_observers(&self) -> usize {
         let links = self.links.values();
         links
@@ -340,9 +348,10 @@ impl ObserverMaster {
         else {
             return Err(unexpected(packet));
         };
-        // What an observer has of this epoch is committed; this follower has not heard of it yet.
-        // Cut back, the observer's clients would see the past, and the snapshot that it began with
-        // may hold parts of what it is to forget.
+        // All transactions of this epoch that an observer has are committed, and this follower has
+        // not received those commits yet. After a cut, the observer's clients would see an older
+        // state. The snapshot with which it began may also contain parts of the transactions to be
+        // cut.
         let is_ahead = last_logged.epoch() == self.epoch && *last_logged > self.last;
         if is_ahead && !mutant::is(Mutant::ObserverCutBack) {
             return Err(LinkFault::HistoryAhead {
@@ -432,7 +441,7 @@ impl ObserverMaster {
         self.pinged_ms.saturating_add(half_tick_ms)
     }
 
-    /// What an observer that is up to date has sent.
+    /// Forwards a packet from an observer that is up to date.
     fn relay(
         &mut self,
         from: LinkId,
@@ -440,7 +449,7 @@ impl ObserverMaster {
         out: &mut Vec<Action>,
     ) -> Result<(), LinkFault> {
         match packet {
-            // The second acknowledgement of the epoch, after UPTODATE. Observers owe no others.
+            // The second acknowledgement of the epoch, after UPTODATE. Observers do not owe others.
             LearnerPacket::Ack { zxid } if zxid.counter() == 0 => {}
             LearnerPacket::Ack { .. } => return Err(unexpected(&packet)),
             LearnerPacket::Ping { touched, .. } => {

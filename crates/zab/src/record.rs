@@ -1,12 +1,12 @@
-//! A transaction as Zab sees it: a position and bytes.
+//! A transaction in Zab: a zxid and bytes.
 
 use std::fmt;
 
 use bytes::Bytes;
 use proto::{OpCode, Zxid};
 
-/// A transaction. What it does is none of Zab's business, so it stays as it travels in a PROPOSAL
-/// and lies in the log: header, body, digest ([`proto::txn::TxnRecord`] decodes it).
+/// A transaction. Zab does not interpret it. It therefore stays in the form of a PROPOSAL and of
+/// the log: header, body, digest ([`proto::txn::TxnRecord`] decodes it).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Its position in the order of all changes.
@@ -16,21 +16,22 @@ pub struct Record {
 }
 
 impl Record {
-    /// A transaction and its position.
+    /// Creates a transaction with its position.
     pub fn new(zxid: Zxid, txn: impl Into<Bytes>) -> Self {
         let txn = txn.into();
         Self { zxid, txn }
     }
 
-    /// When the leader made it, by its wall clock, ms; `None` if the header is cut.
+    /// Time at which the leader created it, by the leader's wall clock, ms; `None` if the header is
+    /// cut.
     pub fn stamp_ms(&self) -> Option<i64> {
         const TIME_AT: usize = 20;
         let time = self.txn.get(TIME_AT..).and_then(|rest| rest.first_chunk());
         time.map(|time| i64::from_be_bytes(*time))
     }
 
-    /// Whether the header names a reconfiguration, the one kind of transaction that changes who
-    /// decides.
+    /// Whether the header names a reconfiguration. Only this kind of transaction changes the
+    /// voters.
     pub fn is_reconfig(&self) -> bool {
         const OP_AT: usize = 28;
         let op = self.txn.get(OP_AT..).and_then(|rest| rest.first_chunk());
@@ -44,9 +45,9 @@ impl fmt::Display for Record {
     }
 }
 
-/// Whether `next` may follow `before` in a history: the next number of the epoch, or the first of a
-/// later one. A hole inside an epoch is a lost transaction (ZOOKEEPER-4925), and so is one at its
-/// start: every leader begins with 1, and no log with another number would be read again.
+/// Whether `next` may follow `before` in a log: the next zxid of the epoch, or the first zxid of a
+/// later epoch. A hole inside an epoch is a lost transaction (ZOOKEEPER-4925). A hole at its start
+/// is, too: every leader begins with counter 1, and recovery refuses a log with another number.
 pub(crate) fn follows(before: Zxid, next: Zxid) -> bool {
     next == before.next() || (next.epoch() > before.epoch() && next.counter() == 1)
 }

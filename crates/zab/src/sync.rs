@@ -1,9 +1,9 @@
-//! How a learner is brought to the leader's history: DIFF, TRUNC or SNAP.
+//! The choice between DIFF, TRUNC and SNAP for a learner.
 //!
-//! The learner has named the last transaction of its log, the *peer's* zxid. If that is one of the
-//! leader's, the learner needs only what comes behind it (DIFF). If it is not, but stands in
-//! an epoch whose end the leader knows, the learner has logged what was never committed and must
-//! cut that off (TRUNC). Else only the whole state helps (SNAP).
+//! The learner has sent the last zxid of its log, the *peer's* zxid. If the leader has that zxid,
+//! the learner only needs the transactions after it (DIFF). If the leader does not have it, but
+//! knows the end of its epoch, the learner has logged uncommitted records and must cut them
+//! (TRUNC). Otherwise only the whole state helps (SNAP).
 //!
 //! ```text
 //!                  oldest file        min      committed log      max     last
@@ -12,7 +12,7 @@
 //!   peer at     SNAP | DIFF from files | DIFF, or TRUNC + the rest | TRUNC(max)
 //! ```
 //!
-//! `last` may be ahead of `max`: a new epoch begins at counter 0, for which there is no
+//! `last` may be after `max`: a new epoch begins at counter 0, which does not belong to a
 //! transaction.
 //!
 //! Source: LearnerHandler.syncFollower, queueCommittedProposals.
@@ -25,25 +25,25 @@ use crate::{CommittedLog, Record};
 /// The packet that begins a synchronisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
-    /// Continue from your history. The zxid is informative.
+    /// Continue from the learner's log. The zxid is informative.
     Diff(Zxid),
-    /// Cut your history here first.
+    /// Cut the learner's log here first.
     Trunc(Zxid),
-    /// Replace your history by this snapshot.
+    /// Replace the learner's state by this snapshot.
     Snap,
 }
 
-/// How to begin.
+/// The way in which a synchronisation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// With this packet, and then everything committed behind a zxid.
+    /// Send this packet, then everything committed after a zxid.
     Send {
         /// The packet.
         opening: Opening,
-        /// Transactions behind it follow; meaningless for a snapshot.
+        /// The zxid after which transactions follow. Meaningless for a snapshot.
         after: Zxid,
     },
-    /// The files of the log decide.
+    /// Read the log files and decide by them.
     ReadLog,
 }
 
@@ -54,17 +54,18 @@ impl Decision {
     };
 }
 
-/// What the leader has.
+/// The leader's transactions.
 #[derive(Debug, Clone, Copy)]
 pub struct History<'a> {
-    /// Its last transaction, or its epoch with counter 0 if it is established and has none yet.
+    /// The last transaction, or the established epoch with counter 0 if it does not contain one
+    /// yet.
     pub last: Zxid,
     /// The newest committed transactions.
     pub log: &'a CommittedLog,
 }
 
 impl History<'_> {
-    /// The oldest transaction in memory; of none, the end of the history.
+    /// The oldest transaction in memory, or the end of the log if there is none.
     pub fn min(&self) -> Zxid {
         self.log.min().unwrap_or(self.last)
     }
@@ -74,7 +75,7 @@ impl History<'_> {
     }
 }
 
-/// Decides by what is in memory.
+/// Decides by the transactions in memory.
 pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: bool) -> Decision {
     let (min, max) = (history.min(), history.max());
     if force_snapshot {
@@ -87,9 +88,9 @@ pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: 
         };
     }
     if peer > max && !is_epoch_start(peer) {
-        // Nobody's log has the start of an epoch to be cut at. A history ends there that came as a
-        // snapshot before the first transaction, or has none yet. Were it asked for, the learner
-        // would refuse, and again in every later epoch.
+        // No log contains the start of an epoch, so the learner could not cut there. A log ends
+        // there if it came as a snapshot before the first transaction, or is empty. The learner
+        // would refuse such a TRUNC, and would refuse it again in every later epoch.
         if is_epoch_start(max) && max != Zxid::ZERO {
             return Decision::SNAP;
         }
@@ -107,17 +108,17 @@ pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: 
         let next = history.log.after(peer).next().map(|record| record.zxid);
         return open(peer, before, next, max);
     }
-    // With nothing in memory and nothing proposed yet, the files' end is not known to be the end
-    // of the history.
+    // With an empty memory and no proposal yet, the end of the files is not known to be the end of
+    // the log.
     if peer < min && use_disk && !is_epoch_start(min) {
         return Decision::ReadLog;
     }
     Decision::SNAP
 }
 
-/// Decides by the records of the log files around the peer's zxid: the first must be the last one
-/// that is not behind it. `None`: the files do not reach back that far, or know another history;
-/// only a snapshot helps.
+/// Decides by the records of the log files around the peer's zxid. The first record must be the
+/// last one that is not after the peer's zxid. `None`: the files do not reach back so far or
+/// contain another history, so only a snapshot helps.
 pub fn decide_by_disk(
     peer: Zxid,
     records: &[Record],
@@ -137,8 +138,8 @@ pub fn decide_by_disk(
     }
 }
 
-/// Begins inside a run of transactions of which `before` is the last that is not behind the peer's
-/// zxid, and `next` the one after it.
+/// Begins inside a run of transactions. `before` is the last one that is not after the peer's zxid,
+/// and `next` the one after it.
 fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> Decision {
     if before == Some(peer) || is_epoch_start(peer) {
         return Decision::Send {
@@ -147,7 +148,7 @@ fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> Deci
         };
     }
     match (before, next) {
-        // Across epochs nobody knows where the histories part.
+        // Across epochs, the last common transaction is unknown.
         (Some(before), Some(next)) if next.epoch() == peer.epoch() => Decision::Send {
             opening: Opening::Trunc(before),
             after: before,
@@ -156,8 +157,8 @@ fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> Deci
     }
 }
 
-/// Counter 0 is no transaction: a leader's last zxid is reported so by whoever took a snapshot
-/// before its first one.
+/// Whether the counter is 0, which is not a transaction. A server that took a snapshot before the
+/// first transaction reports this as its last zxid.
 fn is_epoch_start(zxid: Zxid) -> bool {
     zxid.counter() == 0
 }

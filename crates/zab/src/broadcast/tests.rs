@@ -102,15 +102,15 @@ fn a_zxid_is_not_proposed_twice() {
     propose(&mut ensemble(1), [2, 2]);
 }
 
-/// Seed 1097 of the simulator: a voter that a reconfiguration made an observer had not acknowledged what
-/// was proposed behind it, and nothing was committed ever after.
+/// Seed 1097 of the simulator: a reconfiguration made a voter an observer. That voter had not
+/// acknowledged the later proposals, and the leader never committed anything again.
 #[test]
 fn seed_1097_what_is_behind_a_reconfiguration_waits_for_the_new_voters_alone() {
     let mut proposals = Proposals::new(Majority::new([Sid(1), Sid(2)]), Sid(1), Zxid(0));
     propose(&mut proposals, [1]);
     proposals.join(Zxid(1), Arc::new(Majority::new([Sid(1), Sid(3)])));
     propose(&mut proposals, [2, 3]);
-    // Both quorums decide about the reconfiguration, and nothing behind it is committed with it.
+    // Both quorums decide about the reconfiguration. No later proposal is committed with it.
     assert_eq!(ack(&mut proposals, 1, 3), []);
     assert_eq!(ack(&mut proposals, 3, 3), []);
     assert_eq!(ack(&mut proposals, 2, 1), [1]);
@@ -141,7 +141,7 @@ fn groups_decide_as_their_verifier_says() {
     assert_eq!(ack(&mut proposals, 5, 1), [1]);
 }
 
-/// The accounting with a set of servers for each proposal.
+/// A reference implementation with a set of servers for each proposal.
 struct Slow {
     voters: BTreeSet<i64>,
     proposals: Vec<(i64, BTreeSet<i64>)>,

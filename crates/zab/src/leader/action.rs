@@ -1,4 +1,4 @@
-//! What a leader asks of its host, and why it drops learners or gives up.
+//! Actions of a leader for its host, and the reasons to drop a learner or to step down.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use proto::{Epoch, Sid, Zxid};
 use crate::Record;
 use crate::packets::ShowLeader;
 
-/// A connection of a learner, as numbered by the host. Numbers are not used twice.
+/// The host's number for a connection of a learner. Numbers are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u64);
 
@@ -19,41 +19,42 @@ impl fmt::Display for LinkId {
     }
 }
 
-/// An order to the host, to be carried out in the order given.
+/// An action that the host must execute, in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send this to a learner.
+    /// Send a packet to a learner.
     Send {
-        /// To whom.
+        /// The receiver.
         to: LinkId,
-        /// What.
+        /// The packet.
         packet: LeaderPacket,
     },
-    /// Send a SNAP packet with this zxid and the tree behind it, signature included, before anything
-    /// that is sent to this learner later. The tree must have all that was delivered so far; it
-    /// may have more. Then call `handle_snapshot_sent`.
+    /// Send a SNAP packet with this zxid, then the tree with its signature, before any later packet
+    /// to this learner. The tree must contain everything delivered so far. It may contain more.
+    /// Then call `handle_snapshot_sent`.
     SendSnapshot {
-        /// To whom.
+        /// The receiver.
         to: LinkId,
-        /// The last transaction that the tree is sure to have.
+        /// The last transaction that the tree is sure to contain.
         zxid: Zxid,
     },
-    /// Read the log files from the last transaction that is not behind `from`, and call
-    /// `handle_log_records` with some of them; once there is room for them on the connection.
-    /// Without such a transaction, or if they are too many to be worth it: `handle_log_unusable`.
+    /// Read the log files, beginning at the last transaction that is not after `from`. Call
+    /// `handle_log_records` with some records each time the connection has room for them. If the
+    /// files do not contain such a transaction, or there are too many to send, call
+    /// `handle_log_unusable`.
     ReadLog {
-        /// For whom.
+        /// The learner that needs the records.
         to: LinkId,
-        /// Where to begin.
+        /// The zxid to begin at.
         from: Zxid,
-        /// What stands behind it is not needed.
+        /// Last zxid that is needed.
         upto: Zxid,
     },
     /// Drop the connection.
     Close {
-        /// Which.
+        /// The connection.
         link: LinkId,
-        /// Why.
+        /// The reason.
         fault: LinkFault,
     },
     /// Make the epoch durable, then call `handle_accepted_epoch_saved`.
@@ -62,55 +63,57 @@ pub enum Action {
     SaveCurrentEpoch(Epoch),
     /// Append to the log. Once it is on disk, call `handle_synced`.
     Append(Record),
-    /// Committed: apply it to the tree. A server that stands alone is told the zxid of the last one
-    /// only, which stands for all before it.
+    /// Apply the committed record to the tree. A standalone server receives only the zxid of the
+    /// last one, which covers all earlier ones.
     Deliver(Record),
-    /// The epoch is established: start to serve. Zxids begin behind counter 0 of it.
+    /// Start to serve, because the epoch is established. Zxids begin after counter 0 of it.
     Lead {
-        /// The epoch, for the votes that this server sends out.
+        /// The epoch for the votes of this server.
         epoch: Epoch,
-        /// If a configuration comes into force with the epoch: the leader that goes with it.
+        /// The leader named by a configuration that comes into force with the epoch.
         designated_leader: Option<Sid>,
     },
-    /// A reconfiguration is committed: use the configuration in it.
+    /// Use the configuration of a committed reconfiguration.
     ActivateConfig {
         /// The reconfiguration.
         record: Record,
-        /// Who leads from here on. If it is not this server, nothing is committed any more, and all
-        /// that the learners are still to hear has been sent before.
+        /// The leader from now on. If it is another server, this server does not commit any more.
+        /// All packets that the learners still need precede this action.
         designated_leader: Sid,
     },
-    /// A client of a learner wants this.
+    /// A request from a client of a learner.
     Request {
-        /// Where it came from: the owner of the session must be compared with it.
+        /// The learner's connection. The host must check that the session belongs to this learner.
         from: LinkId,
-        /// The request, its body not yet looked at.
+        /// The request, with its body not yet decoded.
         request: LearnerRequest,
     },
-    /// These sessions are alive.
+    /// Sessions that are alive.
     Touch {
-        /// Where they live.
+        /// The learner's connection.
         from: LinkId,
-        /// Each with its timeout.
+        /// Each session with its timeout.
         sessions: Vec<Touch>,
     },
-    /// Is this session alive? If it is, it moves to the learner; answer by `revalidated`.
+    /// Check whether this session is alive, and answer by `revalidated`. A live session moves to
+    /// the learner.
     Revalidate {
-        /// Where it came to.
+        /// The connection of the learner that asks.
         from: LinkId,
         /// The session and its timeout.
         session: Touch,
     },
-    /// A learner's tree has another digest than a transaction carries. Once the tree has everything
-    /// that was delivered, call `compare_digests`. A follower reports the difference of its observer to the leader.
+    /// Compare digests, because a learner's digest differs from the digest in a transaction. Call
+    /// `compare_digests` once the tree contains everything that was delivered. A follower reports a
+    /// difference of its observer to the leader.
     CompareDigests {
         /// The transaction.
         zxid: Zxid,
         /// Digest of the learner's tree.
         digest: u64,
     },
-    /// A quorum of voters without this server has one and the same digest, and this server's tree has
-    /// another one.
+    /// A quorum of voters without this server agrees on a digest, and this server's tree has a
+    /// different one.
     OwnDigestDiffers {
         /// The last transaction of the trees that were compared.
         zxid: Zxid,
@@ -121,7 +124,7 @@ pub enum Action {
         /// Digest of the others.
         theirs: u64,
     },
-    /// Leading is over: close all connections, stop serving, look for a leader.
+    /// Stop leading: close all connections, stop serving, and look for a leader.
     StepDown(StepDown),
 }
 
@@ -165,24 +168,25 @@ impl fmt::Display for Action {
     }
 }
 
-/// Why a learner is dropped. It is welcome to come back.
+/// Reason to drop a learner. The learner may connect again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkFault {
-    /// A packet that has no place here: no introduction to begin with, no ACKEPOCH after
-    /// LEADERINFO, no acknowledgement of NEWLEADER.
+    /// A packet that is not valid in this state: a first packet that is not an introduction, no
+    /// ACKEPOCH after LEADERINFO, or no acknowledgement of NEWLEADER.
     #[error("unexpected {packet}")]
     Unexpected {
-        /// What it is, in words.
+        /// The packet as text.
         packet: String,
     },
-    /// It knows neither LEADERINFO nor ACKEPOCH (before 3.4; ours refuses it, Apache's serves).
+    /// The learner does not support LEADERINFO and ACKEPOCH (before 3.4). Zoarium refuses it,
+    /// Apache ZooKeeper serves it.
     #[error("protocol version {version:#x} is not spoken any more")]
     ProtocolVersion {
-        /// What it speaks.
+        /// The learner's version.
         version: i32,
     },
-    /// Its configuration is newer: this server has no business leading it.
+    /// The learner's configuration is newer, so this server must not lead it.
     #[error("its configuration {theirs:#x} is newer than {ours:#x}")]
     ConfigAhead {
         /// The learner's version.
@@ -190,20 +194,21 @@ pub enum LinkFault {
         /// The leader's.
         ours: i64,
     },
-    /// It has the leader's own number: two servers with one `myid`. Its acknowledgements would count
-    /// as the leader's.
+    /// The learner has the leader's own sid: two servers have one `myid`. The leader would count
+    /// this learner's acknowledgements as its own.
     #[error("it has this server's own sid {sid}")]
     OwnSid {
-        /// The number.
+        /// The sid.
         sid: Sid,
     },
-    /// An epoch from which no next one can be made, so it was never anybody's.
+    /// An epoch without a valid next epoch. No leader can have had it.
     #[error("its accepted epoch {accepted} cannot be")]
     EpochImplausible {
-        /// What it claims.
+        /// The claimed epoch.
         accepted: Epoch,
     },
-    /// Its history is ahead of the leader's, and no quorum has said yet that this does not matter.
+    /// The learner's log is longer than the leader's, and no quorum has shown yet that the surplus
+    /// is uncommitted.
     #[error("its history {current_epoch}, {last_logged} is ahead")]
     HistoryAhead {
         /// Its current epoch.
@@ -211,42 +216,43 @@ pub enum LinkFault {
         /// Its last transaction.
         last_logged: Zxid,
     },
-    /// It acknowledges what was never proposed.
+    /// The learner acknowledged a zxid that was never proposed.
     #[error(transparent)]
     NeverProposed(#[from] crate::broadcast::NeverProposed),
-    /// Nothing was heard in time.
+    /// No packet arrived in time.
     #[error("nothing heard for {silent_ms} ms")]
     Silence {
-        /// How long.
+        /// Duration of the silence.
         silent_ms: i64,
     },
-    /// It answers, but does not acknowledge.
+    /// The learner answers, but does not acknowledge.
     #[error("{zxid} not acknowledged after {lag_ms} ms")]
     AckLag {
-        /// The oldest proposal that waits for it.
+        /// The oldest proposal without its acknowledgement.
         zxid: Zxid,
-        /// How long.
+        /// Time since that proposal was sent.
         lag_ms: i64,
     },
-    /// Too many are being synchronised, and this one is an observer.
+    /// Too many learners are being synchronised, and this one is an observer.
     #[error("too many learners are being synchronised")]
     Throttled,
-    /// The same server is here again over a newer connection.
+    /// The server opened a newer connection.
     #[error("server {sid} has come again")]
     Replaced {
-        /// Which.
+        /// The server.
         sid: Sid,
     },
-    /// It passes on a request that does not decode, which an Apache leader would stop at for ever.
+    /// The learner forwarded a request that cannot be decoded. Such a request stops an Apache
+    /// leader permanently.
     #[error("it passes on a request that does not decode")]
     UndecodableRequest,
-    /// The log files ended or broke off while it was caught up from them.
+    /// The log files ended or broke off while the learner was being synchronised from them.
     #[error("the log files cannot be read to the end")]
     LogUnusable,
 }
 
 impl LinkFault {
-    /// Whether no healthy learner would have sent what it is dropped for.
+    /// Whether a healthy learner never causes this fault.
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::Unexpected { .. }
@@ -266,42 +272,42 @@ impl LinkFault {
     }
 }
 
-/// Why leading is over.
+/// Reason to stop leading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepDown {
-    /// Not enough voters came within `initLimit`.
+    /// Too few voters connected within `initLimit`.
     #[error("no quorum of voters for a new epoch")]
     NoEpochQuorum,
-    /// No quorum came for long, and a voter that elected this server looks for a leader again
-    /// (`leader.maxTimeToWaitForEpoch`).
+    /// The wait for a quorum is longer than `leader.maxTimeToWaitForEpoch`, and a voter that
+    /// elected this server looks for a leader again.
     #[error("a voter has changed its mind before there was a quorum for a new epoch")]
     SupporterLooks,
-    /// Not enough voters accepted the epoch within `initLimit`.
+    /// Too few voters accepted the epoch within `initLimit`.
     #[error("no quorum of voters accepted the epoch")]
     NoEpochAckQuorum,
-    /// Not enough voters took on the history within `initLimit`.
+    /// Too few voters acknowledged NEWLEADER within `initLimit`.
     #[error("no quorum of voters acknowledged the history")]
     NoNewLeaderQuorum,
-    /// Not enough voters are in touch.
+    /// Too few voters are connected.
     #[error("no quorum of voters is in touch")]
     LostQuorum,
-    /// The counter of the epoch is used up: a new epoch is needed. Sessions live on.
+    /// The counter of the epoch is used up, so a new epoch is needed. Sessions survive.
     #[error("the epoch has no zxid left")]
     CounterExhausted,
-    /// A voter comes back and has accepted a later epoch, that of a leader-to-be which never led. It
-    /// must not accept an earlier one, so it would stay outside for as long as this server leads, and the next
-    /// server that fails may be the one too many. The next epoch has to be above that one: to be
-    /// given to every later role as [`accepted_floor`](super::LeaderStart::accepted_floor), which
-    /// is also what makes this happen once.
+    /// A voter has accepted a later epoch from a prospective leader that never led. It must not
+    /// accept an earlier epoch, so it would stay out as long as this server leads. The loss of one
+    /// more server could then cost the quorum. The next epoch must be above the accepted one. Pass
+    /// it to every later role as [`accepted_floor`](super::LeaderStart::accepted_floor). This also
+    /// limits the step-down to one.
     #[error("voter {sid} has accepted epoch {accepted}, a later one is needed for it")]
     VoterAhead {
-        /// Who it is.
+        /// The voter.
         sid: Sid,
-        /// What it has accepted.
+        /// The epoch that it has accepted.
         accepted: Epoch,
     },
-    /// A quorum of voters holds other data than this server.
+    /// A quorum of voters has different data than this server.
     #[error("a quorum of voters holds other data")]
     DataDiffers,
     /// The host ends the role.

@@ -1,9 +1,10 @@
-//! The leader compares the digests of the members that are up to date.
+//! Comparison of the digests of all members that are up to date.
 //!
-//! A learner has reported a digest that is not the one of a transaction. This shows that two members
-//! differ, and not which of them is right. So the leader asks all learners for the digest at its last
-//! committed transaction. It sends the question behind the commit of that transaction, so each learner
-//! answers with its tree at the same transaction. Then it counts:
+//! A learner has reported a digest that differs from the digest in a transaction. Two members
+//! therefore differ, but this does not show which one is right. The leader requests from all
+//! learners the digest at its last committed transaction. It sends the question after the commit of
+//! that transaction, so each learner answers with its tree at the same transaction. It then counts
+//! the answers:
 //!
 //! ```text
 //!   a quorum with the leader has one digest      each learner is told which
@@ -11,13 +12,13 @@
 //!   neither                                      each learner with another digest is told that
 //! ```
 //!
-//! A learner that was sent a snapshot in this role is no witness for the leader: it has copied the
-//! leader's tree, wrong or right.
+//! A learner that received a snapshot in this role is not a witness for the leader: its tree is a
+//! copy of the leader's tree, right or wrong.
 //!
-//! A follower with `observerMasterPort` asks its observers as well ([`crate::observer_master`]).
+//! A follower with `observerMasterPort` also queries its observers ([`crate::observer_master`]).
 //!
-//! No other server than Zoarium knows these packets. With a single learner of another kind nothing is
-//! compared.
+//! Only Zoarium supports these packets. With a single learner of another kind, the leader does not
+//! compare anything.
 
 use std::collections::BTreeMap;
 
@@ -28,22 +29,22 @@ use proto::{Sid, Zxid};
 use super::link::LinkState;
 use super::{Action, Leader, LinkId};
 
-/// A question that the learners were asked.
+/// A comparison in progress.
 #[derive(Debug)]
 pub(super) struct Comparison {
     zxid: Zxid,
     /// Digest of the leader's tree.
     own: u64,
-    /// Each learner that was asked, with the digest that it has reported.
+    /// Each queried learner with the digest that it has reported.
     asked: BTreeMap<LinkId, Option<u64>>,
-    /// When the answers that are there have to do, ms.
+    /// Time at which the leader decides with the answers that it has, ms.
     until_ms: i64,
-    /// Whether the answers are counted. The next question has to wait for the end of the time.
+    /// Whether the answers are counted. The next comparison must wait until `until_ms`.
     is_judged: bool,
 }
 
 impl Comparison {
-    /// This learner is gone.
+    /// Removes a learner that has disconnected.
     pub(super) fn forget(&mut self, link: LinkId) {
         self.asked.remove(&link);
     }
@@ -54,7 +55,7 @@ impl Comparison {
 }
 
 impl Leader {
-    /// A learner's digest is not the one of a transaction.
+    /// Handles a report that a learner's digest differs from the digest in a transaction.
     pub(super) fn handle_digest_differs(&mut self, zxid: Zxid, digest: u64, out: &mut Vec<Action>) {
         let is_wanted = |action: &Action| matches!(action, Action::CompareDigests { .. });
         if self.may_compare() && !out.iter().any(is_wanted) {
@@ -62,15 +63,16 @@ impl Leader {
         }
     }
 
-    /// Whether no comparison is under way or was a moment ago, and all learners know the packets.
+    /// Whether all learners support the packets, and no comparison is in progress or was until a
+    /// moment ago.
     fn may_compare(&self) -> bool {
         let mut links = self.links.values();
         let all_know = links.all(|link| link.reports_digests || link.state == LinkState::Connected);
         self.is_leading() && self.digests.is_none() && all_know
     }
 
-    /// Asks the learners for the digest of their trees. `own` is the digest of this server's tree,
-    /// whose last transaction is [`Leader::last_committed`].
+    /// Requests the digest of their trees from the learners. `own` is the digest of this server's
+    /// tree, which ends at [`Leader::last_committed`].
     pub fn compare_digests(&mut self, own: u64, now_ms: i64, out: &mut Vec<Action>) {
         if !self.may_compare() {
             return;
@@ -92,7 +94,7 @@ impl Leader {
         });
     }
 
-    /// A learner has answered.
+    /// Handles a learner's answer.
     pub(super) fn handle_digest(
         &mut self,
         link: LinkId,
@@ -111,7 +113,7 @@ impl Leader {
         }
     }
 
-    /// The answers that are there have to do, and the next comparison may begin.
+    /// Decides with the present answers if the time is over, and permits the next comparison.
     pub(super) fn end_comparison_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let is_answered = self.digests.as_ref().is_some_and(Comparison::is_answered);
         let is_due = |comparison: &Comparison| comparison.until_ms <= now_ms;
@@ -119,7 +121,7 @@ impl Leader {
             self.judge(out);
             self.digests = None;
         } else if is_answered {
-            // The learners that had not answered are gone.
+            // The learners without an answer have disconnected.
             self.judge(out);
         }
     }
@@ -168,7 +170,7 @@ impl Leader {
             });
         }
         let agreed = is_right.then_some(own);
-        // A follower passes the digest of a quorum on to its observers.
+        // A follower forwards the digest of a quorum to its observers.
         for (to, _) in answers
             .into_iter()
             .filter(|(_, digest)| is_right || *digest != own)

@@ -12,8 +12,8 @@ const OWN: u64 = 7;
 const OTHER: u64 = 8;
 const THIRD: u64 = 9;
 
-/// Server 5 leads epoch 1 and has committed a transaction; servers 1 to `followers` follow over the link
-/// of their number, each with this version.
+/// Server 5 leads epoch 1 and has committed a transaction. Servers 1 to `followers` follow, each
+/// over the link with its number and with this version.
 fn leading(followers: i64, version: impl Fn(i64) -> i32) -> Leader {
     let start = LeaderStart {
         sid: Sid(5),
@@ -89,8 +89,8 @@ fn differs(leader: &mut Leader, sid: i64, out: &mut Vec<Action>) {
     leader.handle_packet(link(sid), packet, 0, out);
 }
 
-/// Followers answer with these digests, `None` not at all: what the leader does, at the latest when the
-/// time is up.
+/// Returns the leader's actions after followers have answered with these digests (`None`: without
+/// an answer) and the time is over.
 fn judged(answers: &[Option<u64>]) -> Vec<String> {
     let followers = i64::try_from(answers.len()).expect("some");
     let mut leader = leading(followers, ours);
@@ -124,7 +124,7 @@ fn a_quorum_decides_who_is_wrong() {
     let own_is_wrong = "own digest 0x7 differs from 0x8 at 0x100000001".to_owned();
     let (own, other, third) = (Some(OWN), Some(OTHER), Some(THIRD));
     let table: [(&[Option<u64>], Vec<String>); 9] = [
-        // Nobody differs any more. Observers of these followers may.
+        // All agree again. Observers of these followers may still differ.
         (&[own, own, own, own], by_leader(&[1, 2, 3, 4])),
         (&[other, own, own, own], by_leader(&[1, 2, 3, 4])),
         (&[other, third, own, own], by_leader(&[1, 2, 3, 4])),
@@ -135,7 +135,7 @@ fn a_quorum_decides_who_is_wrong() {
             &[other, other, third, own],
             vec![told(1, by_none), told(2, by_none), told(3, by_none)],
         ),
-        // Servers that do not answer count for nothing.
+        // Servers without an answer do not count.
         (&[other, own, own, None], by_leader(&[1, 2, 3])),
         (&[other, other, other, None], vec![own_is_wrong]),
         (&[other, own, None, None], vec![told(1, by_none)]),
@@ -173,7 +173,7 @@ fn one_comparison_at_a_time_and_a_learner_that_leaves_is_not_waited_for() {
     leader.compare_digests(OWN, 0, &mut out);
     assert!(out.is_empty(), "{out:?}");
     for (sid, zxid, digest) in [
-        // Of a question that was never asked.
+        // Answers to a question that was never sent.
         (1, Zxid(LAST.0 - 1), OTHER),
         (1, LAST, OTHER),
         (2, LAST, OWN),
@@ -184,12 +184,12 @@ fn one_comparison_at_a_time_and_a_learner_that_leaves_is_not_waited_for() {
     assert!(out.is_empty(), "{out:?}");
     leader.handle_closed(link(3));
     leader.end_comparison_if_due(1, &mut out);
-    // Servers 2 and 5 are no quorum of five.
+    // Servers 2 and 5 are not a quorum of five.
     assert_eq!(
         lines(std::mem::take(&mut out)),
         ["link 1: send DIGESTJUDGED 0x100000001 no quorum"]
     );
-    // The next one may begin when its time is over.
+    // The next comparison may begin when the time of this one is over.
     differs(&mut leader, 1, &mut out);
     assert!(out.is_empty(), "{out:?}");
     leader.end_comparison_if_due(1000, &mut out);
@@ -202,7 +202,7 @@ fn a_learner_that_was_sent_a_snapshot_is_no_witness_for_the_leader() {
     for (copies, expected) in [(0, "digest=0x7"), (1, "digest=0x7"), (2, "no quorum")] {
         let mut leader = leading(4, ours);
         for sid in 1..=copies {
-            // It comes again, and has nothing.
+            // The learner comes again without any data.
             let info = LearnerPacket::FollowerInfo {
                 accepted_epoch: Epoch(1),
                 info: Some(LearnerInfo {

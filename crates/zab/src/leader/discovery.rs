@@ -1,10 +1,12 @@
-//! A new epoch: higher than any that a quorum of voters has accepted, and then accepted by one.
+//! Choice of a new epoch: it is above every epoch that a quorum of voters has accepted, and then a
+//! quorum accepts it.
 //!
-//! A voter that is not of that quorum may have accepted a later one, from a leader-to-be that never
-//! led. It cannot be led then, and comes back for ever. When it does, the leader steps down, once, and
-//! the next epoch is above that one. This stops an ensemble that works for the time of an election;
-//! without it a voter is missing until the leader changes for another reason, and if that reason is
-//! the loss of a server there may be no quorum left. Nothing is gained by it for who has no vote.
+//! A voter outside that quorum may have accepted a later epoch from a prospective leader that never
+//! led. It cannot accept this leader, and it reconnects without end. When it does, the leader steps
+//! down once, and the next epoch is above the accepted one. This interrupts a working ensemble for
+//! the time of an election. Without it, the voter would be missing until the leader changes for
+//! another reason. If that reason is the loss of a server, the quorum may be lost. A server without
+//! a vote does not cause this step.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +19,12 @@ use super::link::LinkState;
 use super::{Action, EpochConfig, Leader, LinkFault, LinkId, Phase, StepDown, unexpected};
 use crate::learner::LearnerKind;
 
-/// An epoch is the upper half of a signed zxid, and an `int` in ACKEPOCH.
+/// Maximum epoch. An epoch is the upper half of a signed zxid, and an `int` in ACKEPOCH.
 const EPOCH_MAX: Epoch = Epoch(i32::MAX as i64);
 
-/// How far a voter may be ahead for a leader to step down for it. Each epoch of that distance would be
-/// one of a leader-to-be that failed, so a greater one is a damaged file, and not worth the epochs.
+/// Maximum distance of a voter's epoch for which a leader steps down. Each epoch between would come
+/// from a prospective leader that failed. A greater distance therefore shows a corrupt file, which
+/// is not worth the epochs.
 const EPOCHS_AHEAD_MAX: i64 = 1 << 20;
 
 impl Leader {
@@ -67,14 +70,15 @@ impl Leader {
         Ok(())
     }
 
-    /// Whether the epoch is fixed, and this voter comes for the second time without being able to accept
-    /// it. A single connection is not enough to stop an ensemble for: a voter that needs it comes back.
+    /// Whether the epoch is fixed, and this voter connects for the second time without being able
+    /// to accept it. A single connection does not justify an interruption: a voter that needs the
+    /// step connects again.
     fn is_voter_ahead(&mut self, sid: Sid, accepted: Epoch) -> bool {
         let Some(epoch) = self.epoch() else {
             return false;
         };
         let ahead = accepted.0 - epoch.0;
-        // A leader that retires makes way for another epoch anyway.
+        // A leader that retires makes room for another epoch anyway.
         let is_ahead = (1..=EPOCHS_AHEAD_MAX).contains(&ahead) && !self.is_retiring;
         if !is_ahead || !self.quorum.is_voter(sid) {
             self.voters_ahead.remove(&sid);
@@ -84,8 +88,9 @@ impl Leader {
         before.is_some_and(|before| before <= accepted) && !mutant::is(Mutant::VoterAheadLeftOut)
     }
 
-    /// A server that died is often back before its old connection is known to be dead. Were both
-    /// kept, one would be counted for what the other has on disk.
+    /// Drops older connections of a server that has connected again. A restarted server is often
+    /// back before its old connection is known to be dead. With both connections, one would count
+    /// for records that only the other has on disk.
     fn replace_older_link(&mut self, link: LinkId, sid: Sid, out: &mut Vec<Action>) {
         let same = |(id, other): (&LinkId, &super::Link)| {
             (*id != link && other.sid == Some(sid)).then_some(*id)
@@ -96,7 +101,8 @@ impl Leader {
         }
     }
 
-    /// Any learner can raise the epoch while it is open; only voters make it fixed.
+    /// Handles the accepted epoch of a learner. Any learner can raise the epoch while it is not
+    /// fixed; only voters make it fixed.
     pub(super) fn hear_epoch(
         &mut self,
         sid: Sid,
@@ -125,7 +131,7 @@ impl Leader {
         }
     }
 
-    /// The accepted epoch is on disk. The epoch begins with this configuration.
+    /// Handles that the accepted epoch is on disk. The epoch begins with this configuration.
     pub fn handle_accepted_epoch_saved(
         &mut self,
         config: EpochConfig,
@@ -191,15 +197,17 @@ impl Leader {
         Ok(())
     }
 
-    /// Whether nothing beyond this server's history can have been committed in that epoch, though a
-    /// learner has logged more of it, so that the learner may be led, and cut.
+    /// Whether this server's log contains everything committed in `epoch`, although a learner has
+    /// logged more of that epoch. The learner may then be led, and its log cut.
     ///
-    /// Without this no leader could ever come about where a reconfiguration removes a voter, that voter
-    /// alone has logged something behind it, and the list in force needs its vote.
+    /// Without this rule, the following case would block every election. A reconfiguration removes
+    /// a voter, that voter alone has logged later proposals, and the configuration in force needs
+    /// its vote.
     ///
-    /// Both servers have had the same leader last, so what the learner has more comes behind the proposed
-    /// list in one order, and nothing of it was committed without a quorum of that list. Whoever has
-    /// acknowledged the new epoch without being ahead has not logged it and takes no more of it.
+    /// Both servers had the same last leader. The learner's surplus therefore follows the proposed
+    /// configuration in one order, and its commit needed a quorum of that configuration. A server
+    /// that has acknowledged the new epoch without being longer does not have the surplus, and does
+    /// not accept it any more.
     fn has_all_committed_in(&self, epoch: Epoch) -> bool {
         let (Some(next), Some(config)) = (&self.next, &self.epoch_config) else {
             return false;
@@ -233,14 +241,15 @@ impl Leader {
     }
 }
 
-/// Who a learner is, if it may be one of server `own`, whose configuration has this version.
+/// Returns the learner's sid if server `own` may lead it. `config_version` is the version of the
+/// leader's configuration.
 pub(crate) fn identify(
     info: Option<LearnerInfo>,
     own: Sid,
     config_version: i64,
 ) -> Result<Sid, LinkFault> {
     let Some(info) = info else {
-        // Such a learner is of 3.3 or before.
+        // Only versions up to 3.3 send an introduction without this data.
         return Err(LinkFault::ProtocolVersion { version: 1 });
     };
     let version = info.protocol_version();

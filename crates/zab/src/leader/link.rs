@@ -1,4 +1,4 @@
-//! What a leader knows of one learner.
+//! State of a learner's connection in its leader.
 
 use proto::{Sid, Zxid};
 
@@ -7,20 +7,20 @@ use crate::learner::LearnerKind;
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Who it is, once it has said so.
+    /// Sid of the learner, once it has introduced itself.
     pub(crate) sid: Option<Sid>,
     pub(crate) kind: LearnerKind,
     pub(crate) state: LinkState,
     pub(crate) heard_ms: i64,
     pub(crate) slot: Option<Slot>,
     pub(crate) lag: AckLag,
-    /// Whether it knows the packets by which members of Zoarium compare digests.
+    /// Whether it supports Zoarium's packets for comparing digests.
     pub(crate) reports_digests: bool,
-    /// Whether its tree is a copy of this server's, which it was sent as a snapshot.
+    /// Whether its tree is a copy of this server's, received as a snapshot.
     pub(crate) has_copy: bool,
 }
 
-/// Where a learner is.
+/// Step of a learner in discovery and synchronisation.
 ///
 /// ```text
 ///  Connected -> AwaitingEpoch -> AwaitingAckEpoch -> AwaitingEpochAcks
@@ -33,29 +33,29 @@ pub(crate) struct Link {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkState {
-    /// Has said nothing.
+    /// No packet has arrived.
     Connected,
-    /// Has introduced itself; the epoch is open.
+    /// The learner has introduced itself. The epoch is not fixed.
     AwaitingEpoch,
     /// LEADERINFO is sent.
     AwaitingAckEpoch,
-    /// Has accepted; a quorum has not.
+    /// The learner has accepted the epoch. A quorum has not.
     AwaitingEpochAcks {
         /// Its last transaction.
         last_logged: Zxid,
     },
-    /// Is being caught up from the log files.
+    /// The learner is being synchronised from the log files.
     ReadingLog {
-        /// What it has, or has been sent.
+        /// The last transaction that it has, or that was sent to it.
         reached: Zxid,
         /// Whether the opening packet is sent.
         is_opened: bool,
     },
-    /// Is being sent a snapshot; what follows is queued behind it.
+    /// A snapshot is being sent. Later packets wait in the queue.
     SendingSnapshot,
     /// NEWLEADER is sent.
     Syncing,
-    /// NEWLEADER is acknowledged; a quorum has not.
+    /// NEWLEADER is acknowledged. A quorum has not acknowledged it.
     AwaitingActivation,
     /// UPTODATE is sent.
     Broadcasting,
@@ -75,8 +75,8 @@ impl Link {
         }
     }
 
-    /// Whether it is sent what is proposed and committed. It is from the moment its catch-up is
-    /// decided, so that nothing falls between the two.
+    /// Whether the learner receives proposals and commits. It does from the moment at which its
+    /// opening packet is decided, so it does not miss a transaction.
     pub(crate) fn is_forwarding(&self) -> bool {
         match self.state {
             LinkState::Connected
@@ -91,7 +91,7 @@ impl Link {
         }
     }
 
-    /// How long it may be silent, ms; `None` while it waits for this side.
+    /// Permitted duration of its silence, ms; `None` while the learner waits for this server.
     pub(crate) fn silence_ms(&self, init_ms: i64, sync_ms: i64) -> Option<i64> {
         match self.state {
             LinkState::AwaitingEpoch
@@ -107,18 +107,18 @@ impl Link {
     }
 }
 
-/// A place among those that are synchronised at the same time.
+/// A slot for learners that are synchronised concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
     Snap,
     Diff,
 }
 
-/// How long a learner owes an acknowledgement.
+/// Time for which a learner has owed an acknowledgement.
 ///
-/// Two proposals are watched: the oldest that is not acknowledged, and the newest sent since. Once
-/// the first is acknowledged the second takes its place, so each learner costs two positions
-/// however many proposals are under way (LearnerHandler.SyncLimitCheck).
+/// Two proposals are tracked: the oldest without an acknowledgement, and the newest one sent since.
+/// Once the learner acknowledges the first, the second replaces it. Each learner therefore costs
+/// two positions for any number of outstanding proposals (LearnerHandler.SyncLimitCheck).
 #[derive(Debug, Default)]
 pub(crate) struct AckLag {
     oldest: Option<(Zxid, i64)>,
@@ -140,15 +140,15 @@ impl AckLag {
         }
     }
 
-    /// The time that counts begins now: before it has acknowledged NEWLEADER, a learner owes
-    /// nothing.
+    /// Restarts the measured time. Before a learner has acknowledged NEWLEADER, it does not owe an
+    /// acknowledgement.
     pub(crate) fn restart(&mut self, now_ms: i64) {
         for (_, since) in self.oldest.iter_mut().chain(&mut self.newest) {
             *since = now_ms;
         }
     }
 
-    /// The oldest proposal that is owed, and for how long.
+    /// The oldest owed acknowledgement, and the time for which it has been owed.
     pub(crate) fn owed(&self, now_ms: i64) -> Option<(Zxid, i64)> {
         self.oldest
             .map(|(zxid, since)| (zxid, now_ms.saturating_sub(since)))

@@ -1,4 +1,4 @@
-//! Broadcast: proposals go out, acknowledgements come in, commits follow in order.
+//! Broadcast: the leader sends proposals, counts acknowledgements, and commits in order.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use crate::Record;
 use crate::broadcast::NeverProposed;
 use crate::learner::LearnerKind;
 
-/// Why nothing can be proposed.
+/// Reason why a proposal is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProposeError {
-    /// The epoch is not established, or somebody else is to lead.
+    /// The epoch is not established, or another server is to lead.
     #[error("this server does not lead")]
     NotLeading,
-    /// The counter of the epoch is used up; the leader has stepped down. Sessions live on in the
-    /// next epoch.
+    /// The counter of the epoch is used up, and the leader has stepped down. Sessions survive into
+    /// the next epoch.
     #[error("the epoch has no zxid left")]
     CounterExhausted,
-    /// One reconfiguration at a time.
+    /// Another reconfiguration is not committed yet.
     #[error("a reconfiguration is under way")]
     ReconfigInProgress,
 }
 
-/// This counter is never given out: the number after it would be of another epoch.
+/// Counter that is never used: its successor would belong to another epoch.
 const COUNTER_END: u32 = u32::MAX;
 
 impl Leader {
@@ -40,19 +40,19 @@ impl Leader {
         self.last_proposed().next()
     }
 
-    /// The newest proposal, or where the epoch begins.
+    /// The newest proposal, or the start of the epoch without one.
     pub fn last_proposed(&self) -> Zxid {
         self.proposals.last_proposed()
     }
 
-    /// Orders a transaction: it goes to the log and to the learners at the same time.
+    /// Orders a transaction. It goes to the log and to the learners at the same time.
     ///
     /// # Errors
-    /// If this server does not lead (any more).
+    /// If this server does not lead, or if the counter of the epoch is used up.
     ///
     /// # Panics
-    /// If the zxid is not [`Leader::next_zxid`]: a transaction with another's number would keep
-    /// everything behind it from being committed.
+    /// If the zxid is not [`Leader::next_zxid`]: with a wrong zxid, no later transaction could be
+    /// committed.
     pub fn propose(
         &mut self,
         record: Record,
@@ -85,8 +85,8 @@ impl Leader {
         Ok(())
     }
 
-    /// Orders a transaction of a server that stands alone. Nobody is sent it: the caller hands it to
-    /// its log, and needs no action for that.
+    /// Orders a transaction of a standalone server. It does not produce an action: the caller
+    /// itself appends the transaction to its log.
     ///
     /// # Errors
     /// If this server does not lead.
@@ -103,11 +103,11 @@ impl Leader {
         Ok(())
     }
 
-    /// Orders a reconfiguration. It needs a quorum of both configurations; what is proposed behind it
-    /// does as long as it is not in force, and then one of the new configuration alone.
+    /// Orders a reconfiguration. It needs a quorum of both configurations. Later proposals do, too,
+    /// until the new configuration is in force and decides alone.
     ///
     /// # Errors
-    /// As [`Leader::propose`], and if another one is under way.
+    /// As [`Leader::propose`], and if another reconfiguration is not committed yet.
     ///
     /// # Panics
     /// As [`Leader::propose`].
@@ -129,10 +129,10 @@ impl Leader {
         Ok(())
     }
 
-    /// This server's log is on disk up to and including `upto`.
+    /// Handles that this server's log is on disk up to and including `upto`.
     ///
     /// # Panics
-    /// If nothing was proposed under such a zxid.
+    /// If `upto` is above the last proposal.
     pub fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
         if self.is_leading()
             && let Err(never_proposed) = self.count(self.sid, upto, out)
@@ -206,7 +206,8 @@ impl Leader {
     ) -> Result<(), NeverProposed> {
         self.tell_proposals();
         if self.is_standalone {
-            // Nobody is told of each, and no reconfiguration ends a step.
+            // A standalone server does not report each commit, and a reconfiguration does not end a
+            // step.
             if let Some(last) = self.proposals.handle_ack(sid, zxid)?.next_back() {
                 self.last = last;
                 out.push(Action::Deliver(Record::new(last, Bytes::new())));
@@ -218,7 +219,7 @@ impl Leader {
             for zxid in &committed {
                 self.commit(*zxid, out);
             }
-            // A reconfiguration ends a step: what is behind it may be committed as well, if this
+            // A reconfiguration ends a step. Later proposals may be committed as well, if this
             // server still decides.
             if committed.is_empty() || self.is_retiring {
                 return Ok(());
@@ -268,13 +269,13 @@ impl Leader {
             let packet = LeaderPacket::Sync;
             out.push(Action::Send { to, packet });
         }
-        // It ends the role of this server: learners that have not heard whom to follow would have to
-        // elect a leader.
+        // This action ends the role of this server, so it must come last. A learner that has not
+        // received the new leader's sid would have to start an election.
         out.extend(activation);
     }
 
-    /// Who leads once a reconfiguration is in force: this server if it stays, else the voter of the
-    /// new configuration whose log is longest, of equals the smallest sid
+    /// Returns the leader for the time after a reconfiguration: this server if it stays. If not,
+    /// the voter of the new configuration with the longest log; among equals, the smallest sid
     /// (Leader.getDesignatedLeader).
     fn designate(&self, reconfig: Zxid, next: &NextConfig) -> Sid {
         if next.leader_stays {
@@ -288,8 +289,8 @@ impl Leader {
         acked.max().map_or(self.sid, |(_, sid)| sid.0)
     }
 
-    /// Answers a learner's `sync`, which has passed the check of its session: everything proposed
-    /// so far is committed before the answer is sent.
+    /// Answers a learner's `sync`, after the check of its session. The answer follows the commit of
+    /// everything that is proposed so far.
     pub fn sync(&mut self, to: LinkId, out: &mut Vec<Action>) {
         if !self.links.contains_key(&to) {
             return;
@@ -302,7 +303,7 @@ impl Leader {
         }
     }
 
-    /// Answers a learner's question about a session.
+    /// Answers a learner's query about a session.
     pub fn revalidated(
         &mut self,
         to: LinkId,
@@ -316,9 +317,9 @@ impl Leader {
         }
     }
 
-    /// Proposals whose commit the syncs of learners wait for. Source: Leader.getNumPendingSyncs.
+    /// Number of proposals that syncs of learners wait for. Source: Leader.getNumPendingSyncs.
     pub fn pending_syncs(&self) -> usize {
-        // In the order of their proposals.
+        // The zxids rise.
         let mut waits_for = self.syncs.iter().map(|(zxid, _)| *zxid);
         let first = waits_for.next();
         let steps = waits_for.scan(first, |before, zxid| {
@@ -327,8 +328,8 @@ impl Leader {
         usize::from(first.is_some()) + steps.filter(|is_new| *is_new).count()
     }
 
-    /// What a learner acknowledges with `zxid`, and which server it is; `None` if that is not
-    /// outstanding (any more).
+    /// The outstanding proposal that a learner acknowledges with `zxid`, and the learner's sid;
+    /// `None` if the proposal is not outstanding.
     pub fn outstanding_of(&self, link: LinkId, zxid: Zxid) -> Option<(Sid, &Record)> {
         let sid = self.links.get(&link)?.sid?;
         Some((sid, self.outstanding_record(zxid)?))
@@ -342,8 +343,9 @@ impl Leader {
         (record.zxid == zxid).then_some(record)
     }
 
-    /// Up to where every follower that is up to date has all proposals on disk, except for those that
-    /// have owed an acknowledgement for more than `owed_ms_max`: they may stand still.
+    /// Zxid up to which every follower that is up to date has all proposals on disk. Followers that
+    /// have owed an acknowledgement for more than `owed_ms_max` are left out, because they may
+    /// hang.
     pub fn on_disk_of_followers(&self, now_ms: i64, owed_ms_max: i64) -> Zxid {
         let followers = self.links.values().filter(|link| {
             let is_follower = link.kind == LearnerKind::Follower;
@@ -357,12 +359,12 @@ impl Leader {
         behind.min().unwrap_or_else(|| self.last_proposed())
     }
 
-    /// Proposals that are not committed yet.
+    /// Number of proposals that are not committed yet.
     pub fn outstanding(&self) -> usize {
         self.outstanding.len()
     }
 
-    /// Up to where everything is committed.
+    /// The newest committed zxid.
     pub fn last_committed(&self) -> Zxid {
         self.last
     }

@@ -1,4 +1,4 @@
-//! Time: pings, learners that are silent or do not acknowledge, and a quorum that is gone.
+//! Timeouts of a leader: pings, silent learners, late acknowledgements, and a lost quorum.
 
 use proto::leader::LeaderPacket;
 use proto::{Sid, Zxid};
@@ -8,12 +8,12 @@ use super::{Action, Leader, LinkFault, LinkId, Phase, StepDown};
 use crate::learner::LearnerKind;
 
 impl Leader {
-    /// When to call [`Leader::handle_deadline`].
+    /// Time at which to call [`Leader::handle_deadline`].
     pub fn deadline_ms(&self) -> Option<i64> {
         let own = match self.phase {
             Phase::Down => return None,
             Phase::Broadcasting if self.is_standalone => return None,
-            // The disk is at work, and tells when it is done or broken.
+            // The disk is working. The host reports success or failure.
             Phase::Promising => None,
             Phase::Broadcasting => Some(self.ping_ms()),
             Phase::Discovering { .. }
@@ -28,7 +28,7 @@ impl Leader {
         links.chain(own).min()
     }
 
-    /// The time of [`Leader::deadline_ms`] has come, or any other.
+    /// Handles the time of [`Leader::deadline_ms`]. A call at any other time is harmless.
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         self.drop_silent_links(now_ms, out);
         let waited_ms = now_ms.saturating_sub(self.phase_since_ms);
@@ -49,8 +49,8 @@ impl Leader {
         }
     }
 
-    /// A voter that elected this server looks for a leader again. It would not have to if it had
-    /// found this one, so waiting for it to the end of `initLimit` may be in vain.
+    /// Handles that a voter that elected this server looks for a leader again. It had not found
+    /// this server, so waiting for it until the end of `initLimit` may be in vain.
     ///
     /// Source: Leader.reportLookingSid.
     pub fn handle_supporter_looks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
@@ -80,14 +80,15 @@ impl Leader {
         }
     }
 
-    /// Links that were silent for too long are gone by now.
+    /// Whether a quorum is connected. Links that were silent for too long are already removed.
     fn is_in_touch_with_quorum(&self) -> bool {
         let is_linked = |sid: Sid| {
             let mut links = self.links.values();
             links.any(|link| link.sid == Some(sid) && link.kind == LearnerKind::Follower)
         };
         let is_here = |sid| sid == self.sid || is_linked(sid);
-        // Nothing comes of it but that this server goes on asking.
+        // A stale grant is enough here: it only keeps this server leading and asking, without a
+        // decision.
         self.is_quorum(&is_here) || (self.oracle_grants && self.may_be_alone(&is_here))
     }
 

@@ -1,18 +1,18 @@
-//! The oracle of an ensemble of two: which server may go on without the other.
+//! The oracle of an ensemble of two voters: it lets one server continue without the other.
 //!
-//! A majority of two is both, so the loss of either would end service. An oracle outside, which
-//! names one of them at most, may let that one go on alone: it decides by itself for as long as the
-//! other is not there. Once the other has come back and is sent what is proposed, both are needed
-//! again, whatever the oracle says. Whoever sets up the oracle answers for it that two servers are
-//! never told to go on at the same time.
+//! A majority of two is both, so the loss of either would end service. An external oracle, which
+//! names at most one of them, may let that server continue alone. This server then decides alone
+//! while the other is not connected. Once the other has returned and receives proposals, both are
+//! needed again, whatever the oracle answers. The operator of the oracle is responsible for never
+//! naming both servers at the same time.
 //!
-//! A granted answer counts for what this server decides at the moment at which it comes, and for
-//! nothing that comes later: by then the other server may have been told to go on. What has to be
-//! decided next waits for the next answer ([`Leader::oracle_question`]). That this server goes on
-//! leading, without deciding anything, needs no more than the last answer.
+//! A grant applies only to the decisions that this server makes when the answer arrives. It does
+//! not apply later, because the oracle may have named the other server by then. The next decision
+//! waits for the next answer ([`Leader::oracle_question`]). To remain leader without a decision,
+//! this server needs only the last answer.
 //!
-//! Differs from Apache ZooKeeper: whether the other server is there is asked each time, not once a
-//! tick; a follower without a vote does not count as the other server.
+//! Differs from Apache ZooKeeper: each decision checks whether the other server is connected, not
+//! one check per tick. A follower without a vote does not count as the other server.
 //!
 //! Source: QuorumOracleMaj, Leader.addForwardingFollower.
 
@@ -26,8 +26,8 @@ use super::{Action, Leader, Phase};
 use crate::broadcast::decides_alone;
 use crate::learner::LearnerKind;
 
-/// What waits for the oracle's word: a step on the way to leading, or proposals that this server's own
-/// log has.
+/// The decision that waits for the oracle's answer: a step towards leading, or proposals that this
+/// server's own log contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OracleQuestion {
     step: u8,
@@ -35,8 +35,9 @@ pub struct OracleQuestion {
 }
 
 impl Leader {
-    /// What the oracle answers now: whether this server may go on alone. To be called several times
-    /// a tick, and soon after there is another question. A leader that gets none has no oracle.
+    /// Handles the oracle's present answer: whether this server may continue alone. Call it several
+    /// times per tick, and soon after the question has changed. Without calls, the leader does not
+    /// have an oracle.
     pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<Action>) {
         if grants != self.oracle_grants {
             tracing::info!(sid = %self.sid, grants, "the answer of the oracle has changed");
@@ -53,7 +54,7 @@ impl Leader {
         self.is_oracle_fresh = mutant::is(Mutant::OracleAnswerKept);
     }
 
-    /// What waits for the oracle's word, if anything does.
+    /// The decision that waits for the oracle's answer, if there is one.
     pub fn oracle_question(&self) -> Option<OracleQuestion> {
         let (step, upto) = match &self.phase {
             Phase::Discovering { .. } => (0, None),
@@ -68,17 +69,18 @@ impl Leader {
         self.needs_oracle().then_some(OracleQuestion { step, upto })
     }
 
-    /// The last word of the oracle.
+    /// The last answer of the oracle.
     pub fn oracle_grants(&self) -> bool {
         self.oracle_grants
     }
 
-    /// Whether the oracle has a say: there are two voters, and the other is not here.
+    /// Whether the oracle's answer matters: there are two voters, and the other one is not
+    /// connected.
     pub fn needs_oracle(&self) -> bool {
         decides_alone(&*self.quorum, self.sid, &self.forwarding_followers())
     }
 
-    /// Whether the servers for which `has` is true decide, or this one alone may.
+    /// Whether the servers for which `has` is true are a quorum, or this server may decide alone.
     pub(super) fn decides(&self, quorum: &dyn QuorumVerifier, has: &dyn Fn(Sid) -> bool) -> bool {
         let is_granted = self.oracle_grants && self.is_oracle_fresh;
         quorum.is_quorum(has) || (is_granted && self.is_alone(quorum, has))
@@ -88,7 +90,8 @@ impl Leader {
         has(self.sid) && decides_alone(quorum, self.sid, &self.forwarding_followers())
     }
 
-    /// Whether this server could do without the other in every configuration that has a say.
+    /// Whether every configuration that must agree has a quorum, or could do without the other
+    /// server.
     pub(super) fn may_be_alone(&self, has: &dyn Fn(Sid) -> bool) -> bool {
         let next = self.next.as_ref().map(|next| &next.quorum);
         let is_enough =
@@ -96,20 +99,22 @@ impl Leader {
         is_enough(&*self.quorum) && next.is_none_or(|next| is_enough(&**next))
     }
 
-    /// Has the accounting of proposals know whether this server decides alone, and whom not without.
+    /// Passes to the proposals whether this server decides alone, and the followers that it must
+    /// not decide without.
     pub(super) fn tell_proposals(&mut self) {
         let is_granted = self.oracle_grants && self.is_oracle_fresh;
         let present = is_granted.then(|| self.forwarding_followers());
         self.proposals.set_alone_without(present);
     }
 
-    /// What waited for the other server waits no more, if it is gone and the oracle grants it.
+    /// Commits the proposals that waited for the other server, if that server has disconnected and
+    /// the oracle grants it.
     fn commit_alone(&mut self, out: &mut Vec<Action>) {
         if let Some(upto) = self.proposals.acked(self.sid)
             && self.oracle_grants
             && !self.is_retiring
         {
-            // What this server itself has acknowledged was proposed.
+            // This server itself has acknowledged `upto`, so it was proposed.
             let _ = self.count(self.sid, upto, out);
         }
     }

@@ -1,4 +1,4 @@
-//! Bringing learners to the leader's history, and the leader into office.
+//! Synchronisation: learners receive the leader's log, and the epoch is established.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::record::follows;
 use crate::sync::{self, Decision, Opening};
 
 impl Leader {
-    /// A learner has accepted the epoch, and so has a quorum.
+    /// Begins the synchronisation of a learner. The learner and a quorum have accepted the epoch.
     pub(super) fn synchronise(
         &mut self,
         link: LinkId,
@@ -24,7 +24,7 @@ impl Leader {
         now_ms: i64,
         out: &mut Vec<Action>,
     ) {
-        // What it acknowledged over an earlier connection may be cut off now.
+        // The synchronisation may cut records that it acknowledged over an earlier connection.
         if let Some(sid) = self.links.get(&link).and_then(|link| link.sid) {
             self.proposals.forget(sid);
         }
@@ -55,7 +55,8 @@ impl Leader {
         out.push(Action::ReadLog { to, from, upto });
     }
 
-    /// Some records of the log files, the first being the last one not behind `from` of the order.
+    /// Handles some records of the log files. The first record must be the last one that is not
+    /// after `from` of the action.
     pub fn handle_log_records(
         &mut self,
         link: LinkId,
@@ -83,16 +84,16 @@ impl Leader {
             if record.zxid <= reached {
                 continue;
             }
-            // Behind `min` the files may hold what is not committed. That `min` was not among
-            // the records means that there is a hole before it.
+            // After `min`, the files may contain uncommitted records. If `min` was not among the
+            // records, there is a hole before it.
             if record.zxid > min || !follows(reached, record.zxid) {
                 return self.handle_log_unusable(link, now_ms, out);
             }
             reached = record.zxid;
             missed.push(record);
         }
-        // What stands in memory follows without being read, which it may not be yet. With nothing
-        // in memory `min` is the end of the history, and has to come from the files itself.
+        // The records in memory follow without being read from the files, where they may not be
+        // yet. Without records in memory, `min` is the end of the log and must come from the files.
         let is_connected = reached >= min || self.history.min() == Some(reached.next());
         if !is_connected && missed.is_empty() {
             return self.handle_log_unusable(link, now_ms, out);
@@ -117,7 +118,7 @@ impl Leader {
         }
     }
 
-    /// The log files do not reach back that far, cannot be read, or hold too much.
+    /// Handles log files that do not reach back far enough, cannot be read, or contain too much.
     pub fn handle_log_unusable(&mut self, link: LinkId, now_ms: i64, out: &mut Vec<Action>) {
         match self.state(link) {
             Some(LinkState::ReadingLog {
@@ -129,7 +130,7 @@ impl Leader {
                 }
             }
             Some(LinkState::ReadingLog { .. }) => {
-                // It has got half of what it needs. When it comes back it must not be tried again.
+                // The learner has a part of the records. Its next attempt must not use the files.
                 self.is_log_unusable = true;
                 self.close(link, LinkFault::LogUnusable, out);
             }
@@ -137,7 +138,7 @@ impl Leader {
         }
     }
 
-    /// Sends the opening packet; `false` if the learner is turned away.
+    /// Sends the opening packet. Returns `false` if the learner is refused.
     fn open(&mut self, to: LinkId, opening: Opening, out: &mut Vec<Action>) -> bool {
         let slot = match opening {
             Opening::Snap => Slot::Snap,
@@ -151,7 +152,7 @@ impl Leader {
             Opening::Trunc(zxid) => LeaderPacket::Trunc { zxid },
             Opening::Snap => {
                 let zxid = self.last;
-                // The tree of a new ensemble is everybody's.
+                // In a new ensemble, all members have the same empty tree.
                 let is_empty = self.began_empty && zxid.counter() == 0;
                 if let Some(link) = self.links.get_mut(&to) {
                     link.has_copy = !is_empty;
@@ -164,8 +165,8 @@ impl Leader {
         true
     }
 
-    /// Sends what is committed behind `after`, what is proposed, and NEWLEADER. From here on the
-    /// learner is sent everything, so nothing can fall between.
+    /// Sends all committed records after `after`, all proposals, and NEWLEADER. From here on, the
+    /// learner receives everything, so it does not miss a transaction.
     fn finish_sync(
         &mut self,
         to: LinkId,
@@ -194,8 +195,8 @@ impl Leader {
             config: self.epoch_config.as_ref().map(|config| config.text.clone()),
         };
         let mut new_leader = Some(Action::Send { to, packet });
-        // A learner takes what NEWLEADER names for committed, and for the last configuration seen: it must
-        // be the one in force, and a proposed one has to come behind it.
+        // A learner treats the configuration in NEWLEADER as committed and as the last one seen. It
+        // must be the one in force, so a proposed one must follow NEWLEADER.
         if self.reconfig.is_some() {
             out.extend(new_leader.take());
         }
@@ -208,7 +209,7 @@ impl Leader {
         out.extend(new_leader);
     }
 
-    /// The snapshot has left this server, so that the learner can be expected to answer.
+    /// Handles that the snapshot was sent. From now on, an answer is due.
     pub fn handle_snapshot_sent(&mut self, link: LinkId, now_ms: i64) {
         if let Some(link) = self.links.get_mut(&link)
             && link.state == LinkState::SendingSnapshot
@@ -245,7 +246,8 @@ impl Leader {
         Ok(())
     }
 
-    /// The current epoch is on disk: the leader has taken on its own history.
+    /// Handles that the current epoch is on disk. The leader counts itself as a server that has its
+    /// own log.
     pub fn handle_current_epoch_saved(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         if let Phase::Synchronising { acked } = &mut self.phase {
             acked.insert(self.sid);
@@ -257,7 +259,8 @@ impl Leader {
         let Phase::Synchronising { acked } = &self.phase else {
             return;
         };
-        // Its own disk counts like any other, but without its epoch there it could not lead.
+        // The leader's own disk counts like any other, but it cannot lead before its epoch is on
+        // that disk.
         let is_quorum = self.is_quorum(&|sid| acked.contains(&sid))
             || mutant::is(Mutant::NewLeaderQuorumSkipped);
         if !acked.contains(&self.sid) || !is_quorum {
@@ -305,7 +308,7 @@ impl Leader {
         self.links.get(&link).map(|link| link.state)
     }
 
-    /// Participants are never turned away, but they take a place (ZOOKEEPER-1928).
+    /// Reserves a slot. Participants are never refused, but they use a slot (ZOOKEEPER-1928).
     fn take_slot(&mut self, link: LinkId, slot: Slot, out: &mut Vec<Action>) -> bool {
         let taken = self.links.values().filter(|link| link.slot == Some(slot));
         let max = match slot {

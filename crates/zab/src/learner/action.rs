@@ -1,4 +1,4 @@
-//! What a learner asks of its host, and why it gives up.
+//! Actions of a learner for its host, and the reasons to leave the leader.
 
 use std::fmt;
 
@@ -9,96 +9,97 @@ use proto::{Epoch, SessionId, Sid, Zxid};
 use crate::Record;
 use crate::packets::ShowLearner;
 
-/// An order to the host, to be carried out in the order given.
+/// An action that the host must execute, in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send this to the leader.
+    /// Send a packet to the leader.
     Send(LearnerPacket),
-    /// Send a PING with this zxid and every session heard from since the last one.
+    /// Send a PING with this zxid and every session that was active since the last PING.
     AnswerPing {
-        /// As in the leader's PING.
+        /// The zxid of the leader's PING.
         zxid: Zxid,
     },
-    /// Make the promise durable, then call `handle_accepted_epoch_saved`.
+    /// Make the promised epoch durable, then call `handle_accepted_epoch_saved`.
     SaveAcceptedEpoch(Epoch),
-    /// Make the epoch of the history durable, then call `handle_current_epoch_saved`.
+    /// Make the epoch of the log durable, then call `handle_current_epoch_saved`.
     SaveCurrentEpoch(Epoch),
-    /// Empty the tree, read the snapshot that now comes over the connection, check its signature,
-    /// then call `handle_snapshot_received`.
+    /// Empty the tree, read the snapshot that follows on the connection, check its signature, then
+    /// call `handle_snapshot_received`.
     ReceiveSnapshot {
-        /// The last transaction that it is sure to hold.
+        /// The last transaction that the snapshot is sure to contain.
         zxid: Zxid,
     },
-    /// Cut the log behind this zxid and load the tree from what is left, without any snapshot that
-    /// goes further; then call `handle_truncated` with where that ends. What stands up to this
-    /// zxid must never be lost: if no snapshot and log reach back so far, leave the disk as it is.
-    /// If they reach back and do not hold it (nobody's log holds the start of an epoch, which an
-    /// Apache leader may ask for), less is left.
+    /// Cut the log after this zxid, and load the tree from the rest, without any later snapshot.
+    /// Then call `handle_truncated` with the end of the rest. Records up to this zxid must never be
+    /// lost: if no snapshot and log reach back so far, leave the disk unchanged. If they reach back
+    /// and do not contain this zxid, the rest ends earlier. (An Apache leader may request the start
+    /// of an epoch, which no log contains.)
     Truncate {
-        /// The last one to keep.
+        /// The last transaction to keep.
         zxid: Zxid,
     },
-    /// Write the tree as a durable snapshot, then call `handle_snapshot_written`. Recovery from now
-    /// on must read nothing of the old log over it: that may hold, behind the snapshot's zxid,
-    /// what was never committed. Nor may learners be caught up from it later
-    /// ([`log_whole_from`](crate::leader::LeaderStart::log_whole_from)). Older snapshots must go
-    /// with the log: were this one damaged one day, an older one and the log behind this one would
-    /// pass for the whole history where that log begins with a later epoch.
+    /// Write the tree as a durable snapshot, then call `handle_snapshot_written`. From now on,
+    /// recovery must not replay the old log over it: after the snapshot's zxid, that log may
+    /// contain records that were never committed. Learners must not be synchronised from it either
+    /// ([`log_whole_from`](crate::leader::LeaderStart::log_whole_from)). Older snapshots must be
+    /// removed with the log. If the new snapshot became corrupt later, an older one and the newer
+    /// log would look like a complete log where that log begins with a later epoch.
     WriteSnapshot,
     /// Append to the log. Once it is on disk, call `handle_synced`.
     Append(Record),
-    /// Committed: apply it to the tree.
+    /// Apply the committed record to the tree.
     Deliver(Record),
-    /// A configuration is proposed by this transaction: the last one seen.
+    /// Store the configuration in this transaction as the last one seen. It is proposed, not
+    /// committed.
     ConfigProposed(Record),
-    /// The leader's last configuration seen, as text: the last one seen here from now on.
+    /// Store the leader's last seen configuration, as text, as the last one seen.
     ConfigSeen(Bytes),
-    /// Use the configuration with this text, if its version is not above `upto`: one above is proposed
-    /// only, and is in force when its commit comes. Java uses it at once. If it makes this server
-    /// something else than it is, leave.
+    /// Use the configuration with this text if its version is not above `upto`. A version above
+    /// `upto` is only proposed, and comes into force with its commit. Java uses it immediately. If
+    /// the configuration changes this server's role, leave.
     InstallConfig {
         /// The configuration.
         text: Bytes,
-        /// Up to here the leader has told this server that all is committed.
+        /// Zxid up to which the leader has reported everything as committed.
         upto: Zxid,
     },
-    /// The same with the configuration in the transaction, and the leader that goes with it.
+    /// Use the configuration in the committed transaction, together with its leader.
     ActivateConfig {
         /// The reconfiguration.
         record: Record,
-        /// Who leads from here on.
+        /// The leader from now on.
         designated_leader: Sid,
     },
-    /// The history is complete: serve clients.
+    /// Start to serve clients, because the log is complete.
     Serve {
-        /// The epoch, for the votes that this server sends out.
+        /// The epoch for the votes of this server.
         epoch: Epoch,
     },
-    /// The oldest `sync` that was sent up is answered.
+    /// Answer the oldest forwarded `sync`.
     SyncDone,
-    /// The leader's word on a session.
+    /// Use the leader's answer about a session.
     Revalidated {
         /// The session.
         session: SessionId,
-        /// Whether it is alive, and lives here now.
+        /// Whether the session is alive and belongs to this server now.
         is_valid: bool,
     },
     /// Answer with the digest of the tree by a [`LearnerPacket::Digest`], if this is its last
-    /// transaction and there is a digest.
+    /// transaction and a digest exists.
     ReportDigest {
         /// The transaction.
         zxid: Zxid,
     },
-    /// The digest that was reported is not the leader's.
+    /// Compare the reported digest with the leader's decision.
     DigestJudged {
         /// The last transaction of the trees that were compared.
         zxid: Zxid,
-        /// The digest of a quorum that includes the leader; `None` if there is no such quorum.
+        /// The digest of a quorum that includes the leader; `None` without such a quorum.
         agreed: Option<u64>,
     },
-    /// The role is over: close the connection, stop serving, look for a leader. What was appended
-    /// and not committed becomes history for the next role; a snapshot that is being written then
-    /// must be given up, or it would hold what TRUNC cuts from the log.
+    /// Stop following: close the connection, stop serving, and look for a leader. Appended,
+    /// uncommitted records belong to the log of the next role. The host must abort a snapshot that
+    /// is being written, because it would contain records that a TRUNC cuts from the log.
     Leave(Fault),
 }
 
@@ -137,82 +138,81 @@ impl fmt::Display for Action {
     }
 }
 
-/// Why a learner gives up its leader.
+/// Reason to leave a leader.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nothing was heard for `initLimit` or `syncLimit` ticks.
+    /// No packet arrived for `initLimit` or `syncLimit` ticks.
     #[error("nothing heard from the leader for {silent_ms} ms")]
     Silence {
-        /// How long.
+        /// Duration of the silence.
         silent_ms: i64,
     },
-    /// A packet that has no place here.
+    /// A packet that is not valid in this state.
     #[error("unexpected {packet}")]
     Unexpected {
-        /// What it is, in words.
+        /// The packet as text.
         packet: String,
     },
-    /// The leader's epoch is older than one that was promised. Before the next attempt there must
-    /// be a pause: the same leader is likely to be found again (Apache ZooKeeper comes back 40 to
-    /// 250 times a second).
+    /// The leader's epoch is older than a promised one. Pause before the next attempt: the election
+    /// is likely to find this leader again (Apache ZooKeeper retries 40 to 250 times per second).
     #[error("the leader proposes epoch {proposed}, {accepted} is accepted already")]
     EpochBehind {
-        /// The leader's.
+        /// The leader's epoch.
         proposed: Epoch,
-        /// What was promised.
+        /// The promised epoch.
         accepted: Epoch,
     },
-    /// The history cannot be cut where the leader wants it. Come back to this leader at once and
-    /// without an election, as one that [could not
-    /// truncate](super::LearnerStart::truncation_failed_in), and it will send a snapshot. After an
-    /// election, which a leader that lacks this voter would need, there is another epoch, in which
-    /// it asks for the same again.
+    /// The log cannot be cut where the leader requests it. Connect to this leader again
+    /// immediately, without an election, with
+    /// [`truncation_failed_in`](super::LearnerStart::truncation_failed_in) set. It will then send a
+    /// snapshot. A leader without a quorum would need an election first. That election begins
+    /// another epoch, in which the leader repeats the request.
     #[error("history up to {end} cannot be cut at {wanted}")]
     CannotTruncate {
-        /// The epoch of the leader that wants it.
+        /// The leader's epoch.
         epoch: Epoch,
-        /// What the leader asked for.
+        /// The zxid that the leader requested.
         wanted: Zxid,
-        /// Where the history ends instead.
+        /// The actual end of the log.
         end: Zxid,
     },
-    /// An observer was told to forget what is committed, by a follower that serves it and has heard
-    /// less. Before the next attempt there must be a pause.
+    /// A follower that serves this observer has fewer transactions than it, and requested a cut of
+    /// committed ones. Pause before the next attempt.
     #[error("the leader is at {wanted} and behind this observer, which has all up to {last}")]
     LeaderBehind {
-        /// Where the history was to be cut.
+        /// The requested end of the log.
         wanted: Zxid,
-        /// Where it ends.
+        /// The actual end of the log.
         last: Zxid,
     },
-    /// The snapshot ended wrongly or could not be read.
+    /// The snapshot is incomplete or cannot be decoded.
     #[error("the leader's snapshot is damaged")]
     SnapshotDamaged,
     /// A transaction is missing (ZOOKEEPER-4925).
     #[error("{next} does not follow {last}")]
     Gap {
-        /// The last one received.
+        /// The last received transaction.
         last: Zxid,
-        /// What came.
+        /// The transaction that arrived.
         next: Zxid,
     },
-    /// A commit of something else than the oldest proposal that waits for one.
+    /// A commit that does not match the oldest uncommitted proposal.
     #[error("commit of {zxid}, but {} is next", next.map_or("nothing".into(), |next| next.to_string()))]
     UnmatchedCommit {
-        /// What is said to be committed.
+        /// The committed zxid.
         zxid: Zxid,
-        /// The oldest proposal that is not.
+        /// The oldest uncommitted proposal.
         next: Option<Zxid>,
     },
-    /// The host was told of a change that ends the role (a configuration, a stop).
+    /// The host ended the role (a configuration, a stop).
     #[error("told to leave")]
     Told,
 }
 
 impl Fault {
-    /// The code that Apache ZooKeeper's process exits with; it leaves the role on all others. A
-    /// server that rather stays up must load its tree from disk again.
+    /// The code with which Apache ZooKeeper's process exits. On all other faults, Java only leaves
+    /// the role. A server that does not exit must load its tree from disk again.
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Self::UnmatchedCommit { next: Some(_), .. } => Some(12),

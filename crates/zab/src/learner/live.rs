@@ -1,4 +1,4 @@
-//! A learner in the live stream of its leader.
+//! Live stream: proposals and commits from the leader after UPTODATE.
 
 use std::collections::VecDeque;
 
@@ -11,15 +11,15 @@ use super::{Action, Fault, LearnerKind};
 use crate::record::follows;
 use crate::{CommittedLog, Record};
 
-/// Proposals from their arrival until they are acknowledged and committed, which are two things:
-/// a quorum of others may commit what is not on this disk yet.
+/// Proposals that are not acknowledged or not committed yet. The two are independent: a quorum of
+/// other servers may commit a proposal that is not on this disk yet.
 #[derive(Debug)]
 pub(super) struct Live {
     kind: LearnerKind,
     last_received: Option<Zxid>,
-    /// Not committed yet, oldest first.
+    /// Uncommitted records, oldest first.
     pending: VecDeque<Record>,
-    /// Appended and not yet known to be on disk, oldest first.
+    /// Appended records that are not known to be on disk, oldest first.
     unacknowledged: VecDeque<Zxid>,
 }
 
@@ -33,7 +33,7 @@ impl Live {
         }
     }
 
-    /// A record that synchronisation has left over.
+    /// Takes over a record from synchronisation.
     pub(super) fn take_over(
         &mut self,
         record: Record,
@@ -48,7 +48,7 @@ impl Live {
                 append_and_deliver(record, log, out);
             }
             (LearnerKind::Observer, true) => append_and_deliver(record, log, out),
-            // Its INFORM will bring it again.
+            // Its INFORM will repeat it.
             (LearnerKind::Observer, false) => self.last_received = None,
         }
     }
@@ -78,7 +78,8 @@ impl Live {
                 zxid,
                 designated_leader,
             } if is_follower => {
-                // The configuration comes first: who leaves because of it has applied less.
+                // The configuration comes first. If it ends this server's role, the transaction is
+                // not applied here.
                 if let Some(record) = self.pending.front().filter(|next| next.zxid == zxid) {
                     out.push(Action::ActivateConfig {
                         record: record.clone(),
@@ -110,8 +111,8 @@ impl Live {
         Ok(())
     }
 
-    /// `false` for the last one again: the leader had put it into the history and then sent it to
-    /// everybody. It is here and will be acknowledged once.
+    /// Whether `next` is a new transaction. It may repeat the last one: the leader had put it into
+    /// the sync plan and then sent it to all learners. That one is acknowledged once.
     fn is_next(&mut self, next: Zxid) -> Result<bool, Fault> {
         match self.last_received {
             Some(last) if last == next => Ok(false),
@@ -132,7 +133,7 @@ impl Live {
         self.pending.push_back(record);
     }
 
-    /// Of what an observer is told it is told once.
+    /// Handles a committed transaction of an observer, which receives it only once.
     fn learn(
         &mut self,
         record: Record,
@@ -177,7 +178,7 @@ impl Live {
         }
     }
 
-    /// Each gets its own packet: an Apache leader counts acknowledgements proposal by proposal.
+    /// Sends one packet for each record: an Apache leader counts acknowledgements per proposal.
     pub(super) fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
         let synced = self.unacknowledged.partition_point(|zxid| *zxid <= upto);
         let synced = self.unacknowledged.drain(..synced);

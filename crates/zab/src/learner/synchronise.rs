@@ -1,4 +1,4 @@
-//! A learner between DIFF, TRUNC or SNAP and UPTODATE.
+//! Synchronisation of a learner, between DIFF, TRUNC or SNAP and UPTODATE.
 
 use std::collections::VecDeque;
 
@@ -13,69 +13,73 @@ use crate::record::follows;
 use crate::{CommittedLog, Record};
 use proto::mutant::{self, Mutant};
 
-/// What was received, and how far NEWLEADER is.
+/// The received records, and the progress of NEWLEADER.
 ///
-/// Committed transactions go to the log at NEWLEADER and not before: until then the log ends in
-/// the epoch that the `currentEpoch` file names. If a snapshot is due at NEWLEADER, they go into
-/// the tree at once instead, and with it into the snapshot.
+/// Committed transactions go to the log at NEWLEADER and not before. Until then, the log ends in
+/// the epoch that the `currentEpoch` file names. If a snapshot is due at NEWLEADER, the
+/// transactions go into the tree immediately, and with it into the snapshot.
 ///
-/// What is held back is bounded ([`crate::Settings::held_back_bytes_max`]). What happens at the bound depends
-/// on what is waited for:
+/// The amount of held-back records is bounded ([`crate::Settings::held_back_bytes_max`]). The
+/// behaviour at the bound depends on the event that the learner waits for:
 ///
-/// * NEWLEADER stands behind what comes, so reading goes on: the committed ones go to the log early.
-///   A crash then leaves a log that is ahead of `currentEpoch`, which one between NEWLEADER and the
-///   saving of the epoch does too: such a server loses every election against a member of the
-///   quorum that has the epoch of these transactions, and is brought up to date again.
-/// * The own disk (snapshot, log, epoch) does not depend on the leader, so reading stops. The leader
-///   waits `initLimit` for the acknowledgement and expects nothing else meanwhile.
-/// * UPTODATE stands behind what comes, and NEWLEADER is acknowledged: all goes the way of the live
-///   stream, with its acknowledgements and answers to PING, since the leader counts silence and
-///   missing acknowledgements from NEWLEADER's on. Nobody is served before UPTODATE.
+/// * NEWLEADER arrives later on this connection, so reading continues, and committed records go to
+///   the log early. After a crash, the log is newer than `currentEpoch`. A crash between NEWLEADER
+///   and the saving of the epoch has this result, too. Such a server loses every election against a
+///   member of the quorum that has the epoch of these transactions, and is synchronised again.
+/// * The own disk (snapshot, log, epoch) does not depend on the leader, so reading stops. The
+///   leader waits `initLimit` for the acknowledgement, and does not expect another packet
+///   meanwhile.
+/// * UPTODATE arrives later on this connection, and NEWLEADER is acknowledged. All records then
+///   follow the path of the live stream, with its acknowledgements and answers to PING, because the
+///   leader measures silence and missing acknowledgements from NEWLEADER on. Clients are not served
+///   before UPTODATE.
 #[derive(Debug)]
 pub(super) struct Synchronise {
     kind: LearnerKind,
     epoch: Epoch,
     needs_snapshot: bool,
     stage: Stage,
-    /// Not applied yet, oldest first.
+    /// Records that are not applied yet, oldest first.
     received: VecDeque<Record>,
-    /// How many of `received` are committed.
+    /// Number of committed records in `received`.
     committed_len: usize,
-    /// What `received` takes.
+    /// Size of `received`.
     held_bytes: usize,
     held_bytes_max: usize,
-    /// The last one handed to the log.
+    /// The last record appended to the log.
     appended: Option<Zxid>,
-    /// Up to where the log is on disk.
+    /// Zxid up to which the log is on disk.
     synced: Option<Zxid>,
-    /// Takes all that comes from the bound on, once NEWLEADER is acknowledged.
+    /// Receives all records from the bound on, once NEWLEADER is acknowledged.
     live: Option<Live>,
     last_received: Option<Zxid>,
-    /// NEWLEADER's, to be installed at UPTODATE if it is not later than `committed`.
+    /// The configuration in NEWLEADER, to be installed at UPTODATE if it is not later than
+    /// `committed`.
     config: Option<Bytes>,
-    /// What the leader has committed, its epoch included.
+    /// Zxid up to which the leader has committed, including its epoch.
     committed: Zxid,
     is_up_to_date: bool,
 }
 
-/// What NEWLEADER's acknowledgement waits for.
+/// The event that the acknowledgement of NEWLEADER waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// NEWLEADER itself.
+    /// NEWLEADER.
     Receiving,
     /// A snapshot of the tree.
     WritingSnapshot,
-    /// The log up to here.
+    /// A sync of the log up to this zxid.
     SyncingLog(Zxid),
-    /// The current epoch.
+    /// A saved current epoch.
     SavingEpoch,
-    /// Nothing, it is sent.
+    /// Nothing: it is sent.
     Acknowledged,
 }
 
 impl Synchronise {
-    /// The leader had committed all up to `committed` when it began; `last` is the end of the history
-    /// that this goes on from, where that is known exactly.
+    /// Creates the state at the opening packet. The leader had committed everything up to
+    /// `committed` by then. `last` is the end of the log before the synchronisation, if it is known
+    /// exactly.
     pub(super) fn new(
         kind: LearnerKind,
         epoch: Epoch,
@@ -171,7 +175,7 @@ impl Synchronise {
                 Ok(())
             }
             LeaderPacket::UpToDate | LeaderPacket::NewLeader { .. } => Err(unexpected(&packet)),
-            // Pings are not answered before UPTODATE, the rest means nothing here.
+            // Pings are not answered before UPTODATE. Other packets are without meaning here.
             _ => Ok(()),
         }
     }
@@ -204,7 +208,8 @@ impl Synchronise {
             let next = next.map(|record| record.zxid);
             return Err(Fault::UnmatchedCommit { zxid, next });
         };
-        // What was committed while the log was read comes behind the zxid that the leader has begun with.
+        // Transactions committed while the log was read are later than the zxid with which the
+        // leader began.
         self.committed = self.committed.max(zxid);
         if self.needs_snapshot && self.stage == Stage::Receiving {
             self.received.pop_front();
@@ -308,7 +313,7 @@ impl Synchronise {
         Action::Send(LearnerPacket::Ack { zxid })
     }
 
-    /// Goes over to the live stream, if NEWLEADER is acknowledged and UPTODATE is here.
+    /// Enters the live stream if NEWLEADER is acknowledged and UPTODATE has arrived.
     pub(super) fn finish(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) -> Option<Live> {
         if self.stage != Stage::Acknowledged || !self.is_up_to_date {
             return None;
@@ -327,7 +332,7 @@ impl Synchronise {
         Some(live)
     }
 
-    /// Hands over all that is held back.
+    /// Passes all held-back records to the live stream.
     fn begin_live(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) -> Live {
         let mut live = Live::new(self.kind, self.last_received);
         let committed = std::mem::take(&mut self.committed_len);
@@ -339,7 +344,7 @@ impl Synchronise {
         live
     }
 
-    /// Whether more may be held back.
+    /// Whether the learner may hold back more.
     pub(super) fn is_reading(&self) -> bool {
         match self.stage {
             Stage::Receiving | Stage::Acknowledged => true,
@@ -358,7 +363,7 @@ impl Synchronise {
     }
 }
 
-/// What holding it back takes: an empty transaction takes something too.
+/// Size of a held-back record. An empty transaction occupies memory, too.
 fn held_bytes(record: &Record) -> usize {
     size_of::<Record>() + record.txn.len()
 }

@@ -2,7 +2,7 @@ use proto::Epoch;
 
 use super::*;
 
-/// `e:c`, hex as everywhere.
+/// Parses `e:c`, both in hex.
 fn zxid(text: &str) -> Zxid {
     let (epoch, counter) = text.split_once(':').unwrap();
     Zxid::new(
@@ -33,22 +33,22 @@ fn show(opening: Opening, after: Zxid) -> String {
     }
 }
 
-/// Every rule of LearnerHandler.syncFollower, and what servers were seen to do: committed log, last
-/// zxid, the learner's zxid, outcome.
+/// Every rule of LearnerHandler.syncFollower, and recorded behaviour of servers: committed log,
+/// last zxid, the learner's zxid, outcome.
 const ROWS: &[(&str, &str, &str, &str)] = &[
-    // Rule 2: equal. A fresh ensemble has nothing at all.
+    // Rule 2: equal. A fresh ensemble is empty.
     ("", "0:0", "0:0", "DIFF(0:0) after 0:0"),
     ("1:1 1:2 1:3", "1:3", "1:3", "DIFF(1:3) after 1:3"),
     ("1:1 1:2", "2:0", "2:0", "DIFF(2:0) after 2:0"),
-    // Rule 3: ahead in the leader's epoch, or an old leader with what nobody else has.
+    // Rule 3: ahead in the leader's epoch, or an old leader with records that no other server has.
     ("1:1 1:2 1:3", "1:3", "1:8", "TRUNC(1:3) after 1:3"),
     ("1:1 1:2", "2:0", "1:5", "TRUNC(1:2) after 1:2"),
     ("", "1:4", "1:7", "TRUNC(1:4) after 1:4"),
     ("", "0:0", "1:7", "TRUNC(0:0) after 0:0"),
-    // Nor at the start of one: no log has it, whoever is asked to cut there refuses, and does so
+    // No TRUNC to the start of an epoch: no log contains it, so the learner refuses it, and does so
     // again in every later epoch (found by the simulator).
     ("", "2:0", "2:d", "SNAP"),
-    // Not for the start of an epoch: there is nothing to cut off.
+    // No TRUNC from the start of an epoch: there is nothing to cut.
     ("1:1 1:2", "3:0", "2:0", "SNAP"),
     ("1:1 1:2", "1:2", "4:0", "SNAP"),
     // Rule 4: inside the committed log.
@@ -57,14 +57,14 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
     ("1:1 1:2 1:3", "2:0", "1:3", "DIFF(1:3) after 1:3"),
     ("1:1 1:2 2:1", "2:1", "1:2", "DIFF(2:1) after 1:2"),
     ("1:1 1:2 2:1 2:2", "2:2", "2:0", "DIFF(2:2) after 2:0"),
-    // An unknown one of another epoch: no TRUNC across epochs.
+    // An unknown zxid of another epoch: no TRUNC across epochs.
     ("1:1 1:2 2:1", "2:1", "1:5", "SNAP"),
     ("1:1 1:2 3:1", "3:1", "2:4", "SNAP"),
     // Rule 5: older than the committed log.
     ("1:4 1:5", "1:5", "1:2", "files"),
     ("1:4 1:5", "1:5", "0:0", "files"),
     ("", "1:9", "1:5", "files"),
-    // A new leader that was restarted and has proposed nothing.
+    // A restarted new leader without a proposal.
     ("", "2:0", "1:5", "SNAP"),
     ("", "1:0", "0:0", "SNAP"),
     ("2:4 2:5", "2:5", "2:0", "files"),
@@ -93,8 +93,8 @@ fn every_row_of_the_table() {
 
 #[test]
 fn unknown_in_a_known_epoch_is_cut_and_continued() {
-    // The committed log of an epoch has no holes, so this can only be a log that was primed from
-    // files of before; the rule is the same.
+    // The committed log does not have a hole inside an epoch, so only a list read from older files
+    // leads here. The rule does not differ.
     let open = open(
         zxid("1:5"),
         Some(zxid("1:3")),
@@ -113,11 +113,11 @@ const DISK_ROWS: &[(&str, &str, &str)] = &[
     ("1:2 1:3 1:4", "1:2", "DIFF(1:9) after 1:2"),
     ("1:2", "1:2", "DIFF(1:9) after 1:2"),
     ("1:9 2:1 2:2", "2:0", "DIFF(1:9) after 2:0"),
-    // The files begin behind the peer: its history is incomplete here.
+    // The files begin after the peer, so they are incomplete for it.
     ("1:3 1:4", "1:2", "none"),
     ("1:1", "0:0", "none"),
     ("", "1:2", "none"),
-    // Unknown, in the epoch of what comes next, and in another.
+    // Unknown, in the epoch of the next record, and in another.
     ("1:2 1:5", "1:3", "TRUNC(1:2) after 1:2"),
     ("1:2 2:1", "1:3", "none"),
     ("1:2", "1:3", "none"),

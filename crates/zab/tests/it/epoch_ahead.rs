@@ -1,5 +1,5 @@
-//! A voter that has accepted a later epoch than the one that is led, from a leader-to-be that never
-//! led: it is brought in by one new epoch, and nobody else can have a leader step down.
+//! A voter that has accepted a later epoch than the established one, from a prospective leader that
+//! never led. One new epoch admits it, and no other server can cause the leader to step down.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId, NextConfig, 
 use zab::learner::{self, Learner, LearnerKind, LearnerStart};
 use zab::{CommittedLog, Record, Settings};
 
-/// Server 3 of three in the term that it has at the moment. Server 2 is behind it.
+/// Server 3 of three in its present term. Server 2 supports it.
 struct Term {
     core: Leader,
     out: Vec<Action>,
@@ -22,7 +22,7 @@ const SUPPORTER: Sid = Sid(2);
 const SUPPORTER_LINK: LinkId = LinkId(2);
 
 impl Term {
-    /// Elected, after it has accepted this epoch and was told of the other.
+    /// Elected with this accepted epoch and this floor.
     fn elected(accepted: Epoch, floor: Epoch) -> Self {
         let start = LeaderStart {
             sid: Sid(3),
@@ -42,7 +42,7 @@ impl Term {
         Self { core, out, epoch }
     }
 
-    /// Its epoch is fixed: server 2 has come.
+    /// Its epoch is fixed, because server 2 has connected.
     fn fixed(accepted: Epoch, floor: Epoch) -> Self {
         let mut term = Self::elected(accepted, floor);
         let said = term.introduce(SUPPORTER_LINK, SUPPORTER, accepted);
@@ -50,7 +50,7 @@ impl Term {
         term
     }
 
-    /// The epoch is accepted by server 2.
+    /// Server 2 has accepted the epoch.
     fn accepted(accepted: Epoch, floor: Epoch) -> Self {
         let mut term = Self::fixed(accepted, floor);
         term.accepted_saved();
@@ -91,12 +91,12 @@ impl Term {
         self.hear(link, follower_info(sid, accepted_epoch))
     }
 
-    /// Over a new connection.
+    /// Introduces a server over a new connection.
     fn introduce_again(&mut self, sid: Sid, accepted_epoch: Epoch) -> Vec<String> {
         self.introduce(LinkId(100), sid, accepted_epoch)
     }
 
-    /// What is said when it comes for the second time.
+    /// Returns the packets after the second introduction.
     fn introduce_twice(&mut self, sid: Sid, accepted_epoch: Epoch) -> Vec<String> {
         self.introduce_again(sid, accepted_epoch);
         self.core.handle_closed(LinkId(100));
@@ -127,7 +127,7 @@ fn steps_down_for(sid: i64, accepted: &str) -> Vec<String> {
     vec![format!("step down: {reason}")]
 }
 
-/// What is sent to who just came.
+/// The packets to a server that has just connected.
 fn is_told(epoch: &str) -> Vec<String> {
     vec![format!("link 100: send LEADERINFO epoch={epoch}")]
 }
@@ -136,13 +136,13 @@ fn is_told(epoch: &str) -> Vec<String> {
 fn a_leader_steps_down_for_a_voter_that_is_ahead_and_the_next_epoch_brings_it_in() {
     let mut term = Term::leading(Epoch(1), Epoch(0));
     assert_eq!(term.introduce_again(Sid(1), Epoch(7)), is_told("0x2"));
-    // It leaves, and comes back.
+    // It disconnects, and connects again.
     term.core.handle_closed(LinkId(100));
     term.core.handle_connected(LinkId(101), 0);
     let introduction = follower_info(Sid(1), Epoch(7));
     let (core, out) = (&mut term.core, &mut term.out);
     core.handle_packet(LinkId(101), introduction, 0, out);
-    // What the host carries over to the next term.
+    // The host passes this on to the next term.
     let [Action::StepDown(StepDown::VoterAhead { sid, accepted })] = term.out[..] else {
         panic!("{:?}", term.out);
     };
@@ -176,7 +176,7 @@ fn two_voters_that_are_ahead_take_one_epoch_each_at_most() {
     let mut floor = Epoch(0);
     let mut accepted = Epoch(1);
     let mut stepped_down = Vec::new();
-    // They come back again and again, the one that is less ahead first.
+    // Both connect again and again; the one with the smaller epoch first.
     for _ in 0..5 {
         let mut term = Term::leading(accepted, floor);
         for (sid, ahead) in [(Sid(1), Epoch(7)), (SUPPORTER, Epoch(20))] {
@@ -195,15 +195,15 @@ fn two_voters_that_are_ahead_take_one_epoch_each_at_most() {
 
 #[test]
 fn nobody_but_a_voter_with_a_plausible_epoch_has_a_leader_step_down() {
-    // As far as this voter is not ahead, it is led.
+    // This epoch does not exceed the leader's, so the voter is led.
     let mut term = Term::leading(Epoch(1), Epoch(0));
     assert_eq!(term.introduce_twice(Sid(1), Epoch(2)), is_told("0x2"));
 
-    // A server that no configuration names.
+    // A server that is not in any configuration.
     let mut term = Term::leading(Epoch(1), Epoch(0));
     assert_eq!(term.introduce_twice(Sid(9), Epoch(7)), is_told("0x2"));
 
-    // An observer, were it a voter by the configuration or not.
+    // An observer, even if the configuration lists it as a voter.
     for sid in [Sid(1), Sid(9)] {
         let mut term = Term::leading(Epoch(1), Epoch(0));
         term.core.handle_connected(LinkId(100), 0);
@@ -225,7 +225,7 @@ fn nobody_but_a_voter_with_a_plausible_epoch_has_a_leader_step_down() {
         term.core.handle_closed(LinkId(100));
     }
 
-    // Epochs that cannot be, and some that nobody can have come to by elections.
+    // Impossible epochs, and some that elections cannot have reached.
     for accepted in [i64::from(i32::MAX), i64::MAX, -1] {
         let mut term = Term::leading(Epoch(1), Epoch(0));
         let closed = term.introduce_twice(Sid(1), Epoch(accepted));
@@ -251,7 +251,7 @@ fn a_leader_that_hands_over_to_another_does_not_step_down_before() {
     let record = Record::new(zxid, &b"txn"[..]);
     let proposed = term.core.propose_reconfig(record, next, 0, &mut term.out);
     assert_eq!(proposed, Ok(()));
-    // A quorum of both: this server and 2 of three, 1 and 2 of two.
+    // A quorum of both configurations: this server and 2 of three, 1 and 2 of two.
     term.introduce(LinkId(1), Sid(1), Epoch(2));
     term.hear(
         LinkId(1),
@@ -269,7 +269,7 @@ fn a_leader_that_hands_over_to_another_does_not_step_down_before() {
     assert_eq!(term.introduce_twice(Sid(1), Epoch(7)), is_told("0x2"));
 }
 
-/// What the server that has stepped down says and does as a follower of another.
+/// The server that has stepped down, as a follower of another leader.
 #[test]
 fn a_follower_that_knows_of_a_later_epoch_tells_it_and_is_not_bound_by_it() {
     let start = LearnerStart {
@@ -292,7 +292,7 @@ fn a_follower_that_knows_of_a_later_epoch_tells_it_and_is_not_bound_by_it() {
     };
     assert_eq!(accepted_epoch, Epoch(7));
     out.clear();
-    // A leader that had fixed its epoch before, and is Java's.
+    // A Java leader that had fixed its epoch before.
     follower.handle_packet(Down::leader_info(Epoch(3)), 0, &mut out);
     assert_eq!(out, [learner::Action::SaveAcceptedEpoch(Epoch(3))]);
 }

@@ -1,4 +1,4 @@
-//! Leaders that give up, or go on where they could not by counting.
+//! Leaders that step down, or that continue without a counted quorum.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use proto::{Epoch, Sid, Zxid};
 use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId};
 use zab::{CommittedLog, Record, Settings};
 
-/// Server 2, the first of some, just elected.
+/// Server 2, the first of these voters, just elected.
 fn elected(voters: i64, settings: Settings) -> Leader {
     let start = LeaderStart {
         sid: Sid(2),
@@ -71,7 +71,7 @@ fn once_the_epoch_is_promised_nobody_can_change_its_mind() {
         epoch_wait_max_ms: Some(0),
         ..settings()
     };
-    // Alone it has its epoch at once.
+    // As the only voter, it has its epoch immediately.
     let mut leader = elected(1, limited);
     let mut out = Vec::new();
     leader.handle_supporter_looks(2000, &mut out);
@@ -92,7 +92,7 @@ impl OfTwo {
         Self { core, out, now_ms }
     }
 
-    /// Alone, at the oracle's word.
+    /// Alone, by a grant of the oracle.
     fn alone() -> Self {
         let mut of_two = Self::elected();
         of_two.oracle(true);
@@ -143,7 +143,7 @@ impl OfTwo {
         heard
     }
 
-    /// Proposes and syncs; what comes of it.
+    /// Proposes a record and syncs it. Returns the actions.
     fn write(&mut self, counter: u32) -> Vec<String> {
         let zxid = Zxid::new(Epoch(2), counter);
         let record = Record::new(zxid, &b"txn"[..]);
@@ -155,7 +155,7 @@ impl OfTwo {
         said
     }
 
-    /// A tick goes by, and everything that is due happens.
+    /// Advances the clock by a tick and handles every deadline.
     fn tick(&mut self) -> Vec<String> {
         for _ in 0..2 {
             self.now_ms += 100;
@@ -197,7 +197,7 @@ fn without_its_word_a_leader_alone_steps_down() {
     );
 }
 
-/// The other server may have been told to go on since, and have elected itself.
+/// The oracle may have named the other server since, and that server may have elected itself.
 #[test]
 fn a_granted_answer_counts_for_its_moment_alone() {
     let mut leader = OfTwo::elected();
@@ -222,7 +222,7 @@ fn a_granted_answer_counts_for_its_moment_alone() {
     assert!(of_first.is_some() && of_first != question);
     assert_eq!(leader.write(2), [""; 0]);
     assert_ne!(leader.core.oracle_question(), of_first);
-    // It goes on asking.
+    // The leader keeps asking.
     assert_eq!(leader.tick(), [""; 0]);
     let both = ["deliver 0x200000001 len=3", "deliver 0x200000002 len=3"];
     assert_eq!(leader.oracle(true), both);
@@ -256,7 +256,7 @@ fn what_waited_for_a_follower_that_is_gone_is_committed_at_the_oracles_word() {
     assert_eq!(lines(&mut leader.out), [""; 0]);
     assert_eq!(leader.oracle(true), ["deliver 0x200000001 len=3"]);
     assert_eq!(leader.tick(), [""; 0]);
-    // Nothing that its own disk does not have.
+    // No record that its own disk lacks.
     let zxid = Zxid::new(Epoch(2), 2);
     let record = Record::new(zxid, &b"txn"[..]);
     leader.core.propose(record, 0, &mut leader.out).unwrap();

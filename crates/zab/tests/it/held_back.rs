@@ -1,5 +1,5 @@
-//! What a learner holds back while it is brought up to date is bounded, and nothing that is safe or
-//! alive without a bound is less so with it.
+//! The bound on the records that a learner holds back during synchronisation. Safety and liveness
+//! with the bound are those without it.
 
 use proto::leader::LeaderPacket as Down;
 use proto::{Epoch, Sid, Zxid};
@@ -7,7 +7,7 @@ use zab::learner::{Action, Learner, LearnerKind, LearnerStart};
 use zab::{CommittedLog, Record, Settings};
 
 const TXN: &[u8] = &[0; 1000];
-/// Transactions that reach the bound.
+/// Number of transactions that reach the bound.
 const HELD_LEN: u32 = 8;
 
 /// A learner of epoch 1 that has promised epoch 2.
@@ -46,7 +46,7 @@ impl Greeted {
         learner
     }
 
-    /// With a snapshot of the leader's up to (1, 9), which is being written.
+    /// A learner that is writing a snapshot of the leader's up to (1, 9).
     fn writing_snapshot(kind: LearnerKind) -> Self {
         let mut learner = Self::new(kind);
         learner.hear(Down::Snap { zxid: zxid(1, 9) });
@@ -61,8 +61,8 @@ impl Greeted {
         self.lines()
     }
 
-    /// Committed transactions of epoch 2 until nothing more is read; how many proposals were. The
-    /// commit of the last one has to wait.
+    /// Sends committed transactions of epoch 2 until the learner stops reading. Returns the number
+    /// of proposals. The commit of the last one has to wait.
     fn hear_until_it_stops(&mut self) -> u32 {
         for counter in 1..10 * HELD_LEN {
             assert_eq!(self.hear(proposal(zxid(2, counter))), [""; 0]);
@@ -90,7 +90,7 @@ impl Greeted {
         self.lines()
     }
 
-    /// What its deadline, if it has one by then, brings at this time.
+    /// Returns the actions of the deadline at this time, if one is set.
     fn deadline_at(&mut self, now_ms: i64) -> Vec<String> {
         self.now_ms = now_ms;
         self.core.handle_deadline(now_ms, &mut self.out);
@@ -142,7 +142,8 @@ fn while_its_snapshot_is_written_a_learner_stops_reading_at_the_bound() {
     assert!(!learner.core.is_reading());
     let mut said = learner.epoch_saved();
     assert_eq!(said.remove(0), "send ACK 0x200000000");
-    // UPTODATE is behind what waits on the connection, so what is held back has to make way.
+    // UPTODATE comes after the packets that wait on the connection, so the held-back records must
+    // leave.
     let last = zxid(2, heard);
     let mut expected = appended_and_delivered((1..heard).map(|counter| zxid(2, counter)));
     expected.push(format!("append {last} len=1000"));
@@ -162,12 +163,13 @@ fn what_comes_between_the_acknowledgement_and_uptodate_is_taken_in_as_if_it_was_
     let mut said = learner.hear(proposal(next));
     said.extend(learner.hear(Down::Commit { zxid: next }));
     assert_eq!(said, appended_and_delivered([next]));
-    // A leader counts silence and missing acknowledgements from that of NEWLEADER on.
+    // A leader measures silence and missing acknowledgements from the acknowledgement of NEWLEADER
+    // on.
     let ping = Down::Ping { zxid: zxid(2, 0) };
     assert_eq!(learner.hear(ping), ["answer PING 0x200000000"]);
     let acks = (1..=next.counter()).map(|counter| format!("send ACK {}", zxid(2, counter)));
     assert_eq!(learner.synced(next), acks.collect::<Vec<_>>());
-    // What is proposed and not committed is logged, and waits.
+    // An uncommitted proposal is logged, and waits.
     let last = next.next();
     assert_eq!(
         learner.hear(proposal(last)),
@@ -190,7 +192,7 @@ fn a_learner_that_does_not_read_does_not_take_its_leader_for_silent() {
     assert_eq!(learner.deadline_at(60_000), [""; 0]);
     learner.snapshot_written();
     learner.epoch_saved();
-    // What the leader has sent meanwhile is not read yet: its silence begins now.
+    // The packets that the leader has sent meanwhile are not read yet: its silence begins now.
     assert_eq!(learner.deadline_at(60_000), [""; 0]);
     assert_eq!(learner.core.deadline_ms(), Some(61_000));
     let left = learner.deadline_at(61_000);
@@ -254,7 +256,7 @@ fn what_was_synced_before_newleader_is_not_waited_for_again() {
         next = next.next();
         said = learner.hear(proposal(next));
     }
-    // The newest is not committed.
+    // The newest one is not committed.
     let committed = 2..next.counter();
     let last = zxid(1, next.counter() - 1);
     assert_eq!(

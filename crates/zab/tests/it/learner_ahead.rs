@@ -1,5 +1,5 @@
-//! A learner that has logged more than its leader, while a proposed list is not known to be committed: it is
-//! led, and cut, only where nothing of what it has more can have been committed.
+//! A learner with a longer log than its leader's, while a proposed configuration is not known to be
+//! committed. It is led, and its log cut, only if none of its surplus can have been committed.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn majority(sids: &[i64]) -> Arc<Majority> {
     Arc::new(Majority::new(sids.iter().copied().map(Sid)))
 }
 
-/// Server 2, elected after epoch 1, which waits for others to accept epoch 2.
+/// Server 2, elected after epoch 1. It waits for others to accept epoch 2.
 struct Term {
     leader: Leader,
     out: Vec<Action>,
@@ -62,7 +62,7 @@ impl Term {
         term
     }
 
-    /// A server has the link of its number.
+    /// Introduces a server over the link with its number.
     fn introduce(&mut self, sid: i64) {
         let link = LinkId(sid.unsigned_abs());
         self.leader.handle_connected(link, 0);
@@ -91,7 +91,8 @@ fn is_refused(told: &[String]) -> bool {
     matches!(told, [only] if only.contains("close") && only.ends_with("is ahead"))
 }
 
-/// Servers 2 and 3 are in force; 3 has led, has removed itself, and has logged one transaction more.
+/// Servers 2 and 3 are in force. Server 3 has led, has removed itself, and has logged one more
+/// transaction.
 #[test]
 fn the_leader_that_has_removed_itself_is_led_and_cut() {
     let mut term = Term::promised(&[2, 3], Some(&[2]), PROPOSED_AT);
@@ -106,13 +107,14 @@ fn the_leader_that_has_removed_itself_is_led_and_cut() {
 
 #[test]
 fn it_is_refused_while_it_may_have_been_committed() {
-    // No other list was proposed.
+    // No other configuration was proposed.
     let mut term = Term::promised(&[2, 3], None, PROPOSED_AT);
     assert!(is_refused(&term.ack_epoch(3, 1, AHEAD)));
-    // Another leader's: its history is another one.
+    // With a different last leader, its log may differ, too.
     let mut term = Term::promised(&[2, 3], Some(&[2]), PROPOSED_AT);
     assert!(is_refused(&term.ack_epoch(3, 2, AHEAD)));
-    // The list was proposed behind what this server has: until then the one in force decides.
+    // The configuration was proposed after the end of this server's log: until then, the one in
+    // force decides.
     let mut term = Term::promised(&[2, 3], Some(&[2]), AHEAD);
     assert!(is_refused(&term.ack_epoch(3, 1, AHEAD)));
     // A quorum of the proposed list may have logged it.

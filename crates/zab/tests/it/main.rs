@@ -1,4 +1,4 @@
-//! Leaders and learners, from outside.
+//! Leaders and learners through their public interface.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

@@ -86,7 +86,7 @@ impl Follower {
         })
     }
 
-    /// With an observer that is up to date.
+    /// A follower with an observer that is up to date.
     fn serving() -> Self {
         let mut follower = Self::new(1..=3, settings());
         follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
@@ -122,7 +122,7 @@ fn an_observer_is_given_what_it_misses_and_then_what_is_committed() {
         "link 1: send NEWLEADER 0x100000000",
     ];
     assert_eq!(follower.ack_epoch(zxid(1)), expected);
-    // Between its catch-up and its acknowledgement nothing is left out.
+    // The observer does not miss a transaction between its opening packet and its acknowledgement.
     let informed = follower.commit(4, None);
     assert_eq!(informed, ["link 1: send INFORM 0x100000004 len=3"]);
     let acknowledged = follower.hear(LearnerPacket::Ack { zxid: zxid(0) });
@@ -155,7 +155,7 @@ fn an_observer_that_has_heard_more_is_not_cut_back() {
         follower.ack_epoch(ahead),
         ["link 1: close: its history 0x0, 0x100000004 is ahead"]
     );
-    // Once the follower has heard as much, it is served.
+    // Once the follower has received the commits, it serves the observer.
     follower.commit(4, None);
     follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
     let served = follower.ack_epoch(ahead);
@@ -279,7 +279,7 @@ fn a_second_connection_of_an_observer_replaces_the_first() {
 
 /// One packet of a recording.
 struct Recorded {
-    /// Whether it is on the observer's connection; the other is that of the follower.
+    /// Whether the packet is on the observer's connection. The other connection is the follower's.
     is_observers: bool,
     is_down: bool,
     packet: QuorumPacket,
@@ -306,12 +306,12 @@ fn recorded(line: &Value) -> Option<Recorded> {
     })
 }
 
-/// What is told and asked in an order of its own: by the clock, and by clients.
+/// Whether the order of the packet is defined. The clock determines the order of pings.
 fn is_protocol(packet: &LeaderPacket) -> bool {
     !matches!(packet, LeaderPacket::Ping { .. })
 }
 
-/// What an observer master says when it hears what Java's heard.
+/// Returns the packets of an observer master that receives the packets that Java's received.
 fn replay(packets: Vec<Recorded>, config: &Bytes) -> Vec<LeaderPacket> {
     let last = packets.first().unwrap().packet.zxid;
     let mut master = ObserverMaster::new(Sid(1), (last.epoch(), last), false, settings(), 0);
@@ -439,7 +439,7 @@ fn an_observer_is_told_which_digest_a_quorum_has() {
     follower.master.handle_closed(LINK);
     assert!(follower.hear(digest(8)).is_empty(), "it is gone");
 
-    // With a leader or an observer that does not know the packets.
+    // With a leader or an observer that does not support the packets.
     for (leader_compares, info) in [(false, ours), (true, LearnerInfo::new(Sid(9), 0))] {
         let mut follower = serving(leader_compares, info);
         let passed_on = follower.hear(differs());

@@ -1,5 +1,6 @@
-//! A learner that comes while a reconfiguration is proposed: the configuration in force stays in force for
-//! it until the commit. Java's leader names the proposed one in NEWLEADER, and Java's learner installs it.
+//! A learner that connects while a reconfiguration is proposed. For this learner, the old
+//! configuration stays in force until the commit. Java's leader sends the proposed one in
+//! NEWLEADER, and Java's learner installs it.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ fn zxid(epoch: i64, counter: u32) -> Zxid {
     Zxid::new(Epoch(epoch), counter)
 }
 
-/// Server 3 of two, which leads epoch 2 together with server 2.
+/// Server 3 of two. It leads epoch 2 together with server 2.
 struct Term {
     leader: Leader,
     out: Vec<Action>,
@@ -72,7 +73,7 @@ impl Term {
         self.hear(link, introduction);
     }
 
-    /// What a learner is sent that has accepted the epoch.
+    /// Returns the packets to a learner that has accepted the epoch.
     fn accept(&mut self, link: LinkId, last_logged: Zxid) -> Vec<String> {
         let current_epoch = Some(Epoch(1));
         self.hear(
@@ -109,7 +110,7 @@ impl Term {
     }
 }
 
-/// The packets in short.
+/// Short form of a packet.
 fn told(action: &Action) -> String {
     match action {
         Action::Send { packet, .. } => match packet {
@@ -151,7 +152,7 @@ fn once_it_is_committed_it_is_named() {
     assert_eq!(told, ["DIFF 0x200000001", "NEWLEADER proposed"]);
 }
 
-/// The leader of Java: an observer hears of the reconfiguration by NEWLEADER alone.
+/// With a Java leader, an observer learns of the reconfiguration only from NEWLEADER.
 #[test]
 fn a_learner_knows_up_to_where_a_configuration_can_be_in_force() {
     let upto_after = |opening: Zxid, committed: Option<Zxid>| {
@@ -193,8 +194,8 @@ fn a_learner_knows_up_to_where_a_configuration_can_be_in_force() {
         installed.next().expect("a configuration")
     };
     assert_eq!(upto_after(zxid(2, 7), None), zxid(2, 7));
-    // The log was read meanwhile.
+    // The leader committed this one while it read the log.
     assert_eq!(upto_after(zxid(2, 7), Some(zxid(2, 8))), zxid(2, 8));
-    // What was proposed last before the epoch is in force with it.
+    // The last proposal before the epoch is in force with it.
     assert_eq!(upto_after(zxid(1, 7), None), zxid(2, 0));
 }

@@ -1,5 +1,5 @@
-//! The order bugs that Apache ZooKeeper has had, one test each: the moment at which each went
-//! wrong, and what happens here instead.
+//! Order bugs of Apache ZooKeeper, one test each: the moment at which each occurred, and the
+//! correct behaviour.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Follower {
         follower
     }
 
-    /// Up to ACKEPOCH.
+    /// A follower that has sent ACKEPOCH.
     fn greeted() -> Self {
         let mut follower = Self::new();
         follower.hear([Down::leader_info(Epoch(2))]);
@@ -259,7 +259,7 @@ fn an_epoch_is_promised_only_once_it_is_on_disk() {
     );
     follower.core.handle_accepted_epoch_saved(&mut follower.out);
     assert_eq!(follower.lines(), ["send ACKEPOCH 0x100000001 epoch=0x1"]);
-    // The same epoch again was promised before; an older one is no leader's.
+    // This epoch was promised before. An older one cannot belong to a leader.
     let mut again = Follower::new();
     let heard = again.hear([Down::leader_info(Epoch(1))]);
     assert_eq!(heard, ["send ACKEPOCH 0x100000001 promised before"]);
@@ -380,7 +380,7 @@ impl Elected {
         )
     }
 
-    /// With link 1 (server 1) behind it, epoch 2.
+    /// A leader of epoch 2 with server 1 on link 1.
     fn leading() -> Self {
         let mut elected = Self::new(zxid(1, 2), log());
         elected.introduce(1, 1);
@@ -449,7 +449,7 @@ fn zk2846_log_files_that_may_have_a_hole_are_not_read() {
     let mut elected = Elected::new(zxid(1, 90), CommittedLog::default());
     elected.introduce(1, 1);
     elected.accepted_saved();
-    // Behind the snapshot that once replaced this server's own history.
+    // After the snapshot that once replaced this server's own log.
     let sent = elected.ack_epoch(1, 1, zxid(1, 69));
     let expected = [
         "save current epoch 0x2",
@@ -461,7 +461,7 @@ fn zk2846_log_files_that_may_have_a_hole_are_not_read() {
 
 #[test]
 fn zk3526_a_committed_log_that_ends_early_has_nobody_cut_what_is_committed() {
-    // As left behind by a snapshot that went far beyond it.
+    // A list that ends early because of a much later snapshot.
     let mut elected = Elected::new(zxid(1, 90), log());
     elected.introduce(1, 1);
     elected.accepted_saved();
@@ -541,7 +541,7 @@ fn an_acknowledgement_is_forgotten_with_the_connection_whose_log_may_be_cut_next
     let mut elected = Elected::leading();
     elected.propose(record(2, 1));
     elected.hear(1, Up::Ack { zxid: zxid(2, 1) });
-    // Server 1 comes back over a new connection, and is told to cut what is not committed.
+    // Server 1 returns over a new connection, and must cut an uncommitted record.
     let replaced = elected.introduce(11, 2);
     let expected = [
         "link 1: close: server 1 has come again",

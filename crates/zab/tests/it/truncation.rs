@@ -1,6 +1,6 @@
-//! A learner that cannot cut its log where its leader wants it, as where an Apache leader names the
-//! start of an epoch, for which there is no transaction. Nothing up to there may be lost, and it
-//! must get back in, even if the leader has no quorum without it.
+//! A learner that cannot cut its log where its leader requests it. For example, an Apache leader
+//! names the start of an epoch, which is not a transaction. The learner must not lose a record up
+//! to there. It must rejoin even if the leader does not have a quorum without it.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Follower {
         all.iter().map(Action::to_string).collect()
     }
 
-    /// Told to cut where it cannot, with a log that now ends at `end`.
+    /// Requests a cut that the learner cannot make, with a log that now ends at `end`.
     fn fail_to_cut(&mut self, wanted: Zxid, end: Zxid) -> Fault {
         let told = self.hear(Down::Trunc { zxid: wanted });
         assert_eq!(told, [format!("truncate {wanted}")]);
@@ -94,7 +94,7 @@ fn it_comes_back_for_a_snapshot_and_takes_nothing_else() {
     };
     let snapshot = Down::Snap { zxid: zxid(2, 0) };
     assert_eq!(back().hear(snapshot), ["receive snapshot 0x200000000"]);
-    // What begins at its history would leave what could not be cut in it.
+    // A synchronisation that begins at its log would leave the uncut records in it.
     for packet in [
         Down::Diff { zxid: zxid(2, 0) },
         Down::Trunc { zxid: wanted },
@@ -106,7 +106,7 @@ fn it_comes_back_for_a_snapshot_and_takes_nothing_else() {
 
 #[test]
 fn a_promise_that_counts_names_the_history_that_there_is() {
-    // Were it less, a leader that lacks some of it could be established.
+    // With a smaller zxid, a leader that lacks some of these records could be established.
     let mut follower = Follower::new(2, Some(Epoch(2)));
     assert_eq!(
         follower.hear(Down::leader_info(Epoch(3))),
@@ -118,14 +118,15 @@ fn a_promise_that_counts_names_the_history_that_there_is() {
 
 #[test]
 fn what_was_cut_from_the_log_is_not_kept_in_memory() {
-    // Less is left than was wanted: what is in memory behind it could be taken for committed.
+    // The rest is shorter than requested. Later records in memory could be mistaken for committed
+    // ones.
     let mut follower = Follower::new(2, None);
     follower.hear(Down::leader_info(Epoch(2)));
     follower.fail_to_cut(zxid(1, 4), zxid(1, 2));
     assert_eq!(follower.core.into_committed().max(), Some(zxid(1, 2)));
 }
 
-/// Server 2 of three, of which the third is dead, and the links of server 1.
+/// Server 2 of three with the links of server 1. The third server is dead.
 struct Leading {
     core: Leader,
     out: Vec<leader::Action>,
@@ -229,14 +230,14 @@ fn a_leader_that_needs_it_is_established_in_the_same_epoch() {
 
 #[test]
 fn an_observer_does_not_forget_what_is_committed() {
-    // Of the epoch that is established all that an observer has is committed.
+    // All transactions of the established epoch that an observer has are committed.
     let mut observer = Follower::of_kind(LearnerKind::Observer, 1, None);
     observer.hear(Down::leader_info(Epoch(1)));
     let told = observer.hear(Down::Trunc { zxid: zxid(1, 3) });
     let text =
         "the leader is at 0x100000003 and behind this observer, which has all up to 0x100000005";
     assert_eq!(told, [format!("leave: {text}")]);
-    // Of an earlier one it may have proposed something as a voter.
+    // In an earlier epoch, it may have logged a proposal as a voter.
     let mut observer = Follower::of_kind(LearnerKind::Observer, 1, None);
     observer.hear(Down::leader_info(Epoch(2)));
     observer.core.handle_accepted_epoch_saved(&mut observer.out);

@@ -1,4 +1,4 @@
-//! Recorded conversations of Apache ZooKeeper 3.9.5's servers, line by line.
+//! Recorded connections between servers of Apache ZooKeeper 3.9.5, line by line.
 
 #![allow(dead_code, reason = "not every test reads every field")]
 
@@ -16,14 +16,14 @@ pub(crate) struct Recording {
     pub(crate) lines: Vec<Line>,
 }
 
-/// What happened on a connection of a learner to its leader.
+/// An event on a connection between a learner and its leader.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) conn: u64,
     pub(crate) leader: String,
     pub(crate) learner: String,
     pub(crate) event: Event,
-    /// The configuration that a reconfiguration carries.
+    /// The configuration in a reconfiguration.
     pub(crate) config: Option<String>,
 }
 
@@ -37,7 +37,8 @@ pub(crate) enum Event {
     ClosedByLearner,
 }
 
-/// All recordings, with what they hold of quorum connections. None where they are not at hand.
+/// All recordings with their lines on quorum connections. Empty if the recordings are not
+/// available.
 pub(crate) fn all() -> Vec<Recording> {
     let Some(folder) = testkit::recordings::find("vectors/ensemble") else {
         return Vec::new();
@@ -66,13 +67,13 @@ fn line(line: &Value) -> Option<Line> {
     let is_down = match line["dir"].as_str()? {
         "L>F" => true,
         "F>L" => false,
-        // Election connections are another crate's.
+        // Another crate tests election connections.
         _ => return None,
     };
     let event = match (line["event"].as_str(), line["type"].as_str()) {
         (Some("close" | "reset"), _) if is_down => Event::ClosedByLeader,
         (Some("close" | "reset"), _) => Event::ClosedByLearner,
-        // No packets: a tree, and bytes that are none or break off.
+        // Not packets: a tree, and bytes that are not a packet or break off.
         (_, None | Some("SNAPSHOT" | "RAW" | "PARTIAL")) => return None,
         _ if is_down => Event::Down(packet(line)),
         _ => Event::Up(packet(line)),
@@ -87,7 +88,8 @@ fn line(line: &Value) -> Option<Line> {
     })
 }
 
-/// Whose identities a client has concerns no decision here, and those are left out.
+/// Decodes the packet of a line. The identities of a client do not matter for the decisions here,
+/// and are left out.
 fn packet(line: &Value) -> QuorumPacket {
     let text = line["hex"].as_str().unwrap();
     let bytes: Vec<u8> = (0..text.len())

@@ -1,4 +1,5 @@
-//! A recording from a learner's view: what it heard, what it said, and what it was to begin with.
+//! A recorded connection from the learner's view: received packets, sent packets, and the initial
+//! state.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +12,17 @@ use zab::learner::{LearnerKind, LearnerStart};
 use crate::recordings::{Event, Recording};
 use crate::stage::Stage;
 
-/// What a Java learner and its leader said on one connection.
+/// Packets of a Java learner and its leader on one connection.
 pub(crate) struct Conversation {
     learner: Sid,
-    /// `None` is what does not decode.
+    /// Packets from the leader; `None` if a packet does not decode.
     pub(crate) down: Vec<Option<LeaderPacket>>,
     pub(crate) up: Vec<LearnerPacket>,
-    /// The learner ended it.
+    /// Whether the learner ended the connection.
     pub(crate) is_left: bool,
 }
 
-/// By connection. Where nothing but the end was recorded there is none.
+/// Groups the packets by connection. A connection without packets is left out.
 pub(crate) fn conversations(recording: &Recording) -> BTreeMap<u64, Conversation> {
     let mut conversations = BTreeMap::<u64, Conversation>::new();
     for line in &recording.lines {
@@ -47,7 +48,8 @@ pub(crate) fn conversations(recording: &Recording) -> BTreeMap<u64, Conversation
 }
 
 impl Conversation {
-    /// A learner of ours where this begins; `None` if nothing says where that is.
+    /// Creates a learner of Zoarium in the initial state of this connection; `None` if that state
+    /// is unknown.
     pub(crate) fn begin(&self) -> Option<Stage> {
         if let Some(start) = self.introduced() {
             return Some(Stage::new(start));
@@ -64,7 +66,8 @@ impl Conversation {
         Some(stage)
     }
 
-    /// What this server was before, as it said itself; `None` if the recording begins later.
+    /// Initial state of this server from its own introduction; `None` if the recording begins
+    /// later.
     fn introduced(&self) -> Option<LearnerStart> {
         let (kind, accepted_epoch, info) = match self.up.first()? {
             LearnerPacket::FollowerInfo {
@@ -92,7 +95,7 @@ impl Conversation {
         })
     }
 
-    /// The first transaction, and who is told of it like this.
+    /// The first transaction, and the kind of learner that receives it in this form.
     fn first_transaction(&self) -> Option<(Zxid, LearnerKind)> {
         self.heard().find_map(|packet| match packet {
             LeaderPacket::Proposal { zxid, .. } => Some((*zxid, LearnerKind::Follower)),
@@ -107,7 +110,7 @@ impl Conversation {
         self.down.iter().flatten()
     }
 
-    /// What the leader said is committed, in that order.
+    /// The committed zxids, in the leader's order.
     pub(crate) fn committed(&self) -> Vec<Zxid> {
         let zxids = self.heard().filter_map(|packet| match packet {
             LeaderPacket::Commit { zxid }
@@ -119,7 +122,7 @@ impl Conversation {
         zxids.collect()
     }
 
-    /// Whether the leader told of a configuration that took effect.
+    /// Whether the leader activated a configuration.
     pub(crate) fn has_activation(&self) -> bool {
         self.heard().any(|packet| {
             matches!(
@@ -146,7 +149,7 @@ fn start(sid: Sid, kind: LearnerKind, epoch: Epoch) -> LearnerStart {
     }
 }
 
-/// What the leader sends, until it sends `first`, to a learner that has all that is before it.
+/// Packets from the leader before `first`, to a learner that has everything before it.
 fn before(first: Zxid) -> Vec<LeaderPacket> {
     let zxid = Zxid::new(first.epoch(), 0);
     vec![

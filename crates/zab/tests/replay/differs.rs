@@ -1,15 +1,15 @@
-//! Where a reaction of ours to wrong input differs from Java's. What is meant stands in
-//! docs/COMPATIBILITY.md.
+//! Reactions to wrong input that deliberately differ from Java's. docs/COMPATIBILITY.md gives the
+//! reasons.
 
 use proto::learner::LearnerPacket;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Differs {
-    /// Leaves where Java goes on.
+    /// Leaves where Java continues.
     Leaves,
-    /// Acknowledges a proposal that comes twice once.
+    /// Acknowledges a repeated proposal only once.
     SaysLess,
-    /// Bytes that are no packet and transactions that do not decode are for the host.
+    /// The host handles bytes that are not a packet, and transactions that do not decode.
     InHost,
 }
 
@@ -21,14 +21,15 @@ pub(crate) const DIFFERS: &[(&str, u64, Differs)] = &[
     (FOLLOWER, 9, Differs::InHost),
     (FOLLOWER, 34, Differs::InHost),
     (FOLLOWER, 35, Differs::InHost),
-    // A commit that matches no proposal, and UPTODATE without NEWLEADER, in synchronisation.
+    // During synchronisation: a commit that does not match a proposal, and UPTODATE without
+    // NEWLEADER.
     (FOLLOWER, 21, Differs::Leaves),
     (FOLLOWER, 25, Differs::Leaves),
     // A hole inside an epoch.
     (FOLLOWER, 31, Differs::Leaves),
     (FOLLOWER, 32, Differs::SaysLess),
-    // For a request that it cannot decode, a Java leader proposes something else under the zxid
-    // of the transaction before.
+    // For a request that it cannot decode, a Java leader proposes another transaction under the
+    // previous zxid.
     (REPEATED_ZXID, 19, Differs::SaysLess),
     (REPEATED_ZXID, 20, Differs::SaysLess),
 ];
@@ -39,7 +40,7 @@ pub(crate) fn differs(file: &str, conn: u64) -> Option<Differs> {
     known.map(|(_, _, differs)| *differs)
 }
 
-/// Leaves out the second acknowledgement of the transaction that came twice, which must be there.
+/// Removes the second acknowledgement of the repeated transaction, which must exist.
 pub(crate) fn acknowledge_once(said: &mut Vec<LearnerPacket>) {
     let len = said.len();
     said.dedup_by(|next, last| next == last && is_transaction(next));

@@ -1,10 +1,10 @@
-//! Conversations of Apache ZooKeeper 3.9.5, replayed: a learner of ours hears what a Java learner
-//! heard, and must say what that said.
+//! Replay of recorded connections of Apache ZooKeeper 3.9.5: a learner of Zoarium receives the
+//! packets that a Java learner received, and must send the packets that it sent.
 //!
-//! The disk is done at once here, so the order of what is sent is exact. Pings and what clients
-//! asked for stand wherever they stood and are left out. A recording may begin in the middle; the
-//! learner is brought there by an empty DIFF. To wrong input it must react as Java does, but where
-//! it is named.
+//! The disk is done immediately here, so the order of sent packets is exact. Pings and clients'
+//! requests are left out, because their order is arbitrary. A recording may begin in the middle; an
+//! empty DIFF then brings the learner there. It must react to wrong input as Java does, except for
+//! the listed differences.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -69,7 +69,7 @@ fn every_java_learner_that_was_recorded_has_its_replay() {
     );
 }
 
-/// The links of all learners but those that say that they are scripts.
+/// The links of all learners that are not marked as scripts.
 fn recorded(recordings: &[Recording]) -> BTreeSet<Link> {
     let links = recordings.iter().flat_map(|recording| {
         let lines = recording.lines.iter();
@@ -79,7 +79,7 @@ fn recorded(recordings: &[Recording]) -> BTreeSet<Link> {
     links.collect()
 }
 
-/// Returns what was replayed, and how much was compared.
+/// Returns the replayed links, and the number of compared items.
 fn play_all(recordings: &[Recording]) -> (BTreeSet<Link>, usize) {
     let (mut played, mut compared) = (BTreeSet::new(), 0);
     let recordings = recordings.iter();
@@ -100,7 +100,7 @@ fn play_reactions(recordings: &[Recording]) -> Vec<Link> {
     recording.map(reactions::play).unwrap_or_default()
 }
 
-/// Returns how much was compared.
+/// Returns the number of compared items.
 fn play((name, conn): &Link, conversation: Conversation) -> usize {
     let at = format!("{name}, connection {conn}");
     let mut stage = conversation.begin().expect(&at);
@@ -117,7 +117,7 @@ fn play((name, conn): &Link, conversation: Conversation) -> usize {
     }
     assert_eq!(stage.said, expected, "{at}");
     assert_eq!(stage.delivered, committed, "{at}");
-    // A learner that a new configuration sends elsewhere is ended by its host.
+    // If a new configuration changes the learner's role, its host ends the learner.
     let is_left = stage.left.is_some() || (conversation.is_left && has_activation);
     assert_eq!(is_left, conversation.is_left, "{at}: {:?}", stage.left);
     let compared = expected.len() + committed.len();

@@ -1,4 +1,4 @@
-//! A leader that breaks the rules, case by case.
+//! Reactions to a leader that breaks the protocol, case by case.
 
 use crate::conversation::{Conversation, conversations};
 use crate::differs::{Differs, acknowledge_once, differs};
@@ -7,10 +7,10 @@ use crate::{Link, is_protocol};
 
 pub(crate) const FILE: &str = "reactions-follower";
 
-/// The leader falls silent.
+/// The connection on which the leader becomes silent.
 const SILENCE: u64 = 40;
 
-/// Returns what was replayed.
+/// Returns the replayed links.
 pub(crate) fn play(recording: &Recording) -> Vec<Link> {
     let mut played = Vec::new();
     for (conn, conversation) in conversations(recording) {

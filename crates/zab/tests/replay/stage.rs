@@ -1,4 +1,4 @@
-//! A learner with its disk, and with what it has sent and applied.
+//! A learner with its disk, its sent packets, and its applied transactions.
 
 use proto::Zxid;
 use proto::leader::LeaderPacket;
@@ -39,14 +39,14 @@ impl Stage {
         self.settle();
     }
 
-    /// Nothing comes for as long as a learner waits.
+    /// Advances the clock past the time that a learner waits.
     pub(crate) fn hear_silence(&mut self) {
         const SYNC_LIMIT_MS: i64 = 1000;
         self.learner.handle_deadline(SYNC_LIMIT_MS, &mut self.out);
         self.settle();
     }
 
-    /// Carries out everything at once.
+    /// Executes all actions immediately.
     fn settle(&mut self) {
         let (learner, out) = (&mut self.learner, &mut self.out);
         while !out.is_empty() {
@@ -74,7 +74,7 @@ impl Stage {
                     }
                     Action::Deliver(record) => self.delivered.push(record.zxid),
                     Action::Leave(fault) => self.left = Some(fault),
-                    // A change of roles ends the connection, which the recording then shows.
+                    // A change of roles ends the connection, as the recording then shows.
                     Action::AnswerPing { .. }
                     | Action::ConfigProposed(_)
                     | Action::ConfigSeen(_)
@@ -91,7 +91,7 @@ impl Stage {
     }
 }
 
-/// A learner introduces itself with a version of its own, which a Java leader treats like Java's.
+/// Replaces Zoarium's protocol version by Java's. A Java leader treats both alike.
 fn as_java(packet: LearnerPacket) -> LearnerPacket {
     let java = |info: Option<LearnerInfo>| {
         info.map(|info| LearnerInfo {

@@ -1,15 +1,15 @@
-//! Recorded links that have no replay, and why they cannot have one.
+//! Recorded links without a replay, and the reasons.
 
 use crate::Link;
 use crate::recordings::{Event, Line, Recording};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Why {
-    /// The link was there before the recording began, and all that it shows is how it ends. That
-    /// is for the host: a learner neither hears nor says anything of it.
+    /// The link existed before the recording began, and only its end was recorded. The host handles
+    /// that; a learner does not receive or send anything.
     OnlyItsEnd,
-    /// It is a script's that never says who it is, so it bears no name; the notes of the recording
-    /// tell what it sends to a Java leader. There is no Java learner.
+    /// The link belongs to a script that never sends a sid, so it is unnamed. The notes of the
+    /// recording list its packets to a Java leader. A Java learner did not take part.
     NamelessScript,
 }
 
@@ -31,12 +31,12 @@ const UNPLAYED: &[(&str, u64, Why)] = &[
     only_its_end("leader-loss", 8),
     only_its_end("leader-loss", 9),
     only_its_end("leader-loss", 10),
-    // The learner is stopped, and comes back over another link.
+    // The learner is stopped, and returns over another link.
     only_its_end("learner-rejoin", 9),
-    // The last follower is killed, and its leader gives up.
+    // The last follower is killed, and its leader steps down.
     only_its_end("quorum-loss", 18),
     only_its_end("quorum-loss", 24),
-    // Another packet than an introduction, and an introduction without a sid.
+    // A first packet that is not an introduction, and an introduction without a sid.
     nameless_script(21),
     nameless_script(22),
     nameless_script(23),
@@ -46,7 +46,7 @@ const UNPLAYED: &[(&str, u64, Why)] = &[
     nameless_script(33),
 ];
 
-/// The links that cannot be replayed, of which the recordings must show that it is so.
+/// The links that cannot be replayed. The recordings must confirm the reason of each.
 pub(crate) fn unplayed(recordings: &[Recording]) -> Vec<Link> {
     let links = UNPLAYED.iter().map(|(file, conn, why)| {
         let recording = recordings.iter().find(|recording| recording.name == *file);

@@ -1,10 +1,9 @@
-//! Conversations of Apache ZooKeeper 3.9.5, replayed: a leader of ours hears what a Java leader
-//! heard, and must say what that said, link by link and in that order.
+//! Replay of recorded connections of Apache ZooKeeper 3.9.5: a leader of Zoarium receives the
+//! packets that a Java leader received, and must send the packets that it sent, in order per link.
 //!
-//! What a leader is told by others than its learners is taken from the recording: which
-//! transactions its own clients had proposed, when its own disk and the voters that were not
-//! recorded had a proposal (before the first COMMIT of it), which sessions were alive, and when
-//! half a tick was over.
+//! The recording also provides the leader's input from other sources: proposals of its own clients,
+//! acknowledgements of its own disk and of unrecorded voters (before the first COMMIT of the
+//! proposal), live sessions, and half ticks.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -56,7 +55,7 @@ fn every_java_leader_that_was_recorded_has_its_scene() {
     let known: BTreeSet<_> = scenes
         .chain(scenes::OBSERVER_MASTERS.iter().copied())
         .collect();
-    // The leader that dies in it sends nothing.
+    // The leader that dies in it does not send anything.
     let recorded: BTreeSet<_> = recorded
         .into_iter()
         .filter(|leader| *leader != ("leader-loss", 3))

@@ -1,5 +1,5 @@
-//! A script against a leader of ours: what learners sent is handed in, what the leader sent is
-//! demanded.
+//! A recorded script against a leader of Zoarium: it receives the learners' packets, and must send
+//! the recorded packets.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::scenes::{ENDS_AT_A_REPEATED_ZXID, ENDS_AT_A_VOTER_AHEAD, Start};
 use crate::script::{Line, Script, What};
 use crate::stage::{End, Stage};
 
-/// How much was compared.
+/// Amount of compared data.
 pub(crate) struct Played {
     pub(crate) links: usize,
     pub(crate) packets: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Played {
 pub(crate) struct Play {
     script: Script,
     stage: Stage,
-    /// Links on which nothing is compared any more.
+    /// Links on which the comparison has ended.
     given_up: BTreeSet<LinkId>,
     compared: BTreeSet<LinkId>,
     packets: usize,
@@ -43,7 +43,7 @@ impl Play {
         play
     }
 
-    /// Brings the leader to where the recording begins.
+    /// Brings the leader to the beginning of the recording.
     fn prepare(&mut self) {
         const UNRECORDED: u64 = 1000;
         for sid in self.script.scene.unrecorded {
@@ -139,7 +139,7 @@ impl Play {
         self.answer_syncs();
     }
 
-    /// What a leader only passes on to its host it passes on as it is.
+    /// Checks that the leader passes a packet for its host on unchanged.
     fn check_passed_on(&mut self, link: LinkId, packet: LearnerPacket) {
         match packet {
             LearnerPacket::Request(request) => {
@@ -157,7 +157,7 @@ impl Play {
         }
     }
 
-    /// A leader opens with what it has committed by then.
+    /// A leader opens with its committed zxid at that time.
     fn reach_opening(&mut self, at: usize) {
         if let Some(zxid) = self.script.opening(at)
             && self.stage.is_leading()
@@ -176,14 +176,14 @@ impl Play {
         }
     }
 
-    /// Lets happen what was not recorded or stands further behind, so that something is committed.
+    /// Executes unrecorded or later events, so that a transaction is committed.
     fn advance(&mut self, zxid: Zxid) -> bool {
         self.propose_before_commit(zxid);
         self.stage.sync_disk();
         self.stage.last_committed() >= zxid || self.stage.hear_unrecorded() || self.hear_early()
     }
 
-    /// The next packet of a learner that it did not have to be asked for.
+    /// Handles the next packet of a learner that did not need a packet from the leader first.
     fn hear_early(&mut self) -> bool {
         let mut blocked = BTreeSet::new();
         let next = self.script.lines.iter().position(|line| {
@@ -200,7 +200,7 @@ impl Play {
         next.is_some()
     }
 
-    /// The links show what was proposed before this was committed.
+    /// Makes the proposals that the links show before this commit.
     fn propose_before_commit(&mut self, zxid: Zxid) {
         let last = self.script.last_before_commit(zxid);
         if self.stage.is_leading() {
@@ -214,7 +214,7 @@ impl Play {
         }
     }
 
-    /// Makes the next proposal that the recording knows of, of whichever client.
+    /// Makes the next recorded proposal, of any client.
     fn propose_next(&mut self) {
         let zxid = self.stage.next_zxid();
         let (record, config) = self.script.transaction(zxid);
@@ -222,7 +222,7 @@ impl Play {
         let at = asked
             .clone()
             .position(|(_, request)| is_of(&record, request));
-        // What stands before it was a sync, or nothing that is proposed.
+        // Earlier requests were a sync, or were not proposed.
         for _ in 0..at.map_or(0, |at| at + 1) {
             if let Some((link, request)) = self.stage.requests.pop_front()
                 && request.op() == Some(OpCode::Sync)
@@ -234,7 +234,7 @@ impl Play {
         self.answer_syncs();
     }
 
-    /// A sync waits for the requests before it only.
+    /// Answers syncs. A sync waits only for the requests before it.
     fn answer_syncs(&mut self) {
         while let Some((link, request)) = self.stage.requests.front()
             && request.op() == Some(OpCode::Sync)
@@ -245,7 +245,7 @@ impl Play {
         }
     }
 
-    /// The next packet on the link must be this one.
+    /// Requires that this packet is the next one on the link.
     fn demand(&mut self, at: usize, packet: &LeaderPacket) {
         let id = self.script.lines[at].link;
         if let LeaderPacket::Ping { zxid } = packet {
@@ -265,7 +265,7 @@ impl Play {
         }
     }
 
-    /// Ours has dropped what Java serves.
+    /// Stops the comparison if Zoarium has dropped a link that Java serves.
     fn give_up_if_meant(&mut self, at: usize) -> bool {
         let link = self.script.lines[at].link;
         let Some(End::Leader(fault)) = &self.stage.links[&link].end else {
@@ -276,7 +276,8 @@ impl Play {
         self.given_up.insert(link)
     }
 
-    /// Lets happen what the leader needs before it sends this; `false` if there is nothing left.
+    /// Executes events that the leader needs before it sends this packet. Returns `false` if there
+    /// are none.
     fn provoke(&mut self, link: LinkId, packet: &LeaderPacket) -> bool {
         match packet {
             LeaderPacket::Proposal { zxid, .. } if self.stage.last_proposed() < *zxid => {
@@ -316,7 +317,7 @@ impl Play {
         at.is_some()
     }
 
-    /// Idle PINGs were left out of the recordings, so only the newest is compared.
+    /// Requires a PING. Idle PINGs were left out of the recordings, so only the newest is compared.
     fn demand_ping(&mut self, at: usize, zxid: Zxid) {
         let link = self.script.lines[at].link;
         if self.stage.is_leading() {
@@ -339,7 +340,7 @@ impl Play {
         self.stage.half_tick();
     }
 
-    /// The leader must have dropped the link, or do so before long.
+    /// Requires that the leader has dropped the link, or drops it soon.
     fn demand_end(&mut self, at: usize) {
         const HALF_TICKS: usize = 13;
         let link = self.script.lines[at].link;
@@ -354,7 +355,7 @@ impl Play {
         panic!("{place}: not dropped");
     }
 
-    /// Learners that have answered PINGs do so still.
+    /// Lets learners that have answered PINGs continue to answer.
     fn answer_pings(&mut self) {
         const PING: i32 = PacketType::Ping as i32;
         let is_ping =

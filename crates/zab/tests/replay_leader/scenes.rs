@@ -1,5 +1,4 @@
-//! Which leaders were recorded, what they were when the recording began, and where ours is meant
-//! to differ.
+//! The recorded leaders, their initial state, and the deliberate differences of Zoarium.
 
 use zab::leader::LinkFault;
 
@@ -9,10 +8,10 @@ pub(crate) struct Scene {
     pub(crate) file: &'static str,
     pub(crate) leader: i64,
     pub(crate) voters: &'static [i64],
-    /// Voters that were there and whose links were not recorded.
+    /// Connected voters without recorded links.
     pub(crate) unrecorded: &'static [i64],
     pub(crate) start: Start,
-    /// `forceSnapshotSync`
+    /// The setting `forceSnapshotSync`.
     pub(crate) force_snapshot: bool,
 }
 
@@ -27,10 +26,10 @@ pub(crate) enum Start {
         current: i64,
         last: Position,
     },
-    /// Leads an epoch, over links that begin in the middle.
+    /// Leads an epoch over links whose recording begins in the middle.
     Leading {
         epoch: i64,
-        /// Where the history ended before.
+        /// The end of the log at that time.
         before: Position,
     },
 }
@@ -160,21 +159,22 @@ pub(crate) const SCENES: &[Scene] = &[
     quorum_of_probes("probe-quorum-ack-lag"),
 ];
 
-/// A Java server that leads nothing: it serves an observer as a follower. `observer_masters.rs`
+/// A Java server that does not lead: it serves an observer as a follower. `observer_masters.rs`
 /// replays it.
 pub(crate) const OBSERVER_MASTERS: &[(&str, i64)] = &[("observer-master", 1)];
 
-/// Here Java proposes a second transaction under the zxid of the last one, for a request that it
-/// cannot decode, and commits nothing ever after. Ours gives every proposal the next number, so
-/// there is nothing to compare from that one on.
+/// Here Java proposes a second transaction under the last zxid, for a request that it cannot
+/// decode, and never commits anything again. Zoarium gives every proposal the next zxid, so the
+/// comparison ends there.
 pub(crate) const ENDS_AT_A_REPEATED_ZXID: &str = "reactions-undecodable-request";
 
-/// Here a voter comes back for ever that has accepted a later epoch than the leader's. Java tells it its
-/// own each time; ours steps down the second time, so there is nothing to compare from that on.
+/// Here a voter that has accepted a later epoch than the leader's connects again and again. Java
+/// repeats its own epoch each time. Zoarium steps down the second time, so the comparison ends
+/// there.
 pub(crate) const ENDS_AT_A_VOTER_AHEAD: &str = "epoch-behind-learner";
 
-/// A link that ours drops and Java serves. From there on nothing is compared on that link. Each
-/// stands in docs/COMPATIBILITY.md.
+/// A link that Zoarium drops and Java serves. The comparison of that link ends there.
+/// docs/COMPATIBILITY.md lists each.
 pub(crate) struct Dropped {
     pub(crate) file: &'static str,
     pub(crate) conn: u64,
@@ -190,13 +190,13 @@ const fn dropped(conn: u64, is_reason: fn(&LinkFault) -> bool) -> Dropped {
 }
 
 pub(crate) const DROPPED: &[Dropped] = &[
-    // Without LEADERINFO and ACKEPOCH its history cannot be compared.
+    // Without LEADERINFO and ACKEPOCH, its log cannot be compared.
     dropped(23, is_too_old),
     dropped(24, is_too_old),
     dropped(26, is_too_old),
-    // What it has acknowledged is not that it has taken on the epoch.
+    // Its acknowledgement does not mean that it has accepted the epoch.
     dropped(39, |fault| matches!(fault, LinkFault::Unexpected { .. })),
-    // It has another history.
+    // It has a different log.
     dropped(42, |fault| matches!(fault, LinkFault::NeverProposed(_))),
     // One server, one vote.
     dropped(53, |fault| matches!(fault, LinkFault::Replaced { .. })),

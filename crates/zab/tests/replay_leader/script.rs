@@ -1,4 +1,4 @@
-//! A recording from a leader's view: what it hears, what it says, what it is to begin with.
+//! A recording from the leader's view: received packets, sent packets, and the initial state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::recordings::{self, Event, Recording};
 use crate::scenes::{DROPPED, Dropped, Scene, Start};
 use crate::stage::Elected;
 
-/// The sid of a real server.
+/// Returns the sid in the name of a real server.
 pub(crate) fn java(name: &str) -> Option<i64> {
     name.strip_prefix("java-")?.parse().ok()
 }
@@ -36,7 +36,7 @@ pub(crate) enum What {
     ClosedByLearner,
 }
 
-/// Each with the configuration in it.
+/// Transactions, each with its configuration.
 type Transactions = BTreeMap<Zxid, (Record, Option<String>)>;
 
 pub(crate) struct Script {
@@ -73,7 +73,8 @@ impl Script {
             config.is_some() && zxid.0 == script.config.version
         };
         if script.transactions.iter().any(is_later) {
-            // The recording shows how it came about; the one before it is not known.
+            // The recording contains this configuration's reconfiguration. The previous
+            // configuration is unknown.
             script.config = EpochConfig {
                 text: "before".into(),
                 version: 0,
@@ -104,7 +105,7 @@ impl Script {
                     known.or_insert((record, line.config.clone()));
                 }
             }
-            // Where no NEWLEADER was recorded: no learner of the leader's is ahead of it.
+            // Without a recorded NEWLEADER: the leader's version is at least that of each learner.
             What::Up(packet) => {
                 let version = introduction(packet).unwrap_or(0);
                 self.config.version = self.config.version.max(version);
@@ -119,7 +120,7 @@ impl Script {
         });
     }
 
-    /// The leader as it was elected.
+    /// Returns the leader's state at its election.
     pub(crate) fn elected(&self) -> Elected {
         let (accepted, current, last) = match self.scene.start {
             Start::Elected {
@@ -142,7 +143,7 @@ impl Script {
         }
     }
 
-    /// A transaction, and the configuration in it. What was not recorded is empty.
+    /// A transaction and its configuration. An unrecorded transaction is empty.
     pub(crate) fn transaction(&self, zxid: Zxid) -> (Record, Option<String>) {
         let known = self.transactions.get(&zxid).cloned();
         known.unwrap_or((Record::new(zxid, Bytes::new()), None))
@@ -152,7 +153,8 @@ impl Script {
         self.lines.iter().filter(move |line| line.link == link)
     }
 
-    /// Who is there before the recording begins: known by name, without having said it.
+    /// Learners that were connected before the recording began, and whose introduction is not
+    /// recorded.
     pub(crate) fn there(&self) -> Vec<(LinkId, i64, LearnerKind)> {
         let there = self.learners.iter().filter(|(link, _)| {
             let first = self.lines_of(**link).next().map(|line| &line.what);
@@ -163,7 +165,7 @@ impl Script {
             .collect()
     }
 
-    /// Who has no vote is an observer, but if it is sent proposals.
+    /// Kind of a learner. A server without a vote is an observer, unless it receives proposals.
     fn kind(&self, link: LinkId, sid: i64) -> LearnerKind {
         let is_proposal =
             |line: &Line| matches!(line.what, What::Down(LeaderPacket::Proposal { .. }));
@@ -174,8 +176,8 @@ impl Script {
         }
     }
 
-    /// The last transaction before the first that these links show. A PING may name one that
-    /// observers have yet to be told of.
+    /// The last transaction before the first one on these links. A PING may name one that observers
+    /// have not received yet.
     pub(crate) fn last_before(&self, links: &BTreeSet<LinkId>) -> Option<Zxid> {
         let lines = self.lines.iter();
         let down = lines.filter_map(|line| match &line.what {
@@ -190,7 +192,7 @@ impl Script {
         first.map(|record| Zxid(record.zxid.0 - 1)).or(pinged)
     }
 
-    /// What the leader opens with when it has read this line.
+    /// The zxid of the opening packet after the leader has read this line.
     pub(crate) fn opening(&self, at: usize) -> Option<Zxid> {
         let link = self.lines[at].link;
         let mut behind = self.lines[at..].iter().filter(|line| line.link == link);
@@ -204,7 +206,7 @@ impl Script {
         })
     }
 
-    /// The last proposal that a link shows before this commit, of what is still to come.
+    /// The last proposal that a link shows before this commit, among the lines not yet played.
     pub(crate) fn last_before_commit(&self, zxid: Zxid) -> Zxid {
         let mut last = Zxid::ZERO;
         for link in self.learners.keys() {
@@ -232,7 +234,7 @@ impl Script {
         lines.any(|line| matches!(line.what, What::ClosedByLeader))
     }
 
-    /// The links that ours is meant to drop.
+    /// The links that Zoarium drops deliberately.
     pub(crate) fn meant(&self) -> impl Iterator<Item = &'static Dropped> {
         let file = self.scene.file;
         DROPPED.iter().filter(move |dropped| dropped.file == file)
@@ -256,7 +258,7 @@ fn transaction(packet: &LeaderPacket) -> Option<Record> {
     }
 }
 
-/// With the version of the configuration that the learner has.
+/// Returns the learner's configuration version from an introduction.
 fn introduction(packet: &QuorumPacket) -> Option<i64> {
     match LearnerPacket::try_from(packet.clone()) {
         Ok(LearnerPacket::FollowerInfo { info, .. } | LearnerPacket::ObserverInfo { info, .. }) => {

@@ -13,7 +13,7 @@ use zab::leader::{
 use zab::learner::LearnerKind;
 use zab::{CommittedLog, Record, Settings};
 
-/// What the leader is when it is elected.
+/// State of the leader at its election.
 pub(crate) struct Elected {
     pub(crate) sid: i64,
     pub(crate) voters: &'static [i64],
@@ -24,13 +24,13 @@ pub(crate) struct Elected {
     pub(crate) force_snapshot: bool,
 }
 
-/// What the leader has sent over a recorded link, and what became of it.
+/// Packets that the leader has sent over a recorded link, and the end of the link.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     pub(crate) sent: VecDeque<LeaderPacket>,
     /// The zxid of the last PING.
     pub(crate) pinged: Option<Zxid>,
-    /// Who ended it.
+    /// The side that ended the link.
     pub(crate) end: Option<End>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum End {
     /// A packet did not decode.
     Host,
     Leader(LinkFault),
-    /// The leader is none any more.
+    /// The leader has stepped down.
     SteppedDown,
 }
 
@@ -48,12 +48,12 @@ pub(crate) struct Stage {
     leader: Leader,
     sid: Sid,
     config: EpochConfig,
-    /// All that is in the log.
+    /// All records in the log.
     log: Vec<Record>,
     now_ms: i64,
     actions: Vec<Action>,
     pub(crate) links: BTreeMap<LinkId, Link>,
-    /// What learners that were not recorded have yet to send.
+    /// Packets that unrecorded learners have yet to send.
     owed: BTreeMap<LinkId, VecDeque<LearnerPacket>>,
     pub(crate) requests: VecDeque<(LinkId, LearnerRequest)>,
     pub(crate) revalidations: VecDeque<(LinkId, Touch)>,
@@ -71,7 +71,7 @@ impl Stage {
             .history
             .last()
             .map_or(Zxid::ZERO, |record| record.zxid);
-        // A list that had no version is given that of the epoch.
+        // A configuration without a version receives the epoch as its version.
         let version = start.config.version;
         let is_new = Zxid(version).epoch() > start.accepted;
         let settings = Settings {
@@ -109,13 +109,14 @@ impl Stage {
         stage
     }
 
-    /// A learner connects of which everything was recorded.
+    /// Connects a learner whose link was recorded completely.
     pub(crate) fn connect(&mut self, link: LinkId) {
         self.leader.handle_connected(link, self.now_ms);
         self.links.insert(link, Link::default());
     }
 
-    /// A learner of which nothing was recorded yet introduces itself as soon as it is let to.
+    /// Connects a learner whose link is not recorded yet. It introduces itself as soon as the
+    /// script permits.
     pub(crate) fn connect_unrecorded(&mut self, link: LinkId, sid: i64, kind: LearnerKind) {
         self.leader.handle_connected(link, self.now_ms);
         let info = Some(LearnerInfo::new(Sid(sid), 0));
@@ -133,7 +134,7 @@ impl Stage {
         self.owed.insert(link, VecDeque::from([introduction]));
     }
 
-    /// Here the recording of a link begins that was there before.
+    /// Begins the recorded part of an existing link.
     pub(crate) fn begin_recording(&mut self, link: LinkId) {
         assert!(self.owed.remove(&link).is_some_and(|owed| owed.is_empty()));
         self.links.insert(link, Link::default());
@@ -152,7 +153,7 @@ impl Stage {
         self.settle();
     }
 
-    /// Each learner that was not recorded sends one packet that it owes; `false` if none does.
+    /// Sends one owed packet from each unrecorded learner. Returns `false` if there is none.
     pub(crate) fn hear_unrecorded(&mut self) -> bool {
         let owed = self.owed.iter_mut();
         let due: Vec<_> = owed
@@ -165,7 +166,7 @@ impl Stage {
         is_any
     }
 
-    /// The leader's own disk has all that is proposed.
+    /// Reports that the leader's own disk has all proposals.
     pub(crate) fn sync_disk(&mut self) {
         let last = self.last_proposed();
         self.leader.handle_synced(last, &mut self.actions);
@@ -201,7 +202,7 @@ impl Stage {
         self.settle();
     }
 
-    /// Half a tick is over; the learners that were not recorded are alive.
+    /// Advances the clock by half a tick. Unrecorded learners stay alive.
     pub(crate) fn half_tick(&mut self) {
         const HALF_TICK_MS: i64 = 100;
         self.now_ms += HALF_TICK_MS;
@@ -227,7 +228,7 @@ impl Stage {
         self.leader.last_committed()
     }
 
-    /// Carries out everything at once, but for the log: when that is on disk is for the script.
+    /// Executes all actions immediately, except for syncs of the log, which the script controls.
     fn settle(&mut self) {
         while !self.actions.is_empty() {
             for action in std::mem::take(&mut self.actions) {
@@ -289,7 +290,7 @@ impl Stage {
         if let Some(link) = self.links.get_mut(&to) {
             match packet {
                 LeaderPacket::Ping { zxid } => link.pinged = Some(zxid),
-                // A version of its own, which a Java learner does not look at.
+                // Zoarium's protocol version, which a Java learner ignores.
                 LeaderPacket::LeaderInfo { epoch, .. } => {
                     link.sent.push_back(LeaderPacket::leader_info(epoch));
                 }
@@ -318,7 +319,7 @@ impl Stage {
     }
 }
 
-/// Who votes by a configuration's text.
+/// Returns the voters in a configuration's text.
 fn voters(text: &str) -> BTreeSet<Sid> {
     let lines = text.lines().filter(|line| line.contains(":participant"));
     let sids = lines.map(|line| {

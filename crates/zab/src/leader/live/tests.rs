@@ -14,7 +14,7 @@ fn zxid(counter: u32) -> Zxid {
     Zxid::new(Epoch(1), counter)
 }
 
-/// Server 3 leads epoch 1, servers 1 and 2 follow over links 1 and 2.
+/// Server 3 leads epoch 1. Servers 1 and 2 follow over links 1 and 2.
 fn leading(sids: &[i64]) -> Leader {
     let start = LeaderStart {
         sid: Sid(3),
@@ -109,7 +109,7 @@ fn reconfig(sids: &[i64], leader_stays: bool) -> (Leader, Vec<Action>) {
 
 #[test]
 fn a_reconfiguration_needs_both_quorums_and_so_does_what_follows_it() {
-    // Of the new configuration only the leader and server 5, which is not here, are members.
+    // Members of the new configuration are the leader and server 5, which is not connected.
     let (mut leader, mut out) = reconfig(&[3, 5], true);
     leader.handle_synced(zxid(2), &mut out);
     ack(&mut leader, 1, 2, &mut out);
@@ -134,7 +134,7 @@ fn a_leader_that_stays_goes_on_in_the_new_configuration() {
     ];
     assert_eq!(lines(&mut out), expected);
     assert!(leader.is_leading());
-    // Server 2 has no say any more.
+    // Server 2 does not have a vote any more.
     leader.propose(record(3), 0, &mut out).unwrap();
     leader.handle_synced(zxid(3), &mut out);
     out.clear();
