@@ -1,4 +1,5 @@
-//! What is committed goes into the tree, and what follows to those whom it concerns.
+//! Application of committed transactions to the tree, and the resulting replies, events and session
+//! changes.
 
 use jute::{Decode, Encode, Reader};
 use proto::mutant::{self, Mutant};
@@ -21,7 +22,8 @@ use crate::role::Role;
 use crate::roles::begin_unestablished;
 
 impl<H: Host> Replica<H> {
-    /// Applies what is committed, and answers each `sync` of a leader's own clients in its place.
+    /// Applies committed transactions, and answers each `sync` of a leader's own clients at its
+    /// position among them.
     pub(crate) fn apply_committed(&mut self, turn: &mut Turn<'_, H>) {
         while let Some(before) = self.committed_before_own_sync() {
             self.committed -= before;
@@ -33,7 +35,7 @@ impl<H: Host> Replica<H> {
         self.report_mismatch(turn);
     }
 
-    /// Applies so many in groups, so that readers get their turn.
+    /// Applies this number of transactions in groups, so that readers can run between groups.
     fn apply(&mut self, mut committed: usize, turn: &mut Turn<'_, H>) {
         let state = turn.state;
         let is_late =
@@ -44,7 +46,7 @@ impl<H: Host> Replica<H> {
         while committed > 0 {
             let group = committed.min(limits::APPLY_GROUP_MAX);
             committed -= group;
-            // Looked at where they lie: each of them is too large to be moved for nothing.
+            // The loop borrows the transactions, because each of them is expensive to move.
             let mut in_flight = std::mem::take(&mut self.in_flight);
             let group = group.min(in_flight.len());
             turn.note(Note::Begins(Stage::TreeAwaited));
@@ -97,7 +99,7 @@ impl<H: Host> Replica<H> {
                 turn.state.sessions().remove(session);
                 self.forget_holder(session);
             }
-            // A session that was made here lives here.
+            // This server serves the new session.
             Txn::CreateSession { .. }
                 if in_flight.origin.is_some() && outcome.error() == ErrorCode::Ok =>
             {
@@ -125,8 +127,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether what its role applies is committed: a leader commits nothing before its epoch is
-    /// established, and tells a learner by UPTODATE.
+    /// Whether the transactions that the role applies are committed. A leader does not commit
+    /// before its epoch is established, and it reports this to a learner by UPTODATE.
     fn is_established(&self) -> bool {
         match &self.role {
             Role::Learning(learning) => {
@@ -137,7 +139,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether the tree holds nothing that follows this transaction.
+    /// Whether the tree does not contain a later transaction than this one.
     fn is_tree_exact_at(&self, zxid: Zxid) -> bool {
         match &self.role {
             Role::Learning(learning) => learning.exact_after.is_some_and(|last| zxid > last),
@@ -145,8 +147,9 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Appended and not committed: after a restart it would be history, so it is now. Nobody is
-    /// told of it: a later leader may have it cut off again.
+    /// Applies appended, uncommitted transactions. After a restart they would belong to the log, so
+    /// the role's end treats them alike. Clients are not informed, because a later leader may have
+    /// them cut.
     pub(crate) fn apply_uncommitted(&mut self, turn: &mut Turn<'_, H>) {
         for record in std::mem::take(&mut self.undelivered) {
             match self.decode(&record) {
@@ -184,7 +187,7 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// Applies what a learner was told to be committed.
+    /// Applies the transactions that the leader reported as committed to this learner.
     pub(crate) fn apply_delivered(&mut self, turn: &mut Turn<'_, H>) {
         if self.delivered.len() > 1 && mutant::is(Mutant::CommitsOutOfOrder) {
             self.delivered.swap(0, 1);
@@ -210,12 +213,11 @@ impl<H: Host> Replica<H> {
         TxnRecord::decode(&mut input)
     }
 
-    /// Answers a `sync` of one of this leader's own clients once everything proposed before is
-    /// applied.
+    /// Answers a `sync` of one of this leader's own clients once every earlier proposal is applied.
     ///
-    /// A commit goes to the learners before this server's own tree has it, so that a client of theirs
-    /// may have its answer first. Between two turns the tree has what was sent, and a client's own
-    /// writes come before its `sync`. Source: Leader.processSync.
+    /// A commit reaches the learners before this server's own tree contains it, so a learner's
+    /// client may have its answer first. Between two turns, the tree contains every sent commit. A
+    /// client's own writes precede its `sync`. Source: Leader.processSync.
     pub(crate) fn sync_own(&mut self, session: SessionId, ticket: Ticket, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return turn.effect(Effect::CloseClient(ticket));
@@ -229,8 +231,8 @@ impl<H: Host> Replica<H> {
         self.apply_committed(turn);
     }
 
-    /// How many committed transactions come before the oldest `sync`; `None` if there is no `sync`,
-    /// or something before it is not committed yet.
+    /// Number of committed transactions before the oldest `sync`; `None` without a `sync`, or if an
+    /// earlier transaction is not committed yet.
     fn committed_before_own_sync(&self) -> Option<usize> {
         let Role::Leading(leading) = &self.role else {
             return None;
@@ -240,13 +242,13 @@ impl<H: Host> Replica<H> {
         (before <= self.committed).then_some(before)
     }
 
-    /// How many transactions up to this one are to be applied.
+    /// Number of unapplied transactions up to this one.
     pub(crate) fn in_flight_upto(&self, zxid: Zxid) -> usize {
         self.in_flight
             .partition_point(|in_flight| in_flight.record.header.zxid <= zxid)
     }
 
-    /// Answers the oldest, before which everything is applied.
+    /// Answers the oldest `sync`. Every earlier transaction is applied.
     fn answer_own_sync(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return;
@@ -264,7 +266,7 @@ impl<H: Host> Replica<H> {
         turn.host.tree_released();
     }
 
-    /// A learner's record that was appended is being applied.
+    /// Drops a learner's appended records up to this one, because they are being applied.
     pub(crate) fn forget_undelivered(&mut self, upto: Zxid) {
         while let Some(record) = self.undelivered.front()
             && record.zxid <= upto
@@ -274,7 +276,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The same, but the end of a session deletes nothing: a deliberate bug.
+/// Returns the record without the deletion of ephemerals at the end of a session: a deliberate bug.
 fn without_ephemerals(record: &TxnRecord) -> TxnRecord {
     let mut record = record.clone();
     if let Txn::CloseSession { paths } = &mut record.txn {

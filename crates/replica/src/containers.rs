@@ -1,4 +1,4 @@
-//! Empty containers and TTL znodes whose time is up are deleted by the server that orders.
+//! Deletion of empty containers and expired TTL znodes, by the server that orders.
 //!
 //! Source: ContainerManager.
 
@@ -14,14 +14,14 @@ use crate::replica::Replica;
 use crate::role::Role;
 use crate::settings::ContainerSettings;
 
-/// Deletions that are ordered together where none need to be apart in time.
+/// Number of deletions in one batch, if they need not be spread over time.
 const DELETIONS_AT_ONCE: usize = 100;
 
-/// When znodes are looked at next, and which are to be deleted.
+/// Schedule of the checks, and the znodes to be deleted.
 #[derive(Debug)]
 pub(crate) struct ContainerCheck {
     settings: ContainerSettings,
-    /// When the next round begins, or the next deletion is due.
+    /// Time of the next round or of the next deletion, ms.
     next_ms: i64,
     due: VecDeque<jute::Str>,
 }

@@ -1,5 +1,5 @@
-//! Each committed transaction says which digest the tree has after it. A tree with another digest
-//! holds other data than the tree of the leader that made the transaction.
+//! Comparison of the tree's digest with the digest in each committed transaction. A tree with a
+//! different digest contains other data than the tree of the leader that created the transaction.
 //!
 //! ```text
 //!   learner                          leader
@@ -9,14 +9,14 @@
 //!   wrong, or no quorum <----------- is wrong itself: ends, or leaves its role
 //! ```
 //!
-//! Only what is committed is compared. A learner's tree that came as a snapshot may be ahead of its
-//! zxid. It is not ahead any more once everything that came before the leader's UPTODATE is applied.
+//! Only committed data is compared. A learner's tree from a snapshot may contain transactions after
+//! its zxid, until everything before the leader's UPTODATE is applied.
 //!
-//! Who is wrong logs that, ends, or repairs itself (`zoarium.onDigestMismatch`). A repair is a role's
-//! end: the tree is kept in a separate place, and the server comes back without a vote and takes
-//! nothing but a snapshot from whoever leads then. Only a quorum can say that a server is wrong, so what
-//! others need for a decision stays. Where no quorum agrees, a repair might spread the wrong data: the
-//! server ends instead.
+//! A server with a wrong tree logs it, stops, or repairs itself (`zoarium.onDigestMismatch`). A
+//! repair ends the role. The host stores the wrong tree in a separate place, and the server returns
+//! without a vote and accepts only a snapshot from the next leader. Only a quorum can declare a
+//! server wrong, so the other servers keep enough members for a decision. If no quorum agrees, a
+//! repair might spread the wrong data, so the server stops instead.
 //!
 //! Source: DataTree.processTxn, DataTree.compareDigest. Apache ZooKeeper only logs.
 
@@ -35,28 +35,28 @@ use crate::note::Note;
 use crate::replica::Replica;
 use crate::role::{Next, Role};
 
-/// Shortest time between two log lines about a mismatch, ms.
+/// Minimum time between two log lines about a mismatch, ms.
 const LOG_PAUSE_MS: i64 = 60_000;
 
-/// Length of a path in a log line, at most.
+/// Maximum length of a path in a log line.
 const PATH_BYTES_MAX: usize = 256;
 
-/// The comparison of the tree with what transactions say.
+/// State of the comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
-    /// Whether the last digests that were compared differed.
+    /// Whether the last compared digests differed.
     differ: bool,
-    /// When the next mismatch may be logged, ms.
+    /// Time from which the next mismatch may be logged, ms.
     logs_from_ms: Option<i64>,
-    /// When the next mismatch may be reported to the leader, ms.
+    /// Time from which the next mismatch may be reported to the leader, ms.
     reports_from_ms: Option<i64>,
-    /// What is to be reported: the transaction and the digest of the tree.
+    /// The mismatch to report: the transaction and the digest of the tree.
     to_report: Option<(Zxid, u64)>,
 }
 
 impl Digests {
-    /// Compares the digest of the tree with the digest of the committed transaction that was applied
-    /// to it last.
+    /// Compares the digest of the tree with the digest in the committed transaction that was
+    /// applied last.
     pub(crate) fn compare<H: Host>(
         &mut self,
         tree: &Tree,
@@ -82,7 +82,7 @@ impl Digests {
     }
 }
 
-/// Whether this may be done again, which puts it off by `pause_ms`.
+/// Whether the pause is over. If so, begins the next pause of `pause_ms`.
 fn is_due(from_ms: &mut Option<i64>, now_ms: i64, pause_ms: i64) -> bool {
     let is_due = from_ms.is_none_or(|from_ms| from_ms <= now_ms);
     if is_due {
@@ -102,7 +102,7 @@ fn log(zxid: Zxid, record: Option<&TxnRecord>, mismatch: DigestMismatch) {
 }
 
 impl<H: Host> Replica<H> {
-    /// Reports a mismatch that was found, once everything committed is applied.
+    /// Reports a mismatch once every committed transaction is applied.
     pub(crate) fn report_mismatch(&mut self, turn: &mut Turn<'_, H>) {
         let Some((zxid, digest)) = self.digests.to_report.take() else {
             return;
@@ -110,7 +110,7 @@ impl<H: Host> Replica<H> {
         let (now_ms, pause_ms) = (turn.now.ms, self.settings.tick_ms);
         match &mut self.role {
             Role::Leading(_) if self.member.is_none() => {
-                // What it has prepared itself is not what it has.
+                // The tree differs from the tree that this server has prepared.
                 if self.settings.on_digest_mismatch != OnDigestMismatch::Log {
                     self.stop_for_data("the tree is not what this server has prepared", turn);
                 }
@@ -127,7 +127,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Asks the learners for their digests, if that is wanted.
+    /// Requests digests from the learners, if a comparison is due.
     pub(crate) fn compare_digests_if_due(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return;
@@ -144,7 +144,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// The leader has asked for the digest of the tree.
+    /// Answers the leader's question for the digest of the tree.
     pub(crate) fn report_digest(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
         let digest = digest_at(zxid, turn);
         if let (Role::Learning(learning), Some(digest)) = (&mut self.role, digest) {
@@ -154,8 +154,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// The leader has judged the digest that was reported. `agreed` is the digest of a quorum with the
-    /// leader.
+    /// Handles the leader's decision about the reported digest. `agreed` is the digest of a quorum
+    /// with the leader.
     pub(crate) fn handle_digest_judged(
         &mut self,
         zxid: Zxid,
@@ -193,7 +193,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// This leader is wrong, by the word of a quorum without it.
+    /// Handles that this leader is wrong according to a quorum without it.
     pub(crate) fn handle_own_digest_differs(
         &mut self,
         zxid: Zxid,
@@ -229,7 +229,7 @@ impl<H: Host> Replica<H> {
         self.leave_role(next, turn);
     }
 
-    /// The tree is wrong: it gives this server no vote.
+    /// Marks the tree as wrong. This server then does not have a vote.
     fn find_wrong_tree(&mut self) {
         if let Some(member) = &mut self.member {
             member.wrong_tree = WrongTree::Found;
@@ -237,7 +237,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether a role that has ended waits until a wrong tree is in its separate place.
+    /// Whether a role that has ended must wait until the wrong tree is stored in its separate
+    /// place.
     pub(crate) fn keeps_wrong_tree(&mut self, turn: &mut Turn<'_, H>) -> bool {
         let is_ending = self.is_ending;
         let Some(member) = self.member.as_mut().filter(|_| !is_ending) else {
@@ -250,7 +251,7 @@ impl<H: Host> Replica<H> {
         member.wrong_tree == WrongTree::BeingKept
     }
 
-    /// The wrong tree is in its separate place, or cannot be.
+    /// Handles that the wrong tree is stored in its separate place, or that this failed.
     pub(crate) fn handle_tree_kept(&mut self, is_kept: bool, turn: &mut Turn<'_, H>) {
         if let Some(member) = &mut self.member {
             member.wrong_tree = WrongTree::Kept;
@@ -261,7 +262,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Ends the server.
+    /// Stops the server.
     fn stop_for_data(&mut self, reason: &'static str, turn: &mut Turn<'_, H>) {
         tracing::error!(reason, "stopping because of zoarium.onDigestMismatch");
         self.stop_serving(turn);
@@ -270,7 +271,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The digest of the tree, if it has one and this is its last transaction.
+/// The digest of the tree, if it exists and `zxid` is the tree's last transaction.
 fn digest_at<H: Host>(zxid: Zxid, turn: &Turn<'_, H>) -> Option<u64> {
     let tree = turn.state.tree();
     let has_digest = tree.last_zxid() == zxid && tree.settings().digest_enabled;

@@ -1,4 +1,4 @@
-//! What a replica wants of the world.
+//! Effects of a replica, which its host executes.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::input::{Renewal, Ticket};
 use crate::large_bytes::LargeBytes;
 use crate::view::View;
 
-/// Where learners come to.
+/// The port on which learners connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
     /// Learners of this leader: the quorum port.
@@ -26,21 +26,21 @@ pub enum Port {
     Observers,
 }
 
-/// What becomes of clients' requests.
+/// Handling of clients' requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Service {
-    /// Nothing: there is no leader. Handshakes are turned away by closing the connection.
+    /// Clients are not served without a leader. Handshakes are refused by closing the connection.
     None = 0,
-    /// This server orders them.
+    /// This server orders the requests.
     Deciding = 1,
-    /// They go up to the leader.
+    /// Requests are forwarded to the leader.
     Forwarding = 2,
-    /// There is no leader: reads are answered to clients that can do with them.
+    /// A leader is missing. Reads are answered for clients that accept this.
     ReadOnly = 3,
 }
 
-/// A file that holds a member list.
+/// A file with a member list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberFile {
     /// The last list seen (`zoo.cfg.dynamic.next`); `None` removes it.
@@ -49,170 +49,170 @@ pub enum MemberFile {
     Committed {
         /// The list.
         list: Membership,
-        /// Whether the list says where this server's clients go, and zoo.cfg does not any more.
+        /// Whether the list contains this server's client address, so that zoo.cfg omits it.
         has_client: bool,
-        /// Whether the file of the last list seen goes.
+        /// Whether to remove the file of the last list seen.
         removes_last_seen: bool,
     },
 }
 
-/// An order to the host that concerns the files, behind all that was appended.
+/// A task of the disk, executed after all earlier appends.
 #[derive(Debug)]
 pub enum DiskOrder {
-    /// Make the promise durable; `AcceptedEpochSaved` follows.
+    /// Make the promised epoch durable. `AcceptedEpochSaved` follows.
     SaveAcceptedEpoch(Epoch),
-    /// Make the epoch durable; `CurrentEpochSaved` follows.
+    /// Make the epoch durable. `CurrentEpochSaved` follows.
     SaveCurrentEpoch(Epoch),
     /// Make a member list durable, before anything that is appended later.
     SaveMembers {
-        /// What.
+        /// The file.
         file: MemberFile,
-        /// Whether the server must end if it cannot be written.
+        /// Whether the server must stop if the file cannot be written.
         is_required: bool,
     },
-    /// Load the tree from disk again; first cut the log behind `keep`, if that is asked for.
-    /// `Reloaded` follows.
+    /// Load the tree from disk again. If `keep` is set, first cut the log after it. `Reloaded`
+    /// follows.
     Reload {
         /// The last transaction to keep.
         keep: Option<Zxid>,
     },
-    /// Write the tree as it is into a separate place; nothing changes it meanwhile. `TreeKept` follows.
+    /// Write the present tree to a separate place. It does not change meanwhile. `TreeKept`
+    /// follows.
     KeepTree,
-    /// The tree is a leader's, and becomes this server's history: remove from the log what lies
-    /// behind `last`, go on in a new file, write a snapshot and remove all others.
-    /// `SnapshotWritten` follows.
+    /// Make a leader's tree this server's durable state: remove all records after `last` from the
+    /// log, continue in a new file, write a snapshot and remove all others. `SnapshotWritten`
+    /// follows.
     TakeOver {
         /// The tree's last transaction.
         last: Zxid,
-        /// Whose tree it is.
+        /// The leader's state.
         of: Synchronised,
     },
 }
 
-/// A leader's history that takes the place of this server's own.
+/// A leader's state that replaces this server's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Synchronised {
-    /// The number of the role that orders it, for the report.
+    /// The number of the role that requested it, for the report.
     pub attempt: u64,
-    /// Of the tree that holds it ([`State::generation`](crate::State::generation)). Once there is
-    /// another the snapshot is not wanted any more.
+    /// Generation of the tree that contains it ([`State::generation`](crate::State::generation)).
+    /// In a later generation, the snapshot is obsolete.
     pub generation: Generation,
 }
 
-/// An order to the host. Those that concern the disk are carried out in the order given.
+/// An effect that the host must execute. Those for the disk are executed in order.
 #[derive(Debug)]
 pub enum Effect {
-    /// Append this to the log; [`Input::Synced`](crate::Input::Synced) follows once it is on disk. A
-    /// host may take it by [`Host::append`](crate::Host::append).
+    /// Append a record to the log. [`Input::Synced`](crate::Input::Synced) follows once it is on
+    /// disk. A host may implement [`Host::append`](crate::Host::append) instead.
     Append(Record),
-    /// Nothing more comes in this turn for now: packets leave, and what was appended goes to the
-    /// disk.
+    /// Send the packets and sync the log, because this turn does not produce more for now.
     Flush,
-    /// Something else that concerns the files.
+    /// Another task of the disk.
     Disk(DiskOrder),
 
-    /// Listen for learners. An earlier order is over.
+    /// Listen for learners. It replaces an earlier effect of this kind.
     Listen {
-        /// Which.
+        /// The port.
         port: Port,
-        /// For `ListenFailed`.
+        /// Number for `ListenFailed`.
         attempt: u64,
-        /// Where.
+        /// The addresses.
         addresses: Vec<HostPort>,
     },
-    /// Listen no more, and close the connections.
+    /// Stop listening, and close the connections.
     StopListening {
-        /// Which.
+        /// The port.
         port: Port,
-        /// Whether learners that are up to date get what waits for them first.
+        /// Whether to send the queued packets first to learners that are up to date.
         hands_over: bool,
     },
-    /// Send this to a learner.
+    /// Send a packet to a learner.
     Send {
-        /// By which port it came.
+        /// The port of the connection.
         port: Port,
-        /// To whom.
+        /// The receiver.
         to: LinkId,
-        /// What.
+        /// The packet.
         packet: LeaderPacket,
     },
-    /// Send a SNAP packet and the tree; `SnapshotSent` follows.
+    /// Send a SNAP packet and the tree. `SnapshotSent` follows.
     SendSnapshot {
-        /// By which port it came.
+        /// The port of the connection.
         port: Port,
-        /// To whom.
+        /// The receiver.
         to: LinkId,
-        /// The last transaction that the tree is sure to have.
+        /// The last transaction that the tree is sure to contain.
         zxid: Zxid,
     },
-    /// Read the log for a learner; `LogRecords` or `LogUnusable` follows.
+    /// Read the log for a learner. `LogRecords` or `LogUnusable` follows.
     ReadLog {
-        /// For whom.
+        /// The learner.
         to: LinkId,
-        /// Where to begin.
+        /// The zxid to begin at.
         from: Zxid,
-        /// What stands behind it is not needed.
+        /// Last zxid that is needed.
         upto: Zxid,
     },
     /// Drop a learner.
     CloseLink {
-        /// By which port it came.
+        /// The port of the connection.
         port: Port,
-        /// Which.
+        /// The connection.
         link: LinkId,
-        /// Why.
+        /// The reason.
         fault: LinkFault,
     },
 
-    /// Connect to the server to learn from. An earlier connection is over.
+    /// Connect to the server to learn from. It replaces an earlier connection.
     Dial {
-        /// Numbers the connection.
+        /// Number of the connection.
         attempt: u64,
-        /// Where.
+        /// The addresses.
         addresses: Vec<HostPort>,
-        /// To be waited for before.
+        /// Pause before connecting, ms.
         pause_ms: u64,
     },
-    /// Send this to the leader.
+    /// Send a packet to the leader.
     SendToLeader(LearnerPacket),
-    /// Take what comes on the connection for a snapshot; `SnapshotReceived` or `SnapshotDamaged`
-    /// follows.
+    /// Read a snapshot from the connection. `SnapshotReceived` or `SnapshotDamaged` follows.
     ReceiveSnapshot,
     /// Close the connection to the leader.
     HangUp,
 
-    /// End the server: it holds other data than others, and cannot or must not repair that itself.
+    /// Stop the server: its data differs from others', and it cannot or must not repair that
+    /// itself.
     Stop,
-    /// What elections want.
+    /// Execute an effect of elections.
     Election(ElectionEffect),
-    /// The member lists have changed. These are the hosts of all their members, by name or address.
+    /// Use these hosts of all members, by name or address, because the member lists have changed.
     SetMemberHosts(Vec<String>),
-    /// Ask the oracle of two; `Oracle` follows.
+    /// Query the oracle of two. `Oracle` follows.
     AskOracle,
 
-    /// Serve clients like this from here on.
+    /// Use this service for clients from now on.
     Serve(Service),
-    /// Serve nobody: every connection ends without another answer.
+    /// Stop the service: every connection ends without another answer.
     StopServing,
     /// End a connection without another answer.
     CloseClient(Ticket),
     /// End the connection that serves this session, if there is one.
     CloseSession(SessionId),
-    /// Requests were dropped: their places are free.
+    /// Free the slots of dropped requests.
     Release {
-        /// How many.
+        /// Number of requests.
         requests: usize,
-        /// What they took of the host's bounds on large requests.
+        /// Their share of the host's bounds on large requests.
         large_bytes: LargeBytes,
     },
-    /// The leader has answered for a session.
+    /// Use the leader's answer about a session.
     Renewed {
-        /// Who asked.
+        /// The query.
         renewal: Renewal,
-        /// Whether it lives.
+        /// Whether the session is alive.
         is_valid: bool,
     },
-    /// Show this to operators.
+    /// Show this view to operators.
     Show(View),
 }
 
@@ -236,21 +236,21 @@ impl fmt::Display for Effect {
 pub struct Applied<'a> {
     /// The transaction.
     pub record: &'a TxnRecord,
-    /// What it brought about.
+    /// The outcome.
     pub outcome: &'a Outcome,
-    /// Whom it concerns; taken by whoever delivers them.
+    /// Events for watchers. The host takes them for delivery.
     pub events: &'a mut Vec<Event>,
-    /// What was asked for; the transaction may be an error instead.
+    /// The requested operation. The transaction may be an error instead.
     pub op: OpCode,
     /// The connection that waits for the reply.
     pub origin: Option<Ticket>,
-    /// Whether it was a client's of this server: its place is free.
+    /// Whether it was a request of this server's client. Its slot is then free.
     pub is_counted: bool,
-    /// What it took of the host's bounds on large requests.
+    /// Its share of the host's bounds on large requests.
     pub large_bytes: LargeBytes,
-    /// Whether the tree is let go after it.
+    /// Whether the tree is released after it.
     pub is_last: bool,
-    /// Whether it is known to be committed. What a leader sends before its epoch is established
-    /// counts as committed for its learners, and may be cut off again under the next leader.
+    /// Whether it is known to be committed. Learners treat a record from a leader without an
+    /// established epoch as committed, but the next leader may cut it.
     pub is_committed: bool,
 }

@@ -1,4 +1,4 @@
-//! Elections and what comes of them for the role.
+//! Elections, and their consequences for the role.
 
 use crate::effect::Effect;
 use crate::elections::{ElectionAction, ElectionEffect, Elections};
@@ -8,7 +8,7 @@ use crate::replica::Replica;
 use crate::role::Role;
 
 impl<H: Host> Replica<H> {
-    /// Hands something to the elections and carries out what they want; nothing without an ensemble.
+    /// Calls the elections and executes their actions. Does nothing without an ensemble.
     pub(crate) fn with_elections(
         &mut self,
         turn: &mut Turn<'_, H>,
@@ -55,7 +55,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Looks for a leader.
+    /// Starts to look for a leader.
     pub(crate) fn look(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &self.member {
             let candidate = member.candidate();
@@ -80,7 +80,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// The oracle of two has answered: whoever asked last.
+    /// Handles the answer of the oracle of two, for the election and for the leader.
     pub(crate) fn handle_oracle(&mut self, grants: bool, turn: &mut Turn<'_, H>) {
         let member = self.member.as_mut();
         let asked_ms = member.and_then(|member| member.oracle_asked_ms.pop_front());

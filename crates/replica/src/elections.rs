@@ -1,5 +1,5 @@
-//! This server's part in elections: `election` with the member lists that there are, over numbered
-//! connections that the host keeps.
+//! This server's part in elections: the `election` crate with the present member lists, over
+//! numbered connections of the host.
 //!
 //! Source: QuorumCnxManager, FastLeaderElection, QuorumPeer.
 
@@ -16,136 +16,136 @@ use proto::{ConfigVersion, ElectionRound, Epoch, Sid};
 use crate::electorate::{self, ElectorateError, Lists};
 use crate::refusal::Refusal;
 
-/// Settings of elections; fixed while a server runs.
+/// Settings of elections, fixed while a server runs.
 #[derive(Debug, Clone)]
 pub struct ElectionSettings {
-    /// This server.
+    /// Sid of this server.
     pub me: Sid,
-    /// Intervals, and what is taken into account.
+    /// Intervals, and rules of the election.
     pub election: election::Settings,
-    /// Servers may have several addresses (`multiAddress.enabled`).
+    /// Whether servers may have several addresses (`multiAddress.enabled`).
     pub multi_address: bool,
-    /// There is an oracle of two (`oraclePath`).
+    /// Whether an oracle of two is configured (`oraclePath`).
     pub has_oracle: bool,
 }
 
-/// What happens on the connections of elections.
+/// Event on the connections of elections.
 #[derive(Debug)]
 pub enum ElectionInput {
-    /// A server connected and said who it is. The connection is to be kept or closed.
+    /// A server connected and introduced itself. The elections keep or close the connection.
     Hello {
-        /// Its number.
+        /// The number of the connection.
         connection: ConnectionId,
-        /// Who it is.
+        /// The introduction.
         hello: Hello,
     },
-    /// A server was reached. The connection is to be kept or closed.
+    /// A server was reached. The elections keep or close the connection.
     Dialled {
-        /// Which.
+        /// The server.
         sid: Sid,
         /// The number of the connection.
         connection: ConnectionId,
     },
     /// A server was not reached.
     NotReached {
-        /// Which.
+        /// The server.
         sid: Sid,
-        /// Whether its host is there and says that the server is not.
+        /// Whether its host responded and refused the connection.
         is_refusal: bool,
     },
-    /// A message.
+    /// A notification arrived.
     Heard {
-        /// Where it came from.
+        /// The connection.
         connection: ConnectionId,
-        /// What it says.
+        /// The notification.
         notification: Notification,
     },
     /// A connection ended by itself.
     Closed {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
     },
 }
 
-/// What elections want of the host.
+/// Effect of elections for the host.
 #[derive(Debug)]
 pub enum ElectionEffect {
-    /// Listen there, and nowhere else.
+    /// Listen on these endpoints only.
     Listen(Vec<Endpoint>),
-    /// Connect to a server and say who this one is.
+    /// Connect to a server and introduce this one.
     Dial {
-        /// Whom.
+        /// The server.
         sid: Sid,
-        /// Where it may be, the best guess first.
+        /// Its possible addresses, the most likely one first.
         at: Vec<Endpoint>,
-        /// Where this server is, as its line says.
+        /// Addresses of this server, from its line in the member list.
         own: Vec<Endpoint>,
-        /// Whether a member list names it.
+        /// Whether a member list contains the server.
         is_member: bool,
     },
-    /// Read and write from now on.
+    /// Use a connection from now on.
     Keep {
         /// The connection.
         connection: ConnectionId,
-        /// Whose.
+        /// The server on it.
         sid: Sid,
     },
     /// Close a connection.
     Close {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
-    /// Write this, in place of what was not written yet.
+    /// Write a notification. It replaces an unwritten one.
     Write {
-        /// Where.
+        /// The connection.
         connection: ConnectionId,
-        /// What.
+        /// The notification.
         notification: Notification,
     },
-    /// Ask the oracle of two.
+    /// Query the oracle of two.
     AskOracle,
 }
 
-/// What comes of an election.
+/// Outcome of a call to the elections.
 #[derive(Debug)]
 pub enum ElectionAction {
-    /// The host is to do something.
+    /// The host must execute an effect.
     Carry(ElectionEffect),
-    /// It is over.
+    /// The election is over.
     Elected {
         /// The role: leading, following or observing.
         state: PeerState,
-        /// For whom; with the zxid and epoch that it was elected with.
+        /// The elected leader, with the zxid and epoch of its vote.
         vote: Vote,
-        /// In which round.
+        /// The round.
         round: ElectionRound,
-        /// How long this server has looked, ms.
+        /// Duration of the search, ms.
         took_ms: u64,
     },
-    /// Another server has committed a newer member list, and this one looked. Elections count by it
-    /// already; the rest of the server is to install it.
+    /// Another server has committed a newer member list, and this one was looking. The elections
+    /// use it already. The rest of the server must install it.
     ListSeen {
-        /// Who.
+        /// The other server.
         from: Sid,
         /// The list.
         list: Membership,
     },
-    /// A server whose vote made this one the leader looks again.
+    /// A server that voted for this leader looks for a leader again.
     SupporterLooks {
-        /// Who.
+        /// The server.
         sid: Sid,
     },
 }
 
-/// What is to be done, in turn.
+/// Queued work, in order.
 enum Work {
     Election(Action),
     Link(LinkAction),
-    /// A message of this server to itself.
+    /// A notification of this server to itself.
     Own(Notification),
-    /// A newer list was seen, and maybe the message is still to be heard.
+    /// A newer list was seen. Its notification may still have to be handled.
     Adopt(Sid, Box<Heard>, Box<Membership>),
 }
 
@@ -154,31 +154,32 @@ pub struct Elections {
     settings: ElectionSettings,
     lists: Lists,
     role: Role,
-    /// Where this server listens, and what it tells others.
+    /// Endpoints on which this server listens, and which it sends to others.
     own: Vec<Endpoint>,
     election: Election,
     links: Links,
     candidate: Candidate,
-    /// Whose the connections are that are kept.
+    /// The kept connections with their servers.
     kept: BTreeMap<ConnectionId, Sid>,
-    /// Whether the oracle is asked: at first it is, and on a leader for as long as no follower has
-    /// joined it.
+    /// Whether the oracle is queried: initially yes, and on a leader as long as it does not have a
+    /// follower.
     is_oracle_needed: bool,
-    /// The election waits for the answer.
+    /// Whether the election waits for the oracle's answer.
     is_oracle_asked: bool,
-    /// When the server began to look, if it does, ms.
+    /// Time at which the server began to look, if it does, ms.
     looking_since_ms: Option<i64>,
-    /// The list of another server that could not be taken over last.
+    /// The last list of another server that could not be adopted.
     refused_list: Option<(Sid, ConfigVersion)>,
     work: VecDeque<Work>,
 }
 
 impl Elections {
-    /// A server that answers others and does not look yet. `proposed` counts if it is newer than
-    /// `committed`; `candidate` is told to servers that ask before the first round.
+    /// Creates the elections of a server that answers others and does not look yet. `proposed` is
+    /// used if it is newer than `committed`. Servers that ask before the first round receive
+    /// `candidate`.
     ///
     /// # Errors
-    /// If nobody can be elected by the lists.
+    /// If no server can be elected by the lists, or if the text of a list is too long.
     pub fn new(
         settings: ElectionSettings,
         committed: Membership,
@@ -211,15 +212,15 @@ impl Elections {
         self.election.take_no_list_before(version);
     }
 
-    /// Listens from now on.
+    /// Starts to listen.
     pub fn begin(&mut self, out: &mut Vec<ElectionAction>) {
         out.push(ElectionAction::Carry(ElectionEffect::Listen(
             self.own.clone(),
         )));
     }
 
-    /// Begins a round: the server has started, or its role has ended. `candidate` says what is in
-    /// the log now.
+    /// Begins a round, because the server has started or its role has ended. `candidate` describes
+    /// the present log.
     pub fn look(&mut self, candidate: Candidate, now_ms: i64, out: &mut Vec<ElectionAction>) {
         self.candidate = candidate;
         self.looking_since_ms = Some(now_ms);
@@ -227,32 +228,32 @@ impl Elections {
         self.carry_out(now_ms, out);
     }
 
-    /// The epoch of the leader is established.
+    /// Handles that the leader's epoch is established.
     pub fn handle_epoch_active(&mut self, epoch: Epoch) {
         self.election.handle_epoch_active(epoch);
     }
 
-    /// The role is over; [`look`](Self::look) follows when the log is on disk.
+    /// Ends the role. [`look`](Self::look) follows when the log is on disk.
     pub fn end_role(&mut self) {
         self.election.end_role();
     }
 
-    /// Gives the server a role without an election, as a reconfiguration can order.
+    /// Sets a role without an election, as a reconfiguration can require.
     pub fn appoint(&mut self, state: PeerState, vote: Vote) {
         self.looking_since_ms = None;
         self.election.appoint(state, vote);
     }
 
-    /// Whether the oracle of two is asked.
+    /// Sets whether the oracle of two is queried.
     pub fn set_oracle_needed(&mut self, is_needed: bool) {
         self.is_oracle_needed = is_needed;
     }
 
-    /// Other configurations apply: the one in effect, and the last one seen, which counts if it is
-    /// newer. `role` is this server's part in the first. A round under way goes on, unless this
-    /// server changes between having a vote and having none: then it begins anew.
+    /// Uses new member lists: the one in effect, and the last one seen, which is used if it is
+    /// newer. `role` is this server's part in the first. A round in progress continues, unless this
+    /// server gains or loses its vote. It then restarts.
     ///
-    /// If nobody can be elected by them, that is logged, and the earlier ones stay.
+    /// If no server can be elected by the lists, this is logged, and the old lists stay.
     pub fn configure(
         &mut self,
         lists: (Membership, Option<Membership>),
@@ -280,7 +281,7 @@ impl Elections {
         self.carry_out(now_ms, out);
     }
 
-    /// Something happened on a connection.
+    /// Handles an event on a connection.
     pub fn handle(&mut self, input: ElectionInput, now_ms: i64, out: &mut Vec<ElectionAction>) {
         let mut links = Vec::new();
         match input {
@@ -301,7 +302,7 @@ impl Elections {
                 connection,
                 notification,
             } => {
-                // A connection that was replaced may still have had something to say.
+                // A replaced connection may still deliver a notification, which is ignored.
                 if let Some(sid) = self.kept.get(&connection).copied() {
                     tracing::trace!(%sid, ?notification, "heard");
                     self.hear(sid, notification, now_ms);
@@ -317,7 +318,7 @@ impl Elections {
         self.carry_out(now_ms, out);
     }
 
-    /// The oracle has answered.
+    /// Handles the oracle's answer.
     pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<ElectionAction>) {
         if std::mem::take(&mut self.is_oracle_asked) {
             self.finish_wait(grants, now_ms);
@@ -325,7 +326,7 @@ impl Elections {
         }
     }
 
-    /// When to call [`handle_deadline`](Self::handle_deadline).
+    /// Time at which to call [`handle_deadline`](Self::handle_deadline).
     pub fn deadline_ms(&self) -> Option<i64> {
         let election = self.election.next_deadline();
         let election = election.filter(|_| !self.is_oracle_asked);
@@ -335,7 +336,8 @@ impl Elections {
             .min()
     }
 
-    /// The time of [`deadline_ms`](Self::deadline_ms) has come, or any other.
+    /// Handles the time of [`deadline_ms`](Self::deadline_ms). A call at any other time is
+    /// harmless.
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<ElectionAction>) {
         let is_due = |at_ms: Option<i64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
         if is_due(self.links.next_deadline()) {
@@ -354,7 +356,7 @@ impl Elections {
         self.carry_out(now_ms, out);
     }
 
-    /// The election's deadline has come, and the oracle has been asked if there is one.
+    /// Handles the election's deadline, after the answer of the oracle if there is one.
     fn finish_wait(&mut self, grants: bool, now_ms: i64) {
         if self.settings.has_oracle {
             let is_needed = self.is_oracle_needed;
@@ -373,7 +375,7 @@ impl Elections {
         self.queue_actions(actions);
     }
 
-    /// All but the election itself.
+    /// Installs lists everywhere except in the election itself.
     fn install(&mut self, lists: Lists, out: &mut Vec<ElectionAction>) {
         self.links.set_members(lists.sids());
         let own = lists.own_endpoints(self.settings.me);
@@ -399,7 +401,7 @@ impl Elections {
         self.queue_actions(actions);
     }
 
-    /// A newer list was seen while this server looks.
+    /// Adopts a newer list that was seen while this server looks.
     fn adopt(
         &mut self,
         from: Sid,
@@ -416,7 +418,7 @@ impl Elections {
         let electorate = match lists.electorate() {
             Ok(electorate) => electorate,
             Err(error) => {
-                // It comes with every message of that server.
+                // Every notification of that server repeats the list.
                 if self.refused_list.replace((from, version)) != Some((from, version)) {
                     log_limiter::limited!(warn, %from, %version, err = %error, "member list of another server not taken over");
                 }
@@ -448,7 +450,7 @@ impl Elections {
         self.work.extend(actions.into_iter().map(Work::Link));
     }
 
-    /// In turn: what an action brings about stands behind what was there before it.
+    /// Executes the queued work in order. New work is appended to the queue.
     fn carry_out(&mut self, now_ms: i64, out: &mut Vec<ElectionAction>) {
         while let Some(work) = self.work.pop_front() {
             match work {
@@ -483,7 +485,7 @@ impl Elections {
                     took_ms,
                 });
             }
-            // Comes with the message, as `Work::Adopt`.
+            // Handled with its notification, as `Work::Adopt`.
             Action::ConfigSeen { .. } => {}
             Action::SupporterLooks { sid } => out.push(ElectionAction::SupporterLooks { sid }),
             Action::Refused {
@@ -544,7 +546,7 @@ impl Elections {
     }
 }
 
-/// ZooKeeper's word for a role.
+/// ZooKeeper's name of a role.
 fn role_name(state: PeerState) -> &'static str {
     match state {
         PeerState::Leading => "LEADING",

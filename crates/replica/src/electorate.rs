@@ -1,4 +1,4 @@
-//! Member lists as the election understands them.
+//! Member lists in the form that the election uses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use proto::hello::Endpoint;
 use proto::notification::{CONFIG_BYTES_MAX, Notification};
 use proto::quorum::QuorumVerifier;
 
-/// Why nobody can be elected by a member list.
+/// Reason why a member list cannot be used for an election.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElectorateError {
-    /// It has observers at most.
+    /// It contains only observers, or is empty.
     #[error("the member list names no participant")]
     NoParticipants,
-    /// Other servers would close a connection that such a message comes over.
+    /// Other servers would close the connection on a notification of this size.
     #[error("the text of the member list has {len} bytes, more than a notification holds")]
     TooLong {
-        /// Bytes of the text.
+        /// Size of the text, bytes.
         len: usize,
     },
 }
 
-/// The lists that decide an election: the committed one, and a newer one that was proposed.
+/// The lists that decide an election: the committed one, and a newer proposed one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lists {
     pub(crate) committed: Membership,
@@ -34,7 +34,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// A proposed list that is not newer has been overtaken, and has no say.
+    /// Creates the lists. A proposed list that is not newer is obsolete, and is ignored.
     pub(crate) fn new(committed: Membership, proposed: Option<Membership>) -> Self {
         let proposed = proposed.filter(|proposed| proposed.version > committed.version);
         Self {
@@ -43,8 +43,11 @@ impl Lists {
         }
     }
 
+    /// Converts the lists for the election.
+    ///
     /// # Errors
-    /// If nobody could be elected by one of the lists.
+    /// If one of the lists does not contain a participant, or the text of the committed list is too
+    /// long for a notification.
     pub(crate) fn electorate(&self) -> Result<Electorate, ElectorateError> {
         let text = self.committed.node_data();
         if text.len() > CONFIG_BYTES_MAX {
@@ -58,14 +61,14 @@ impl Lists {
         })
     }
 
-    /// Every server that a list names, observers included.
+    /// Every server in a list, including observers.
     pub(crate) fn sids(&self) -> BTreeSet<Sid> {
         let lists = self.both().flat_map(|list| list.members.keys());
         lists.copied().collect()
     }
 
-    /// Where a server takes part in elections: what the committed list says, then what the
-    /// proposed one says differently.
+    /// Election endpoints of a server: those in the committed list, then additional ones in the
+    /// proposed list.
     pub(crate) fn election_endpoints(&self, sid: Sid) -> Vec<Endpoint> {
         let members = self.both().filter_map(|list| list.members.get(&sid));
         let mut all = Vec::new();
@@ -77,7 +80,8 @@ impl Lists {
         all
     }
 
-    /// Where this server is to listen; `None` if no list names it, and it stays where it is.
+    /// Endpoints on which this server listens; `None` if no list contains the server, which then
+    /// keeps its present ones.
     pub(crate) fn own_endpoints(&self, me: Sid) -> Option<Vec<Endpoint>> {
         let member = self.both().find_map(|list| list.members.get(&me))?;
         Some(election_endpoints(member).collect())
@@ -88,7 +92,7 @@ impl Lists {
     }
 }
 
-/// What a server is by a list. A server that the list does not name follows without a vote.
+/// Role of a server in a list. A server that is not in the list follows without a vote.
 pub(crate) fn role_in(list: &Membership, me: Sid) -> Role {
     let member = list.members.get(&me);
     role(member.map(|member| member.role).unwrap_or_default())
@@ -101,8 +105,8 @@ pub(crate) fn role(role: MemberRole) -> Role {
     }
 }
 
-/// A message with its member list, as the election knows it and whole; a text that is none does not
-/// hurt the rest.
+/// Returns a notification in the form that the election uses, and its whole member list. An invalid
+/// text does not invalidate the rest.
 pub(crate) fn read(
     notification: Notification,
     multi_address_enabled: bool,

@@ -1,5 +1,5 @@
-//! Sessions whose time is up end: global ones by a transaction, if this server decides about them,
-//! local ones at once.
+//! Expiry of sessions. Global ones end by a transaction if this server decides about them, local
+//! ones immediately.
 
 use proto::request::WriteRequest;
 
@@ -10,20 +10,20 @@ use crate::note::Note;
 use crate::ordering::Order;
 use crate::replica::Replica;
 
-/// When the table of sessions is looked at next.
+/// Schedule of the checks of the session table.
 #[derive(Debug, Default)]
 pub(crate) struct Expiry {
-    /// `None` while nobody is served.
+    /// Time of the next check, ms; `None` while clients are not served.
     next_ms: Option<i64>,
 }
 
 impl Expiry {
-    /// Sessions live here from now on.
+    /// Starts the checks.
     pub(crate) fn begin(&mut self, now_ms: i64) {
         self.next_ms = Some(now_ms);
     }
 
-    /// No session lives here.
+    /// Stops the checks.
     pub(crate) fn end(&mut self) {
         self.next_ms = None;
     }
@@ -43,8 +43,8 @@ impl<H: Host> Replica<H> {
             let mut sessions = turn.state.sessions();
             (sessions.expire(now_ms), sessions.next_deadline())
         };
-        // Sessions end at multiples of a tick, so there is nothing to see in between; a session that
-        // begins meanwhile lives for longer than that.
+        // Sessions expire at multiples of a tick, so earlier checks are useless. A session that
+        // begins meanwhile lives for longer than a tick.
         let in_a_tick_ms = now_ms.saturating_add(self.settings.tick_ms);
         let next_ms = next_ms.unwrap_or(in_a_tick_ms);
         self.expiry.next_ms = Some(next_ms.clamp(now_ms + 1, in_a_tick_ms.max(now_ms + 1)));

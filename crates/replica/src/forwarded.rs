@@ -1,14 +1,14 @@
-//! Requests that a learner has passed on to its leader and not seen committed yet.
+//! Requests that a learner has forwarded to its leader and whose commit has not arrived yet.
 //!
-//! A leader takes the requests of one connection in order and answers each by a transaction with
-//! the same session and cxid, be it an error. So each session has a queue, and what comes back is
-//! its head.
+//! A leader takes the requests of one connection in order, and answers each by a transaction with
+//! the session and cxid of the request, possibly an error. Each session therefore has a queue, and
+//! an arriving answer belongs to its head.
 //!
-//! Two connections of one session, at two members, may number their requests alike. Then the
-//! transaction of the newer one is not what the older one waits for, and must not be acknowledged
-//! there. The older one's own answer, a refusal, comes behind it.
+//! Two connections of one session at two members may use equal cxids. The older connection must
+//! then not treat the newer one's transaction as its answer. Its own answer, a refusal, arrives
+//! later.
 //!
-//! Source: CommitProcessor, which compares numbers only.
+//! Source: CommitProcessor, which compares cxids only.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -22,7 +22,7 @@ use proto::txn::{Txn, TxnRecord};
 use crate::input::Ticket;
 use crate::large_bytes::LargeBytes;
 
-/// One of them.
+/// A forwarded request.
 #[derive(Debug)]
 pub(crate) struct Forwarded {
     pub(crate) cxid: i32,
@@ -31,7 +31,7 @@ pub(crate) struct Forwarded {
     pub(crate) large_bytes: LargeBytes,
 }
 
-/// All of them, by session.
+/// All forwarded requests, by session.
 #[derive(Debug, Default)]
 pub(crate) struct ForwardedRequests {
     by_session: HashMap<SessionId, VecDeque<Forwarded>>,
@@ -39,13 +39,13 @@ pub(crate) struct ForwardedRequests {
     large_bytes: LargeBytes,
 }
 
-/// What a committed transaction answers.
+/// The request that a committed transaction answers.
 #[derive(Debug)]
 pub(crate) struct Matched {
-    /// The request, if it was passed on from here.
+    /// The request, if this server forwarded it.
     pub(crate) request: Option<Forwarded>,
-    /// Requests of the same session before it that the leader left out. They are never answered,
-    /// so their connection must end.
+    /// Earlier requests of the session that the leader left out. They will not be answered, so
+    /// their connection must end.
     pub(crate) skipped: Vec<Forwarded>,
 }
 
@@ -59,7 +59,7 @@ impl ForwardedRequests {
             .push_back(request);
     }
 
-    /// Takes what `record` answers.
+    /// Removes and returns the request that `record` answers.
     pub(crate) fn take(&mut self, record: &TxnRecord) -> Matched {
         let header = &record.header;
         let mut matched = Matched {
@@ -90,19 +90,19 @@ impl ForwardedRequests {
         matched
     }
 
-    /// How many there are.
+    /// Number of requests.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// What they take of the host's bounds on large requests.
+    /// Their share of the host's bounds on large requests.
     pub(crate) fn large_bytes(&self) -> LargeBytes {
         self.large_bytes
     }
 }
 
-/// Whether the request can have become this transaction, as far as path and data tell. An error can
-/// come of every request.
+/// Whether the request can have become this transaction, judged by path and data. Every request can
+/// become an error.
 fn comes_of(txn: &Txn, request: &WriteRequest) -> bool {
     match (txn, request) {
         (Txn::Error { .. }, _)
@@ -132,7 +132,7 @@ fn comes_of(txn: &Txn, request: &WriteRequest) -> bool {
             let mut both = parts.iter().zip(requests);
             parts.len() == requests.len() && both.all(|(txn, request)| comes_of(txn, request))
         }
-        // One that cannot be read is refused.
+        // The leader refuses a request that cannot be decoded.
         (Txn::Multi(parts), WriteRequest::Multi(Err(_))) => {
             parts.iter().all(|part| matches!(part, Txn::Error { .. }))
         }
@@ -149,7 +149,7 @@ fn is_created_by(request: &CreateRequest, path: &Str, data: Option<&Bytes>) -> b
     .contains(&request.flags);
     let asked = request.path.as_deref().unwrap_or_default();
     let is_path = match is_sequential {
-        // The number behind it may have more than its ten digits.
+        // The sequence number may have more than its ten digits.
         true => path.len() > asked.len() && path.starts_with(asked),
         false => **path == *asked,
     };
@@ -160,7 +160,7 @@ fn is(path: &Str, asked: Option<&Str>) -> bool {
     asked == Some(path)
 }
 
-/// No data and empty data are one: not every leader keeps them apart.
+/// Missing data and empty data are equal: not every leader distinguishes them.
 fn same(data: Option<&Bytes>, asked: Option<&Bytes>) -> bool {
     data.map(AsRef::<[u8]>::as_ref).unwrap_or_default()
         == asked.map(AsRef::<[u8]>::as_ref).unwrap_or_default()

@@ -1,7 +1,7 @@
-//! What clients of a learner ask goes up to its leader.
+//! Forwarding of clients' requests from a learner to its leader.
 //!
-//! A learner's server takes requests as every server does; what changes the tree goes up and comes
-//! back as a transaction, which is matched with its request by session and cxid.
+//! A learner accepts requests like every server. It forwards writes and receives them back as
+//! transactions, which it matches with their requests by session and cxid.
 
 use bytes::Bytes;
 use jute::Encode;
@@ -19,7 +19,7 @@ use crate::replica::Replica;
 use crate::role::{Role, SyncWaiter};
 
 impl<H: Host> Replica<H> {
-    /// Passes the requests of clients on.
+    /// Forwards the requests of clients.
     pub(crate) fn forward_all(
         &mut self,
         requests: &mut Vec<ClientRequest>,
@@ -58,7 +58,8 @@ impl<H: Host> Replica<H> {
             return;
         };
         if let Some(upgrade) = upgrade_of(&request) {
-            // Nobody waits for it: the leader orders it in front, too.
+            // No client waits for this request: the leader orders it before the client's request,
+            // too.
             learner.forward(upgrade, actions);
         }
         let is_new_session = op == OpCode::CreateSession;
@@ -82,7 +83,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// A client's `sync`: passed on by a learner, answered in its place by a leader.
+    /// Handles a client's `sync`: a learner forwards it, a leader answers it at its position.
     pub(crate) fn handle_sync(&mut self, sync: SyncRequest, turn: &mut Turn<'_, H>) {
         let learning = match &mut self.role {
             Role::Leading(_) if mutant::is(Mutant::SyncOvertakesWrites) => {
@@ -116,7 +117,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_learner(actions, turn);
     }
 
-    /// The leader has answered the oldest `sync`.
+    /// Handles the leader's answer to the oldest `sync`.
     pub(crate) fn handle_sync_done(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Learning(learning) = &mut self.role else {
             return;
@@ -128,7 +129,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Asks the leader about a session that came to this server.
+    /// Queries the leader about a session that moved to this server.
     pub(crate) fn handle_renewal(&mut self, renewal: Renewal, turn: &mut Turn<'_, H>) {
         let Role::Learning(learning) = &mut self.role else {
             return turn.effect(Effect::CloseClient(renewal.ticket));
@@ -152,7 +153,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_learner(actions, turn);
     }
 
-    /// A session is over: nobody need know any more over which connection it came back.
+    /// Forgets which connection an ended session came back on.
     pub(crate) fn forget_holder(&mut self, session: SessionId) {
         if let Role::Learning(learning) = &mut self.role
             && let Some(observers) = &mut learning.observers
@@ -161,7 +162,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// The leader's word on a session.
+    /// Handles the leader's answer about a session.
     pub(crate) fn handle_revalidated(
         &mut self,
         session: SessionId,
@@ -183,7 +184,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// What is to be passed on in front: the session becomes global.
+/// Returns the request that must be forwarded first: it makes the session global.
 ///
 /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
 fn upgrade_of(request: &ClientRequest) -> Option<LearnerRequest> {

@@ -1,8 +1,8 @@
-//! What becomes of a client that connects: it is refused, it gets a new session, or its own back.
+//! Decision about a connecting client: refuse it, create a session, or renew its session.
 //!
-//! A host asks [`HandshakeRules::kind`], which may cost the client more or less where handshakes are
-//! throttled, and then [`HandshakeRules::judge`]. Who comes back goes on with
-//! [`ComingBack::decide`].
+//! A host calls [`HandshakeRules::kind`], and then [`HandshakeRules::judge`]. The kind may set the
+//! client's cost if handshakes are throttled. [`ComingBack::decide`] decides about a returning
+//! client.
 //!
 //! Source: ZooKeeperServer.processConnectRequest, ZooKeeperServer.reopenSession,
 //! LearnerZooKeeperServer.revalidateSession, ReadOnlyZooKeeperServer.
@@ -21,49 +21,50 @@ use crate::host::State;
 use crate::input::{ClientRequest, Renewal, Ticket};
 use crate::large_bytes::LargeBytes;
 
-/// What a server says to all clients alike at one moment.
+/// State of the server that applies to all handshakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandshakeRules {
-    /// How clients are served.
+    /// The present service for clients.
     pub service: Service,
     /// Whether new sessions are known to this server only (`localSessionsEnabled`).
     pub local_sessions: bool,
-    /// Shortest session timeout, ms.
+    /// Minimum session timeout, ms.
     pub timeout_min_ms: i32,
-    /// Longest session timeout, ms.
+    /// Maximum session timeout, ms.
     pub timeout_max_ms: i32,
 }
 
-/// What a handshake is for.
+/// Purpose of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandshakeKind {
     /// A new session.
     New,
-    /// A new session that no other server hears of.
+    /// A new session that is unknown to other servers.
     NewLocal,
-    /// A session that comes back.
+    /// Renewal of a session.
     Renewal,
 }
 
-/// Why the connection of a client ends without an answer, so that it tries another server.
+/// Reason why a client's connection ends without an answer, so that the client tries another
+/// server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeRefusal {
-    /// Nobody is served.
+    /// Clients are not served.
     #[error("there is no leader")]
     NoLeader,
-    /// Reads are served, and the client has not said that they will do.
+    /// Only reads are served, and the client does not accept that.
     #[error("there is no leader, and the client has not said that reads will do")]
     NotForReads,
-    /// What it has seen elsewhere is not known here.
+    /// The client has seen a transaction elsewhere that this server does not have yet.
     #[error("the client has seen zxid {seen}, newer than {last}, the last one of this server")]
     ClientAhead {
         /// The newest zxid that it has seen.
         seen: Zxid,
-        /// The last one of this server.
+        /// The last zxid of this server.
         last: Zxid,
     },
-    /// The history has its session, and only a leader could say whether it lives.
+    /// The tree contains the client's session, but only a leader knows whether it is alive.
     #[error("there is no leader to say whether session {session} lives")]
     NobodyToAsk {
         /// The session.
@@ -71,34 +72,34 @@ pub enum HandshakeRefusal {
     },
 }
 
-/// What a client gets that is not refused.
+/// Result for a client that is not refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
     /// A new session.
     New(NewSession),
-    /// Its session, maybe.
+    /// A renewal of its session, to be decided.
     Back(ComingBack),
 }
 
-/// A session that is to be made.
+/// A session to be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewSession {
-    /// Negotiated, ms.
+    /// Negotiated timeout, ms.
     pub timeout_ms: i32,
-    /// Whether it needs no transaction: it is there at once.
+    /// Whether it exists immediately, without a transaction.
     pub is_local: bool,
-    /// Whether the client sent the read-only byte and so expects it back.
+    /// Whether the client sent the read-only byte and expects it back.
     pub new_style: bool,
 }
 
-/// A client that comes back with a session. What else serves the session ends before
-/// [`ComingBack::decide`], and so before its password is looked at, as in Java: whoever knows the id
-/// can cut the connection, and its owner then comes back with the right password.
+/// A client that returns with its session. Other connections of the session end before
+/// [`ComingBack::decide`], and so before the check of the password, as in Java. Anyone with the id
+/// can therefore cut the connection. The owner then reconnects with the correct password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ComingBack {
     /// The session.
     pub session: SessionId,
-    /// Negotiated on this connection, ms.
+    /// Timeout negotiated on this connection, ms.
     pub timeout_ms: i32,
     new_style: bool,
     is_owner: bool,
@@ -106,31 +107,31 @@ pub struct ComingBack {
     local_sessions: bool,
 }
 
-/// What a client is told that comes back.
+/// Answer to a returning client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenewalStep {
-    /// What the leader says, once it was asked by [`Input::Renew`](crate::Input::Renew).
+    /// The leader decides, after a query by [`Input::Renew`](crate::Input::Renew).
     AskLeader(Renewal),
-    /// The session goes on.
+    /// The session continues.
     Renewed,
-    /// It is over, or was never the client's.
+    /// The session is over, or does not belong to the client.
     Over,
-    /// Nothing: the connection ends. The role has ended meanwhile, and the sessions that this server
-    /// knows now are not those that it decided about.
+    /// The connection ends without an answer. The role has ended meanwhile, so the present session
+    /// table differs from the one of the decision.
     Nothing,
 }
 
 impl HandshakeRules {
-    /// Whether a new session is local. Without a leader every one is: Apache ZooKeeper answers a
+    /// Whether new sessions are local. Without a leader, all are: Apache ZooKeeper answers a
     /// read-only client's handshake by an error reply, unless `localSessionsEnabled`.
     pub fn makes_local_sessions(&self) -> bool {
         self.local_sessions || self.service == Service::ReadOnly
     }
 
-    /// What a handshake is for.
+    /// Determines the purpose of a handshake.
     ///
     /// # Errors
-    /// If nobody is served.
+    /// If clients are not served.
     pub fn kind(&self, request: &ConnectRequest) -> Result<HandshakeKind, HandshakeRefusal> {
         if self.service == Service::None {
             return Err(HandshakeRefusal::NoLeader);
@@ -142,10 +143,12 @@ impl HandshakeRules {
         })
     }
 
-    /// What the client gets.
+    /// Decides about a handshake.
     ///
     /// # Errors
-    /// If it gets nothing here.
+    /// If clients are not served, or if the client must try another server: it does not accept
+    /// reads only, it has seen a newer transaction, or only a leader knows whether its session is
+    /// alive.
     pub fn judge(
         &self,
         request: &ConnectRequest,
@@ -187,8 +190,8 @@ impl HandshakeRules {
 }
 
 impl NewSession {
-    /// Gives the session an id that no living one has, and starts its clock. Ids begin with the time
-    /// of the start, and a wall clock that was set back may come to the time of an earlier one.
+    /// Creates the session with an unused id, and starts its clock. Ids begin with the time of the
+    /// server's start. After a wall clock was set back, this time may repeat an earlier one.
     pub fn begin(
         &self,
         state: &impl State,
@@ -211,7 +214,7 @@ impl NewSession {
         id
     }
 
-    /// What is to be ordered for one that is not local.
+    /// Creates the request for a session that is not local.
     pub fn request(
         &self,
         session: SessionId,
@@ -233,8 +236,9 @@ impl NewSession {
 }
 
 impl ComingBack {
-    /// What the client is told. `is_cut` says whether its connection was closed; it is asked after
-    /// the sessions were looked at, since a role that ends closes connections first.
+    /// Decides about the session. `is_cut` returns whether the client's connection was closed. It
+    /// is called after the check of the sessions, because a role that ends closes connections
+    /// first.
     pub fn decide(
         &self,
         ticket: Ticket,
@@ -260,8 +264,8 @@ impl ComingBack {
                         new_style,
                     });
                 }
-                // One that is not known at all may live with a majority elsewhere: as in Apache
-                // ZooKeeper it is taken on trust unless `localSessionsEnabled`.
+                // An unknown session may live with a majority elsewhere. Like Apache ZooKeeper,
+                // this server accepts it unless `localSessionsEnabled`.
                 Service::ReadOnly => {
                     let is_taken = is_local || !self.local_sessions;
                     is_taken && sessions.touch(session, timeout_ms, now_ms)
@@ -283,7 +287,7 @@ impl ComingBack {
         self.is_owner
     }
 
-    /// Whether the client sent the read-only byte and so expects it back.
+    /// Whether the client sent the read-only byte and expects it back.
     pub fn is_new_style(&self) -> bool {
         self.new_style
     }

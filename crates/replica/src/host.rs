@@ -1,4 +1,4 @@
-//! What a replica needs of its host.
+//! Interfaces between a replica and its host.
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,29 +12,29 @@ use crate::input::Ticket;
 use crate::note::Note;
 use crate::sessions::Sessions;
 
-/// The tree and what belongs to it. Connections read it as well, so it is the host's to guard.
+/// The tree, the watches and the sessions. Connections read them as well, so the host guards them.
 ///
-/// Locks, where there are any, are taken in this order: tree, then watches or sessions.
+/// If there are locks, their order is: tree, then watches or sessions.
 pub trait State {
-    /// Holds the tree together with readers.
+    /// Holds the tree, shared with readers.
     fn tree(&self) -> impl Deref<Target = Tree>;
 
-    /// Holds the tree alone.
+    /// Holds the tree exclusively.
     fn tree_mut(&self) -> impl DerefMut<Target = Tree>;
 
-    /// Puts another tree in its place, in a generation that is not established. Snapshots of the earlier
-    /// tree are given up.
+    /// Replaces the tree, and begins a generation that is not established. Snapshots of the earlier
+    /// tree are abandoned.
     fn replace_tree(&self, tree: Tree);
 
-    /// Returns the generation of the tree, while the caller holds the tree. A snapshot that began in an
-    /// earlier generation must not be finished.
+    /// Returns the generation of the tree, while the caller holds the tree. A snapshot that began
+    /// in an earlier generation must not be finished.
     fn generation(&self) -> Generation;
 
-    /// Begins a generation that is not established. The replica calls it before the tree holds anything
-    /// that may be cut off again.
+    /// Begins a generation that is not established. The replica calls it before the tree contains
+    /// anything that may be cut.
     fn begin_unestablished(&self);
 
-    /// Notes that everything in the tree is committed.
+    /// Marks everything in the tree as committed.
     fn establish(&self);
 
     /// The watches.
@@ -44,60 +44,62 @@ pub trait State {
     fn sessions(&self) -> impl DerefMut<Target = Sessions>;
 }
 
-/// Carries out what a replica decides.
+/// Executes the decisions of a replica.
 pub trait Host {
-    /// The tree and what belongs to it.
+    /// The tree, the watches and the sessions.
     type State: State;
 
-    /// Carries this out, or has it carried out; never waits.
+    /// Executes an effect or starts it. Never blocks.
     fn effect(&mut self, effect: Effect);
 
-    /// Appends this transaction to the log: [`Effect::Append`], for a host that copies it to where it
-    /// gathers transactions for the disk and needs no record.
+    /// Appends a transaction to the log, like [`Effect::Append`]. For a host that copies it into a
+    /// buffer for the disk and does not need a record.
     fn append(&mut self, zxid: Zxid, txn: &[u8]) {
         let txn = Bytes::copy_from_slice(txn);
         self.effect(Effect::Append(Record::new(zxid, txn)));
     }
 
-    /// A transaction that this connection has asked for is about to be applied. What it asked
-    /// before must be answered without it. The tree is held alone.
+    /// Called before a transaction of this connection is applied. Earlier requests of the
+    /// connection must be answered without it. The tree is held exclusively.
     fn applying(&mut self, _tree: &Tree, _origin: Ticket) {}
 
-    /// A transaction was applied: events go to the outboxes of watchers, then the reply to the one
-    /// who asked, then the answers of reads that waited behind it. The tree is held alone.
+    /// Called after a transaction was applied. Events go to the outboxes of watchers, then the
+    /// reply to the client, then answers to reads that waited after it. The tree is held
+    /// exclusively.
     fn applied(&mut self, tree: &Tree, applied: Applied<'_>);
 
-    /// The epoch of this server's role is established, and so is its tree ([`State::establish`]): what its
-    /// files hold up to here is committed, also what it was not told of by [`Host::applied`].
+    /// Called when the epoch of this server's role, and so its tree ([`State::establish`]), is
+    /// established. Everything in its files up to `last` is committed, including records that
+    /// [`Host::applied`] did not report.
     fn established(&mut self, last: Zxid);
 
-    /// The oldest `sync` of this connection is answered, from this tree.
+    /// Called to answer the oldest `sync` of a connection from this tree.
     fn answer_sync(&mut self, tree: &Tree, ticket: Ticket);
 
-    /// The tree was let go after some calls of [`Host::applied`] or [`Host::answer_sync`]: whoever
-    /// got something can be woken.
+    /// Called when the tree was released after calls of [`Host::applied`] or [`Host::answer_sync`].
+    /// The host can wake the connections that received something.
     fn tree_released(&mut self) {}
 
-    /// Something worth counting.
+    /// Reports an event for metrics.
     fn note(&mut self, note: Note<'_>);
 }
 
 /// The time of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Of a clock that never goes back, ms.
+    /// Monotonic time, ms.
     pub ms: i64,
-    /// Since 1970, ms; goes where an administrator sets it.
+    /// Wall clock time since 1970, ms. An administrator may change it.
     pub wall_ms: i64,
 }
 
-/// What the replica is lent while it handles one input.
+/// Everything that the replica borrows while it handles one input.
 pub struct Turn<'a, H: Host> {
-    /// When.
+    /// Time of the turn.
     pub now: Now,
-    /// The tree and what belongs to it.
+    /// The tree, the watches and the sessions.
     pub state: &'a H::State,
-    /// Carries out what follows.
+    /// Executes the effects.
     pub host: &'a mut H,
 }
 
@@ -110,7 +112,7 @@ impl<H: Host> Turn<'_, H> {
         self.effect(Effect::Disk(order));
     }
 
-    /// The tree, which ends at `last`, becomes this server's history.
+    /// Makes the tree, which ends at `last`, this server's durable state.
     pub(crate) fn take_over(&mut self, attempt: u64, last: Zxid) {
         let generation = self.state.generation();
         let of = Synchronised {
@@ -120,7 +122,7 @@ impl<H: Host> Turn<'_, H> {
         self.disk(DiskOrder::TakeOver { last, of });
     }
 
-    /// Everything in the tree, which ends at `last`, is committed.
+    /// Reports that everything in the tree, which ends at `last`, is committed.
     pub(crate) fn establish(&mut self, last: Zxid) {
         self.state.establish();
         self.host.established(last);

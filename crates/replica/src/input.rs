@@ -1,4 +1,4 @@
-//! What a replica is told.
+//! Inputs of a replica.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::effect::Port;
 use crate::elections::ElectionInput;
 use crate::large_bytes::LargeBytes;
 
-/// A client's connection, as numbered by the host. Numbers are not used twice.
+/// The host's number for a client's connection. Numbers are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
@@ -26,7 +26,7 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// A client's request that is to become a transaction.
+/// A client's request for a transaction.
 #[derive(Debug)]
 pub struct ClientRequest {
     /// The connection that waits for the reply.
@@ -35,15 +35,15 @@ pub struct ClientRequest {
     pub session: SessionId,
     /// The client's number of the request.
     pub cxid: i32,
-    /// The caller's identities when the request came in.
+    /// Identities of the client when the request arrived.
     pub identities: Arc<[Id]>,
-    /// What it asks for.
+    /// The decoded request.
     pub request: WriteRequest,
-    /// The same as it came, for a leader elsewhere.
+    /// The undecoded record, for a remote leader.
     pub body: Bytes,
-    /// What it takes of the host's bounds on large requests, until it is applied or dropped.
+    /// Its share of the host's bounds on large requests, until it is applied or dropped.
     pub large_bytes: LargeBytes,
-    /// The timeout of the session in ms, if it is local and must become global first.
+    /// Timeout of the session in ms, if the session is local and must become global first.
     pub upgrade_ms: Option<i32>,
 }
 
@@ -56,55 +56,55 @@ pub struct SyncRequest {
     pub session: SessionId,
     /// The client's number of the request.
     pub cxid: i32,
-    /// The caller's identities when the request came in.
+    /// Identities of the client when the request arrived.
     pub identities: Arc<[Id]>,
-    /// The path, which only the client looks at.
+    /// The path, which only the client uses.
     pub path: Option<jute::Str>,
 }
 
-/// A client that came back with a session of which only the leader knows whether it lives.
+/// A client that came back with a session. Only the leader knows whether the session is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renewal {
     /// The connection that waits for the answer.
     pub ticket: Ticket,
     /// The session.
     pub session: SessionId,
-    /// Negotiated on this connection, ms.
+    /// Timeout negotiated on this connection, ms.
     pub timeout_ms: i32,
-    /// Whether the client sent the read-only byte and so expects it back.
+    /// Whether the client sent the read-only byte and expects it back.
     pub new_style: bool,
 }
 
-/// What happened.
+/// An event.
 #[derive(Debug)]
 pub enum Input {
-    /// Requests of clients, oldest first, some of which came together.
+    /// Requests of clients, oldest first. Some of them arrived together.
     Requests(Vec<ClientRequest>),
     /// A client's `sync`.
     Sync(SyncRequest),
     /// A client came back with a session.
     Renew(Renewal),
-    /// Something happened on a connection of elections.
+    /// An event on a connection of elections.
     Election(ElectionInput),
-    /// A learner's connection has something to say.
+    /// An event on a learner's connection.
     Learner(Port, LearnerEvent),
-    /// The port at which learners are waited for could not be opened.
+    /// The port for learners could not be opened.
     ListenFailed {
-        /// Which port.
+        /// The port.
         port: Port,
-        /// The number of the order.
+        /// The number in the effect.
         attempt: u64,
     },
-    /// The connection to the leader has something to say.
+    /// An event on the connection to the leader.
     Leader {
-        /// The number of the order to dial.
+        /// The number in the effect that opened it.
         attempt: u64,
-        /// What.
+        /// The event.
         event: LeaderEvent,
     },
     /// The oracle of two has answered.
     Oracle {
-        /// Whether this server may go on alone.
+        /// Whether this server may continue alone.
         grants: bool,
     },
     /// The log is on disk up to and including this transaction.
@@ -113,87 +113,87 @@ pub enum Input {
     AcceptedEpochSaved(Epoch),
     /// The current epoch is on disk.
     CurrentEpochSaved(Epoch),
-    /// The tree was loaded from disk, as ordered; without a tree if the log could not be cut and
-    /// nothing has changed.
+    /// The requested load of the tree from disk has ended. Without a tree, the log could not be cut
+    /// and the disk is unchanged.
     Reloaded {
         /// The tree.
         tree: Option<Box<Tree>>,
-        /// Where the history ends.
+        /// End of the log.
         end: Zxid,
     },
-    /// The snapshot that synchronisation waits for is on disk, and nothing that must not be read
-    /// with it.
+    /// The snapshot for a synchronisation is on disk, and all files that must not be read together
+    /// with it are removed.
     SnapshotWritten {
-        /// The number of the role that ordered it.
+        /// The number of the role that requested it.
         attempt: u64,
-        /// The transaction that the file is named after.
+        /// The transaction in the file's name.
         zxid: Zxid,
     },
-    /// An operator wants this tree in the place of that of a server that stands alone.
+    /// An operator replaces the tree of a standalone server.
     Restore(Box<Tree>),
-    /// The tree was written into a separate place by [`DiskOrder::KeepTree`](crate::DiskOrder::KeepTree),
-    /// or could not be.
+    /// The write of the tree to a separate place by
+    /// [`DiskOrder::KeepTree`](crate::DiskOrder::KeepTree) has ended.
     TreeKept {
-        /// Whether it is there.
+        /// Whether it succeeded.
         is_kept: bool,
     },
-    /// The disk has failed: nothing is acknowledged any more.
+    /// The disk has failed, so this server must not acknowledge anything any more.
     DiskFailed,
-    /// The server is told to end.
+    /// The server must stop.
     Shutdown,
 }
 
-/// What happens on a learner's connection.
+/// Event on a learner's connection.
 #[derive(Debug)]
 pub enum LearnerEvent {
-    /// It is there.
+    /// The learner has connected.
     Connected {
-        /// Its number from now on.
+        /// The number of the connection.
         link: LinkId,
     },
-    /// It has sent packets.
+    /// The learner has sent packets.
     Packets {
-        /// From whom.
+        /// The connection.
         link: LinkId,
-        /// What, oldest first.
+        /// The packets, oldest first.
         packets: Vec<LearnerPacket>,
     },
-    /// It is gone.
+    /// The connection has ended.
     Closed {
-        /// Which.
+        /// The connection.
         link: LinkId,
     },
-    /// The snapshot that was ordered for it has been written to it.
+    /// The requested snapshot has been sent to the learner.
     SnapshotSent {
-        /// To whom.
+        /// The connection.
         link: LinkId,
     },
-    /// What the log holds, as ordered.
+    /// Records of the log that a [`ReadLog`](crate::Effect::ReadLog) effect requested.
     LogRecords {
-        /// For whom.
+        /// The learner.
         link: LinkId,
-        /// The first is the last one that is not behind the zxid of the order.
+        /// The records. The first is the last one that is not after the requested zxid.
         records: Vec<Record>,
     },
-    /// The log cannot answer the order.
+    /// The log does not contain the requested records.
     LogUnusable {
-        /// For whom.
+        /// The learner.
         link: LinkId,
     },
 }
 
-/// What happens on the way to the leader.
+/// Event on the connection to the leader.
 #[derive(Debug)]
 pub enum LeaderEvent {
-    /// It is connected.
+    /// The connection is open.
     Connected,
-    /// It has sent packets.
+    /// The leader has sent packets.
     Packets(Vec<LeaderPacket>),
-    /// It cannot be reached, or the connection is gone.
+    /// The leader cannot be reached, or the connection has ended.
     Closed,
-    /// Bytes of the snapshot have come.
+    /// Bytes of the snapshot have arrived.
     SnapshotProgress,
-    /// The snapshot is complete, its signature is right.
+    /// The snapshot is complete, and its signature is correct.
     SnapshotReceived(Box<Tree>),
     /// The snapshot cannot be used.
     SnapshotDamaged,

@@ -1,22 +1,22 @@
-//! What large requests take of their host's bounds.
+//! Share of large requests in the bounds of their host.
 
 use std::iter::Sum;
 use std::ops::{AddAssign, SubAssign};
 
-/// What a request, or several, take of the host's two bounds on bytes of large requests.
+/// Share of one or several requests in the host's two bounds on bytes of large requests.
 ///
-/// The replica carries it from the request to its transaction, adds up what belongs together, and
-/// hands it back when that is applied or dropped. It decides nothing by it.
+/// The replica passes it from the request to its transaction, sums it for groups, and returns it
+/// when the transaction is applied or dropped. The replica does not decide by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LargeBytes {
-    /// Bytes of the bound of the configuration (`largeRequestMaxBytes`).
+    /// Bytes within the configured bound (`largeRequestMaxBytes`).
     pub counted: u64,
-    /// Bytes of the host's own bound.
+    /// Bytes within the host's own bound.
     pub room: u64,
 }
 
 impl LargeBytes {
-    /// Of a request that is not large.
+    /// Share of a request that is not large.
     pub const NONE: Self = Self {
         counted: 0,
         room: 0,

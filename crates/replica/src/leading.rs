@@ -1,7 +1,7 @@
-//! A leader at work.
+//! The leader's role.
 //!
-//! What [`Leader`] decides is carried out in its order, with one liberty: commits are applied to the
-//! tree in groups, after the packets of the same turn are on their way.
+//! The replica executes the decisions of [`Leader`] in order, with one exception: it applies
+//! commits to the tree in groups, after it has sent the packets of the turn.
 
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
@@ -24,11 +24,11 @@ use crate::replica::Replica;
 use crate::role::{Leading, Next, OracleWatch, Role};
 use crate::sessions::Sessions;
 
-/// A standalone server's id towards `zab`.
+/// The sid of a standalone server in `zab`.
 const STANDALONE: Sid = Sid(0);
 
 impl<H: Host> Replica<H> {
-    /// There is no ensemble: this server is the leader of one, from its start to its end.
+    /// Begins the role of a standalone server: a leader of one, from its start to its end.
     pub(crate) fn begin_standalone(&mut self, turn: &mut Turn<'_, H>) {
         let leader = Leader::standalone(STANDALONE, self.last_zxid);
         self.role = Role::Leading(Box::new(Leading {
@@ -51,7 +51,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_leader(Vec::new(), turn);
     }
 
-    /// This server was elected, or named by a reconfiguration.
+    /// Begins the leader's role, after an election or a reconfiguration.
     pub(crate) fn begin_leading(&mut self, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
@@ -77,7 +77,7 @@ impl<H: Host> Replica<H> {
             config_version: lists.committed().version.0,
             next: lists.last_seen().map(|seen| lists.next_config(seen)),
         };
-        // Groups and weights know no oracle.
+        // Groups and weights are not compatible with an oracle.
         let has_oracle =
             member.settings.election.has_oracle && lists.committed().hierarchy.is_none();
         let mut actions = Vec::new();
@@ -98,7 +98,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_leader(actions, turn);
     }
 
-    /// Hands something to the leader and carries out what it wants; nothing in any other role.
+    /// Calls the leader and executes its actions. Does nothing in another role.
     pub(crate) fn with_leader(
         &mut self,
         turn: &mut Turn<'_, H>,
@@ -143,7 +143,7 @@ impl<H: Host> Replica<H> {
         self.step_down_if_log_lags(turn);
     }
 
-    /// What this server's own log says as one of the voters.
+    /// Counts a sync of this server's own log, like an acknowledgement of another voter.
     pub(crate) fn handle_leader_synced(
         &mut self,
         before: Zxid,
@@ -164,7 +164,7 @@ impl<H: Host> Replica<H> {
         self.with_leader(turn, |leader, _, out| leader.handle_synced(upto, out));
     }
 
-    /// A learner has sent packets.
+    /// Handles packets from a learner.
     pub(crate) fn handle_learner_packets(
         &mut self,
         link: LinkId,
@@ -193,14 +193,14 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// A leader needs no log of its own to commit what a quorum of others has on disk. While its disk
-    /// stands still all that would wait for it in memory.
+    /// Steps down if the leader's own log lags. A leader can commit with a quorum of other disks.
+    /// If its own disk hangs, all those transactions would wait for it in memory.
     fn step_down_if_log_lags(&mut self, turn: &mut Turn<'_, H>) {
         let (Role::Leading(_), Some(member)) = (&self.role, &self.member) else {
             return;
         };
         let bytes = self.backlog.bytes();
-        // Long requests wait for it, and would for ever if it stands still.
+        // Long requests wait for the disk, and would wait without end if it hangs.
         let waits_ms = match self.long_requests.is_empty() {
             true => 0,
             false => turn.now.ms - self.backlog.since_ms().unwrap_or(turn.now.ms),
@@ -281,7 +281,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// So much more is committed; of a server that stands alone it is the last one that is named.
+    /// Counts a commit. For a standalone server, `record` is the last one of several.
     fn count_committed(&mut self, record: &Record, turn: &mut Turn<'_, H>) {
         if self.member.is_none() {
             self.committed = self.in_flight_upto(record.zxid);
@@ -297,8 +297,8 @@ impl<H: Host> Replica<H> {
         self.committed += 1;
     }
 
-    /// The accepted epoch is on disk: learners are told of it, with the configuration that it begins
-    /// with.
+    /// Announces the accepted epoch, which is on disk, to the learners, with the configuration at
+    /// its beginning.
     pub(crate) fn announce_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
@@ -313,7 +313,7 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// The epoch is established: clients are served from here on.
+    /// Handles that the epoch is established. Clients are served from now on.
     fn lead(&mut self, epoch: Epoch, designated_leader: Option<Sid>, turn: &mut Turn<'_, H>) {
         let last = turn.state.tree().last_zxid();
         turn.establish(last);
@@ -340,7 +340,7 @@ impl<H: Host> Replica<H> {
             .as_ref()
             .is_some_and(|member| member.settings.leader_serves);
         let Role::Leading(leading) = &mut self.role else {
-            // The configuration that came into force with the epoch has another leader.
+            // The configuration that came into force with the epoch names another leader.
             return;
         };
         leading.since_ms = turn.now.ms;
@@ -354,8 +354,8 @@ impl<H: Host> Replica<H> {
         self.end_orphans(orphans);
     }
 
-    /// Sessions that own ephemerals but are not in the history end by a transaction, so that what
-    /// the log says and what the tree holds stay the same.
+    /// Ends sessions that own ephemerals but are missing in the tree. Each ends by a transaction,
+    /// so that log and tree stay equal.
     fn end_orphans(&mut self, orphans: Vec<proto::SessionId>) {
         for session in orphans {
             tracing::warn!(%session, "ephemeral znodes of a session that is gone are deleted");
@@ -366,7 +366,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Every session of the tree starts with a full timeout.
+    /// Creates the session table. Every session of the tree starts with a full timeout.
     fn track_sessions(&self, tree: &Tree, now_ms: i64) -> Sessions {
         let settings = &self.settings;
         let role = match self.is_alone() {
@@ -389,7 +389,7 @@ impl<H: Host> Replica<H> {
     fn step_down(&mut self, reason: StepDown, turn: &mut Turn<'_, H>) {
         tracing::warn!(%reason, "leading is over");
         match (reason, &mut self.member) {
-            // The oracle is needed in the election that follows.
+            // The next election needs the oracle.
             (StepDown::LostQuorum, Some(member)) => member.elections.set_oracle_needed(true),
             (StepDown::SupporterLooks, _) => turn.note(Note::SupporterLost),
             (StepDown::VoterAhead { accepted, .. }, Some(member)) => {
@@ -400,9 +400,9 @@ impl<H: Host> Replica<H> {
         self.leave_role(Next::Look, turn);
     }
 
-    /// The oracle has answered a question of this age in ms. It may be an earlier role's, and the answer
-    /// is as good. One that was long on its way, because the process stood still, may be out of date: it
-    /// grants nothing.
+    /// Handles the oracle's answer. `age_ms` is the age of the question, which may come from an
+    /// earlier role; the answer is valid nevertheless. If the process hung and the answer is late,
+    /// it may be obsolete, and does not grant anything.
     pub(crate) fn handle_leaders_oracle(
         &mut self,
         grants: bool,
@@ -434,7 +434,7 @@ impl<H: Host> Replica<H> {
         self.ask_oracle_if_wanted(turn);
     }
 
-    /// Asks the oracle of two; the answer comes as [`Input::Oracle`](crate::Input::Oracle).
+    /// Queries the oracle of two. The answer arrives as [`Input::Oracle`](crate::Input::Oracle).
     pub(crate) fn ask_oracle(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &mut self.member {
             member.oracle_asked_ms.push_back(turn.now.ms);
@@ -447,8 +447,8 @@ impl<H: Host> Replica<H> {
         turn.effect(Effect::AskOracle);
     }
 
-    /// Asks at once if something waits for the oracle's word that it was not asked about yet. What it
-    /// has refused is asked again half a tick later.
+    /// Queries the oracle immediately if a decision waits for it that the last query did not cover.
+    /// A refused decision is queried again half a tick later.
     fn ask_oracle_if_wanted(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return;
@@ -476,17 +476,17 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The newest zxid up to `upto` of which the acknowledgements are measured: one in `sampling`, none
-/// below 1. Source: Leader.processAck (`leader.ackLoggingFrequency`).
+/// The newest zxid up to `upto` whose acknowledgements are measured: one in `sampling`, none below
+/// 1. Source: Leader.processAck (`leader.ackLoggingFrequency`).
 fn newest_sampled(upto: Zxid, sampling: i64) -> Option<Zxid> {
     (sampling > 0).then(|| Zxid(upto.0 - upto.0 % sampling))
 }
 
-/// Whether `next` acknowledges what `packet` does, and more: a log has no holes. A follower sends one
-/// for each transaction, and dozens come at once.
+/// Whether `next` acknowledges everything that `packet` does, and more. A log does not have holes.
+/// A follower sends one acknowledgement per transaction, and dozens arrive together.
 fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
     match (packet, next) {
-        // Counter 0 is not of a proposal.
+        // Counter 0 does not belong to a proposal.
         (LearnerPacket::Ack { zxid }, LearnerPacket::Ack { zxid: next }) => {
             zxid.counter() != 0 && zxid.epoch() == next.epoch() && zxid < next
         }
@@ -504,7 +504,7 @@ mod tests {
         assert!(says_more(&ack(0x1_0000_0009), &ack(0x1_0000_0008)));
         assert!(!says_more(&ack(0x1_0000_0008), &ack(0x1_0000_0008)));
         assert!(!says_more(&ack(0x1_0000_0007), &ack(0x1_0000_0008)));
-        // NEWLEADER's own, and those of two epochs.
+        // The acknowledgement of NEWLEADER, and acknowledgements in two epochs.
         assert!(!says_more(&ack(0x1_0000_0001), &ack(0x1_0000_0000)));
         assert!(!says_more(&ack(0x2_0000_0001), &ack(0x1_0000_0008)));
         let ping = LearnerPacket::Ping {

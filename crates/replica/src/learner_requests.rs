@@ -1,4 +1,4 @@
-//! What learners pass on to their leader.
+//! Requests that learners forward to their leader.
 
 use jute::{Limits, Reader};
 use proto::learner::{LearnerRequest, Touch};
@@ -15,7 +15,7 @@ use crate::replica::Replica;
 use crate::role::Role;
 
 impl<H: Host> Replica<H> {
-    /// Sessions were heard from.
+    /// Records that sessions were active.
     pub(crate) fn touch_sessions(&self, touches: &[Touch], turn: &Turn<'_, H>) {
         let mut sessions = turn.state.sessions();
         for touch in touches {
@@ -23,7 +23,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// A client came to a learner with this session: it lives there from now on, if it lives.
+    /// Handles a client that moved to a learner with this session. A live session moves there.
     pub(crate) fn revalidate(
         &mut self,
         from: LinkId,
@@ -44,16 +44,16 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// Whose session it is that a learner's connection serves.
+/// The owner of sessions that a learner's connection serves.
 pub(crate) fn owner_of(link: LinkId) -> Owner {
     Owner(link.0)
 }
 
-/// A learner's request, understood; nothing for what is dropped without an answer.
+/// Decodes a learner's request. Returns `None` for a request that is dropped without an answer.
 ///
-/// A body that does not decode becomes an error transaction with a zxid of its own: whoever
-/// passed it on waits for one (LearnerHandler, PrepRequestProcessor). So does a request without
-/// identities; they are left out, too, if they are too long together to be kept.
+/// An undecodable body becomes an error transaction with its own zxid, because the learner waits
+/// for a transaction (LearnerHandler, PrepRequestProcessor). A request without identities does,
+/// too. Identities are also missing if they were too long to be kept.
 pub(crate) fn incoming(
     from: LinkId,
     request: LearnerRequest,
@@ -99,7 +99,7 @@ pub(crate) fn incoming(
             Err(error) => Err(error),
         },
     };
-    // A session must come to its end, whatever came with the request.
+    // A session must be able to end, whatever arrived with the request.
     let needs_identities = !matches!(op, OpCode::CreateSession | OpCode::CloseSession);
     let request = match write {
         Ok(_) if needs_identities && authinfo.is_none() => {

@@ -1,4 +1,4 @@
-//! A learner at work: what its leader sends, and what the disk says.
+//! The learner's role: packets of the leader, and reports of the disk.
 
 use config::members::MemberRole;
 use proto::leader::LeaderPacket;
@@ -21,11 +21,11 @@ use crate::replica::Replica;
 use crate::role::{Learning, Next, Role};
 use crate::sessions::Sessions;
 
-/// What a learner says of its history if it has none that counts.
+/// Last zxid that a learner sends if its log does not count.
 const NO_HISTORY: Zxid = Zxid(-1);
 
 impl<H: Host> Replica<H> {
-    /// Another server was elected, or named by a reconfiguration.
+    /// Begins the learner's role, after an election or a reconfiguration.
     pub(crate) fn begin_learning(&mut self, leader: Sid, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
@@ -71,7 +71,7 @@ impl<H: Host> Replica<H> {
         self.set_role(role, turn);
     }
 
-    /// The connection to the leader is up.
+    /// Handles that the connection to the leader is open.
     pub(crate) fn handle_leader_connected(&mut self, turn: &mut Turn<'_, H>) {
         let (Role::Learning(learning), Some(member)) = (&mut self.role, &mut self.member) else {
             return;
@@ -102,7 +102,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_learner(actions, turn);
     }
 
-    /// The leader has sent packets.
+    /// Handles packets from the leader.
     pub(crate) fn handle_leader_packets(
         &mut self,
         packets: Vec<LeaderPacket>,
@@ -114,8 +114,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Hands the learner what has come, unless its tree is being replaced, or too much waits for the
-    /// log (its next `Synced` brings us back here).
+    /// Passes waiting packets to the learner, unless its tree is being replaced, or too much waits
+    /// for the log. (The next `Synced` calls this function again.)
     pub(crate) fn read_packets(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Learning(learning) = &mut self.role else {
             return;
@@ -137,7 +137,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_learner(actions, turn);
     }
 
-    /// Hands something to the learner and carries out what it wants; nothing in any other role.
+    /// Calls the learner and executes its actions. Does nothing in another role.
     pub(crate) fn with_learner(
         &mut self,
         turn: &mut Turn<'_, H>,
@@ -203,7 +203,7 @@ impl<H: Host> Replica<H> {
             Action::Truncate { zxid } => self.reload(Some(zxid), turn),
             Action::WriteSnapshot => self.take_over_tree(turn),
             Action::Append(record) => {
-                // An observer acknowledges nothing, and what catches a learner up is old.
+                // An observer does not acknowledge, and transactions of a synchronisation are old.
                 let is_measured = !learning.is_observer && learner.is_live();
                 if let Some(stamp_ms) = record.stamp_ms().filter(|_| is_measured) {
                     let zxid = record.zxid;
@@ -238,7 +238,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// The leader's snapshot has come whole.
+    /// Handles that the leader's snapshot has arrived completely.
     pub(crate) fn handle_snapshot_received(&mut self, tree: Tree, turn: &mut Turn<'_, H>) {
         let zxid = tree.last_zxid();
         self.replace_tree(tree, turn);
@@ -254,10 +254,10 @@ impl<H: Host> Replica<H> {
         self.read_packets(turn);
     }
 
-    /// The log was cut and the tree loaded again.
+    /// Handles that the log was cut and the tree loaded again.
     pub(crate) fn handle_truncated(&mut self, end: Zxid, turn: &mut Turn<'_, H>) {
         if let Role::Learning(learning) = &mut self.role {
-            // What is committed from here on goes into the tree first.
+            // From here on, committed transactions go into the tree first.
             learning.is_tree_replaced = true;
         }
         self.with_learner(turn, |learner, now_ms, out| {
@@ -266,7 +266,7 @@ impl<H: Host> Replica<H> {
         self.read_packets(turn);
     }
 
-    /// The snapshot that synchronisation asked for is on disk.
+    /// Handles that the snapshot for the synchronisation is on disk.
     pub(crate) fn handle_snapshot_written(
         &mut self,
         attempt: u64,
@@ -277,14 +277,14 @@ impl<H: Host> Replica<H> {
             return;
         };
         if learning.attempt != attempt {
-            // Of an earlier role: it says nothing of the tree that there is now.
+            // A snapshot of an earlier role does not describe the present tree.
             return;
         }
         learning.is_tree_replaced = false;
         member.is_trusted = true;
         member.wrong_tree = WrongTree::None;
-        // What the files hold before it is another history, or leads there with a hole: transactions
-        // that the leader committed while it sent its tree are in the snapshot only.
+        // Earlier files contain another log, or one with a hole: transactions that the leader
+        // committed while it sent its tree are only in the snapshot.
         if !mutant::is(Mutant::LogWholeFromKept) {
             member.log_whole_from = zxid;
         }
@@ -363,14 +363,15 @@ impl<H: Host> Replica<H> {
         let next = match (fault, &self.role) {
             (Fault::EpochBehind { proposed, accepted }, Role::Learning(learning)) => {
                 if learning.is_observer {
-                    // For a voter the leader steps down, and the next epoch is above it.
+                    // For a voter, the leader steps down, and the next epoch is above the accepted
+                    // one.
                     tracing::warn!(%proposed, %accepted, "this observer stays outside until elections have come to an epoch that is not below the one that it has accepted; unless its data is newer than the ensemble's, stop this server, move its data away and start it again");
                 }
                 Next::LookLater
             }
             (Fault::LeaderBehind { .. }, _) => Next::LookLater,
-            // It may be the one whose voice the leader lacks: an election would make another epoch,
-            // in which it is told to cut again.
+            // The leader may lack the quorum without this server. An election would begin another
+            // epoch, in which the leader requests the cut again.
             (Fault::CannotTruncate { .. }, Role::Learning(learning)) => {
                 Next::Follow(learning.leader)
             }
@@ -379,7 +380,7 @@ impl<H: Host> Replica<H> {
         self.leave_role(next, turn);
     }
 
-    /// What the end of a role means for a learner; whether the tree must be loaded again.
+    /// Ends the learner's role. Returns whether the tree must be loaded again.
     pub(crate) fn end_learning(&mut self, learning: Learning, turn: &mut Turn<'_, H>) -> bool {
         turn.effect(Effect::HangUp);
         let Some(member) = &mut self.member else {
@@ -401,7 +402,7 @@ impl<H: Host> Replica<H> {
         let Some(learner) = learning.learner else {
             return false;
         };
-        // Until the snapshot has come whole the tree is still the one of before.
+        // Until the snapshot has arrived completely, the tree is the earlier one.
         let reloads = learner.is_tree_unsaved() && learning.is_tree_replaced;
         member.committed = learner.into_committed();
         reloads

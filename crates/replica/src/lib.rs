@@ -1,5 +1,4 @@
-//! A member of an ensemble without a world: everything that a server decides, and nothing that it
-//! does.
+//! The sans-I/O core of a member: every decision of a server, without I/O.
 //!
 //! ```text
 //!   Input: requests, packets, elections,            Effect: append, save, cut, send, dial,
@@ -13,22 +12,22 @@
 //!      +--------------------------------------------------------------+
 //! ```
 //!
-//! A host hands in what happened by [`Replica::handle`] and calls [`Replica::handle_deadline`] when
-//! [`Replica::deadline_ms`] has come. Both carry out what follows through the [`Host`] while they
-//! run: effects in their order, and replies and events while the tree is held, so that an event
-//! precedes the reply that would reveal its change. What takes time (a disk, a network, a resolver)
-//! is an effect whose end comes back as an input. There is no thread, socket, file, clock, channel
-//! or async code here; time and randomness are arguments.
+//! A host passes events to [`Replica::handle`], and calls [`Replica::handle_deadline`] when
+//! [`Replica::deadline_ms`] is reached. Both use the [`Host`] while they run. Effects are executed
+//! in order. Replies and events are delivered while the tree is held, so an event precedes the
+//! reply that would reveal its change. A slow operation (a disk, a network, a resolver) is an
+//! effect, and its end is an input. The crate does not contain a thread, socket, file, clock,
+//! channel or async code. Time and randomness are arguments.
 //!
-//! There are two hosts: `server` with threads, sockets and files, and `simulator` with a queue and a
-//! seed. Neither decides anything.
+//! There are two hosts: `server` with threads, sockets and files, and `simulator` with a queue and
+//! a seed. A host does not make decisions.
 //!
-//! The tree, the watches and the table of sessions are also read by connections, which answer reads
-//! themselves. They stay with the host, which lends them through [`State`]: behind locks in a server,
-//! as they are in a simulation. The replica holds the tree shared while it prepares and exclusively
-//! while it applies, so that readers are kept out for no longer than that.
+//! Connections also read the tree, the watches and the table of sessions, to answer reads
+//! themselves. These belong to the host, which lends them through [`State`]. The server guards them
+//! by locks. The replica holds the tree shared while it prepares and exclusively while it applies,
+//! so it blocks readers only while it applies.
 //!
-//! A server that stands alone is a leader of one, on the same way as every leader.
+//! A standalone server is a leader of one, and follows the code path of every leader.
 
 mod applying;
 pub mod connection;

@@ -1,47 +1,52 @@
-//! Bounds of what others can make grow, each with its unit and reason.
+//! Bounds on memory and time that others can increase, each with its unit and reason.
 
-/// Transactions applied under one exclusive hold of the tree, so that readers get their turn.
+/// Transactions applied during one exclusive hold of the tree, so that readers can run between
+/// groups.
 pub(crate) const APPLY_GROUP_MAX: usize = 128;
 
-/// Bytes that are kept for the record that is encoded next: those of thousands of small ones.
+/// Capacity kept in the buffer for the next encoded record, bytes: enough for thousands of small
+/// records.
 pub(crate) const SCRATCH_BYTES_KEPT: usize = 64 << 10;
 
-/// Bytes of transactions that may wait for a learner's log; then no more packets are read. They wait
-/// in its leader, which drops a learner that has stopped answering: the disk stands still.
+/// Size of transactions that may wait for a learner's log, bytes. Above it, the learner does not
+/// read more packets. They wait in its leader, which drops a learner that does not answer because
+/// its disk hangs.
 pub(crate) const LEARNER_BACKLOG_BYTES: usize = 24 << 20;
 
-/// Bytes of transactions that may wait for a leader's log. Its followers' disks go on committing, so
-/// nothing else would end it. Long requests wait for the log, so a disk that is only slow does not
-/// come here.
+/// Size of transactions that may wait for a leader's log, bytes. The followers' disks continue to
+/// commit, so only this bound limits the amount. Long requests wait for the log, so a disk that is
+/// merely slow does not reach it.
 pub(crate) const LEADER_BACKLOG_BYTES: usize = 32 << 20;
 
-/// Bytes of the longest request that a leader orders as soon as it comes.
+/// Maximum size of a request that a leader orders immediately, bytes.
 pub(crate) const LONG_REQUEST_BYTES: usize = 4 << 10;
 
-/// Bytes of longer ones that a leader proposes before it has committed them and has them in its log. It
-/// has some six copies of each: for its log, for its learners and for its tree; and short ones that come
-/// behind them are committed behind them.
+/// Size of longer requests that a leader proposes before they are committed and in its log, bytes.
+/// A leader has about six copies of each: for its log, for its learners and for its tree. Later
+/// short requests are committed after them.
 pub(crate) const LONG_BYTES_UNDER_WAY: usize = 2 << 20;
 
-/// Bytes of longer ones that it proposes before they are in the logs of its followers.
+/// Size of longer requests that a leader proposes before they are in the logs of its followers,
+/// bytes.
 pub(crate) const LONG_BYTES_AHEAD_OF_FOLLOWERS: usize = 4 << 20;
 
-/// How long a follower may owe an acknowledgement before nobody waits for its log any more, ms.
+/// Time for which a follower may owe an acknowledgement before the leader ignores its log, ms.
 pub(crate) const FOLLOWER_PATIENCE_MS: i64 = 2000;
 
-/// Bytes of learners' requests that wait to be proposed; what comes then is refused, see below.
+/// Size of learners' requests that may wait to be proposed, bytes. Further ones are refused,
+/// subject to the next bound.
 pub(crate) const LONG_BYTES_WAITING: usize = 6 << 20;
 
-/// Bytes of one learner's requests that wait whatever those of others take. Learners of this kind pass
-/// on less at a time.
+/// Size of one learner's requests that may always wait, whatever other learners use, bytes.
+/// Learners of Zoarium forward less at a time.
 pub(crate) const LONG_BYTES_WAITING_OF_LINK: usize = 2 << 20;
 
-/// Before a leader that was found wanting is looked for again, ms. Apache ZooKeeper comes back at
-/// once, 40 to 250 times a second.
+/// Pause before looking again for a leader that was unsuitable, ms. Apache ZooKeeper retries
+/// immediately, 40 to 250 times per second.
 pub(crate) const LOOK_PAUSE_MS: i64 = 1000;
 
-/// Shortest time without a leader after which reads are served, ms: an election is over sooner, if it
-/// can be won at all.
+/// Minimum time without a leader after which reads are served, ms. An election takes less time, if
+/// it can be won at all.
 pub(crate) const READ_ONLY_AFTER_MS_MIN: i64 = 2000;
 
 #[cfg(test)]

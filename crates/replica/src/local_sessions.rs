@@ -1,8 +1,9 @@
-//! What a client's write means to its session, before anybody orders it.
+//! Effect of a client's write on its session, before the write is ordered.
 //!
-//! A local session costs no transaction. Its writes are ordered as everybody's are. Before the first
-//! one that creates an ephemeral the session becomes global: a createSession with the same id goes
-//! in front. It ends without a transaction, too, and with the role of its server at the latest.
+//! A local session does not need a transaction. Its writes are ordered like all others. Before the
+//! first write that creates an ephemeral, the session becomes global: a createSession with its id
+//! is ordered first. A local session ends without a transaction, too. It never outlives its
+//! server's role.
 //!
 //! Source: QuorumZooKeeperServer, UpgradeableSessionTracker.
 
@@ -13,34 +14,34 @@ use proto::{ErrorCode, OpCode, SessionId};
 
 use crate::sessions::Sessions;
 
-/// What becomes of a client's write before anybody orders it.
+/// Treatment of a client's write before it is ordered.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WriteStep {
-    /// It is ordered.
+    /// The write is ordered.
     Order,
-    /// It is ordered behind a createSession with this timeout in ms.
+    /// The write is ordered after a createSession with this timeout in ms.
     UpgradeAndOrder(i32),
-    /// It is ordered, and answered by this error whatever comes of it.
+    /// The write is ordered, and answered by this error whatever the outcome.
     OrderInVain(ErrorCode),
-    /// It ends a local session here.
+    /// The write ends a local session here.
     CloseLocal,
-    /// It gets this error at once.
+    /// The write is answered by this error immediately.
     Refuse(ErrorCode),
 }
 
-/// What a server lets sessions do.
+/// Rules of a server for sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionRules {
     /// Whether new sessions are local (`localSessionsEnabled`).
     pub local: bool,
-    /// Whether they become global when they need to (`localSessionsUpgradingEnabled`).
+    /// Whether sessions become global when necessary (`localSessionsUpgradingEnabled`).
     pub upgrades: bool,
-    /// Whether the connection is one of reads only.
+    /// Whether the connection is read-only.
     pub is_read_only: bool,
 }
 
-/// What becomes of a write of this session; begins the upgrade of the session if it needs one.
-/// `lock` gives the sessions, and is called only where they matter.
+/// Returns the treatment of a write of this session, and begins the upgrade of the session if
+/// necessary. `lock` locks the session table, and is called only if the table matters.
 pub fn write_step<S: DerefMut<Target = Sessions>>(
     rules: SessionRules,
     session: SessionId,
@@ -73,15 +74,15 @@ pub fn write_step<S: DerefMut<Target = Sessions>>(
             None => WriteStep::Order,
         }
     } else if sessions.is_local(session) && !matches!(request, WriteRequest::Multi(_)) {
-        // A leader elsewhere finds another reason. What it says of a multi, counts.
+        // A remote leader finds another reason. For a multi, the leader's answer is used.
         WriteStep::OrderInVain(ErrorCode::EphemeralOnLocalSession)
     } else {
         WriteStep::Order
     }
 }
 
-/// Whether a request needs a global session. Those by createTTL and createContainer don't, whatever
-/// their flags. Source: QuorumZooKeeperServer.checkUpgradeSession.
+/// Whether a request needs a global session. createTTL and createContainer do not, whatever their
+/// flags. Source: QuorumZooKeeperServer.checkUpgradeSession.
 fn creates_ephemeral(request: &WriteRequest) -> bool {
     match request {
         WriteRequest::Create { op, request, .. } => {

@@ -1,10 +1,11 @@
-//! Long requests at a leader: how many bytes of them may be under way, and what waits for that.
+//! Long requests at a leader: the limit on their bytes in progress, and the queue for requests
+//! above it.
 //!
 //! A leader has several copies of a transaction until it is committed and on disk: for its log and
-//! for each learner. Its own clients are bounded by their host, other members of this kind bound
-//! theirs; a learner of another kind passes on whatever its clients ask for. So a leader does not
-//! order a long request before others have made room. It goes on to read what its learners send,
-//! or their acknowledgements would wait behind requests that wait for acknowledgements.
+//! for each learner. Its host bounds its own clients, and other members of Zoarium bound theirs. A
+//! learner of another kind forwards every request of its clients. A leader therefore does not order
+//! a long request before others have left. It continues to read packets of its learners, because
+//! acknowledgements must not wait after requests that wait for acknowledgements.
 //!
 //! ```text
 //!   a request --> [waiting: long ones, and what the same sessions ask for behind them] --> ordered
@@ -13,9 +14,9 @@
 //!                 under way: proposed --> committed, in this server's log, in those of the followers
 //! ```
 //!
-//! What waits keeps the order in which it came. Whoever asks for little does not wait, except behind
-//! a long request of the same session, and a learner's `sync` behind those of the same connection:
-//! it takes the answers for those of its oldest ones.
+//! Waiting requests keep their order of arrival. A short request does not wait, except after a
+//! waiting request of its session. A learner's `sync` also waits after earlier ones of its
+//! connection, because the learner takes each answer for its oldest `sync`.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -33,24 +34,24 @@ use crate::limits::{
 use crate::ordering::Order;
 use crate::requests::may_be_throttled;
 
-/// What a leader is to order.
+/// An item that a leader must order.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// A request that no client of this server has made.
+    /// A request that does not come from a client of this server.
     Order(Order),
     /// A learner's `sync`.
     Sync {
-        /// The connection that it came over.
+        /// The learner's connection.
         link: LinkId,
-        /// Who asks.
+        /// The session.
         session: SessionId,
     },
-    /// A learner's question about a session. A request that makes the session global may stand in front
-    /// of it. It waits for no long ones: whoever comes back must not wait for others. A session that a
-    /// waiting request is about to make global is known from there on
+    /// A learner's query about a session. A request that makes the session global may precede it.
+    /// The query does not wait for long requests, because a returning client must not wait for
+    /// others. A session that a waiting request will make global is already known
     /// ([`Sessions::expect`](crate::sessions::Sessions::expect)).
     Revalidate {
-        /// The connection that it came over.
+        /// The learner's connection.
         link: LinkId,
         /// The session.
         touch: Touch,
@@ -59,9 +60,9 @@ pub(crate) enum Incoming {
     Client(Box<ClientRequest>),
     /// The `sync` of such a client.
     OwnSync {
-        /// Its connection.
+        /// The client's connection.
         ticket: Ticket,
-        /// Who asks.
+        /// The session.
         session: SessionId,
     },
 }
@@ -76,7 +77,7 @@ impl Incoming {
         }
     }
 
-    /// The learner's connection that it came over.
+    /// The learner's connection.
     fn link(&self) -> Option<LinkId> {
         match self {
             Self::Order(order) => order.link,
@@ -85,7 +86,7 @@ impl Incoming {
         }
     }
 
-    /// The session that a learner's request makes global, its timeout in ms and whose request it is.
+    /// The session that a learner's request makes global, its timeout in ms, and the owner.
     pub(crate) fn upgrade(&self) -> Option<(SessionId, i32, Owner)> {
         match self {
             Self::Order(order) => match order.request {
@@ -98,7 +99,7 @@ impl Incoming {
         }
     }
 
-    /// Bytes that it holds.
+    /// Size of the request, bytes.
     fn bytes(&self) -> usize {
         match self {
             Self::Order(order) => order.bytes,
@@ -107,7 +108,7 @@ impl Incoming {
         }
     }
 
-    /// Bytes of a long request; 0 for any other.
+    /// Size of a long request, bytes; 0 for any other.
     fn long_bytes(&self) -> usize {
         match self {
             Self::Order(order) => order.long_bytes(),
@@ -117,7 +118,7 @@ impl Incoming {
     }
 }
 
-/// The bytes of a request's record if it is long; else 0.
+/// Size of a request's record if it is long, bytes; otherwise 0.
 pub(crate) fn long_bytes(bytes: usize) -> usize {
     match bytes > LONG_REQUEST_BYTES {
         true => bytes,
@@ -125,7 +126,7 @@ pub(crate) fn long_bytes(bytes: usize) -> usize {
     }
 }
 
-/// Long requests that are proposed, until something is known of them.
+/// Long requests that are proposed, until they are confirmed.
 #[derive(Debug)]
 struct UnderWay {
     bytes_max: usize,
@@ -142,7 +143,7 @@ impl UnderWay {
         }
     }
 
-    /// One alone has room, however long it is.
+    /// Whether a request fits. A single request always does, however long it is.
     fn has_room(&self, bytes: usize) -> bool {
         self.bytes == 0 || self.bytes.saturating_add(bytes) <= self.bytes_max
     }
@@ -162,7 +163,7 @@ impl UnderWay {
     }
 }
 
-/// What of a learner's connection waits.
+/// Waiting items of a learner's connection.
 #[derive(Debug, Default)]
 struct OfLink {
     requests: usize,
@@ -170,20 +171,20 @@ struct OfLink {
     bytes: usize,
 }
 
-/// See the documentation of the module.
+/// State of the long requests. See the documentation of the module.
 #[derive(Debug)]
 pub(crate) struct LongRequests {
     waiting: VecDeque<Incoming>,
-    /// How many of each session wait.
+    /// Number of waiting items of each session.
     sessions: HashMap<SessionId, usize>,
     links: HashMap<LinkId, OfLink>,
-    /// Bytes of learners' requests that wait.
+    /// Size of learners' waiting requests, bytes.
     bytes: usize,
-    /// Whether some were refused since the last time that none waited.
+    /// Whether a request was refused since the queue was last empty.
     has_refused: bool,
-    /// Until they are committed, and in this server's log.
+    /// Requests that are not yet committed and in this server's log.
     here: UnderWay,
-    /// Until they are in the logs of the followers.
+    /// Requests that are not yet in the logs of the followers.
     at_followers: UnderWay,
 }
 
@@ -202,17 +203,17 @@ impl Default for LongRequests {
 }
 
 impl LongRequests {
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether long requests are proposed of which something is still to be heard.
+    /// Whether proposed long requests are not confirmed yet.
     pub(crate) fn are_under_way(&self) -> bool {
         self.here.bytes > 0 || self.at_followers.bytes > 0
     }
 
-    /// Gives back what may be ordered now, and keeps what has to wait.
+    /// Returns the item if it may be ordered now, and queues it otherwise.
     pub(crate) fn admit(&mut self, incoming: Incoming) -> Option<Incoming> {
         let long_bytes = incoming.long_bytes();
         let waits = match long_bytes {
@@ -226,7 +227,7 @@ impl LongRequests {
         None
     }
 
-    /// The next that may be ordered, if there is room for it.
+    /// Removes and returns the next item, if it may be ordered now.
     pub(crate) fn next(&mut self) -> Option<Incoming> {
         let long_bytes = self.waiting.front()?.long_bytes();
         if long_bytes > 0 && !self.has_room(long_bytes) {
@@ -240,21 +241,22 @@ impl LongRequests {
         Some(next)
     }
 
-    /// A long request was proposed.
+    /// Records that a long request was proposed.
     pub(crate) fn proposed(&mut self, zxid: Zxid, bytes: usize) {
         self.here.push(zxid, bytes);
         self.at_followers.push(zxid, bytes);
     }
 
-    /// Up to where all is committed and in this server's log, and up to where it is in the logs of the
-    /// followers.
+    /// Records the zxid up to which everything is committed and in this server's log, and the zxid
+    /// up to which everything is in the logs of the followers.
     pub(crate) fn done(&mut self, here: Zxid, at_followers: Zxid) {
         self.here.done(here);
         self.at_followers.done(at_followers);
     }
 
-    /// A learner's connection is gone, and with it those who would hear what became of its requests.
-    /// What makes a session global stays: its client may have come back elsewhere.
+    /// Drops the waiting requests of a learner's closed connection, because their answers could not
+    /// be delivered. A request that makes a session global stays: its client may have come back
+    /// elsewhere.
     pub(crate) fn drop_link(&mut self, link: LinkId) {
         if self.links.contains_key(&link) {
             let is_dropped =
@@ -267,7 +269,7 @@ impl LongRequests {
         }
     }
 
-    /// The role ends: all that waits.
+    /// Ends the role. Returns the waiting items.
     pub(crate) fn end(&mut self) -> VecDeque<Incoming> {
         std::mem::take(self).waiting
     }
@@ -303,7 +305,8 @@ impl LongRequests {
         self.waiting.push_back(incoming);
     }
 
-    /// The answer has to come in its place, so that takes its place among those that wait.
+    /// Turns the request into a refusal if too much waits. The refusal keeps its position in the
+    /// queue, because answers must be in order.
     fn refuse_if_too_much(&mut self, order: &mut Order) {
         let Some(link) = order.link else {
             return;

@@ -21,7 +21,7 @@ fn sync(link: u64, session: i64) -> Incoming {
     Incoming::Sync { link, session }
 }
 
-/// Which it is, and whether it is refused.
+/// Session and cxid of the item, and whether it is refused.
 fn named(incoming: &Incoming) -> (i64, i32, bool) {
     match incoming {
         Incoming::Order(order) => (order.session.0, order.cxid, order.request.is_err()),
@@ -29,7 +29,7 @@ fn named(incoming: &Incoming) -> (i64, i32, bool) {
     }
 }
 
-/// Some that are under way, without room for a long one more.
+/// Requests in progress, without room for another long one.
 fn full() -> LongRequests {
     let mut requests = LongRequests::default();
     requests.proposed(Zxid(1), 2 * LONG_BYTES_AHEAD_OF_FOLLOWERS);
@@ -64,14 +64,14 @@ fn short_ones_pass_except_behind_their_own_session() {
     assert!(requests.admit(order(1, 1, 2, 100)).is_none());
     assert!(requests.admit(sync(1, 2)).is_some());
     requests.done(Zxid(1), Zxid(1));
-    // Whoever comes while others wait does not overtake them.
+    // A request that arrives while others wait does not overtake them.
     assert!(requests.admit(order(2, 3, 1, MIB)).is_none());
     let expected = [(1, 1, false), (1, 2, false), (3, 1, false)];
     assert_eq!(drain(&mut requests), expected);
     assert!(requests.admit(order(1, 1, 3, 100)).is_some());
 }
 
-/// The learner takes an answer for that of its oldest.
+/// The learner takes an answer for its oldest `sync`.
 #[test]
 fn syncs_of_a_connection_stay_in_order() {
     let mut requests = full();
@@ -92,7 +92,7 @@ fn what_is_too_much_is_refused_in_its_place() {
     for cxid in 0..most + 3 {
         assert!(requests.admit(order(1, 1, cxid, MIB)).is_none());
     }
-    // The other link has something of its own.
+    // The other link has its own share.
     for cxid in 0..4 {
         assert!(requests.admit(order(2, 2, cxid, MIB)).is_none());
     }

@@ -1,4 +1,4 @@
-//! What a member of an ensemble keeps from role to role.
+//! State that a member of an ensemble keeps between roles.
 
 use std::collections::VecDeque;
 
@@ -14,16 +14,16 @@ use crate::members::MemberLists;
 use crate::observer::MasterChoice;
 use crate::settings::EnsembleSettings;
 
-/// The epochs of the epoch files.
+/// Contents of the epoch files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Epochs {
-    /// The newest that this server has promised itself to (`acceptedEpoch`).
+    /// The newest promised epoch (`acceptedEpoch`).
     pub accepted: Epoch,
-    /// The newest whose history it has taken on (`currentEpoch`).
+    /// The newest epoch whose log this server has (`currentEpoch`).
     pub current: Epoch,
 }
 
-/// What a member recovered.
+/// Recovered state of a member.
 #[derive(Debug)]
 pub struct MemberStart {
     /// The member lists.
@@ -32,15 +32,15 @@ pub struct MemberStart {
     pub epochs: Epochs,
     /// The last transaction of the log, which is on disk.
     pub last_logged: Zxid,
-    /// From here on the log files have no hole.
+    /// Zxid from which on the log files do not have a hole.
     pub log_whole_from: Zxid,
-    /// False for a data directory that is empty without a reason: it has no vote until it has a
-    /// snapshot of a leader's.
+    /// Whether this server may vote. False for a data directory that is unexpectedly empty, until
+    /// the server has a leader's snapshot.
     pub is_trusted: bool,
 }
 
 impl MemberStart {
-    /// What this server stands for in an election.
+    /// This server's candidate for an election.
     pub fn candidate(&self) -> election::Candidate {
         election::Candidate {
             zxid: self.is_trusted.then_some(self.last_logged),
@@ -49,56 +49,56 @@ impl MemberStart {
     }
 }
 
-/// A tree that holds other data than a quorum, until a leader's snapshot has taken its place.
+/// State of a tree whose data differs from a quorum, until a leader's snapshot replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WrongTree {
-    /// There is none.
+    /// The tree is not known to be wrong.
     None,
-    /// It is to be kept in a separate place before anything else happens.
+    /// The tree must be stored in a separate place first.
     Found,
     /// The host is writing it there.
     BeingKept,
-    /// It is there.
+    /// The host has written it there.
     Kept,
 }
 
-/// A server of an ensemble, whatever its role is just now.
+/// State of a server of an ensemble, independent of its role.
 pub(crate) struct MemberState {
     pub(crate) settings: EnsembleSettings,
     pub(crate) lists: MemberLists,
     pub(crate) elections: Elections,
     pub(crate) epochs: Epochs,
-    /// The newest committed transactions, while no role has them.
+    /// The newest committed transactions, while a role does not own them.
     pub(crate) committed: CommittedLog,
-    /// The last transaction of the log; on disk whenever there is no role.
+    /// The last transaction of the log. Between two roles, it is on disk.
     pub(crate) last_logged: Zxid,
-    /// From here on the log files have no hole.
+    /// Zxid from which on the log files do not have a hole.
     pub(crate) log_whole_from: Zxid,
     /// See [`MemberStart::is_trusted`].
     pub(crate) is_trusted: bool,
-    /// Whether its tree holds other data than a quorum.
+    /// Whether its tree differs from a quorum.
     pub(crate) wrong_tree: WrongTree,
     /// The epoch whose leader must send a snapshot, because a cut failed.
     pub(crate) truncation_failed_in: Option<Epoch>,
-    /// The next epoch is made above this one, which a voter has accepted of a leader that never came
-    /// about; known while the server runs.
+    /// An epoch that a voter has accepted from a leader that never led. The next epoch must be
+    /// above it. Not persistent.
     pub(crate) accepted_floor: Epoch,
-    /// Numbers the roles.
+    /// Number of the present role.
     pub(crate) attempt: u64,
-    /// When the oracle of two was asked what it has not answered yet, ms, oldest first.
+    /// Times of the unanswered queries to the oracle of two, ms, oldest first.
     pub(crate) oracle_asked_ms: VecDeque<i64>,
-    /// How this server finds whom to learn from, while it is an observer.
+    /// Choice of the server to learn from, while this server is an observer.
     pub(crate) masters: MasterChoice,
-    /// How long to wait after this role before the next election, ms.
+    /// Pause between this role and the next election, ms.
     pub(crate) look_pause_ms: i64,
-    /// When to look for a leader again after a pause, ms.
+    /// Time to look for a leader again after a pause, ms.
     pub(crate) look_at_ms: Option<i64>,
-    /// When reads are served, while this server looks for a leader, ms.
+    /// Time from which reads are served while this server looks for a leader, ms.
     pub(crate) read_only_at_ms: Option<i64>,
 }
 
 impl MemberState {
-    /// `known_list` is the version of the last member list of its history.
+    /// Creates the state. `known_list` is the version of the last member list in its tree.
     pub(crate) fn new(
         settings: EnsembleSettings,
         start: MemberStart,
@@ -112,8 +112,8 @@ impl MemberState {
         let is_proposed = |seen: &Membership| seen.version == known_list;
         let is_known = !proposed.as_ref().is_some_and(is_proposed);
         let mut elections = Elections::new(election, committed, proposed, start.candidate())?;
-        // An operator has given this server a list, and did not say which it is. Otherwise that is the
-        // floor: what the history knows beyond it may be proposed only.
+        // An operator has provided a list without a version. If the list has a version, that
+        // version is the minimum: a newer list in the tree may only be a proposal.
         if !has_version && is_known {
             elections.take_no_list_before(known_list);
         }
@@ -138,7 +138,7 @@ impl MemberState {
         })
     }
 
-    /// What this server stands for in an election.
+    /// This server's candidate for an election.
     pub(crate) fn candidate(&self) -> election::Candidate {
         election::Candidate {
             zxid: self.is_trusted.then_some(self.last_logged),
@@ -146,7 +146,7 @@ impl MemberState {
         }
     }
 
-    /// A reconfiguration has named the leader: servers that look are told so from now on.
+    /// Applies a leader named by a reconfiguration. Servers that look receive it from now on.
     pub(crate) fn appoint(&mut self, leader: Sid) {
         let state = match self.lists.role() {
             MemberRole::Participant if leader == self.lists.me() => PeerState::Leading,
@@ -161,7 +161,7 @@ impl MemberState {
         self.elections.appoint(state, vote);
     }
 
-    /// Where a server waits for learners; `None` for one that no list names.
+    /// Addresses on which a server listens for learners; `None` for a server that is not in a list.
     pub(crate) fn quorum_addresses(&self, sid: Sid) -> Option<Vec<HostPort>> {
         let lists = [Some(self.lists.committed()), self.lists.last_seen()];
         let mut members = lists

@@ -1,4 +1,4 @@
-//! What is worth counting. Nothing is decided by it.
+//! Events for metrics. Decisions do not depend on them.
 
 use proto::leader::LeaderPacket;
 use proto::request::WriteRequest;
@@ -7,93 +7,93 @@ use proto::{Sid, Zxid};
 use zab::leader::LinkId;
 use zab::learner::Fault;
 
-/// A piece of work whose length is measured by the host.
+/// A piece of work whose duration the host measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Transactions are made of so many requests.
+    /// Preparation of transactions for this number of requests.
     Preparation(usize),
-    /// The end of a session is prepared.
+    /// Preparation of a session's end.
     CloseSession,
-    /// A group that is to be applied waits for those who read the tree.
+    /// A group of transactions waits for readers of the tree before it is applied.
     TreeAwaited,
 }
 
-/// Something that has happened.
+/// An event.
 #[derive(Debug)]
 pub enum Note<'a> {
-    /// It begins.
+    /// The work begins.
     Begins(Stage),
-    /// It is done.
+    /// The work ends.
     Ends(Stage),
     /// The request became this transaction, which may be a refusal.
     Became(&'a WriteRequest, &'a Txn),
-    /// The leader proposes a record of so many bytes.
+    /// The leader proposes a record.
     Proposed {
-        /// Of header, transaction and digest.
+        /// Size of header, transaction and digest.
         bytes: usize,
     },
-    /// A record of this leader's goes to the log.
+    /// A record of this leader is passed to the log.
     Appended {
-        /// Which.
+        /// The record's zxid.
         zxid: Zxid,
-        /// When it was made, by the leader's wall clock, ms.
+        /// Time of its creation, by the leader's wall clock, ms.
         stamp_ms: i64,
     },
-    /// A proposal has come to this follower and goes to the log.
+    /// A proposal has arrived at this follower and is passed to the log.
     Received {
-        /// Which.
+        /// The record's zxid.
         zxid: Zxid,
-        /// When it was made, by the leader's wall clock, ms.
+        /// Time of its creation, by the leader's wall clock, ms.
         stamp_ms: i64,
     },
-    /// The log is on disk up to here.
+    /// The log is on disk up to this zxid.
     Synced(Zxid),
-    /// A server has acknowledged a proposal that is measured.
+    /// A server has acknowledged a measured proposal.
     Acknowledged {
-        /// Who.
+        /// The server.
         sid: Sid,
-        /// When the proposal was made, by the leader's wall clock, ms.
+        /// Time of the proposal, by the leader's wall clock, ms.
         stamp_ms: i64,
     },
     /// A proposal is committed.
     Committed {
-        /// When it was made, by the leader's wall clock, ms; `None` where that is not measured.
+        /// Time of the proposal, by the leader's wall clock, ms; `None` if it is not measured.
         stamp_ms: Option<i64>,
         /// Whether this server leads.
         by_leader: bool,
     },
-    /// The leader sends this to the learner of this link.
+    /// The leader sends a packet to the learner of this link.
     SentByLeader(LinkId, &'a LeaderPacket),
     /// The link of a learner has ended or is to end.
     LearnerGone(LinkId),
-    /// This learner has received this.
+    /// This learner has received a packet.
     ReceivedByLearner(&'a LeaderPacket),
     /// A snapshot is sent to the learner of this link.
     SnapshotOrdered(LinkId),
-    /// A learner's question about a session was answered.
+    /// A learner's query about a session was answered.
     SessionRevalidated,
-    /// The turn of a leader ends; `sync` requests of learners wait for so many proposals.
+    /// The turn of a leader ends.
     LeaderTurnEnds {
-        /// How many.
+        /// Number of proposals that `sync` requests of learners wait for.
         pending_syncs: usize,
     },
     /// The turn of a learner ends.
     LearnerTurnEnds,
-    /// A new leader begins: it has proposed nothing.
+    /// A new leader begins without proposals.
     LeadingBegins,
-    /// Leading is over because a voter has changed its mind.
+    /// The leader steps down because a voter that elected it looks for a leader again.
     SupporterLost,
     /// An election is over.
     Elected {
-        /// How long this server has looked, ms.
+        /// Duration of the search, ms.
         took_ms: u64,
     },
-    /// This learner leaves its leader, for this reason.
+    /// This learner leaves its leader for this reason.
     LeaderLeft(&'a Fault),
-    /// After this committed transaction the digest of the tree is not the one that the transaction
-    /// carries.
+    /// After this committed transaction, the digest of the tree differs from the digest in the
+    /// transaction.
     DigestMismatch {
-        /// Which transaction.
+        /// The transaction.
         zxid: Zxid,
     },
     /// A session expires.

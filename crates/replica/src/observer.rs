@@ -1,8 +1,9 @@
-//! Observers: whom they learn from, and the pauses that keep many of them from coming back all at
-//! once.
+//! An observer's choice of the server to learn from, and the pauses that spread the reconnects of
+//! many observers.
 //!
-//! With `observerMasterPort` an observer goes to the voters in turn, in an order of its own, at that
-//! port. The leader does not listen there, and the next one is tried after another election.
+//! With `observerMasterPort`, an observer connects to that port of the voters in turn, in a random
+//! order. The leader does not listen there, so the connection fails. The observer tries the next
+//! server after another election.
 //!
 //! Source: QuorumPeer.findLearnerMaster, Observer.waitForReconnectDelay,
 //! Observer.waitForObserverElectionDelay.
@@ -14,24 +15,24 @@ use proto::{ConfigVersion, Sid};
 
 use crate::settings::ObserverSettings;
 
-/// How an observer goes about finding whom to learn from.
+/// State of an observer's choice.
 #[derive(Debug)]
 pub(crate) struct MasterChoice {
     settings: ObserverSettings,
     rng: Rng,
-    /// Those that serve observers, in the order in which they are tried.
+    /// Servers that serve observers, in the order of the attempts.
     masters: Vec<(Sid, Vec<HostPort>)>,
-    /// The list that they are from.
+    /// Version of the list that contains them.
     version: Option<ConfigVersion>,
     next: usize,
 }
 
-/// Whom an observer learns from.
+/// The server to learn from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Master {
     pub(crate) sid: Sid,
     pub(crate) addresses: Vec<HostPort>,
-    /// To be waited for before it is dialled, ms.
+    /// Pause before connecting, ms.
     pub(crate) pause_ms: u64,
 }
 
@@ -46,8 +47,8 @@ impl MasterChoice {
         }
     }
 
-    /// Whom to learn from now: the leader, or the next of those that serve observers. There is a
-    /// pause before the leader, and each time all the others have been tried.
+    /// Returns the server to learn from now: the leader, or the next server that serves observers.
+    /// There is a pause before the leader, and each time after all others have been tried.
     pub(crate) fn next(&mut self, list: &Membership, leader: Master) -> Master {
         let Some(port) = self.settings.master_port else {
             return Master {
@@ -58,7 +59,7 @@ impl MasterChoice {
         if self.version != Some(list.version) {
             self.version = Some(list.version);
             self.masters = masters(list, port);
-            // So that not all observers go to the same server.
+            // Spread the observers over the servers.
             self.rng.shuffle(&mut self.masters);
             self.next = 0;
         }
@@ -81,14 +82,14 @@ impl MasterChoice {
         below(&mut self.rng, self.settings.reconnect_delay_ms)
     }
 
-    /// A pause before it looks for a leader again, ms.
+    /// Pause before looking for a leader again, ms.
     pub(crate) fn pause_before_look_ms(&mut self) -> i64 {
         let pause_ms = below(&mut self.rng, self.settings.election_delay_ms);
         i64::try_from(pause_ms).unwrap_or(i64::MAX)
     }
 }
 
-/// The same hosts at another port.
+/// Returns these hosts with another port.
 pub(crate) fn at_port(addresses: &[HostPort], port: u16) -> Vec<HostPort> {
     let hosts = addresses.iter().map(|address| address.host.clone());
     hosts.map(|host| HostPort { host, port }).collect()
@@ -105,7 +106,7 @@ fn masters(list: &Membership, port: u16) -> Vec<(Sid, Vec<HostPort>)> {
     masters.collect()
 }
 
-/// A number below `max`, or 0 if that is.
+/// Returns a random number below `max`, or 0 if `max` is 0.
 fn below(rng: &mut Rng, max: u64) -> u64 {
     match max {
         0 => 0,

@@ -1,12 +1,13 @@
 //! Observers of a follower with `observerMasterPort`.
 //!
-//! What observers ask goes up over this follower's own connection to the leader, in the order in
-//! which it came, and the answers are told apart by that order.
+//! Observers' requests go to the leader over this follower's own connection, in order of arrival.
+//! This order assigns the answers.
 //!
-//! The leader tells the connections of a session apart by the member's connection that they come over,
-//! and sees one for this follower and all its observers. So the follower itself keeps apart what they
-//! ask for: a session that came back over one of them is served over no other. Apache ZooKeeper does
-//! not: there a late request of an old connection may be carried out behind those of the new one.
+//! The leader distinguishes the connections of a session by the member's connection on which
+//! requests arrive. This follower and all its observers share one such connection. The follower
+//! itself must therefore distinguish them: after a session came back over one connection, it is not
+//! served over another. Apache ZooKeeper lacks this check. There, a late request of an old
+//! connection may be executed after requests of the new one.
 //!
 //! Source: ObserverMaster, FollowerZooKeeperServer.
 
@@ -33,18 +34,18 @@ use crate::observer::at_port;
 use crate::replica::Replica;
 use crate::role::{Learning, Role, SyncWaiter};
 
-/// The observers of this follower, and what was asked for them.
+/// The observers of this follower, and their pending requests.
 pub(crate) struct Observers {
     master: ObserverMaster,
-    /// Sessions that the leader was asked about, and by whom; oldest first.
+    /// Sessions that the leader was queried about, with the querying observer, oldest first.
     revalidations: VecDeque<(LinkId, Touch)>,
-    /// Where sessions have come back that live.
+    /// The connection on which each live session last came back.
     holders: HashMap<SessionId, Holder>,
-    /// Requests that came too late, until the leader has answered what is in their place.
+    /// Late requests whose replacement the leader has not answered yet.
     refused: VecDeque<Refused>,
 }
 
-/// A request of an observer that must not be carried out.
+/// A request of an observer that must not be executed.
 #[derive(Debug, Clone, Copy)]
 struct Refused {
     link: LinkId,
@@ -52,7 +53,7 @@ struct Refused {
     cxid: i32,
 }
 
-/// Over what a session has come back last.
+/// The connection on which a session last came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// A client's connection to this follower.
@@ -62,32 +63,32 @@ pub(crate) enum Holder {
 }
 
 impl Observers {
-    /// The leader is asked about a session that has come back: what comes over another connection from
-    /// now on is late.
+    /// Records that a session came back and the leader is being queried about it. Requests over
+    /// another connection are late from now on.
     pub(crate) fn came_back(&mut self, session: SessionId, holder: Holder) {
         self.holders.insert(session, holder);
     }
 
-    /// The session is over.
+    /// Forgets an ended session.
     pub(crate) fn forget(&mut self, session: SessionId) {
         self.holders.remove(&session);
     }
 
-    /// The observer is gone, and what it has asked for.
+    /// Forgets the refused requests of a disconnected observer.
     fn forget_link(&mut self, link: LinkId) {
         self.refused.retain(|refused| refused.link != link);
     }
 
-    /// What an observer is told in place of the leader's answer to a [`refusal`]: that the session has
-    /// moved. Then it ends the connection, and a client that lives there comes back. It may: a client that
-    /// gave up a server is known there a little later, when it is served by the next one already
-    /// (ZOOKEEPER-710).
+    /// Replaces the leader's answer to a [`refusal`] by the error that the session has moved. The
+    /// observer then ends the connection, and a client that is still there reconnects. This can be
+    /// legitimate: a client that left a server may still be known there a little later, after the
+    /// next server serves it (ZOOKEEPER-710).
     fn told_otherwise(&mut self, record: &TxnRecord) -> Option<(LinkId, TxnRecord)> {
         let TxnHeader { session, cxid, .. } = record.header;
         let is_it = |refused: &Refused| (refused.session, refused.cxid) == (session, cxid);
         let at = self.refused.iter().position(is_it)?;
         let Refused { link, .. } = self.refused.remove(at)?;
-        // The leader may have found something else, such as that the session is over.
+        // The leader may have a different result, for example that the session is over.
         let is_refusal = record.txn == Txn::error(ErrorCode::BadArguments);
         let txn = Txn::error(ErrorCode::SessionMoved);
         is_refusal.then(|| {
@@ -101,8 +102,8 @@ impl Observers {
         })
     }
 
-    /// Whether a request comes too late: its session has come back over another connection. Anybody may
-    /// end a session.
+    /// Whether a request is late: its session has come back over another connection. Every
+    /// connection may end a session.
     pub(crate) fn is_late(&self, session: SessionId, op: OpCode, from: Holder) -> bool {
         let is_bound = !matches!(
             op,
@@ -124,7 +125,7 @@ impl Observers {
 }
 
 impl<H: Host> Replica<H> {
-    /// This server is up to date: if it follows, observers may come.
+    /// Starts to serve observers if this server follows and is configured for it. It is up to date.
     pub(crate) fn begin_serving_observers(&mut self, turn: &mut Turn<'_, H>) {
         let (Role::Learning(learning), Some(member)) = (&mut self.role, &self.member) else {
             return;
@@ -154,7 +155,7 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// An observer's connection has something to say.
+    /// Handles an event on an observer's connection.
     pub(crate) fn handle_observer(&mut self, event: LearnerEvent, turn: &mut Turn<'_, H>) {
         match event {
             LearnerEvent::Connected { link } => {
@@ -181,13 +182,13 @@ impl<H: Host> Replica<H> {
                     master.handle_snapshot_sent(link, now_ms);
                 });
             }
-            // A leader's alone.
+            // Only a leader requests these.
             LearnerEvent::LogRecords { .. } | LearnerEvent::LogUnusable { .. } => {}
         }
         turn.effect(Effect::Flush);
     }
 
-    /// Something of the observers may be due.
+    /// Handles the deadlines of the observers.
     pub(crate) fn handle_observers_deadline(&mut self, turn: &mut Turn<'_, H>) {
         self.with_observers(turn, |master, _, now_ms, out| {
             master.handle_deadline(now_ms, out);
@@ -195,7 +196,7 @@ impl<H: Host> Replica<H> {
         turn.effect(Effect::Flush);
     }
 
-    /// The leader has said that this is committed.
+    /// Informs the observers of a transaction that the leader has committed.
     pub(crate) fn inform_observers(
         &mut self,
         record: &Record,
@@ -215,19 +216,19 @@ impl<H: Host> Replica<H> {
     }
 
     fn told_otherwise(&mut self, record: &Record) -> Option<(LinkId, Record)> {
-        // One that does not decode ends the role when it is applied.
+        // An undecodable record ends the role when it is applied.
         let decoded = self.decode(record).ok()?;
         let (observers, _) = serving(&mut self.role)?;
         let (link, own) = observers.told_otherwise(&decoded)?;
         Some((link, Record::new(record.zxid, own.to_bytes())))
     }
 
-    /// The leader has asked for the digest of the tree at `zxid`.
+    /// Forwards the leader's question for the digest of the tree at `zxid`.
     pub(crate) fn ask_observers_digests(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
         self.with_observers(turn, |master, _, _, out| master.ask_digests(zxid, out));
     }
 
-    /// This server's digest at `zxid` is the one of a quorum with the leader.
+    /// Handles that this server's digest at `zxid` is the digest of a quorum with the leader.
     pub(crate) fn judge_observers_digests(
         &mut self,
         (zxid, agreed): (Zxid, u64),
@@ -238,12 +239,12 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// The leader has answered an observer's `sync`.
+    /// Passes the leader's answer to an observer's `sync` on.
     pub(crate) fn answer_observers_sync(&mut self, to: LinkId, turn: &mut Turn<'_, H>) {
         self.with_observers(turn, |master, _, _, out| master.handle_sync_done(to, out));
     }
 
-    /// Whether the leader's word on a session was for an observer; it is passed on then.
+    /// Passes the leader's answer about a session on, if an observer asked. Returns whether it did.
     pub(crate) fn answer_observers_question(
         &mut self,
         session: SessionId,
@@ -262,7 +263,7 @@ impl<H: Host> Replica<H> {
             return false;
         };
         if is_valid {
-            // The leader hears of it with the next answer to a PING.
+            // The next answer to a PING reports this to the leader.
             self.touch_sessions(&[touch], turn);
         }
         self.with_observers(turn, |master, _, _, out| {
@@ -310,7 +311,7 @@ impl<H: Host> Replica<H> {
                 self.is_view_stale = true;
             }
             Action::Request { from, request } => self.relay_request(from, request, turn),
-            // The leader hears of them with the next answer to a PING.
+            // The next answer to a PING reports this to the leader.
             Action::Touch { sessions, .. } => self.touch_sessions(&sessions, turn),
             Action::Revalidate { from, session } => self.relay_question(from, session, turn),
             Action::CompareDigests { zxid, digest } => {
@@ -318,7 +319,7 @@ impl<H: Host> Replica<H> {
                     learner.report_difference(zxid, digest, out);
                 });
             }
-            // A leader's alone.
+            // Only a leader requests these.
             _ => {}
         }
     }
@@ -380,7 +381,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// What a learner that serves observers has for them; `None` in any other role.
+/// The observers and the learner, if the server is a learner that serves observers.
 fn serving(role: &mut Role) -> Option<(&mut Observers, &mut Learner)> {
     let Role::Learning(learning) = role else {
         return None;
@@ -391,10 +392,10 @@ fn serving(role: &mut Role) -> Option<(&mut Observers, &mut Learner)> {
     observers.as_mut().zip(learner.as_mut())
 }
 
-/// In the place of a request that must not be carried out: one that every leader answers by an error
-/// ([`ErrorCode::BadArguments`]), since the root cannot be deleted. Without a transaction the observer
-/// would wait for its answer for ever. A leader cannot be made to say that the session has moved: to it,
-/// the follower and its observers are one.
+/// Replaces a request that must not be executed by one that every leader answers with the error
+/// [`ErrorCode::BadArguments`], because the root cannot be deleted. Without a transaction, the
+/// observer would wait for its answer without end. The leader cannot return SessionMoved itself,
+/// because it does not distinguish the follower from its observers.
 fn refusal(request: LearnerRequest) -> LearnerRequest {
     let root = PathVersionRequest {
         path: Some("/".into()),
@@ -407,7 +408,7 @@ fn refusal(request: LearnerRequest) -> LearnerRequest {
     }
 }
 
-/// Whether a leader can read the request. An Apache leader that cannot stops for ever.
+/// Whether a leader can decode the request. An undecodable one stops an Apache leader permanently.
 fn decodes(op: OpCode, body: &Bytes, field_limits: Limits) -> bool {
     let mut input = Reader::with_limits(body.clone(), field_limits);
     match op {

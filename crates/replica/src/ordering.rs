@@ -1,4 +1,4 @@
-//! From requests to transactions that are proposed.
+//! Preparation and proposal of transactions from requests.
 
 use std::collections::VecDeque;
 
@@ -27,16 +27,16 @@ use crate::role::Role;
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) record: TxnRecord,
-    /// What was asked for; the transaction may be an error instead.
+    /// The requested operation. The transaction may be an error instead.
     pub(crate) op: OpCode,
     pub(crate) origin: Option<Ticket>,
     pub(crate) large_bytes: LargeBytes,
-    /// Whether it is a client's of this server, whose requests are bounded in number.
+    /// Whether the request belongs to a client of this server, and so to a bounded number.
     pub(crate) is_counted: bool,
 }
 
 impl InFlight {
-    /// One that no client of this server waits for.
+    /// A transaction that does not come from a client of this server.
     pub(crate) fn of_others(record: TxnRecord) -> Self {
         let op = record.txn.op();
         Self {
@@ -49,27 +49,27 @@ impl InFlight {
     }
 }
 
-/// A request to be ordered that no client of this server has made.
+/// A request to be ordered that does not come from a client of this server.
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// The server that it came through.
+    /// The server through which it came.
     pub(crate) owner: Owner,
     pub(crate) session: SessionId,
     pub(crate) cxid: i32,
     pub(crate) op: OpCode,
     pub(crate) identities: Vec<Id>,
-    /// An error if it is refused unseen.
+    /// An error if the request is refused without a check.
     pub(crate) request: Result<WriteRequest, ErrorCode>,
-    /// The learner's connection that it came over; `None` for the server's own.
+    /// The learner's connection; `None` for this server's own request.
     pub(crate) link: Option<LinkId>,
-    /// Bytes of its record.
+    /// Size of its record, bytes.
     pub(crate) record_bytes: usize,
-    /// The same with the identities.
+    /// Size of its record and its identities, bytes.
     pub(crate) bytes: usize,
 }
 
 impl Order {
-    /// The server's own.
+    /// Creates this server's own request.
     pub(crate) fn own(session: SessionId, request: WriteRequest) -> Self {
         Self {
             owner: Owner::THIS_SERVER,
@@ -84,7 +84,7 @@ impl Order {
         }
     }
 
-    /// Bytes of its record if it is to be ordered, and long; else 0.
+    /// Size of its record if it is long and will be ordered, bytes; otherwise 0.
     pub(crate) fn long_bytes(&self) -> usize {
         match self.request {
             Ok(_) => long_bytes(self.record_bytes),
@@ -93,21 +93,21 @@ impl Order {
     }
 }
 
-/// A request to be ordered, whoever has brought it. It is looked at where it lies: requests are
-/// large, and each time one is moved costs more than a look at it.
+/// A request to be ordered, from any source. It borrows, because requests are large and moving one
+/// costs more than reading it.
 #[derive(Debug, Clone, Copy)]
 struct Asked<'a> {
     origin: Option<Ticket>,
-    /// The server that it came through.
+    /// The server through which it came.
     owner: Owner,
     session: SessionId,
     cxid: i32,
     op: OpCode,
     identities: &'a [Id],
-    /// An error if it is refused unseen.
+    /// An error if the request is refused without a check.
     request: Result<&'a WriteRequest, ErrorCode>,
     large_bytes: LargeBytes,
-    /// Bytes of its record if it is long, and others have to wait for it; else 0.
+    /// Size of its record if it is long and limited, bytes; otherwise 0.
     long_bytes: usize,
     is_counted: bool,
 }
@@ -146,7 +146,7 @@ impl<'a> From<&'a ClientRequest> for Asked<'a> {
     }
 }
 
-/// What is to be ordered in front: the session becomes global.
+/// Creates the request that must be ordered first: the session becomes global.
 ///
 /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
 fn upgrade(session: SessionId, timeout_ms: i32) -> Order {
@@ -154,7 +154,7 @@ fn upgrade(session: SessionId, timeout_ms: i32) -> Order {
     Order::own(session, WriteRequest::CreateSession { timeout_ms })
 }
 
-/// What was handed to the log and is not on disk.
+/// Records passed to the log that are not on disk.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     records: VecDeque<NotSynced>,
@@ -165,7 +165,7 @@ pub(crate) struct Backlog {
 struct NotSynced {
     zxid: Zxid,
     bytes: usize,
-    /// When it was handed over, ms.
+    /// Time at which the log received it, ms.
     since_ms: i64,
 }
 
@@ -192,14 +192,14 @@ impl Backlog {
         self.bytes
     }
 
-    /// Since when the oldest waits, ms.
+    /// Time since which the oldest record waits, ms.
     pub(crate) fn since_ms(&self) -> Option<i64> {
         self.records.front().map(|first| first.since_ms)
     }
 }
 
 impl<H: Host> Replica<H> {
-    /// Orders the requests of clients, or passes them on.
+    /// Orders the requests of clients, or forwards them.
     pub(crate) fn handle_requests(
         &mut self,
         requests: &mut Vec<ClientRequest>,
@@ -210,7 +210,7 @@ impl<H: Host> Replica<H> {
                 let stage = Stage::Preparation(requests.len());
                 turn.note(Note::Begins(stage));
                 let actions = self.order_all(requests, turn);
-                // Before the disk begins: replies may come at any time after.
+                // Before the disk begins: replies may be sent at any time afterwards.
                 turn.note(Note::Ends(stage));
                 self.carry_out_leader(actions, turn);
             }
@@ -223,8 +223,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Makes transactions out of the requests of this server's own clients and proposes them;
-    /// what is to be carried out for that comes back.
+    /// Prepares and proposes transactions for requests of this server's own clients. Returns the
+    /// resulting actions.
     fn order_all(
         &mut self,
         requests: &mut Vec<ClientRequest>,
@@ -270,8 +270,8 @@ impl<H: Host> Replica<H> {
         self.propose(tree, request.into(), actions, turn);
     }
 
-    /// Makes transactions out of what learners have passed on, and of what the server wants itself,
-    /// and proposes them, as far as there is room for long ones.
+    /// Prepares and proposes transactions for requests of learners and of this server itself,
+    /// within the limit on long ones.
     pub(crate) fn order_incoming(&mut self, actions: &mut Vec<Action>, turn: &mut Turn<'_, H>) {
         let state = turn.state;
         let tree = state.tree();
@@ -286,7 +286,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Orders what has waited for others, as far as there is room for it now.
+    /// Orders waiting requests, within the limit on long ones.
     pub(crate) fn order_waiting(&mut self, actions: &mut Vec<Action>, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &self.role else {
             return;
@@ -311,7 +311,7 @@ impl<H: Host> Replica<H> {
         }
         drop(tree);
         if is_any && actions.is_empty() {
-            // A `sync` alone: nothing else would bring its answer.
+            // A `sync` alone: this call answers it.
             self.apply_committed(turn);
         }
     }
@@ -341,7 +341,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Makes a transaction and proposes it.
+    /// Prepares and proposes a transaction.
     fn propose(
         &mut self,
         tree: &Tree,
@@ -356,7 +356,7 @@ impl<H: Host> Replica<H> {
         let mut next = None;
         let record = self.prepare(tree, &asked, zxid, &mut next, turn);
         self.last_zxid = zxid;
-        // Its length is known only once it is encoded; a buffer that grows would be moved each time.
+        // The length is known only after encoding. A growing buffer would be moved each time.
         self.scratch.clear();
         self.scratch.shrink_to(limits::SCRATCH_BYTES_KEPT);
         record.encode(&mut self.scratch);
@@ -374,7 +374,7 @@ impl<H: Host> Replica<H> {
                 });
             }
             Err(error) => {
-                // Its client is about to lose the connection with all others.
+                // Its client will lose its connection, like all clients.
                 log_limiter::limited!(warn, %zxid, err = %error, "a request is not proposed");
                 turn.effect(Effect::Release {
                     requests: usize::from(asked.is_counted),
@@ -384,8 +384,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Proposes the transaction that was encoded. A server that stands alone sends it to nobody: it
-    /// goes into the log from where it is.
+    /// Proposes the encoded transaction. A standalone server does not send it: it goes from the
+    /// buffer into the log.
     fn propose_scratch(
         &mut self,
         zxid: Zxid,
@@ -412,7 +412,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Makes the transaction for a request; in `next` the configuration that it brings, if it does.
+    /// Prepares the transaction for a request. `next` receives its configuration, if there is one.
     fn prepare(
         &mut self,
         tree: &Tree,
@@ -454,14 +454,14 @@ impl<H: Host> Replica<H> {
                 sessions.add(asked.session, timeout_ms, turn.now.ms);
                 sessions.claim(asked.session, asked.owner);
             }
-            // Requests behind it are refused from here on.
+            // Later requests are refused from here on.
             Txn::CloseSession { .. } => turn.state.sessions().set_closing(asked.session),
             _ => {}
         }
         record
     }
 
-    /// The role is over: nobody will order what waits to be.
+    /// Drops the requests that wait to be ordered, because the role is over.
     pub(crate) fn drop_incoming(&mut self, turn: &mut Turn<'_, H>) {
         let waiting = self.long_requests.end();
         for incoming in std::mem::take(&mut self.incoming)
@@ -474,7 +474,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// A request that nobody will answer.
+    /// Drops a request without an answer.
     pub(crate) fn drop_request(&mut self, request: &ClientRequest, turn: &mut Turn<'_, H>) {
         self.drop_asked(&request.into(), turn);
     }
@@ -489,7 +489,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Hands a record to the log.
+    /// Passes a record to the log.
     pub(crate) fn append(&mut self, record: Record, turn: &mut Turn<'_, H>) {
         self.appended = record.zxid;
         self.backlog.push(&record, turn.now.ms);
@@ -505,11 +505,11 @@ impl<H: Host> Replica<H> {
 
 fn check_session<H: Host>(asked: &Asked<'_>, turn: &Turn<'_, H>) -> Result<SessionKind, ErrorCode> {
     match asked.request {
-        // They begin and end a session.
+        // These begin and end a session.
         Ok(WriteRequest::CreateSession { .. } | WriteRequest::CloseSession) => {
             Ok(SessionKind::Global)
         }
-        // The server's own.
+        // The server's own request.
         Ok(WriteRequest::DeleteContainer { .. }) if asked.session == SessionId::NONE => {
             Ok(SessionKind::Global)
         }

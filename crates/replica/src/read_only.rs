@@ -1,8 +1,8 @@
-//! Reads without a leader: `readonlymode.enabled`.
+//! Reads without a leader (`readonlymode.enabled`).
 //!
-//! A member that has looked for a leader for a while serves the clients that said at the handshake
-//! that reads will do, from the tree as it is. The election goes on meanwhile. With its end, whatever
-//! it is, they lose their connections, and with them their sessions, which were local.
+//! A member that has looked for a leader for a while serves reads from its present tree, for
+//! clients that accepted this at the handshake. The election continues meanwhile. When it ends,
+//! whatever the result, these clients lose their connections and their sessions, which were local.
 //!
 //! Source: QuorumPeer.run, ReadOnlyZooKeeperServer.
 
@@ -12,10 +12,10 @@ use crate::replica::Replica;
 use crate::role::Role;
 
 impl<H: Host> Replica<H> {
-    /// This server has begun to look for a leader.
+    /// Schedules the reads when this server begins to look for a leader.
     pub(crate) fn plan_read_only(&mut self, now_ms: i64) {
         if let Some(member) = &mut self.member {
-            // A member whose history was lost has nothing to show.
+            // A member without a trusted log cannot serve reads.
             let after_ms = member.settings.read_only_after_ms;
             let after_ms = after_ms.filter(|_| member.is_trusted);
             member.read_only_at_ms = after_ms.map(|after_ms| now_ms.saturating_add(after_ms));
@@ -32,7 +32,8 @@ impl<H: Host> Replica<H> {
         if due.is_some() && matches!(self.role, Role::Looking) {
             self.serve(Service::ReadOnly, turn);
             self.show(turn);
-            // Test suites of clients wait for the first four words. Source: ReadOnlyZooKeeperServer.
+            // Test suites of clients wait for the first four words. Source:
+            // ReadOnlyZooKeeperServer.
             tracing::info!(
                 zxid = %self.last_zxid,
                 "Read-only server started: there is no leader yet, and read-only clients are served"
@@ -40,7 +41,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// There is a leader, or there is to be one: read-only clients have to find it.
+    /// Ends the reads, because a leader is known or appointed: read-only clients have to find it.
     pub(crate) fn end_read_only(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &mut self.member {
             member.read_only_at_ms = None;

@@ -1,4 +1,4 @@
-//! Configurations on their way through a member: proposed, seen, committed, in force.
+//! The states of a configuration in a member: proposed, seen, committed, in force.
 //!
 //! Source: QuorumPeer.processReconfig.
 
@@ -18,7 +18,7 @@ use crate::replica::Replica;
 use crate::role::{Next, Role};
 
 impl<H: Host> Replica<H> {
-    /// Judges a reconfig request.
+    /// Prepares a reconfig request.
     pub(crate) fn prepare_reconfig(
         &mut self,
         tree: &Tree,
@@ -26,8 +26,8 @@ impl<H: Host> Replica<H> {
         context: &PrepareContext<'_>,
         turn: &mut Turn<'_, H>,
     ) -> (TxnRecord, Option<NextConfig>) {
-        // The last number of an epoch is never given out, and a list that is not proposed must not
-        // count as seen.
+        // The last counter of an epoch is never used. A list that is not proposed must not become a
+        // seen list.
         let is_last = context.zxid.counter() == u32::MAX;
         let (Role::Leading(leading), Some(member), false) = (&self.role, &self.member, is_last)
         else {
@@ -53,21 +53,22 @@ impl<H: Host> Replica<H> {
         (record, Some(next))
     }
 
-    /// A transaction proposes a configuration.
+    /// Stores the configuration in a transaction as seen.
     pub(crate) fn see_config_of(&mut self, record: &Record, turn: &mut Turn<'_, H>) {
         if let Some(text) = config_text(record) {
             self.see_config(&text, turn);
         }
     }
 
-    /// The leader has told its last configuration seen.
+    /// Stores the leader's last seen configuration as seen.
     pub(crate) fn see_config(&mut self, text: &[u8], turn: &mut Turn<'_, H>) {
         if let Some(list) = self.parse_list(text) {
             self.see_list(list, turn);
         }
     }
 
-    /// The list is on disk before what is appended later, and so before that is acknowledged.
+    /// Stores a list as seen. The list is on disk before later appends, and so before their
+    /// acknowledgement.
     fn see_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
@@ -79,9 +80,10 @@ impl<H: Host> Replica<H> {
         self.configure_election(turn);
     }
 
-    /// A leader has told its configuration. One that was proposed behind what is committed is in force
-    /// when its commit comes: were it installed before, this server would tell others of it in the next
-    /// election, and those whom it names could decide without a quorum of the one in force.
+    /// Installs the leader's configuration if it is committed. One after `upto` is proposed, and
+    /// comes into force with its commit. If this server installed it earlier, it would send it to
+    /// others in the next election, and its voters could decide without a quorum of the
+    /// configuration in force.
     pub(crate) fn install_config(&mut self, text: &[u8], upto: Zxid, turn: &mut Turn<'_, H>) {
         let list = self.parse_list(text);
         if let Some(list) = list.filter(|list| list.version.0 <= upto.0) {
@@ -89,7 +91,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// The last configuration seen comes into force with an epoch of this server's.
+    /// Puts the last seen configuration in force, together with this server's epoch.
     pub(crate) fn install_seen_config(
         &mut self,
         designated_leader: Option<Sid>,
@@ -102,7 +104,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// A reconfiguration is committed.
+    /// Puts the configuration of a committed reconfiguration in force.
     pub(crate) fn activate_config(
         &mut self,
         record: &Record,
@@ -115,7 +117,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Another server has told of a newer list while this one looks for a leader.
+    /// Installs a newer list of another server, received while this one looks for a leader.
     pub(crate) fn install_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
         self.install(list, None, turn);
     }
@@ -132,8 +134,8 @@ impl<H: Host> Replica<H> {
         let Some((change, file)) = member.lists.install(list) else {
             return;
         };
-        // If it cannot be written this server goes on, as Java's: the ensemble has decided, and the
-        // other members know it.
+        // If the write fails, this server continues, like Java's: the ensemble has decided, and the
+        // other members have the list.
         let is_required = false;
         turn.disk(DiskOrder::SaveMembers { file, is_required });
         self.show_config(turn);
@@ -142,7 +144,7 @@ impl<H: Host> Replica<H> {
         self.follow_change(&change, designated_leader, turn);
     }
 
-    /// Puts the list in force into the config znode.
+    /// Writes the list in force into the config znode.
     pub(crate) fn show_config(&mut self, turn: &mut Turn<'_, H>) {
         let Some(member) = &self.member else { return };
         let list = member.lists.committed();
@@ -151,8 +153,7 @@ impl<H: Host> Replica<H> {
         tree.set_config(data.as_bytes(), version, turn.now.wall_ms);
     }
 
-    /// Ends the role if the configuration makes this server something else, or its leader no
-    /// leader.
+    /// Ends the role if the configuration changes this server's role, or removes its leader.
     fn follow_change(
         &mut self,
         change: &Change,
@@ -195,7 +196,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Elections count by the lists that there are now.
+    /// Passes the present lists to the elections.
     fn configure_election(&mut self, turn: &mut Turn<'_, H>) {
         let Some(member) = &self.member else { return };
         let lists = &member.lists;
@@ -208,7 +209,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The text that a reconfiguration brings.
+/// The configuration's text in a reconfiguration.
 fn config_text(record: &Record) -> Option<Bytes> {
     let mut input = jute::Reader::new(record.txn.clone());
     let txn = <TxnRecord as jute::Decode>::decode(&mut input).ok()?;

@@ -1,4 +1,4 @@
-//! What the membership guard says when it keeps this server from a second leader.
+//! Log lines of the membership guard, when it keeps this server from electing a second leader.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::fmt;
 use election::MemberList;
 use proto::Sid;
 
-/// A leader that is not made.
+/// A leader that was not elected.
 #[derive(Debug)]
 pub(crate) struct Refusal<'a> {
-    /// Who would lead by our list.
+    /// The server that would lead by this server's list.
     pub(crate) candidate: Sid,
-    /// Who leads already.
+    /// The present leader.
     pub(crate) leader: Sid,
-    /// Who says so.
+    /// The server that reported the present leader.
     pub(crate) witness: Sid,
     pub(crate) theirs: &'a MemberList,
     pub(crate) ours: &'a MemberList,

@@ -1,4 +1,4 @@
-//! The replica: its state, and the ways in.
+//! The replica: its state and its entry points.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -21,78 +21,81 @@ use crate::restoring::Restoring;
 use crate::role::{Next, Role};
 use crate::settings::Settings;
 
-/// What a replica begins with. The tree is in the host's [`State`].
+/// Initial state of a replica. The tree is in the host's [`State`].
 #[derive(Debug)]
 pub struct Start {
-    /// Fixed while it runs.
+    /// Settings, fixed while the replica runs.
     pub settings: Settings,
-    /// What a member recovered; `None` for a server that stands alone.
+    /// Recovered state of a member; `None` for a standalone server.
     pub member: Option<MemberStart>,
-    /// Spreads what must not happen at all servers at once.
+    /// Seed of the delays that must differ between servers.
     pub seed: u64,
 }
 
-/// Decides for one server. See the documentation of the crate.
+/// The core of one server. See the documentation of the crate.
 ///
-/// Invariants: zxids are applied in order, each once; a reply follows only what `zab` says is
-/// committed, and `zab` counts only what the host has reported to be on disk; what is appended and
-/// not committed is never shown to a client.
+/// Invariants:
+///
+/// - Zxids are applied in order, each one once.
+/// - A reply follows only a commit of `zab`, and `zab` counts only records that the host has
+///   reported as synced.
+/// - Clients never see an appended record that is not committed.
 pub struct Replica<H: Host> {
     pub(crate) settings: Settings,
     pub(crate) role: Role,
-    /// `None` if there is no ensemble.
+    /// State of a member; `None` without an ensemble.
     pub(crate) member: Option<Box<MemberState>>,
     pub(crate) service: Service,
     pub(crate) overlay: Overlay,
-    /// The last zxid given out, or where the history ends.
+    /// The last used zxid, or the end of the log.
     pub(crate) last_zxid: Zxid,
-    /// The last record handed to the log.
+    /// The last record passed to the log.
     pub(crate) appended: Zxid,
-    /// Up to where the log is on disk.
+    /// Zxid up to which the log is on disk.
     pub(crate) synced: Zxid,
-    /// What was handed to the log and is not on disk.
+    /// Records passed to the log that are not on disk.
     pub(crate) backlog: Backlog,
     /// Transactions to be applied, oldest first.
     pub(crate) in_flight: VecDeque<InFlight>,
-    /// How many of them are committed.
+    /// Number of committed transactions among them.
     pub(crate) committed: usize,
     /// A learner's committed records, not decoded yet.
     pub(crate) delivered: Vec<Record>,
     /// A learner's records that are appended and not committed.
     pub(crate) undelivered: VecDeque<Record>,
-    /// What learners have passed on to this leader, and what it wants itself.
+    /// Requests of learners and of this leader itself.
     pub(crate) incoming: Vec<Incoming>,
-    /// What a leader does not order yet, and why.
+    /// Requests that a leader does not order yet.
     pub(crate) long_requests: LongRequests,
-    /// Emptied and used again.
+    /// Buffer, empty between uses.
     pub(crate) events: Vec<Event>,
-    /// The record that is being encoded; emptied and used again.
+    /// Buffer for the record that is being encoded.
     pub(crate) scratch: Vec<u8>,
-    /// The comparison of the tree with what transactions say.
+    /// Comparison of the tree's digest with the digests in transactions.
     pub(crate) digests: Digests,
     pub(crate) expiry: Expiry,
     pub(crate) containers: ContainerCheck,
-    /// Epoch files being written.
+    /// Number of epoch files being written.
     pub(crate) saves_pending: usize,
     /// Whether the host is loading the tree.
     pub(crate) is_reloading: bool,
-    /// Whether what operators are shown is out of date.
+    /// Whether the view for operators is out of date.
     pub(crate) is_view_stale: bool,
     pub(crate) is_ending: bool,
-    /// Another tree takes the place of this one.
+    /// The restoration in progress: another tree replaces the present one.
     pub(crate) restoring: Option<Restoring>,
-    /// How often that was begun.
+    /// Number of restorations so far.
     pub(crate) restorations: u64,
-    /// The disk has failed: nothing is done any more.
+    /// Whether the disk has failed. The replica then stops.
     pub(crate) is_failed: bool,
     host: PhantomData<fn(&mut H)>,
 }
 
 impl<H: Host> Replica<H> {
-    /// A replica of this state, which does nothing before [`Replica::begin`].
+    /// Creates a replica with this state. It does not act before [`Replica::begin`].
     ///
     /// # Errors
-    /// If nobody can be elected by the member lists.
+    /// If the member lists cannot be used for an election.
     pub fn new(start: Start, state: &H::State, now: Now) -> Result<Self, ElectorateError> {
         let (overlay, last_zxid, known_list) = {
             let tree = state.tree();
@@ -140,7 +143,7 @@ impl<H: Host> Replica<H> {
         })
     }
 
-    /// The first thing that a member does is to look for a leader. Who stands alone leads.
+    /// Starts the replica. A member looks for a leader. A standalone server leads.
     pub fn begin(&mut self, turn: &mut Turn<'_, H>) {
         match &self.member {
             None => self.begin_standalone(turn),
@@ -154,8 +157,8 @@ impl<H: Host> Replica<H> {
         self.show(turn);
     }
 
-    /// Something happened. It is nothing to a replica that is over: an election that is decided
-    /// behind the end, for one, gives it no role again.
+    /// Handles an event. A finished replica ignores it: for example, an election decided after the
+    /// end does not set a role.
     pub fn handle(&mut self, input: Input, turn: &mut Turn<'_, H>) {
         if self.is_over() {
             return;
@@ -173,7 +176,7 @@ impl<H: Host> Replica<H> {
             Input::Leader { attempt, event } if self.is_learning_by(attempt) => {
                 self.handle_leader(event, turn);
             }
-            // Of an earlier role.
+            // From an earlier role.
             Input::Leader { .. } => {}
             Input::Oracle { grants } => self.handle_oracle(grants, turn),
             Input::Synced(zxid) => self.handle_synced(zxid, turn),
@@ -199,7 +202,7 @@ impl<H: Host> Replica<H> {
         self.show_if_stale(turn);
     }
 
-    /// The same as [`Input::Requests`], for a host that keeps the memory of the list: it is empty
+    /// Like [`Input::Requests`], for a host that reuses the memory of the list. The list is empty
     /// afterwards.
     pub fn handle_client_requests(
         &mut self,
@@ -213,7 +216,7 @@ impl<H: Host> Replica<H> {
         self.show_if_stale(turn);
     }
 
-    /// When [`Replica::handle_deadline`] is to be called if nothing comes before, ms.
+    /// Time at which to call [`Replica::handle_deadline`] if no input arrives before, ms.
     pub fn deadline_ms(&self) -> Option<i64> {
         if self.is_over() {
             return None;
@@ -226,7 +229,7 @@ impl<H: Host> Replica<H> {
         all.into_iter().flatten().min()
     }
 
-    /// The time of [`Replica::deadline_ms`] has come, or any other.
+    /// Handles the time of [`Replica::deadline_ms`]. A call at any other time is harmless.
     pub fn handle_deadline(&mut self, turn: &mut Turn<'_, H>) {
         if self.is_over() {
             return;
@@ -238,8 +241,8 @@ impl<H: Host> Replica<H> {
         self.show_if_stale(turn);
     }
 
-    /// Whether there is nothing more to do: the disk has failed, or the server was told to end and
-    /// everything proposed is applied.
+    /// Whether the replica has finished: the disk has failed, or the server was stopped and every
+    /// proposal is applied.
     pub fn is_over(&self) -> bool {
         let is_done = match self.role {
             Role::Leading(_) if self.is_alone() => self.in_flight.is_empty(),
@@ -249,7 +252,7 @@ impl<H: Host> Replica<H> {
         self.is_failed || (self.is_ending && is_done)
     }
 
-    /// Whether there is no ensemble.
+    /// Whether the server is standalone.
     pub fn is_alone(&self) -> bool {
         self.member.is_none()
     }
@@ -259,19 +262,19 @@ impl<H: Host> Replica<H> {
         matches!(self.role, Role::Leading(_))
     }
 
-    /// Whether what it commits next is what a client of this server waits for.
+    /// Whether a client of this server waits for the next transaction to be committed.
     pub fn answers_next(&self) -> bool {
         let next = self.in_flight.front();
         next.is_some_and(|next| next.origin.is_some())
     }
 
-    /// Whether this server passes requests on.
+    /// Whether this server forwards requests.
     pub fn is_forwarding(&self) -> bool {
         matches!(self.role, Role::Learning(_))
     }
 
-    /// Whether nobody waits for the log of this server, an observer that is up to date: each sync
-    /// that it saves is one that voters on the same disk need not wait for.
+    /// Whether a late sync is harmless: this server is an up-to-date observer, so no server waits
+    /// for its log. Each saved sync relieves voters on the same disk.
     pub fn may_sync_late(&self) -> bool {
         match &self.role {
             Role::Learning(learning) => learning.is_observer && learning.is_live(),
@@ -279,13 +282,13 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether packets of the leader wait because the tree is being replaced or the log is behind.
-    /// What they take on the connection must not be given back meanwhile.
+    /// Whether packets of the leader wait because the tree is being replaced or the log lags. The
+    /// host must not release their memory on the connection meanwhile.
     pub fn has_waiting_packets(&self) -> bool {
         matches!(&self.role, Role::Learning(learning) if !learning.waiting.is_empty())
     }
 
-    /// The last transaction of the history.
+    /// The last zxid of the log.
     pub fn last_zxid(&self) -> Zxid {
         self.last_zxid
     }
@@ -336,7 +339,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// The log is on disk up to `zxid`.
+    /// Handles that the log is on disk up to `zxid`.
     fn handle_synced(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
         let before = self.synced;
         self.synced = before.max(zxid);

@@ -1,24 +1,24 @@
-//! Which requests are refused unseen, and where those are answered that are no transactions.
+//! Requests that are refused without a check, and the treatment of requests that are not
+//! transactions.
 //!
-//! Requests of a connection are answered in their order. Three kinds are not: credentials, which
-//! count for what comes behind them, a SASL token, and an operation that does not exist, which ends
-//! the connection. Reads are answered by whoever holds the tree; only what is named here needs
-//! more.
+//! Requests of a connection are answered in order, with three exceptions: credentials, which apply
+//! to later requests, a SASL token, and an operation that does not exist, which ends the
+//! connection. The holder of the tree answers reads. Only the requests in this module need more.
 
 use proto::{ErrorCode, Id, OpCode, OpKind};
 
 use crate::effect::Service;
 
-/// The refusal of a request whose record does not decode.
+/// Error of a request whose record does not decode.
 pub const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;
 
-/// Whether a request that waited for too long may be refused for that (`throttled_op_wait_time`).
-/// Sessions must be kept and ended however busy the server is.
+/// Whether a request may be refused because it waited for too long (`throttled_op_wait_time`).
+/// Sessions must be kept alive and ended on a busy server, too.
 pub fn may_be_throttled(op: OpCode) -> bool {
     !matches!(op, OpCode::Ping | OpCode::CloseSession)
 }
 
-/// How a request is refused whose record does not decode.
+/// Error of a request whose record does not decode, for this kind of connection.
 pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
     match is_read_only && op.kind() != OpKind::Read {
         true => ErrorCode::NotReadOnly,
@@ -26,7 +26,7 @@ pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
     }
 }
 
-/// Whether the identities are enough where clients have to authenticate by one of these schemes
+/// Whether the identities are sufficient if clients must authenticate by one of these schemes
 /// (`enforce.auth.schemes`). Source: AuthenticationHelper.enforceAuthentication.
 pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]) -> bool {
     let Some(schemes) = enforced else {
@@ -36,14 +36,14 @@ pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]
     identities.iter().any(is_enforced)
 }
 
-/// What becomes of a client's `sync`.
+/// Treatment of a client's `sync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncStep {
-    /// It is answered in its place among the requests of its connection, by this error.
+    /// It is answered by this error, in the order of its connection.
     Refuse(ErrorCode),
     /// It goes to the replica, by [`Input::Sync`](crate::Input::Sync).
     Ask,
-    /// It is answered in its place: this server orders no writes.
+    /// It is answered in the order of its connection: this server does not order writes.
     Answer,
 }
 

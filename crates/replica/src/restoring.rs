@@ -1,14 +1,14 @@
-//! Another tree takes the place of that of a server that stands alone, at an operator's word.
+//! Replacement of a standalone server's tree by an operator.
 //!
 //! ```text
 //!   serving --Restore--> nobody is served, what was proposed is applied
 //!           --> the tree is replaced --TakeOver--> its snapshot is on disk --> serving
 //! ```
 //!
-//! A crash before the snapshot has its name leaves the history as it was, and one after it the new
-//! tree. So that no client sees time go backwards, and the log goes on behind what it holds, the
-//! tree stands for the later of its own last transaction and this server's.
-//! Source: ZooKeeperServer.restoreFromSnapshot, which leaves the files as they are.
+//! A crash before the snapshot has its name leaves the old state, and a later crash the new tree.
+//! Clients must not see an older zxid, and the log must continue after its end. The tree therefore
+//! receives the later of its own last zxid and this server's. Source:
+//! ZooKeeperServer.restoreFromSnapshot, which does not change the files.
 
 use proto::Zxid;
 use tree::{Overlay, Tree};
@@ -17,21 +17,21 @@ use crate::host::{Host, State, Turn};
 use crate::replica::Replica;
 use crate::role::Role;
 
-/// How far it has come.
+/// Progress of a restoration.
 #[derive(Debug)]
 pub(crate) enum Restoring {
-    /// What was proposed before is not applied yet.
+    /// Earlier proposals are not applied yet.
     Waiting(Box<Tree>),
-    /// The tree is there, and its snapshot is being written.
+    /// The tree is replaced, and its snapshot is being written.
     Writing {
-        /// The number of the order.
+        /// The number of the effect.
         attempt: u64,
     },
 }
 
 impl<H: Host> Replica<H> {
-    /// Restores this tree. Nothing happens at a member of an ensemble, where it is the leader's
-    /// history that counts, nor while another one is restored, nor when the server ends.
+    /// Restores this tree. A member of an ensemble ignores the call, because the leader's log
+    /// decides. It is also ignored during another restoration, or when the server stops.
     pub(crate) fn handle_restore(&mut self, tree: Box<Tree>, turn: &mut Turn<'_, H>) {
         if !self.is_alone() || self.is_ending || self.restoring.is_some() {
             tracing::error!(
@@ -44,7 +44,7 @@ impl<H: Host> Replica<H> {
         self.restoring = Some(Restoring::Waiting(tree));
     }
 
-    /// Goes on once nothing is under way.
+    /// Continues once all proposals are applied and synced.
     pub(crate) fn restore_if_idle(&mut self, turn: &mut Turn<'_, H>) {
         let is_idle = self.in_flight.is_empty() && self.synced >= self.appended;
         if !is_idle || !matches!(self.restoring, Some(Restoring::Waiting(_))) {
@@ -64,7 +64,7 @@ impl<H: Host> Replica<H> {
         turn.take_over(attempt, last);
     }
 
-    /// The snapshot of the restored tree is on disk.
+    /// Handles that the snapshot of the restored tree is on disk.
     pub(crate) fn handle_restored(&mut self, attempt: u64, turn: &mut Turn<'_, H>) {
         let is_it =
             matches!(self.restoring, Some(Restoring::Writing { attempt: own }) if own == attempt);

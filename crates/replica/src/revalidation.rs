@@ -1,4 +1,4 @@
-//! Sessions that came to a learner from another server and wait for the leader's word.
+//! Sessions that moved to a learner from another server, while they wait for the leader's answer.
 //!
 //! Source: Learner.validateSession.
 
@@ -8,20 +8,20 @@ use proto::SessionId;
 
 use crate::input::Renewal;
 
-/// Those that the leader was asked about.
+/// The pending queries.
 #[derive(Debug, Default)]
 pub(crate) struct Renewals {
     pending: HashMap<SessionId, Renewal>,
 }
 
 impl Renewals {
-    /// Remembers one. A client that comes again before the answer has given up its older connection,
-    /// which is given back.
+    /// Adds a query. If the client comes again before the answer, it has abandoned its older
+    /// connection. Returns the older query.
     pub(crate) fn push(&mut self, renewal: Renewal) -> Option<Renewal> {
         self.pending.insert(renewal.session, renewal)
     }
 
-    /// Takes the one that the leader has answered.
+    /// Removes and returns the query that the leader has answered.
     pub(crate) fn take(&mut self, session: SessionId) -> Option<Renewal> {
         self.pending.remove(&session)
     }

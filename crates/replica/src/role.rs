@@ -1,4 +1,4 @@
-//! What the server is at the moment.
+//! The present role of the server.
 //!
 //! ```text
 //!              elected: leading          epoch established
@@ -11,9 +11,9 @@
 //!      +---------------------------------------------------------------------------------------+
 //! ```
 //!
-//! Between two roles the history is made whole: every record that was appended is on disk and in
-//! the tree, committed or not, as it would be after a restart. What the next leader does not have
-//! is cut off again by synchronisation (ZOOKEEPER-1642, FileTxnSnapLog.fastForwardFromEdits).
+//! Between two roles, the log and the tree are made equal: every appended record is on disk and in
+//! the tree, committed or not, as after a restart. The next synchronisation cuts the records that
+//! the next leader does not have (ZOOKEEPER-1642, FileTxnSnapLog.fastForwardFromEdits).
 
 use std::collections::VecDeque;
 
@@ -29,9 +29,9 @@ use crate::revalidation::Renewals;
 
 /// The role.
 pub(crate) enum Role {
-    /// No leader is known.
+    /// A leader is not known.
     Looking,
-    /// Elected, and leading once the epoch is established; or there is no ensemble.
+    /// Elected. It leads once the epoch is established. A standalone server is in this role, too.
     Leading(Box<Leading>),
     /// Following or observing.
     Learning(Box<Learning>),
@@ -39,63 +39,63 @@ pub(crate) enum Role {
     Draining(Draining),
 }
 
-/// A leader at work.
+/// State of a leader.
 pub(crate) struct Leading {
-    /// Numbers the role.
+    /// Number of the role.
     pub(crate) attempt: u64,
     pub(crate) leader: Leader,
-    /// When it was elected, and then when the epoch was established, ms.
+    /// Time of its election, then time at which the epoch was established, ms.
     pub(crate) since_ms: i64,
     /// The oracle of two; `None` without one.
     pub(crate) oracle: Option<OracleWatch>,
-    /// Clients of this server that wait for the answer to a `sync`, oldest first, and up to where all
-    /// must be applied before.
+    /// Clients of this server that wait for the answer to a `sync`, oldest first, each with the
+    /// zxid that must be applied before.
     pub(crate) own_syncs: VecDeque<(Zxid, Ticket)>,
-    /// Whether it is to ask the learners for their digests, once everything committed is applied.
+    /// Whether to request digests from the learners, once every commit is applied.
     pub(crate) compares_digests: bool,
-    /// Emptied and used again.
+    /// Buffer, empty between uses.
     pub(crate) spare: Vec<leader::Action>,
 }
 
-/// The oracle of two is being asked.
+/// State of the queries to the oracle of two.
 #[derive(Debug, Default)]
 pub(crate) struct OracleWatch {
-    /// What the election was told of whether it is needed.
+    /// The last value passed to the elections: whether the oracle is needed.
     pub(crate) is_needed: Option<bool>,
-    /// When it is asked again, ms; `None` while the answer is waited for.
+    /// Time of the next query, ms; `None` while an answer is due.
     pub(crate) ask_at_ms: Option<i64>,
-    /// What waited for the answer when it was asked last.
+    /// The decision that waited for the answer at the last query.
     pub(crate) asked_about: Option<OracleQuestion>,
 }
 
-/// A learner at work.
+/// State of a learner.
 pub(crate) struct Learning {
-    /// Numbers the role, and tells its events from those of an earlier one.
+    /// Number of the role. It distinguishes its events from an earlier role's.
     pub(crate) attempt: u64,
-    /// Whom it follows.
+    /// The leader.
     pub(crate) leader: Sid,
-    /// Whom it learns from: the leader, or a follower that serves observers.
+    /// The server to learn from: the leader, or a follower that serves observers.
     pub(crate) master: Sid,
-    /// Whether it observes.
+    /// Whether it is an observer.
     pub(crate) is_observer: bool,
-    /// `None` until the connection is up.
+    /// `None` until the connection is open.
     pub(crate) learner: Option<Learner>,
-    /// Whether the tree may hold what is neither in the log nor in a snapshot yet.
+    /// Whether the tree may contain data that is not in the log and not in a snapshot yet.
     pub(crate) is_tree_replaced: bool,
-    /// Last transaction that came before UPTODATE, since which its tree is exact; `None` before UPTODATE. A tree that
-    /// came as a snapshot is ahead of its zxid until then.
+    /// Last transaction before UPTODATE, after which its tree is exact; `None` before UPTODATE.
+    /// Until then, a tree from a snapshot may contain transactions after its zxid.
     pub(crate) exact_after: Option<Zxid>,
-    /// Emptied and used again.
+    /// Buffer, empty between uses.
     pub(crate) spare: Vec<learner::Action>,
-    /// Packets that came while the tree was being replaced, or the log was behind.
+    /// Packets that arrived while the tree was being replaced, or the log lagged.
     pub(crate) waiting: VecDeque<LeaderPacket>,
     pub(crate) forwarded: ForwardedRequests,
-    /// Who waits for the answer to a `sync`, oldest first.
+    /// Requesters of a `sync` without an answer, oldest first.
     pub(crate) syncs: VecDeque<SyncWaiter>,
     pub(crate) renewals: Renewals,
-    /// The observers that it serves.
+    /// Its observers.
     pub(crate) observers: Option<Observers>,
-    /// The digest that it reported to its leader last, and at which transaction.
+    /// The digest that it reported to its leader last, with the transaction.
     pub(crate) digest_reported: Option<(Zxid, u64)>,
 }
 
@@ -105,7 +105,7 @@ impl Learning {
     }
 }
 
-/// Whom the answer to a `sync` is for.
+/// Requester of a `sync`.
 #[derive(Debug)]
 pub(crate) enum SyncWaiter {
     /// A client of this server.
@@ -114,25 +114,25 @@ pub(crate) enum SyncWaiter {
     Observer(LinkId),
 }
 
-/// The end of a role.
+/// State between two roles.
 #[derive(Debug)]
 pub(crate) struct Draining {
     pub(crate) next: Next,
-    /// The tree is not to be trusted: it is loaded from disk before anything else happens.
+    /// Whether the tree is unreliable, and must first be loaded from disk.
     pub(crate) reloads: bool,
 }
 
-/// What follows a role.
+/// The next step after a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// An election.
     Look,
-    /// An election after a pause: the same leader would be found again at once.
+    /// An election after a pause: an immediate one would find this leader again.
     LookLater,
     /// A reconfiguration has named the leader.
     Follow(Sid),
     /// A reconfiguration has named this server.
     Lead,
-    /// Nothing: the server ends.
+    /// Nothing: the server stops.
     End,
 }

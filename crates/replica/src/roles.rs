@@ -1,4 +1,4 @@
-//! From role to role.
+//! Transitions between roles.
 
 use proto::mutant::{self, Mutant};
 use proto::notification::PeerState;
@@ -88,16 +88,16 @@ impl<H: Host> Replica<H> {
         self.show(turn);
     }
 
-    /// Serves clients from here on.
+    /// Starts to serve clients.
     pub(crate) fn serve(&mut self, service: Service, turn: &mut Turn<'_, H>) {
         self.service = service;
         self.expiry.begin(turn.now.ms);
         turn.effect(Effect::Serve(service));
     }
 
-    /// Serves nobody. Connections end first: whoever finds the table of sessions changed finds its
-    /// connection closed. Local sessions are over, and of the others it is another server's to
-    /// decide.
+    /// Stops serving clients. Connections end first, so that a connection that finds the session
+    /// table changed is already closed. Local sessions are over, and another server decides about
+    /// the others.
     pub(crate) fn stop_serving(&mut self, turn: &mut Turn<'_, H>) {
         self.service = Service::None;
         self.expiry.end();
@@ -107,8 +107,8 @@ impl<H: Host> Replica<H> {
         *turn.state.sessions() = Sessions::reporting(self.settings.tick_ms);
     }
 
-    /// The role is over: nobody is served, nothing is ordered. What was appended is made part of
-    /// the history before anything else begins.
+    /// Ends the role: clients are not served, and requests are not ordered. Appended records become
+    /// part of the durable state before anything new begins.
     pub(crate) fn leave_role(&mut self, next: Next, turn: &mut Turn<'_, H>) {
         self.apply_committed(turn);
         self.apply_delivered(turn);
@@ -141,7 +141,7 @@ impl<H: Host> Replica<H> {
         self.drain(turn);
     }
 
-    /// Goes on with the end of a role, if the disk has done all that it was asked for.
+    /// Continues the end of a role if the disk has finished its work.
     pub(crate) fn drain(&mut self, turn: &mut Turn<'_, H>) {
         turn.effect(Effect::Flush);
         let Role::Draining(draining) = &self.role else {
@@ -165,7 +165,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// A deliberate bug: what is in the log does not count.
+    /// Drops the uncommitted records of the log: a deliberate bug.
     fn forget_uncommitted(&mut self, turn: &Turn<'_, H>) {
         self.undelivered.clear();
         self.in_flight.clear();
@@ -209,16 +209,16 @@ impl<H: Host> Replica<H> {
         self.show(turn);
     }
 
-    /// Has the tree loaded from disk, after a cut if `keep` is given.
+    /// Requests a load of the tree from disk, after a cut if `keep` is set.
     pub(crate) fn reload(&mut self, keep: Option<Zxid>, turn: &mut Turn<'_, H>) {
         self.is_reloading = true;
-        // A snapshot under way is of the tree that goes.
+        // A snapshot in progress belongs to the old tree.
         begin_unestablished(turn);
         turn.disk(DiskOrder::Reload { keep });
     }
 
-    /// The tree was loaded from disk, after a cut or because it was not to be trusted. `tree` is
-    /// `None` if the cut was refused and nothing is changed.
+    /// Handles that the tree was loaded from disk, after a cut or because it was unreliable. `tree`
+    /// is `None` if the cut was refused and the disk is unchanged.
     pub(crate) fn handle_reloaded(
         &mut self,
         tree: Option<Box<Tree>>,
@@ -243,7 +243,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Another history takes the place of the tree.
+    /// Replaces the tree by one with another log.
     pub(crate) fn replace_tree(&mut self, tree: Tree, turn: &mut Turn<'_, H>) {
         let zxid = tree.last_zxid();
         turn.state.replace_tree(tree);
@@ -251,17 +251,18 @@ impl<H: Host> Replica<H> {
         self.in_flight.clear();
         self.backlog = Default::default();
         (self.appended, self.synced, self.last_zxid) = (zxid, zxid, zxid);
-        // It is not in the log: each server puts it there (Learner.syncWithLeader).
+        // The config znode is not in the log: each server writes it itself
+        // (Learner.syncWithLeader).
         self.show_config(turn);
     }
 
-    /// Makes the accepted epoch durable; the role goes on when it is.
+    /// Makes the accepted epoch durable. The role continues afterwards.
     pub(crate) fn save_accepted_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         self.saves_pending += 1;
         turn.disk(DiskOrder::SaveAcceptedEpoch(epoch));
     }
 
-    /// Makes the current epoch durable; the role goes on when it is.
+    /// Makes the current epoch durable. The role continues afterwards.
     pub(crate) fn save_current_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         self.saves_pending += 1;
         turn.disk(DiskOrder::SaveCurrentEpoch(epoch));
@@ -324,7 +325,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// The server is told to end.
+    /// Ends the role because the server stops.
     pub(crate) fn end_role(&mut self, turn: &mut Turn<'_, H>) {
         match self.role {
             Role::Looking => {}
@@ -335,7 +336,8 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The tree is about to go, or to hold what may be cut off again.
+/// Begins a generation that is not established, because the tree is about to be replaced, or to
+/// contain records that may be cut.
 pub(crate) fn begin_unestablished<H: Host>(turn: &mut Turn<'_, H>) {
     if !mutant::is(Mutant::SnapshotOutlivesRole) {
         turn.state.begin_unestablished();

@@ -1,8 +1,8 @@
-//! The sessions that this server has a part in, whatever its role.
+//! The sessions that this server knows, in any role.
 //!
-//! One server decides when a global session is over: the one that stands alone, or the leader. The
-//! others note which sessions they have heard from, and tell the leader whenever it pings. A local
-//! session is known to the server it was made at, and nobody else decides about it.
+//! One server decides when a global session is over: the standalone server, or the leader. The
+//! others record the active sessions, and report them to the leader when it pings. Only the server
+//! that created a local session knows it and decides about it.
 //!
 //! Source: SessionTrackerImpl, LeaderSessionTracker, LearnerSessionTracker, LocalSessionTracker.
 
@@ -14,43 +14,43 @@ use proto::{ErrorCode, SessionId};
 use session::{Kind, Owner, Role, SessionTracker};
 use tree::SessionKind;
 
-/// Sessions, as far as this server's role concerns itself with them.
+/// Sessions, as far as this server's role needs them.
 #[derive(Debug)]
 pub enum Sessions {
-    /// This server decides about all that it knows.
+    /// This server decides about all sessions that it knows.
     Deciding(SessionTracker),
-    /// It decides about local ones only.
+    /// This server decides about local sessions only.
     Reporting(Reporting),
 }
 
-/// What a learner, or a server that serves reads only, knows of sessions.
+/// Sessions of a learner, or of a server that serves only reads.
 #[derive(Debug)]
 pub struct Reporting {
-    /// Global sessions heard from since the leader's last PING, each with its timeout in ms.
+    /// Global sessions that were active since the leader's last PING, each with its timeout in ms.
     touched: HashMap<SessionId, i32>,
     local: SessionTracker,
 }
 
-/// Sessions whose time is up.
+/// Expired sessions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Expired {
-    /// Marked closing: a transaction ends them.
+    /// Global sessions, marked as closing. A transaction ends them.
     pub global: Vec<SessionId>,
-    /// Over.
+    /// Local sessions, already ended.
     pub local: Vec<SessionId>,
 }
 
 impl Sessions {
-    /// Those of a learner, none heard from.
+    /// Creates the sessions of a learner, without an active one.
     pub fn reporting(tick_ms: i64) -> Self {
         Self::Reporting(Reporting {
             touched: HashMap::new(),
-            // Asked about its own sessions only, for which it is the one server there is.
+            // This tracker contains only local sessions, for which this is the only server.
             local: SessionTracker::new(tick_ms, Role::Standalone),
         })
     }
 
-    /// Whoever decides about the session if it is local.
+    /// The tracker that decides about local sessions.
     fn tracker(&self) -> &SessionTracker {
         match self {
             Self::Deciding(tracker) => tracker,
@@ -65,7 +65,7 @@ impl Sessions {
         }
     }
 
-    /// Begins a global session, or makes a local one global, or touches one that is known.
+    /// Begins a global session, makes a local one global, or touches a known one.
     pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
         match self {
             Self::Deciding(tracker) => {
@@ -78,14 +78,14 @@ impl Sessions {
         }
     }
 
-    /// Begins a session that no other server will hear of.
+    /// Begins a session that other servers do not know.
     pub fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
         let tracker = self.tracker_mut();
         tracker.add_local(id, timeout_ms, now_ms);
         tracker.set_owner(id, Owner::THIS_SERVER);
     }
 
-    /// The session was heard from. `false` if it is known to be over.
+    /// Records that the session was active. Returns `false` if it is known to be over.
     pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.touch(id, timeout_ms, now_ms),
@@ -98,12 +98,12 @@ impl Sessions {
         }
     }
 
-    /// A connection of this server that serves the session was heard from. `false` if the session is
-    /// known to be over or has moved to another server. The connection must end in both cases, since
-    /// its pings would keep a session alive whose client has left it.
+    /// Records that a connection of this server that serves the session was active. Returns `false`
+    /// if the session is known to be over or has moved to another server. The connection must end
+    /// in both cases, because its pings would keep a session alive that its client has left.
     ///
-    /// Source: PrepRequestProcessor, which checks the owner for each request, and FinalRequestProcessor,
-    /// which ends the connection after a SessionMovedException.
+    /// Source: PrepRequestProcessor, which checks the owner for each request, and
+    /// FinalRequestProcessor, which ends the connection after a SessionMovedException.
     pub fn touch_here(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.touch_by(id, Owner::THIS_SERVER, timeout_ms, now_ms),
@@ -111,33 +111,34 @@ impl Sessions {
         }
     }
 
-    /// The session comes back on another connection to this server. `false` if it is over, or
-    /// another server would have to know.
+    /// Moves the session to another connection of this server. Returns `false` if it is over, or if
+    /// only another server can know it.
     pub fn renew(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         let tracker = self.tracker_mut();
         tracker.touch(id, timeout_ms, now_ms) && tracker.set_owner(id, Owner::THIS_SERVER)
     }
 
-    /// Whether the session is local: to this server, and not on its way to become global.
+    /// Whether the session is local to this server, and is not becoming global.
     pub fn is_local(&self, id: SessionId) -> bool {
         let session = self.tracker().get(id);
         session.is_some_and(|session| session.kind == Kind::Local)
     }
 
-    /// Begins to make a local session global: the timeout that its createSession must carry.
-    /// `None` for every other session.
+    /// Begins to make a local session global. Returns the timeout for its createSession; `None` for
+    /// every other session.
     pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
         let timeout_ms = self.tracker_mut().upgrade(id)?;
         if let Self::Reporting(known) = self {
-            // From the createSession on it is the leader's, which hears of it meanwhile.
+            // From the createSession on, the leader decides about it. Its activity is reported
+            // meanwhile.
             known.local.remove(id);
             known.touched.insert(id, timeout_ms);
         }
         Some(timeout_ms)
     }
 
-    /// Whether `owner` may write for the session, and what kind it is; a learner leaves that to
-    /// its leader.
+    /// Whether `owner` may write for the session, and the kind of the session. A learner leaves
+    /// this check to its leader.
     pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<SessionKind, ErrorCode> {
         let Self::Deciding(tracker) = self else {
             return Ok(SessionKind::Global);
@@ -146,14 +147,15 @@ impl Sessions {
             tracker.set_owner(id, owner);
         }
         Ok(match tracker.check(id, owner)? {
-            // The createSession is in front of whatever is checked now.
+            // The createSession precedes the request that is checked now.
             Some(Kind::Global | Kind::Upgrading) => SessionKind::Global,
             Some(Kind::Local) => SessionKind::Local,
             None => SessionKind::Elsewhere,
         })
     }
 
-    /// The session's connection is held by `owner` now. `false` if it is over.
+    /// Makes `owner` the holder of the session's connection. Returns `false` if the session is
+    /// over.
     pub fn set_owner(&mut self, id: SessionId, owner: Owner) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.set_owner(id, owner),
@@ -161,8 +163,8 @@ impl Sessions {
         }
     }
 
-    /// A request that makes the session global waits for others, so that it is known before it is there:
-    /// its client may come back on another connection meanwhile, also to another server.
+    /// Makes a session known whose upgrade to a global one waits for other requests. Its client may
+    /// come back on another connection meanwhile, also to another server.
     pub fn expect(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: i64) {
         if let Self::Deciding(tracker) = self
             && !mutant::is(Mutant::WaitingUpgradeUnknown)
@@ -171,8 +173,8 @@ impl Sessions {
         }
     }
 
-    /// The session becomes global by a request of `owner`, who holds its connection unless it has moved
-    /// meanwhile.
+    /// Makes `owner`, which requested that the session become global, the holder of its connection,
+    /// unless the session has moved meanwhile.
     pub fn claim(&mut self, id: SessionId, owner: Owner) {
         match self {
             Self::Deciding(tracker) if mutant::is(Mutant::UpgradeTakesBack) => {
@@ -183,8 +185,8 @@ impl Sessions {
         }
     }
 
-    /// A learner's client came with the session: touches it and gives it to `owner`. `false` if it
-    /// is over, or local and so no use to another server.
+    /// Moves the session to a learner's client: touches it and makes `owner` its holder. Returns
+    /// `false` if it is over, or local and so useless for another server.
     pub fn move_to(&mut self, touch: Touch, owner: Owner, now_ms: i64) -> bool {
         let id = touch.session;
         let is_refused = mutant::is(Mutant::RenewalsRefused);
@@ -194,14 +196,14 @@ impl Sessions {
             && self.set_owner(id, owner)
     }
 
-    /// The session's end is decided.
+    /// Records that the session's end is decided.
     pub fn set_closing(&mut self, id: SessionId) {
         if let Self::Deciding(tracker) = self {
             tracker.set_closing(id);
         }
     }
 
-    /// The session is over.
+    /// Removes an ended session.
     pub fn remove(&mut self, id: SessionId) {
         self.tracker_mut().remove(id);
         if let Self::Reporting(known) = self {
@@ -209,7 +211,8 @@ impl Sessions {
         }
     }
 
-    /// Takes the sessions whose time is up; of those about which another server decides, none.
+    /// Removes and returns the expired sessions, without sessions that another server decides
+    /// about.
     pub fn expire(&mut self, now_ms: i64) -> Expired {
         let tracker = self.tracker_mut();
         let mut expired = Expired::default();
@@ -227,18 +230,17 @@ impl Sessions {
         expired
     }
 
-    /// When `expire` may have something next.
+    /// Time of the next possible expiry.
     pub fn next_deadline(&self) -> Option<i64> {
         self.tracker().next_deadline()
     }
 
-    /// Live local sessions, or the global ones that this server decides about, by the time they
-    /// expire.
+    /// Live local sessions, or the global ones that this server decides about, by their expiry.
     pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         self.tracker().by_deadline(local)
     }
 
-    /// How many local sessions there are. Visits every session.
+    /// Number of local sessions. Visits every session.
     pub fn local_count(&self) -> usize {
         let sessions = self.tracker().iter();
         sessions
@@ -246,7 +248,8 @@ impl Sessions {
             .count()
     }
 
-    /// Takes the global sessions heard from since the last call, for the answer to a PING.
+    /// Removes and returns the global sessions that were active since the last call, for the answer
+    /// to a PING.
     pub fn take_touched(&mut self) -> Vec<Touch> {
         let Self::Reporting(known) = self else {
             return Vec::new();

@@ -1,18 +1,18 @@
-//! The local sessions of Apache ZooKeeper 3.9.5 servers as recorded
-//! (`vectors/ensemble/local-sessions.jsonl`): a follower, an observer and their leader in
-//! one conversation, each of which ours must know the same at every step.
+//! Local sessions of recorded Apache ZooKeeper 3.9.5 servers
+//! (`vectors/ensemble/local-sessions.jsonl`): a follower, an observer and their leader. Zoarium's
+//! session tables must agree with theirs at every step.
 
 use serde_json::Value;
 
 use super::*;
 
 const TICK: i64 = 200;
-/// Of every session there.
+/// Timeout of every recorded session.
 const TIMEOUT_MS: i32 = 4000;
 
 struct Replay {
     leader: Sessions,
-    /// By connection, on which one has the leader's end and one its own.
+    /// Learners by their connection to the leader.
     learners: HashMap<u64, Sessions>,
     revalidated: Option<bool>,
 }
@@ -90,7 +90,7 @@ impl Replay {
         }
     }
 
-    /// A client's request passes through the learner.
+    /// Passes a client's request through the learner.
     fn learner_asks(learner: &mut Sessions, session: SessionId, record: &Value, now_ms: i64) {
         if record["opname"] == "createSession" {
             let timeout_ms = number(&record["request"]["timeout"]);
@@ -98,7 +98,7 @@ impl Replay {
             return;
         }
         if record["cxid"].as_i64() < Some(3) {
-            // Its first write: the handshake was between its client and this server.
+            // The client's first write: its handshake with this server is not in the recording.
             learner.add_local(session, TIMEOUT_MS, now_ms);
         }
         if record["request"]["flags"] == 1 {

@@ -1,4 +1,4 @@
-//! Sessions as leaders and learners know them.
+//! Sessions of leaders and learners.
 
 use super::*;
 

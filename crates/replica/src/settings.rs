@@ -1,4 +1,4 @@
-//! What a replica needs of the configuration, in its own words.
+//! Settings of a replica, derived from the configuration.
 
 use config::{Config, Ensemble, OnDigestMismatch};
 use jute::Limits;
@@ -11,60 +11,61 @@ use crate::limits;
 pub struct Settings {
     /// `tickTime`, ms.
     pub tick_ms: i64,
-    /// Top byte of new session ids: the low one of `myid`, 1 on a standalone server.
+    /// Top byte of new session ids: the low byte of `myid`, or 1 on a standalone server.
     pub session_server_id: u8,
-    /// Whether new sessions are known to this server only (`localSessionsEnabled`); no server that
-    /// stands alone has such.
+    /// Whether new sessions are known to this server only (`localSessionsEnabled`). Always false on
+    /// a standalone server.
     pub local_sessions: bool,
-    /// Largest string or buffer within a transaction.
+    /// Maximum size of a string or buffer within a transaction.
     pub field_limits: Limits,
-    /// What a server does that holds other data than others (`zoarium.onDigestMismatch`).
+    /// Reaction of a server whose data differs from others' (`zoarium.onDigestMismatch`).
     pub on_digest_mismatch: OnDigestMismatch,
-    /// When containers and TTL znodes are looked at.
+    /// Schedule of the checks of containers and TTL znodes.
     pub containers: ContainerSettings,
-    /// `None` for a server that stands alone.
+    /// Settings of a member; `None` for a standalone server.
     pub ensemble: Option<EnsembleSettings>,
 }
 
-/// When containers and TTL znodes are looked at.
+/// Schedule of the checks of containers and TTL znodes.
 #[derive(Debug, Clone, Copy)]
 pub struct ContainerSettings {
     /// Pause between two rounds, ms.
     pub check_interval_ms: i64,
     /// Pause between two deletions, ms.
     pub min_spacing_ms: i64,
-    /// Age at which a container that never had a child goes, ms; 0 for never.
+    /// Age at which a container that never had a child is deleted, ms; 0 for never.
     pub max_never_used_ms: i64,
 }
 
 /// Settings of a member of an ensemble.
 #[derive(Debug, Clone)]
 pub struct EnsembleSettings {
-    /// How elections are held.
+    /// Settings of elections.
     pub election: ElectionSettings,
     /// Times and limits of leader and learner.
     pub zab: zab::Settings,
     /// Committed transactions kept in memory for learners (`commitLogCount`).
     pub commit_log_count: usize,
-    /// Whether a leader takes clients (`leaderServes`).
+    /// Whether a leader serves clients (`leaderServes`).
     pub leader_serves: bool,
-    /// In how many transactions one is taken of which the acknowledgements are measured
+    /// Number of transactions per one whose acknowledgements are measured
     /// (`leader.ackLoggingFrequency`).
     pub ack_sampling: i64,
-    /// After how long without a leader reads are served, ms; `None` for never.
+    /// Time without a leader after which reads are served, ms; `None` for never.
     pub read_only_after_ms: Option<i64>,
-    /// How observers find whom to learn from.
+    /// An observer's choice of the server to learn from.
     pub observer: ObserverSettings,
 }
 
-/// How observers find whom to learn from.
+/// An observer's choice of the server to learn from.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ObserverSettings {
-    /// Up to this long before it connects (`observer.reconnectDelayMs`), ms.
+    /// Maximum of the random pause before it connects (`observer.reconnectDelayMs`), ms.
     pub reconnect_delay_ms: u64,
-    /// Up to this long before it looks for a leader again (`observer.election.DelayMs`), ms.
+    /// Maximum of the random pause before it looks for a leader again
+    /// (`observer.election.DelayMs`), ms.
     pub election_delay_ms: u64,
-    /// Where followers serve observers (`observerMasterPort`).
+    /// Port on which followers serve observers (`observerMasterPort`).
     pub master_port: Option<u16>,
 }
 
@@ -72,7 +73,7 @@ pub struct ObserverSettings {
 const STANDALONE_SERVER_ID: u8 = 1;
 
 impl Settings {
-    /// Those of this configuration.
+    /// Derives the settings from this configuration.
     pub fn new(config: &Config) -> Self {
         let containers = &config.containers;
         let spacing_ms = 60_000u32

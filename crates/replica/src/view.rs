@@ -1,4 +1,4 @@
-//! What operators are shown of a member's role. Nothing is decided by it.
+//! View of a member's role for operators. Decisions do not depend on it.
 
 use std::sync::Arc;
 
@@ -16,43 +16,43 @@ use crate::observers::Observers;
 use crate::replica::Replica;
 use crate::role::Role;
 
-/// The role, and how far it has come.
+/// The role and its progress.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// What the server does.
+    /// The role.
     pub role: RoleView,
     /// Whether clients are served.
     pub is_serving: bool,
     /// The phase of the protocol.
     pub phase: Phase,
-    /// Whom this server follows or observes, or itself if it leads.
+    /// The server that this one follows or observes, or itself if it leads.
     pub leader: Option<Sid>,
     /// The member list in force.
     pub members: Arc<Membership>,
 }
 
-/// What a member does, with the figures that only this role has.
+/// Role of a member, with the figures that only this role has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoleView {
-    /// No leader is known.
+    /// A leader is not known.
     Looking,
-    /// No leader is known, and clients that can do with reads are served.
+    /// A leader is not known, and clients that accept this are served reads.
     ReadOnly,
     /// A voter, or a participant that does not vote yet.
     Following {
-        /// Observers served; `None` unless this server serves any.
+        /// Number of up-to-date observers; `None` if this server does not serve observers.
         synced_observers: Option<u64>,
     },
     /// Learns without a vote.
     Observing {
-        /// The server it learns from: the leader, or a follower that serves observers.
+        /// The server that it learns from: the leader, or a follower that serves observers.
         master: Sid,
     },
     /// Proposes.
     Leading {
-        /// When its epoch began to take writes, ms of the clock of [`Now`](crate::Now).
+        /// Time at which its epoch began to accept writes, ms on the clock of [`Now`](crate::Now).
         since_ms: i64,
-        /// Who is connected.
+        /// The connected learners.
         learners: Learners,
     },
 }
@@ -60,13 +60,13 @@ pub enum RoleView {
 /// A phase of Zab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// No leader is known.
+    /// A leader is not known.
     Election,
-    /// This server is to lead and has no epoch yet.
+    /// This server will lead, and its epoch is not fixed yet.
     Discovery,
-    /// This server is brought up to date.
+    /// This server is being synchronised.
     Synchronization,
-    /// Proposals flow.
+    /// Proposals and commits are sent.
     Broadcast,
 }
 
@@ -75,11 +75,11 @@ pub enum Phase {
 pub struct Learners {
     /// All connections of learners, synchronised or not.
     pub connected: u64,
-    /// Participants that get proposals, with and without a vote.
+    /// Participants that receive proposals, with and without a vote.
     pub synced_followers: u64,
-    /// Those of them that have no vote.
+    /// Participants among these without a vote.
     pub synced_non_voting_followers: u64,
-    /// Observers that get commits.
+    /// Observers that receive commits.
     pub synced_observers: u64,
 }
 
@@ -98,22 +98,23 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether its history counts in elections: its files hold all that it may have acknowledged.
+    /// Whether its log counts in elections: its files contain everything that it may have
+    /// acknowledged.
     pub fn is_trusted(&self) -> bool {
         self.member.as_ref().is_none_or(|member| member.is_trusted)
     }
 
-    /// What it stands for in elections; `None` outside of an ensemble.
+    /// This server's candidate in elections; `None` without an ensemble.
     pub fn candidate(&self) -> Option<election::Candidate> {
         self.member.as_ref().map(|member| member.candidate())
     }
 
-    /// The member lists that it goes by; `None` outside of an ensemble.
+    /// The member lists in use; `None` without an ensemble.
     pub fn lists(&self) -> Option<&MemberLists> {
         self.member.as_ref().map(|member| &member.lists)
     }
 
-    /// The role as it is; `None` outside of an ensemble.
+    /// The present role; `None` without an ensemble.
     pub fn view(&self) -> Option<View> {
         let member = self.member.as_ref()?;
         let me = member.lists.me();

@@ -1,4 +1,4 @@
-//! Answers, in the order of the requests.
+//! Answers to a connection's requests, in the order of the requests.
 
 use std::ops::DerefMut;
 
@@ -16,14 +16,14 @@ use crate::effect::Applied;
 use crate::requests::UNDECODABLE;
 use crate::sessions::Sessions;
 
-/// Answers requests of one connection under one hold of the tree.
+/// Answers requests of one connection while the caller holds the tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Responder<'a> {
     /// The tree.
     pub tree: &'a Tree,
     /// The watches on it.
     pub watches: &'a SharedWatches,
-    /// Of the connection.
+    /// The connection's session.
     pub session: SessionId,
     /// The connection; its [`Ticket`](crate::Ticket) has the same number.
     pub watcher: WatcherId,
@@ -33,24 +33,23 @@ pub struct Responder<'a> {
     pub field_limits: Limits,
 }
 
-/// How much is answered at a time.
+/// Amount of work in one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Bytes of the longest reply.
+    /// Maximum size of a reply, bytes.
     pub room: usize,
-    /// Bytes in the outbox after which it must be written first.
+    /// Size of the outbox above which it must be written first, bytes.
     pub outbox_bytes: usize,
-    /// Replies of those that were left over.
+    /// Maximum number of deferred replies.
     pub replies: usize,
-    /// Whether reads are answered that may take long however short their replies are; one of them
-    /// at a time.
+    /// Whether to answer one read that may take long, even if its reply is short.
     pub answers_slow: bool,
-    /// Whether what does not fit is refused, as it cannot wait.
+    /// Whether to refuse a read that exceeds `room`, because it cannot wait.
     pub refuses: bool,
 }
 
 impl Pace {
-    /// Everything at once.
+    /// A pace without limits.
     pub const UNBOUNDED: Self = Self {
         room: usize::MAX,
         outbox_bytes: usize::MAX,
@@ -60,58 +59,58 @@ impl Pace {
     };
 }
 
-/// How far the answers to what waits have come.
+/// Progress of the answers to waiting requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drained {
-    /// The rest waits for transactions, or the leader.
+    /// The remaining requests wait for transactions or for the leader.
     All,
-    /// The outbox should be written, or the tree be let go, before more is answered.
+    /// The outbox should be written, or the tree released, before the next answer.
     Some,
-    /// The next reply has no room: so many bytes.
+    /// The next reply takes this number of bytes and exceeds the permitted size.
     TooLong(usize),
-    /// The next read takes long and has no turn.
+    /// The next read takes long and must wait for its turn.
     Slow,
 }
 
-/// What a host is told while requests of a connection are answered.
+/// Callbacks of a host while requests of a connection are answered.
 pub trait Replying {
-    /// What it keeps with a read that waits.
+    /// The host's data about a waiting read.
     type Note;
 
     /// The table of sessions.
     fn sessions(&self) -> impl DerefMut<Target = Sessions>;
 
-    /// A reply of so many bytes, its length included, was appended to the outbox.
+    /// Reports that a reply of this size, including its length field, was appended to the outbox.
     fn replied(&mut self, _asked: Asked, _zxid: Zxid, _err: ErrorCode, _bytes: usize) {}
 
-    /// The same of an event.
+    /// Reports that an event of this size was appended to the outbox.
     fn event_pushed(&mut self, _bytes: usize) {}
 
-    /// A read was answered by this body.
+    /// Reports a read with the body of its reply.
     fn has_read(&mut self, _request: &ReadRequest, _body: &[u8]) {}
 
-    /// A request is refused that never became a transaction.
+    /// Reports that a request is refused and does not become a transaction.
     fn refuses(&mut self, _op: OpCode, _err: ErrorCode, _identities: &Identities) {}
 
-    /// A read is refused: its reply has become too long to be made between two writes.
+    /// Reports a refused read: its reply has become too long to be sent between two writes.
     fn refuses_long(&mut self, _asked: Asked, _bytes: usize) {}
 }
 
-/// What becomes of the oldest request of a connection when its transaction is applied.
+/// Outcome of a connection's oldest request when its transaction is applied.
 #[derive(Debug)]
 pub enum WriteAnswer {
-    /// Nobody waits for it any more.
+    /// The connection does not wait for it any more.
     Forgotten,
-    /// It is answered.
+    /// The request is answered.
     Replied {
         /// The request.
         asked: Asked,
-        /// How many waited behind it.
+        /// Number of requests that waited after it.
         waiting: usize,
-        /// How many of those are answered, too.
+        /// Number of these requests that are answered, too.
         answered: usize,
     },
-    /// There is a new session, with its timeout in ms, or none: the handshake is to be answered.
+    /// The handshake must be answered with the new session and its timeout in ms, or refused.
     Session {
         /// The handshake.
         asked: Asked,
@@ -120,19 +119,19 @@ pub enum WriteAnswer {
         /// Whether the client sent the read-only byte.
         new_style: bool,
     },
-    /// The session is at another server by now, where its client finds it. The connection ends
+    /// The session has moved to another server, where its client finds it. The connection ends
     /// without an answer.
     Moved(Asked),
-    /// The oldest request waits for something else: no answer is better than another one's. The
-    /// connection ends.
+    /// The oldest request waits for something different. A missing answer is better than another
+    /// request's answer, so the connection ends.
     OutOfTurn,
 }
 
 impl Responder<'_> {
-    /// Answers a read into the connection's outbox, stamped with the last applied zxid.
+    /// Encodes the answer to a read into the connection's outbox, with the last applied zxid.
     ///
     /// # Errors
-    /// If the reply takes more than `room` bytes: how many. Nothing has happened then.
+    /// If the reply exceeds `room`: its size in bytes. The outbox is then unchanged.
     pub(super) fn read<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -142,7 +141,7 @@ impl Responder<'_> {
         host: &mut H,
     ) -> Result<(), usize> {
         let zxid = self.tree.last_zxid();
-        // A ping is answered with the reserved xid, whatever the request's was.
+        // The answer to a ping has the reserved xid, whatever the request's xid was.
         let is_ping = matches!(request, ReadRequest::Ping);
         let asked = Asked {
             xid: if is_ping { Xid::PING } else { asked.xid },
@@ -200,7 +199,8 @@ impl Responder<'_> {
         Ok(())
     }
 
-    /// Answers what waits for no transaction at the head of the queue, at this pace.
+    /// Answers, at this pace, the requests at the head of the queue that do not wait for a
+    /// transaction.
     pub fn drain<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -232,8 +232,8 @@ impl Responder<'_> {
         Drained::All
     }
 
-    /// Answers one request from the queue that waits for no transaction, or gives it back with the
-    /// room it takes.
+    /// Answers one queued request that does not wait for a transaction. If this is not possible,
+    /// returns the request with the size of its reply.
     fn answer<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -295,9 +295,10 @@ impl Responder<'_> {
         None
     }
 
-    /// A transaction that this connection has asked for was applied: its reply, and then, at the pace
-    /// `behind`, what waits behind it for no transaction. What was left over in front of it has been
-    /// answered before it was applied. The end of a session ends its connection behind the reply.
+    /// Answers the request of this connection whose transaction was applied. Then it answers, at
+    /// the pace `behind`, later requests that do not wait for a transaction. Earlier deferred
+    /// requests must be answered before the transaction is applied. The end of a session ends its
+    /// connection after the reply.
     pub fn answer_write<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -370,9 +371,9 @@ impl Responder<'_> {
         }
     }
 
-    /// The oldest sync of this connection is answered; `None` if something else is its oldest request,
-    /// and the connection has to end. What was left over in front of it comes first, at the pace
-    /// `before`, and what waits behind it then, at the pace `behind`.
+    /// Answers the oldest sync of this connection. Before it, deferred requests are answered at the
+    /// pace `before`; after it, waiting requests at the pace `behind`. Returns `None` if another
+    /// request is the oldest one. The connection must then end.
     pub fn answer_sync<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -396,7 +397,7 @@ impl Responder<'_> {
         Some(asked)
     }
 
-    /// Appends a reply and has it noted.
+    /// Appends a reply and reports it to the host.
     pub(super) fn reply<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,

@@ -1,4 +1,4 @@
-//! What leaves a connection, as bytes.
+//! Encoding of handshake responses, replies and events.
 
 use bytes::Bytes;
 use jute::{Encode, Str};
@@ -7,16 +7,16 @@ use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
 use proto::{ErrorCode, SessionId, Xid, Zxid};
 use session::Passwords;
 
-/// Bytes of the longest reply there can be: the length in front of it has 31 bits.
+/// Maximum size of a reply, bytes: its length field has 31 bits.
 pub const REPLY_BYTES_MAX: usize = (1 << 31) - 1;
 
-/// A handshake response with the read-only byte, its length included.
+/// Size of a handshake response with the read-only byte, including its length field.
 pub const CONNECT_RESPONSE_BYTES: usize = 41;
 
-/// Bytes reserved for the first reply in an idle outbox: a handful of small replies.
+/// Memory reserved for the first reply in an idle outbox: enough for a few small replies.
 const OUTBOX_BYTES_START: usize = 2 << 10;
 
-/// Appends the server's half of the handshake, for a session that is (or is not) there.
+/// Appends the server's half of the handshake. `session` is `None` if the session does not exist.
 pub(super) fn push_connect_response(
     out: &mut Vec<u8>,
     session: Option<(SessionId, i32)>,
@@ -40,7 +40,8 @@ pub(super) fn push_connect_response(
     end_frame(out, start);
 }
 
-/// Appends an event frame. `zxid` is that of the change, or -1 for one missed while away.
+/// Appends an event frame. `zxid` is the zxid of the change, or -1 for an event that the client
+/// missed.
 pub fn push_event_frame(out: &mut Vec<u8>, event_type: EventType, path: Str, zxid: Zxid) {
     let event = WatcherEvent {
         event_type: event_type as i32,
@@ -53,7 +54,7 @@ pub fn push_event_frame(out: &mut Vec<u8>, event_type: EventType, path: Str, zxi
     });
 }
 
-/// Appends a frame of a reply header and what `body` appends to it. Returns its error.
+/// Appends a frame with a reply header and the output of `body`. Returns the error of `body`.
 pub(super) fn push_frame(
     out: &mut Vec<u8>,
     xid: Xid,
@@ -65,7 +66,7 @@ pub(super) fn push_frame(
     out.extend_from_slice(&[0; ReplyHeader::BYTES]);
     let mut err = body(out).err().unwrap_or(ErrorCode::Ok);
     if out.len() - header_at > REPLY_BYTES_MAX {
-        // No length could stand in front of it.
+        // The length field could not contain this length.
         out.truncate(header_at + ReplyHeader::BYTES);
         err = ErrorCode::MarshallingError;
     }

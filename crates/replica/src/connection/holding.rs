@@ -1,4 +1,4 @@
-//! What a server holds for a client for as long as it likes: watches and ephemeral znodes.
+//! Resources that a client occupies for an unlimited time: watches and ephemeral znodes.
 
 use proto::request::{CreateRequest, WriteRequest, flags};
 use tree::{Tree, Watches};
@@ -7,19 +7,19 @@ use super::answering::Responder;
 use super::queue::{ClientConnection, WaitingRead, Work};
 use super::request::RequestKind;
 
-/// How many there are.
+/// Numbers of these resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// Watches of both tables, as [`Watches::count`] counts.
+    /// Watches of both tables, counted like [`Watches::count`].
     pub watches: usize,
-    /// Bytes of the paths that are watched.
+    /// Size of the watched paths, bytes.
     pub watch_bytes: usize,
-    /// Ephemeral znodes.
+    /// Number of ephemeral znodes.
     pub ephemerals: usize,
 }
 
 impl Holding {
-    /// Whether a request can add something.
+    /// Whether a request can occupy more.
     pub fn may_grow_by(kind: &RequestKind) -> bool {
         match kind {
             RequestKind::Write(request) => ephemerals_of(request) > 0,
@@ -28,7 +28,7 @@ impl Holding {
         }
     }
 
-    /// What a request adds.
+    /// Amount that a request adds.
     pub(super) fn added_by(kind: &RequestKind, responder: &Responder<'_>) -> Self {
         let nothing = Self::default();
         match kind {
@@ -48,7 +48,7 @@ impl Holding {
         }
     }
 
-    /// What is held for a client, and what its requests that wait will add.
+    /// Amount that a client occupies, including the amount that its waiting requests will add.
     pub fn of<N>(client: &ClientConnection<N>, responder: &Responder<'_>) -> Self {
         let Responder {
             tree,
@@ -73,7 +73,8 @@ impl Holding {
                             watches.added_by(watcher, request),
                             watches.path_bytes_added_by(watcher, request),
                         ),
-                        // As many paths as fit: it is not decoded for this.
+                        // The maximum number of paths that fit, because the list is not decoded
+                        // here.
                         WaitingRead::Encoded(proto::OpCode::MultiRead, _) => (0, 0),
                         WaitingRead::Encoded(_, body) => (body.len() / PATH_BYTES_MIN, body.len()),
                     };
@@ -87,10 +88,10 @@ impl Holding {
     }
 }
 
-/// Bytes of the shortest path in a list, with its length.
+/// Size of the shortest path in a list, including its length field.
 const PATH_BYTES_MIN: usize = 5;
 
-/// Ephemerals that a write makes if it succeeds.
+/// Number of ephemerals that a successful write creates.
 pub(super) fn ephemerals_of(request: &WriteRequest) -> usize {
     match request {
         WriteRequest::Create { request, .. } => usize::from(is_ephemeral(request)),

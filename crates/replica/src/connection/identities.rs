@@ -1,25 +1,27 @@
-//! Who a client is, as far as its connection has shown.
+//! Authenticated identities of a client's connection.
 
 use std::sync::Arc;
 
 use proto::Id;
 
-/// The identities of a connection; replaced as a whole when a client authenticates.
+/// The identities of a connection. Replaced as a whole when a client authenticates.
 pub type Identities = Arc<[Id]>;
 
-/// Identities of a connection: clients prove a handful. Each is compared with each ACL entry.
+/// Maximum number of identities of a connection. Clients prove a few. Each is compared with each
+/// ACL entry.
 pub const IDENTITIES_MAX: usize = 128;
 
-/// Bytes of a connection's identities. They go with each of its requests to the leader: together
-/// they stay far below what may wait for a member, and each string far below what a Java leader reads.
+/// Maximum size of a connection's identities, bytes. Every request carries them to the leader. All
+/// together stay far below the amount that may wait for a member, and each string far below the
+/// limit of a Java leader.
 pub const IDENTITY_BYTES_MAX: usize = 16 << 10;
 
-/// A connection may not have so many identities.
+/// The identities exceed a limit of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many identities for one connection")]
 pub struct TooManyIdentities;
 
-/// These identities and those of `added` that are not among them.
+/// Returns `held` with the identities of `added` that it does not contain.
 pub(super) fn joined(held: &[Id], added: Vec<Id>) -> Result<Identities, TooManyIdentities> {
     let mut identities = held.to_vec();
     for id in added {

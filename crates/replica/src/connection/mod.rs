@@ -1,5 +1,5 @@
-//! A client's connection without a socket: which request waits for which, and in which order replies
-//! and events leave.
+//! A client's connection without a socket: which requests wait for which, and the order of replies
+//! and events.
 //!
 //! ```text
 //!   frames -> decode -> [requests without a reply] <---- committed writes, in zxid order
@@ -8,19 +8,19 @@
 //!                       [outbox] -> what leaves, in order
 //! ```
 //!
-//! Replies leave in the order of the requests. Four kinds of requests do not wait for their turn:
-//! credentials and SASL tokens, which count for what comes behind them; an operation that does not
-//! exist, which ends the connection; and a write that `enableEagerACLCheck` refuses. A request whose
-//! turn comes while too much is in the outbox is left over: whoever has the tree next goes on with it,
-//! and in any case before the next write of this connection is applied
-//! ([`Host::applying`](crate::Host::applying)).
+//! Replies are sent in the order of the requests. Four kinds of requests do not wait for their
+//! turn: credentials, SASL tokens, an operation that does not exist, and a write that
+//! `enableEagerACLCheck` refuses. Credentials and tokens apply to later requests. An unknown
+//! operation ends the connection. A request whose turn comes while the outbox is too large is
+//! deferred. The next holder of the tree continues with it, and must do so before the next write of
+//! this connection is applied ([`Host::applying`](crate::Host::applying)).
 //!
-//! A host has a [`ClientConnection`] for each client. With the tree held, it hands over what has come
-//! in ([`Responder::take`]), what was left over ([`Responder::drain`]), a transaction that was applied
-//! ([`Responder::answer_write`]) or a sync that is answered ([`Responder::answer_sync`]). Replies and
-//! events are encoded into the outbox under that hold, so an event always precedes the reply that would
-//! reveal its change. Budgets, sockets and figures are the host's, which is told by [`Replying`] and
-//! [`Taking`] as it goes.
+//! A host has a [`ClientConnection`] for each client. While it holds the tree, it passes new
+//! requests ([`Responder::take`]), deferred requests ([`Responder::drain`]), an applied transaction
+//! ([`Responder::answer_write`]) or an answered sync ([`Responder::answer_sync`]). Replies and
+//! events are encoded into the outbox under this hold, so an event always precedes the reply that
+//! would reveal its change. Budgets, sockets and metrics belong to the host, which receives reports
+//! through [`Replying`] and [`Taking`].
 
 mod answering;
 mod frames;

@@ -1,4 +1,4 @@
-//! The requests of a connection that have no reply yet.
+//! The requests of a connection that are not answered yet.
 
 use std::collections::VecDeque;
 
@@ -11,42 +11,41 @@ use session::Passwords;
 use super::frames;
 use super::identities::{self, Identities, TooManyIdentities};
 
-/// Bytes of replies, as far as they can be known, to reads that wait behind a write, beyond which
-/// the write that comes next waits as well. What stands in front of a write must be answered before
-/// it is applied.
+/// Expected size of the replies to reads that wait after a write, above which the next write must
+/// wait, bytes. All earlier requests must be answered before a write is applied.
 pub const REPLIES_BEFORE_WRITE_BYTES: usize = 256 << 10;
 
-/// A client's connection: its requests without a reply, and what leaves for it. With each read that
-/// waits, the host keeps an `N`.
+/// A client's connection: its unanswered requests, and its outbox. The host keeps an `N` with each
+/// waiting read.
 #[derive(Debug)]
 pub struct ClientConnection<N> {
-    /// Oldest first. Starts with what waits for a transaction or a leader, or with what was left over
-    /// when the outbox was full enough.
+    /// Oldest first. The first request waits for a transaction or the leader, or it was deferred
+    /// because of a full outbox.
     queue: VecDeque<Queued<N>>,
-    /// Bytes of their frames.
+    /// Size of the queued requests' frames, bytes.
     queued_bytes: usize,
-    /// Bytes that the replies to the reads among them are expected to take.
+    /// Expected size of the replies to the queued reads, bytes.
     expected_bytes: usize,
-    /// Bytes of the longest write since the queue was empty: what reads behind it may find.
+    /// Size of the longest write since the queue was empty, bytes. A later read may return it.
     longest_write: usize,
-    /// Encoded frames, to be sent.
+    /// Encoded frames to be sent.
     pub outbox: Vec<u8>,
     /// Whether the connection ends as soon as the outbox is written.
     pub ends_after_flush: bool,
-    /// Whose it is.
+    /// Identities of the client.
     pub identities: Identities,
 }
 
-/// A request as its reply repeats it.
+/// The fields of a request that its reply repeats.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
-    /// Its number.
+    /// The client's number of the request.
     pub xid: Xid,
-    /// What it asks for.
+    /// The operation.
     pub op: OpCode,
-    /// When it came in, ms.
+    /// Time of arrival, ms.
     pub received_ms: u64,
-    /// Bytes of its frame, which it may hold as long as it waits.
+    /// Size of its frame, which it may keep in memory as long as it waits, bytes.
     pub frame_bytes: usize,
 }
 
@@ -55,61 +54,61 @@ pub struct Asked {
 pub struct Queued<N> {
     /// The request.
     pub asked: Asked,
-    /// What it waits for.
+    /// The event that it waits for.
     pub work: Work<N>,
 }
 
-/// What a queued request waits for, or does when its turn comes.
+/// The event that a queued request waits for, or its work when its turn comes.
 #[derive(Debug)]
 pub enum Work<N> {
-    /// A transaction that is under way.
+    /// A transaction in progress.
     Write {
-        /// Ephemerals that it makes, where their number is bounded.
+        /// Number of ephemerals that it creates, if that number is bounded.
         ephemerals: usize,
     },
-    /// The same, to be answered by this error whatever it is.
+    /// A transaction in progress. The answer is this error, whatever the outcome.
     WriteInVain(ErrorCode),
-    /// The end of a local session: needs no transaction, only its place in the order.
+    /// The end of a local session. It does not need a transaction, only its position in the order.
     CloseLocal,
-    /// A new session that is under way; answered by a handshake response instead of a reply.
+    /// A new session in progress. The answer is a handshake response instead of a reply.
     Handshake {
         /// Whether the client sent the read-only byte and so expects it back.
         new_style: bool,
     },
-    /// A read behind a write of the same connection.
+    /// A read after a write of this connection.
     Read {
-        /// What.
+        /// The request.
         request: WaitingRead,
-        /// Whose it is: what the connection had proved when it came.
+        /// Identities of the client when the request arrived.
         identities: Identities,
-        /// Bytes of its reply, as far as they can be known before.
+        /// Expected size of its reply, as far as it can be known, bytes.
         expected_bytes: usize,
-        /// Whether it may take long to answer.
+        /// Whether the answer may take long.
         is_slow: bool,
-        /// The host's.
+        /// The host's data.
         note: N,
     },
-    /// sync on a server that stands alone: only its place in the order matters.
+    /// A sync on a standalone server: only its position in the order matters.
     Sync {
-        /// Goes back to the client.
+        /// Returned to the client.
         path: Option<Str>,
     },
-    /// sync of an ensemble's member: when the leader has answered, or when this leader has applied
-    /// what was proposed before.
+    /// A sync on a member of an ensemble. It waits for the leader's answer, or until this leader
+    /// has applied all earlier proposals.
     ForwardedSync {
-        /// Goes back to the client.
+        /// Returned to the client.
         path: Option<Str>,
     },
-    /// A request that is refused in its turn.
+    /// A request that is refused when its turn comes.
     Refuse(ErrorCode),
 }
 
-/// A read as it waits.
+/// Form of a waiting read.
 #[derive(Debug)]
 pub enum WaitingRead {
-    /// One that takes no more than its frame.
+    /// A read that does not need more memory than its frame.
     Decoded(ReadRequest),
-    /// One that takes a multiple of it: a list. It is decoded once more when its turn comes.
+    /// A list, which would need a multiple of its frame. It is decoded again when its turn comes.
     Encoded(OpCode, Bytes),
 }
 
@@ -121,7 +120,7 @@ impl<N> Work<N> {
         }
     }
 
-    /// Whether only a transaction or a leader's answer can bring its reply.
+    /// Whether its reply needs a transaction or a leader's answer.
     pub fn waits_for_replica(&self) -> bool {
         matches!(
             self,
@@ -134,7 +133,7 @@ impl<N> Work<N> {
 }
 
 impl<N> ClientConnection<N> {
-    /// One of a client that nothing else is known of.
+    /// Creates the connection of a client with these identities.
     pub fn new(identities: Identities) -> Self {
         Self {
             queue: VecDeque::new(),
@@ -147,16 +146,16 @@ impl<N> ClientConnection<N> {
         }
     }
 
-    /// Adds identities that are not there yet.
+    /// Adds identities that the connection does not have yet.
     ///
     /// # Errors
-    /// If they would be more than one connection may have. Nothing has happened then.
+    /// If the identities would exceed a limit. The connection is then unchanged.
     pub fn add_identities(&mut self, added: Vec<Id>) -> Result<(), TooManyIdentities> {
         self.identities = identities::joined(&self.identities, added)?;
         Ok(())
     }
 
-    /// Queues a request behind all others.
+    /// Appends a request to the queue.
     pub fn enqueue(&mut self, asked: Asked, work: Work<N>) {
         self.queued_bytes += asked.frame_bytes;
         self.expected_bytes += work.expected_bytes();
@@ -166,8 +165,8 @@ impl<N> ClientConnection<N> {
         self.queue.push_back(Queued { asked, work });
     }
 
-    /// The client gets a new session once its transaction is applied. `new_style`: it sent the
-    /// read-only byte and so expects it back.
+    /// Queues a new session, answered once its transaction is applied. `new_style` states whether
+    /// the client sent the read-only byte and expects it back.
     pub fn await_session(&mut self, received_ms: u64, new_style: bool) {
         let asked = Asked {
             xid: Xid(0),
@@ -178,7 +177,7 @@ impl<N> ClientConnection<N> {
         self.enqueue(asked, Work::Handshake { new_style });
     }
 
-    /// Takes the oldest request, to answer it.
+    /// Removes the oldest request from the queue, to answer it.
     pub(super) fn dequeue(&mut self) -> Option<Queued<N>> {
         let queued = self.queue.pop_front()?;
         self.queued_bytes -= queued.asked.frame_bytes;
@@ -189,27 +188,27 @@ impl<N> ClientConnection<N> {
         Some(queued)
     }
 
-    /// Puts back what was taken and cannot be answered yet.
+    /// Puts back a removed request that cannot be answered yet.
     pub(super) fn requeue(&mut self, queued: Queued<N>) {
         self.queued_bytes += queued.asked.frame_bytes;
         self.expected_bytes += queued.work.expected_bytes();
         self.queue.push_front(queued);
     }
 
-    /// Drops all requests: nobody is to be answered.
+    /// Drops all requests without an answer.
     pub fn drop_requests(&mut self) {
         self.queue.clear();
         (self.queued_bytes, self.expected_bytes) = (0, 0);
     }
 
-    /// The session is over because the client has asked for it: what is in the outbox still leaves.
+    /// Ends the connection because the client has closed its session. The outbox is still sent.
     pub fn end(&mut self) {
         self.ends_after_flush = true;
         self.drop_requests();
     }
 
-    /// Gives the client its session, with its timeout in ms, or says that there is none and ends.
-    /// Clients that sent the read-only byte get one back.
+    /// Answers the handshake with a session and its timeout in ms. Without a session, the
+    /// connection ends. A client that sent the read-only byte receives one.
     pub fn answer_handshake(
         &mut self,
         session: Option<(SessionId, i32)>,
@@ -225,38 +224,38 @@ impl<N> ClientConnection<N> {
         self.queue.iter()
     }
 
-    /// How many there are.
+    /// Number of requests without a reply.
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Bytes of their frames.
+    /// Size of their frames, bytes.
     pub fn queued_bytes(&self) -> usize {
         self.queued_bytes
     }
 
-    /// Bytes of the longest write since there was none.
+    /// Size of the longest write since the queue was empty, bytes.
     pub(super) fn longest_write(&self) -> usize {
         self.longest_write
     }
 
-    /// The oldest request if it waits for no transaction.
+    /// The oldest request, if it does not wait for a transaction.
     pub(super) fn next_left_over(&self) -> Option<&Queued<N>> {
         let next = self.queue.front();
         next.filter(|queued| !queued.work.waits_for_replica())
     }
 
-    /// Whether the oldest request waits for no transaction: it was left over.
+    /// Whether the oldest request was deferred and does not wait for a transaction.
     pub fn has_left_over(&self) -> bool {
         self.next_left_over().is_some()
     }
 
-    /// Whether the replies to reads in the queue are so long that no write may come behind them yet.
+    /// Whether the replies to queued reads are so long that a write must not follow them yet.
     pub fn holds_up_writes(&self) -> bool {
         self.expected_bytes > REPLIES_BEFORE_WRITE_BYTES
     }
 
-    /// Whether the end of a local session waits for its turn: nothing comes behind it.
+    /// Whether the end of a local session waits for its turn. Later requests are ignored.
     pub(super) fn is_closing_local(&self) -> bool {
         let newest = self.queue.back();
         newest.is_some_and(|queued| matches!(queued.work, Work::CloseLocal))

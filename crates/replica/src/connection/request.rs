@@ -1,4 +1,4 @@
-//! What comes over a connection, decoded.
+//! Decoding of a connection's frames.
 
 use std::collections::VecDeque;
 
@@ -12,44 +12,44 @@ use tree::Tree;
 
 use super::queue::{REPLIES_BEFORE_WRITE_BYTES, WaitingRead};
 
-/// Entries of the longest list (multiRead, setWatches) that is not a read that takes long.
+/// Maximum number of entries for which a list (multiRead, setWatches) is not a slow read.
 pub const LIST_SHORT: usize = 64;
 
-/// One decoded frame, and what the host keeps with it until it is handled.
+/// A decoded frame, with the host's data until it is handled.
 #[derive(Debug)]
 pub struct Incoming<X> {
-    /// Its number.
+    /// The client's number of the request.
     pub xid: Xid,
-    /// What it asks for.
+    /// The decoded request.
     pub kind: RequestKind,
-    /// The record as the client sent it, for a leader elsewhere; it shares the frame's memory.
+    /// The record as the client sent it, for a remote leader. It shares the frame's memory.
     pub body: Bytes,
-    /// Bytes of the frame.
+    /// Size of the frame, bytes.
     pub frame_bytes: usize,
-    /// The host's.
+    /// The host's data.
     pub extra: X,
 }
 
-/// What a frame asks for.
+/// Kind of a request.
 #[derive(Debug)]
 pub enum RequestKind {
     /// A transaction.
     Write(WriteRequest),
-    /// A look at the tree.
+    /// A read of the tree.
     Read(OpCode, ReadRequest),
     /// A sync with the leader.
     Sync(Option<Str>),
-    /// Something whose record does not decode.
+    /// A request whose record does not decode.
     Undecodable(OpCode),
     /// Credentials.
     Auth(AuthPacket),
     /// A token of a SASL exchange.
     Sasl(Hidden<Bytes>),
-    /// No operation.
+    /// An unknown operation.
     UnknownOp(i32),
 }
 
-/// Why a connection ends over a frame.
+/// Reason why a frame ends its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameFault {
     /// The frame is too short for a request header.
@@ -61,13 +61,13 @@ pub enum FrameFault {
     /// Credentials or a SASL token that do not decode.
     #[error("the {op} packet does not decode")]
     Credentials {
-        /// Which.
+        /// The kind of packet.
         op: &'static str,
     },
 }
 
 impl RequestKind {
-    /// Whether the replica must answer it, in its place among all.
+    /// Whether the replica must order it.
     pub fn waits_for_replica(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Sync(_))
     }
@@ -77,7 +77,7 @@ impl RequestKind {
         matches!(self, Self::Write(_))
     }
 
-    /// The operation, for those that go through the queue.
+    /// The operation, for requests that go through the queue.
     pub fn op(&self) -> Option<OpCode> {
         match self {
             Self::Write(request) => Some(request.op()),
@@ -88,13 +88,14 @@ impl RequestKind {
     }
 }
 
-/// Decodes a frame without its length, behind those that wait to be handled; says whether it is a
-/// write. A record that does not decode is a request that is refused.
+/// Decodes a frame without its length field, and appends it to `incoming`. Returns whether it is a
+/// write. A record that does not decode becomes a request that is refused.
 ///
-/// Each move of a request is a copy of some hundred bytes: it is built where it waits.
+/// It builds the request in place, because each move would copy some hundred bytes.
 ///
 /// # Errors
-/// If the connection has to end.
+/// If the frame must end the connection: it is too short for a header, or its credentials or token
+/// do not decode.
 pub fn decode_into<X>(
     incoming: &mut VecDeque<Incoming<X>>,
     frame: Bytes,
@@ -141,7 +142,7 @@ fn credentials(op: OpCode, input: &mut Reader) -> Result<RequestKind, FrameFault
     token.map(RequestKind::Sasl).ok_or(fault)
 }
 
-/// Whether a read may take long: some walk all that is below a znode, others bring a list.
+/// Whether a read may take long. Some walk a whole subtree, others contain a list.
 pub(super) fn is_slow(tree: &Tree, request: &ReadRequest) -> bool {
     match request {
         ReadRequest::GetAllChildrenNumber(_) | ReadRequest::GetEphemerals(_) => true,
@@ -166,7 +167,7 @@ pub(super) fn is_slow(tree: &Tree, request: &ReadRequest) -> bool {
     }
 }
 
-/// Whether a read is a list, which takes a multiple of its frame when it is decoded.
+/// Whether a read is a list. A decoded list needs a multiple of its frame's memory.
 fn is_list(request: &ReadRequest) -> bool {
     matches!(
         request,
@@ -175,7 +176,7 @@ fn is_list(request: &ReadRequest) -> bool {
 }
 
 impl WaitingRead {
-    /// `body` is the record as it came.
+    /// Creates the waiting form of a read. `body` is the undecoded record.
     pub(super) fn new(op: OpCode, request: ReadRequest, body: Bytes) -> Self {
         match is_list(&request) {
             true => Self::Encoded(op, body),
@@ -184,7 +185,7 @@ impl WaitingRead {
     }
 }
 
-/// A read that waited as it came. It has been decoded before, so it does decode.
+/// Decodes a waiting read again. It was decoded before, so this succeeds.
 pub(super) fn decode_again(op: OpCode, body: &Bytes, limits: Limits) -> Option<ReadRequest> {
     let mut input = Reader::with_limits(body.clone(), limits);
     match Request::decode(op, &mut input) {

@@ -1,4 +1,4 @@
-//! From decoded requests to answered, queued or submitted ones.
+//! Handling of decoded requests: answer, queue or submit.
 
 use std::collections::VecDeque;
 
@@ -23,135 +23,137 @@ use crate::requests::{
 };
 use tree::Watches;
 
-/// What holds for the requests of a connection that come together.
+/// Rules for requests of a connection that arrive together.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionRules<'a> {
-    /// What its session may do.
+    /// Rules for its session.
     pub sessions: SessionRules,
-    /// How clients are served.
+    /// The present service for clients.
     pub service: Service,
-    /// By which of these schemes clients have to authenticate (`enforce.auth.schemes`).
+    /// The permitted authentication schemes, if clients must authenticate (`enforce.auth.schemes`).
     pub enforced_schemes: Option<&'a [String]>,
-    /// Whether writes are refused at once that are not permitted (`enableEagerACLCheck`).
+    /// Whether forbidden writes are refused immediately (`enableEagerACLCheck`).
     pub eager_acl_check: bool,
-    /// Whether they waited so long that they are refused.
+    /// Whether the requests waited so long that they are refused.
     pub is_late: bool,
-    /// Whether watches and ephemerals are bounded: see [`Taking::may_hold`].
+    /// Whether watches and ephemerals are bounded. See [`Taking::may_hold`].
     pub bounds_holding: bool,
-    /// Bytes of paths that a connection may watch.
+    /// Maximum size of the paths that a connection may watch, bytes.
     pub watch_bytes_max: usize,
 }
 
-/// What must happen before more requests are handled, once the outbox is written.
+/// Condition for handling more requests, once the outbox is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing.
+    /// No condition.
     GoOn,
-    /// Room for a reply of so many bytes.
+    /// Room for a reply of this size in bytes.
     Room(usize),
-    /// A turn for a read that takes long.
+    /// A turn for a slow read.
     Turn,
-    /// Some of what waits for a transaction has to be answered.
+    /// Answers to some of the requests that wait for a transaction.
     Wait,
-    /// The host works on the SASL token that the requests begin with. See [`Taking::works_on_token`].
+    /// The host's work on the SASL token at the head of the requests. See
+    /// [`Taking::works_on_token`].
     Login,
-    /// The connection ends, and what is in its outbox does not leave.
+    /// The connection ends, and its outbox is not sent.
     Close,
 }
 
-/// What a client is told of its SASL token. Not to be shown: it answers to a password.
+/// Answer to a SASL token. It must not be shown, because it depends on a password.
 pub enum SaslAnswer {
-    /// This token, or none.
+    /// This token, or an answer without a token.
     Token(Option<Bytes>),
-    /// It is not let in, and the connection ends.
+    /// Authentication failed, and the connection ends.
     Refused(ErrorCode),
-    /// The connection ends without a word.
+    /// The connection ends without an answer.
     Closed,
 }
 
-/// What became of credentials.
+/// Event of a connection that the host may report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionNote<'a> {
-    /// A client has named the ensemble that it looks for. If it is another one, the connection ends
-    /// in silence, so that the client tries another server instead of giving up.
+    /// A client has named the ensemble that it needs. If it is a different one, the connection ends
+    /// without an answer, so that the client tries another server instead of failing.
     Ensemble {
-        /// Whether it is this one.
+        /// Whether it is this ensemble.
         is_let_in: bool,
         /// Whether there were names to compare.
         is_compared: bool,
     },
     /// The connection has too many identities, and ends.
     TooMany,
-    /// They are wrong, or of a scheme that is not served, and the connection ends.
+    /// The credentials are wrong, or belong to an unsupported scheme, and the connection ends.
     Failed {
         /// The scheme.
         scheme: Option<&'a str>,
     },
-    /// It has asked without having authenticated as it must, and the connection ends.
+    /// The client sent a request without the required authentication, and the connection ends.
     Missing,
-    /// It has asked for an operation that does not exist, and the connection ends.
+    /// The client requested an operation that does not exist, and the connection ends.
     UnknownOp(i32),
-    /// It has waited for too long.
+    /// A request has waited for too long.
     Throttled,
-    /// More would be held for the client than may be.
+    /// A request exceeds the limit on the client's watches or ephemerals.
     TooMuch,
 }
 
-/// What a host does while requests of a connection are taken.
+/// Callbacks of a host while requests of a connection are handled.
 pub trait Taking: Replying {
-    /// What it keeps with a request until it is handled.
+    /// The host's data about an unhandled request.
     type Extra;
 
-    /// A request is about to be handled. What is to be kept with it if it is a read that waits.
+    /// Begins the handling of a request. Returns the data to keep with it if it becomes a waiting
+    /// read.
     fn begin(&mut self, kind: &RequestKind, extra: Self::Extra) -> Self::Note;
 
-    /// Where the client is, as identities name it.
+    /// The client's address, in the form of identities.
     fn address(&self) -> String;
 
-    /// Has this ordered, behind all that was submitted before.
+    /// Submits a request for ordering, after all requests submitted before.
     fn submit(&mut self, request: ClientRequest);
 
-    /// Has the replica asked for a sync, behind all that was submitted before.
+    /// Submits a sync, after all requests submitted before.
     fn sync(&mut self, sync: SyncRequest);
 
-    /// Whether a SASL token must be worked on where that may take its time, before it is taken: the batch stops in
-    /// front of it.
+    /// Whether a SASL token needs slow work outside this call, before it is handled. The batch then
+    /// stops before the token.
     fn works_on_token(&self) -> bool {
         false
     }
 
-    /// Takes a SASL token. A null token says that there is nothing to exchange.
+    /// Handles a SASL token. A null token means that the exchange is over.
     fn sasl(&mut self, _: &mut ClientConnection<Self::Note>, _token: &[u8]) -> SaslAnswer {
         SaslAnswer::Token(None)
     }
 
-    /// Whether a client for whom so much is held may have so much more.
+    /// Whether a client that occupies `_held` may occupy `_more` in addition.
     fn may_hold(&mut self, _held: Holding, _more: Holding) -> bool {
         true
     }
 
-    /// Something worth a line.
+    /// Reports an event.
     fn note(&mut self, _note: ConnectionNote<'_>) {}
 }
 
-/// Requests of one connection under one hold of the tree.
+/// Requests of one connection, handled during one hold of the tree.
 struct Batch<'a, 'b, H> {
     responder: &'a Responder<'b>,
     rules: ConnectionRules<'a>,
     pace: Pace,
-    /// Those of the connection: shared once for all of them.
+    /// Identities of the connection, shared by all requests.
     identities: Identities,
-    /// Why nothing more is handled under this hold of the tree.
+    /// Reason to handle no further request during this hold of the tree.
     stops: Option<Next>,
     host: &'a mut H,
 }
 
 impl Responder<'_> {
-    /// Takes requests of one connection, oldest first: answers what can be, queues what must wait,
-    /// submits the writes. What was left over in the queue comes first.
+    /// Handles requests of one connection, oldest first: answers, queues or submits them. Deferred
+    /// requests in the queue come first.
     ///
-    /// Stops early when the outbox holds enough, and before a reply that the pace does not allow. The
-    /// rest stays where it is, but for a connection that ends.
+    /// Stops early when the outbox is large enough, or before a reply that the pace does not
+    /// permit. The remaining requests stay in `incoming`, unless the connection ends.
     pub fn take<H: Taking>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -206,7 +208,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         } = incoming;
         let note = self.host.begin(&kind, extra);
         if client.is_closing_local() {
-            // As behind any closeSession.
+            // Ignored, like every request after a closeSession.
             return;
         }
         if self.is_turned_away(client, (xid, frame_bytes), &kind) {
@@ -240,8 +242,9 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
     }
 
-    /// Whether it is refused whatever it asks for: the client has not authenticated as it must, the
-    /// request waited for too long, or more would be held for the client than may be.
+    /// Refuses a request for a reason that does not depend on its operation, and returns whether it
+    /// did. The client lacks the required authentication, the request waited for too long, or the
+    /// client would occupy too much.
     fn is_turned_away(
         &mut self,
         client: &mut ClientConnection<H::Note>,
@@ -273,15 +276,15 @@ impl<H: Taking> Batch<'_, '_, H> {
         });
         let asked = self.asked(xid, op, frame_bytes);
         self.enqueue(client, asked, Work::Refuse(ErrorCode::ThrottledOp));
-        // Clients do not look at this reply: they would take their watches for set. Where a request is late it is all
-        // that Apache ZooKeeper answers.
+        // Clients ignore this reply and would consider their watches set, so the connection ends.
+        // For a late request, Apache ZooKeeper sends only this reply.
         let sets_again = matches!(op, OpCode::SetWatches | OpCode::SetWatches2);
         client.ends_after_flush |= is_too_much && sets_again;
         true
     }
 
-    /// Whether a watch has no room beside those of the connection. Watches that a client sets again
-    /// after a reconnect always have: it counts on them.
+    /// Whether a watch would exceed the connection's limit on paths. Watches that a client sets
+    /// again after a reconnect are exempt: the client relies on them.
     fn has_too_long_watches(&self, kind: &RequestKind) -> bool {
         let RequestKind::Read(_, request) = kind else {
             return false;
@@ -297,7 +300,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         added > 0 && watches.path_bytes_of(watcher) + added > self.rules.watch_bytes_max
     }
 
-    /// Whether more would be held for the client than may be.
+    /// Whether the client would occupy too many watches or ephemerals.
     fn is_too_much(&mut self, client: &ClientConnection<H::Note>, kind: &RequestKind) -> bool {
         if !self.rules.bounds_holding {
             return false;
@@ -318,7 +321,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
     }
 
-    /// Answers at once, ahead of the queue, and ends the connection.
+    /// Answers immediately, before all queued requests, and ends the connection.
     fn refuse(
         &mut self,
         client: &mut ClientConnection<H::Note>,
@@ -342,7 +345,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         let is_checked = rules.eager_acl_check && !rules.sessions.is_read_only;
         if is_checked && let Some(err) = responder.tree.refuses_at_once(&request, &self.identities)
         {
-            // Ahead of the queue, and without a transaction.
+            // This answer precedes the queue and does not need a transaction.
             return responder.reply(client, asked, Zxid::ZERO, self.host, |_| Err(err));
         }
         let host = &*self.host;
@@ -395,7 +398,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
     }
 
-    /// Queues `work` behind what is under way; answers it at once if nothing is.
+    /// Queues `work` after the waiting requests, or answers it immediately if there are none.
     fn enqueue(
         &mut self,
         client: &mut ClientConnection<H::Note>,
@@ -415,7 +418,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
     }
 
-    /// Answers a read at once if nothing is under way. `body` is the record as it came.
+    /// Answers a read immediately, if the queue is empty. `body` is the undecoded record.
     fn read(
         &mut self,
         client: &mut ClientConnection<H::Note>,
@@ -444,7 +447,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
         let mut expected_bytes = tree.expected_bytes(&request);
         if is_slow {
-            // Nor may it have to be answered just before a write.
+            // A slow read must not be answered directly before a write either.
             expected_bytes = expected_bytes.max(REPLIES_BEFORE_WRITE_BYTES + 1);
         }
         let work = Work::Read {
@@ -457,8 +460,8 @@ impl<H: Taking> Batch<'_, '_, H> {
         client.enqueue(asked, work);
     }
 
-    /// A token goes back in any case, be it none. Tokens are handled ahead of the queue, as
-    /// credentials are.
+    /// Answers a SASL token, if need be with an empty one. Tokens precede the queue, like
+    /// credentials.
     fn take_token(&mut self, client: &mut ClientConnection<H::Note>, xid: Xid, token: &[u8]) {
         let answer = self.host.sasl(client, token);
         self.identities = client.identities.clone();
@@ -476,8 +479,8 @@ impl<H: Taking> Batch<'_, '_, H> {
             });
     }
 
-    /// Handled ahead of the queue: requests before it were judged without the new identities,
-    /// those behind it are judged with them. Source: ZooKeeperServer.processPacket.
+    /// Handles credentials before the queue: earlier requests keep the old identities, later ones
+    /// use the new ones. Source: ZooKeeperServer.processPacket.
     fn authenticate(
         &mut self,
         client: &mut ClientConnection<H::Note>,

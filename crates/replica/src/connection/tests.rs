@@ -1,4 +1,4 @@
-//! The order of what a connection is told.
+//! Tests of the order of replies and events.
 //!
 //! Length: all of it uses one fixture.
 
@@ -24,17 +24,17 @@ use crate::{Applied, ClientRequest, LargeBytes, Service, SessionRules};
 
 const SESSION: SessionId = SessionId(7);
 
-/// Bytes of paths that a connection may watch here.
+/// Maximum size of the paths that a connection may watch in these tests.
 const WATCH_BYTES_MAX: usize = 3000;
 
-/// What one connection has to do with.
+/// Environment of one connection.
 struct Fixture {
     tree: Tree,
     watches: SharedWatches,
     client: ClientConnection<()>,
     host: TestHost,
     rules: SessionRules,
-    /// How much is answered behind a write or a sync.
+    /// The pace of answers after a write or a sync.
     behind: Pace,
 }
 
@@ -42,9 +42,9 @@ struct TestHost {
     sessions: RefCell<Sessions>,
     submitted: Vec<ClientRequest>,
     synced: Vec<i32>,
-    /// What may be held for the client.
+    /// Maximum amount that the client may occupy.
     bound: Option<Holding>,
-    /// Whether requests come late.
+    /// Whether requests are late.
     is_late: bool,
 }
 
@@ -116,7 +116,7 @@ impl Fixture {
         }
     }
 
-    /// These frames come in.
+    /// Handles these frames.
     fn hear(&mut self, frames: impl IntoIterator<Item = Bytes>, pace: Pace) -> Next {
         let mut incoming = VecDeque::new();
         for frame in frames {
@@ -135,7 +135,7 @@ impl Fixture {
         responder.take(&mut self.client, &mut incoming, rules, pace, &mut self.host)
     }
 
-    /// The oldest submitted write is applied.
+    /// Applies the oldest submitted write.
     fn apply(&mut self, zxid: i64, error: Option<ErrorCode>) -> WriteAnswer {
         let write = self.host.submitted.remove(0);
         let context = PrepareContext {
@@ -175,7 +175,7 @@ impl Fixture {
         responder.drain(&mut self.client, pace, &mut self.host)
     }
 
-    /// The numbers and errors of the frames that leave.
+    /// Returns the numbers and errors of the frames in the outbox.
     fn told(&mut self) -> Vec<(i32, i32)> {
         let outbox = std::mem::take(&mut self.client.outbox);
         let mut rest = &*outbox;
@@ -311,7 +311,7 @@ fn what_was_left_over_behind_one_write_is_answered_before_the_next() {
     fixture.apply(1, None);
     assert_eq!(fixture.told(), [(1, 0), (2, 0)]);
     assert!(fixture.client.has_left_over());
-    // A host does this when `Host::applying` is called.
+    // A host does this in `Host::applying`.
     assert_eq!(fixture.drain(PACE), Drained::All);
     assert_eq!(fixture.told(), [(3, NO_NODE)]);
     fixture.apply(2, None);
@@ -340,7 +340,7 @@ fn a_read_without_room_waits_and_nothing_overtakes_it() {
     assert!(matches!(next, Next::Room(bytes) if bytes > 10), "{next:?}");
     assert!(fixture.client.has_left_over());
     assert_eq!(fixture.told(), []);
-    // Just before a write there is no other way than to refuse it.
+    // Directly before a write, the read must be refused.
     let before = Pace {
         refuses: true,
         ..narrow
@@ -480,13 +480,13 @@ fn watches_beyond_what_may_be_held_are_refused_and_set_nothing() {
     };
     fixture.told();
     fixture.hear([get(2, "/a"), exists(3, "/b"), exists(4, "/c")], PACE);
-    // Those that are there may be set again.
+    // Existing watches may be set again.
     fixture.hear([get(5, "/a"), exists(6, "/b")], PACE);
     let throttled = ErrorCode::ThrottledOp.code();
     let told = [(2, 0), (3, NO_NODE), (4, throttled), (5, 0), (6, NO_NODE)];
     assert_eq!(fixture.told(), told);
     assert_eq!(fixture.watches.lock().count(), 2);
-    // What waits behind a write counts as well.
+    // Reads that wait after a write count, too.
     fixture.watches.lock().remove_watcher(WatcherId(1));
     let write = create(7, "/d", flags::PERSISTENT);
     fixture.hear(
@@ -496,7 +496,7 @@ fn watches_beyond_what_may_be_held_are_refused_and_set_nothing() {
     fixture.apply(2, None);
     let told = [(7, 0), (8, 0), (9, NO_NODE), (10, throttled)];
     assert_eq!(fixture.told(), told);
-    // A client does not look at the reply to this: its connection ends.
+    // A client ignores the reply to this request, so its connection ends.
     fixture.hear([sets_watches_again()], PACE);
     assert_eq!(fixture.told(), [(-8, throttled)]);
     assert!(fixture.client.ends_after_flush);
@@ -513,7 +513,8 @@ fn watches_that_are_set_again_too_late_are_refused_and_the_connection_goes_on() 
     assert!(!fixture.client.ends_after_flush);
 }
 
-/// A watch costs at least its path. Those of a client that comes back are set again whatever they cost.
+/// A watch costs at least its path. A reconnected client may set its watches again, whatever they
+/// cost.
 #[test]
 fn long_watches_beyond_the_bound_of_a_connection_are_refused() {
     let mut fixture = Fixture::new();
@@ -542,7 +543,7 @@ fn long_watches_beyond_the_bound_of_a_connection_are_refused() {
         (5, 0),
         (-8, 0),
     ];
-    // Events of the znodes that are not there come before the last reply.
+    // Events of missing znodes come before the last reply.
     let mut answered = fixture.told();
     answered.retain(|(xid, _)| *xid != -1);
     assert_eq!(answered, told);

@@ -91,7 +91,7 @@ fn multi(first: &str) -> WriteRequest {
     WriteRequest::Multi(Ok(vec![set("/a", first), create("/b-", "2", 2)]))
 }
 
-/// Requests with what comes of them.
+/// Requests with their transactions.
 fn simple_pairs() -> Vec<(WriteRequest, Txn)> {
     let (container, ttl) = (4, 5);
     vec![

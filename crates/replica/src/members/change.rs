@@ -1,4 +1,4 @@
-//! What a new member list is to this server.
+//! Effect of a new member list on this server.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use proto::Sid;
 
 use super::{OwnAddresses, role_in};
 
-/// How the list that was installed differs from the one before, for this server.
+/// Differences between the installed list and the previous one, for this server.
 ///
-/// If only the version is new, nothing is to be done. Otherwise the election starts over with the
-/// new members, as does the listener for it.
+/// If only the version differs, no action is needed. Otherwise the election restarts with the new
+/// members, as does its listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Anything but the version differs.
+    /// Whether anything but the version differs.
     pub members_differ: bool,
-    /// The role, if it is another one: the present one ends.
+    /// The new role, if it differs: the present role ends.
     pub role: Option<MemberRole>,
-    /// Where clients are to be served from now on, if it is not where they are.
+    /// The new client address, if it differs.
     pub client: Option<HostPort>,
-    /// Learners come to other addresses.
+    /// Whether the addresses for learners differ.
     pub quorum_addresses_differ: bool,
-    /// Peers come to other addresses in elections.
+    /// Whether the addresses for elections differ.
     pub election_addresses_differ: bool,
-    /// Those who vote in both lists and have kept their quorum addresses.
+    /// Servers that vote in both lists and have kept their quorum addresses.
     steady_voters: BTreeSet<Sid>,
 }
 
@@ -55,8 +55,8 @@ impl Change {
         }
     }
 
-    /// Whether the leader of the time before cannot be followed any more. Only to be asked where no
-    /// leader was designated.
+    /// Whether the previous leader cannot be followed any more. Call it only if no leader was
+    /// designated.
     pub fn loses_leader(&self, leader: Sid) -> bool {
         self.members_differ && !self.steady_voters.contains(&leader)
     }

@@ -1,44 +1,44 @@
-//! Which file of a member list is written before which other one.
+//! Order of the writes to the files of member lists.
 //!
 //! Source: QuorumPeerConfig.writeDynamicConfig, editStaticConfig; AtomicFileWritingIdiom.
 
 use crate::effect::MemberFile;
 
-/// The file of the list last seen, beside zoo.cfg.
+/// Suffix of the file with the last list seen, next to zoo.cfg.
 const NEXT: &str = ".dynamic.next";
 
-/// The files beside zoo.cfg, as a host writes them. Each is there as a whole or as it was, and for
-/// good when a call returns.
+/// Access to the files next to zoo.cfg, implemented by a host. Each write is atomic, and durable
+/// when the call returns.
 pub trait MemberFiles {
-    /// What can go wrong.
+    /// Error of an operation.
     type Error;
 
-    /// Puts this in the place of the file whose name is that of zoo.cfg and `suffix`.
+    /// Replaces the file whose name is zoo.cfg's name with `suffix`.
     ///
     /// # Errors
-    /// If it cannot be written; the file is as it was.
+    /// If the file cannot be written. It is then unchanged.
     fn replace(&mut self, suffix: &str, text: &str) -> Result<(), Self::Error>;
 
-    /// Removes that file, if it is there.
+    /// Removes that file, if it exists.
     ///
     /// # Errors
-    /// If it cannot be removed.
+    /// If the file cannot be removed.
     fn remove(&mut self, suffix: &str) -> Result<(), Self::Error>;
 
-    /// Makes zoo.cfg name that file. With `has_client` the list says where this server's clients go,
-    /// and zoo.cfg does not any more.
+    /// Makes zoo.cfg name that file. With `has_client`, the list contains this server's client
+    /// address, and zoo.cfg omits it.
     ///
     /// # Errors
-    /// If zoo.cfg cannot be read or written; it is as it was.
+    /// If zoo.cfg cannot be read or written. It is then unchanged.
     fn name_dynamic(&mut self, suffix: &str, has_client: bool) -> Result<(), Self::Error>;
 }
 
 impl MemberFile {
-    /// Makes it durable. zoo.cfg names a committed list before the one last seen goes: there is one of
-    /// them at any time.
+    /// Makes the list durable. zoo.cfg names a committed list before the file of the last list seen
+    /// is removed, so one of them exists at any time.
     ///
     /// # Errors
-    /// Those of `files`; what stands before has happened then.
+    /// If an operation of `files` fails. Earlier operations are then done.
     pub fn write<F: MemberFiles>(&self, files: &mut F) -> Result<(), F::Error> {
         match self {
             Self::LastSeen(Some(list)) => files.replace(NEXT, &list.file_text(true)),
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes what is done, and fails at one of the steps.
+    /// Records the completed steps, and fails at one of them.
     struct Noted {
         done: Vec<String>,
         fails_at: usize,

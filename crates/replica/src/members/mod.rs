@@ -1,18 +1,18 @@
-//! Who belongs to the ensemble, as this server knows it.
+//! The members of the ensemble, as this server knows them.
 //!
 //! ```text
 //! proposed (reconfig, NEWLEADER)  --see-->      last seen   zoo.cfg.dynamic.next
 //! committed                       --install-->  committed   zoo.cfg.dynamic.<version>, zoo.cfg
 //! ```
 //!
-//! The *committed* list decides, and while a newer one was *seen*, that one has to agree. A list is
-//! seen before it is acknowledged and installed before anything that was committed after it.
-//! Memory changes first, then the files, so that a disk that fails cannot make this server count
-//! votes by an old list. Writing them is the host's; what is to be written is given back as a
-//! [`MemberFile`], which knows what is written before what ([`MemberFile::write`]).
+//! The *committed* list decides. While a newer list is *seen*, a quorum of that list must also
+//! agree. A list is seen before it is acknowledged, and installed before any later commit. Memory
+//! changes before the files, so a failed disk cannot make this server count votes by an old list.
+//! The host writes the files. Each change returns a [`MemberFile`], which contains the order of its
+//! writes ([`MemberFile::write`]).
 //!
-//! With `reconfigEnabled=false` lists of others are neither seen nor installed, and no file is
-//! written: the list is the one that the server started with.
+//! With `reconfigEnabled=false`, lists of other servers are ignored, and files are not written: the
+//! list of the start stays.
 //!
 //! Source: QuorumPeer.setLastSeenQuorumVerifier, setQuorumVerifier, processReconfig; Leader.lead.
 
@@ -43,13 +43,13 @@ pub struct MemberLists {
     rules: Rules,
     reconfig_enabled: bool,
     committed: Membership,
-    /// Newer than `committed`.
+    /// A list newer than `committed`.
     last_seen: Option<Membership>,
-    /// Where this server listens; of the last list that had it, if it was removed.
+    /// Addresses of this server. If it was removed, those in the last list that contained it.
     own: OwnAddresses,
 }
 
-/// Where this server listens.
+/// Addresses on which this server listens.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct OwnAddresses {
     quorum: BTreeSet<HostPort>,
@@ -58,7 +58,7 @@ struct OwnAddresses {
 }
 
 impl MemberLists {
-    /// The lists that the server starts with; `None` for a standalone server.
+    /// Creates the lists at the start; `None` for a standalone server.
     pub fn new(config: &Config) -> Option<Self> {
         let ensemble = config.ensemble.as_ref()?;
         let features = &config.features;
@@ -88,18 +88,18 @@ impl MemberLists {
         })
     }
 
-    /// This server.
+    /// Sid of this server.
     pub fn me(&self) -> Sid {
         self.me
     }
 
-    /// What this server is by the committed list. A server that is not in the list follows without
-    /// a vote, as a participant does.
+    /// Role of this server in the committed list. A server that is not in the list follows without
+    /// a vote, like a participant.
     pub fn role(&self) -> MemberRole {
         role_in(&self.committed, self.me)
     }
 
-    /// Where clients are served, as far as a list or zoo.cfg has said it.
+    /// Address for clients, if a list or zoo.cfg contains it.
     pub fn client_address(&self) -> Option<&HostPort> {
         self.own.client.as_ref()
     }
@@ -109,8 +109,7 @@ impl MemberLists {
         &self.committed
     }
 
-    /// A newer list that was proposed and is not known to be committed: a quorum of it has to agree
-    /// too.
+    /// A newer list that was proposed and is not known to be committed. Its quorum must also agree.
     pub fn last_seen(&self) -> Option<&Membership> {
         self.last_seen.as_ref()
     }
@@ -130,10 +129,10 @@ impl MemberLists {
         hosts.into_iter().collect()
     }
 
-    /// Reads a list that came from elsewhere: of NEWLEADER, a reconfiguration, a notification.
+    /// Parses a list from NEWLEADER, a reconfiguration or a notification.
     ///
     /// # Errors
-    /// If it is none, or one in which nobody could ever decide.
+    /// If the text is not a member list, or the list does not contain a participant.
     pub fn parse(&self, text: &[u8]) -> Result<Membership, MembershipError> {
         let text = String::from_utf8_lossy(text);
         let list = Membership::parse(&text, self.rules.multi_address_enabled)?;
@@ -144,11 +143,11 @@ impl MemberLists {
         })
     }
 
-    /// Takes note of a list that was proposed. It may be acknowledged once what is given back is on
-    /// disk; if it cannot be written it counts as seen all the same, for as long as the server runs.
+    /// Stores a proposed list as seen. It may be acknowledged once the returned file is on disk. If
+    /// the file cannot be written, the list is seen nevertheless, for as long as the server runs.
     ///
-    /// An older list than the one last seen takes its place: a new leader has not heard of a
-    /// reconfiguration, which therefore never was.
+    /// An older list replaces the last seen one: a new leader does not know that reconfiguration,
+    /// which was therefore never committed.
     pub fn see(&mut self, list: Membership) -> Option<MemberFile> {
         let known = self.last_seen.as_ref().unwrap_or(&self.committed).version;
         if !self.reconfig_enabled || list.version == known {
@@ -162,8 +161,8 @@ impl MemberLists {
         Some(MemberFile::LastSeen(self.last_seen.clone()))
     }
 
-    /// Puts a committed list in force: what changes, and what is to be written. `None` if it was
-    /// known already or lists cannot change.
+    /// Puts a committed list in force. Returns the change and the file to write; `None` if the list
+    /// was known already or lists cannot change.
     pub fn install(&mut self, list: Membership) -> Option<(Change, MemberFile)> {
         if !self.reconfig_enabled || list.version <= self.committed.version {
             return None;
@@ -195,10 +194,10 @@ impl MemberLists {
         }
     }
 
-    /// The list that this server's epoch as leader begins with: the last one seen.
+    /// Returns the list with which this server's epoch as leader begins: the last one seen.
     ///
-    /// A list without a version is given one with the first epoch, so that it goes before the
-    /// lists of servers that nobody knows yet (ZOOKEEPER-1783). It counts as proposed: a list seen.
+    /// A list without a version receives one with the first epoch, so that it takes precedence over
+    /// the lists of unknown servers (ZOOKEEPER-1783). It is then a seen list, like a proposed one.
     pub fn epoch_config(&mut self, epoch: Epoch) -> (EpochConfig, Option<MemberFile>) {
         let mut file = None;
         if self.committed.version == ConfigVersion::default() && self.last_seen.is_none() {
@@ -216,7 +215,7 @@ impl MemberLists {
         (config, file)
     }
 
-    /// A list on its way, for the leader that this server is.
+    /// Converts a proposed list for this server as leader.
     pub fn next_config(&self, list: &Membership) -> NextConfig {
         let own = list.participants().find(|member| member.sid == self.me);
         NextConfig {

@@ -1,11 +1,11 @@
-//! From a client's reconfig to the member list it makes, or the code it is refused with.
+//! Construction of the new member list for a client's reconfig, or the error code.
 //!
-//! Whether reconfig is on, and whether the client may, is for `tree::Overlay::prepare_reconfig`,
-//! which takes what this says in the middle of its own checks.
+//! `tree::Overlay::prepare_reconfig` checks whether reconfig is enabled and the client has
+//! permission. It uses the result of this module between its own checks.
 //!
-//! Differs from Apache ZooKeeper: a list that is too long for a notification is refused, as nobody
-//! could be elected any more; and a follower that was made an observer, and has not heard of it yet,
-//! does not count for the quorum that is in sync.
+//! Differs from Apache ZooKeeper. A list that is too long for a notification is refused, because no
+//! server could be elected any more. A follower that became an observer, and does not know it yet,
+//! does not count for the synchronised quorum.
 //!
 //! Source: PrepRequestProcessor (reconfig), Leader.isQuorumSynced.
 
@@ -19,32 +19,31 @@ use proto::{ConfigVersion, ErrorCode, Sid, Zxid};
 
 use super::MemberLists;
 
-/// A request that takes any version.
+/// Version in a request that accepts any version.
 const ANY_VERSION: i64 = -1;
-/// Most participants of an ensemble that has an oracle's help.
+/// Maximum number of participants with which an oracle can help.
 const ORACLE_VOTERS_MAX: usize = 2;
 
-/// What a plan depends on besides the lists.
+/// State on which a plan depends, in addition to the lists.
 #[derive(Debug, Clone)]
 pub struct PlanFacts {
-    /// The transaction that the reconfiguration is to be: the version of the list.
+    /// The zxid of the reconfiguration, which becomes the version of the list.
     pub zxid: Zxid,
-    /// The learners that came as followers, listed or not, are synchronised, and have
-    /// acknowledged within `syncLimit`. Observers are not among them, even those that are to be
-    /// promoted.
+    /// Learners that connected as followers, listed or not, are synchronised, and have acknowledged
+    /// within `syncLimit`. Observers are excluded, even those to be promoted.
     pub synced_followers: BTreeSet<Sid>,
-    /// The oracle lets one of two go on alone (`oraclePath`).
+    /// Whether the oracle lets one of two continue alone (`oraclePath`).
     pub oracle_grants: bool,
 }
 
 impl MemberLists {
-    /// The list that a reconfiguration would make, for this server as leader.
+    /// Constructs the list of a reconfiguration, for this server as leader.
     ///
-    /// Nothing has changed after it. If the reconfiguration is proposed, the list is to be seen
-    /// first ([`MemberLists::see`]).
+    /// It does not change the lists. If the reconfiguration is proposed, call [`MemberLists::see`]
+    /// first.
     ///
     /// # Errors
-    /// The code for the client, of the first check that fails.
+    /// The code for the client, from the first check that fails.
     pub fn plan(
         &self,
         request: &ReconfigRequest,
@@ -98,8 +97,8 @@ impl MemberLists {
     fn is_quorum_synced(&self, list: &Membership, facts: &PlanFacts) -> bool {
         let quorum = list.quorum();
         let voters = quorum.voters();
-        // It leaves as soon as it hears of its role. If it ended before it heard of the new one, it would
-        // be needed for a quorum, and look for the leader as an observer does.
+        // It leaves as soon as it knows its role. If it stopped before it knew the new one, a
+        // quorum would need it, but it would look for the leader as an observer.
         let is_observer_now = |sid: Sid| {
             let member = self.committed.members.get(&sid);
             member.is_some_and(|member| member.role == MemberRole::Observer)

@@ -1,4 +1,4 @@
-//! A server that stands alone: the leader of one.
+//! A standalone server: the leader of one.
 
 use proto::request::WriteRequest;
 use proto::{SessionId, Zxid};
@@ -98,7 +98,7 @@ fn told_to_end_it_ends_once_all_is_applied() {
     assert_eq!(server.book.applied, [Zxid(2)]);
 }
 
-/// A crash would bring the earlier tree back until the snapshot of the other one is on disk.
+/// Until the snapshot of the other tree is on disk, a crash would bring the earlier tree back.
 #[test]
 fn a_tree_that_is_restored_is_not_established_before_its_snapshot_is_on_disk() {
     let mut server = with_session();

@@ -1,4 +1,4 @@
-//! Each committed transaction says which digest the tree has after it.
+//! Digests in committed transactions.
 
 use jute::Encode;
 use proto::leader::LeaderPacket;
@@ -37,7 +37,7 @@ fn created(path: &str) -> Txn {
     })
 }
 
-/// Changes the data of a znode, as no transaction did.
+/// Changes the data of a znode without a transaction.
 fn damage(server: &Server, path: &str) {
     let mut tree = server.state.tree_mut();
     let txn = Txn::SetData(SetDataTxn {
@@ -50,11 +50,11 @@ fn damage(server: &Server, path: &str) {
     assert_eq!(outcome.error(), proto::ErrorCode::Ok);
 }
 
-/// A leader with a tree of its own, in which everything is as it should be.
+/// A leader with its own correct tree.
 struct Leader(Tree);
 
 impl Leader {
-    /// The next transaction with the digest that the tree has after it.
+    /// Commits the next transaction with the tree's digest.
     fn commit(&mut self, zxid: Zxid, txn: Txn) -> [LeaderPacket; 2] {
         let mut record = record(zxid, txn);
         self.0
@@ -103,12 +103,12 @@ fn a_learner_compares_from_uptodate_on_what_is_committed() {
     damage(&server, "/a");
     leader.commits(&mut server, attempt, zxid(1, 2), created("/b"));
     assert_eq!(server.book.mismatches, [zxid(1, 2)]);
-    // What replaces the damaged data makes both trees equal again.
+    // Replacing the damaged data makes both trees equal again.
     let healed = Txn::Delete { path: "/a".into() };
     leader.commits(&mut server, attempt, zxid(1, 3), healed);
     leader.commits(&mut server, attempt, zxid(1, 4), created("/c"));
     assert_eq!(server.book.mismatches, [zxid(1, 2)]);
-    // A leader that makes no digests, or digests of another version, is not compared with.
+    // Transactions without a digest, or with a digest of another version, are not compared.
     damage(&server, "/b");
     let mut other = record(zxid(1, 5), created("/d"));
     for (counter, digest) in [
@@ -129,8 +129,8 @@ fn a_learner_compares_from_uptodate_on_what_is_committed() {
     assert_eq!(server.book.mismatches, [zxid(1, 2)]);
 }
 
-/// A tree that came as a snapshot may be ahead of its zxid until everything is applied that came before UPTODATE, also if
-/// both came together.
+/// A tree from a snapshot may contain transactions after its zxid until everything before UPTODATE
+/// is applied, even if both arrived together.
 #[test]
 fn a_learner_compares_nothing_that_came_before_uptodate() {
     let mut server = Server::member(1);
@@ -153,8 +153,8 @@ fn a_learner_compares_nothing_that_came_before_uptodate() {
     assert_eq!(server.book.mismatches, [zxid(1, 2)]);
 }
 
-/// A follower of this mode whose tree is damaged and that has told its leader so, and been asked for its
-/// digest at this transaction.
+/// A follower of this mode with a damaged tree. It has reported this to its leader, which requested
+/// its digest at this transaction.
 fn asked(mode: &str) -> (Server, u64, u64) {
     let mut server = Server::member_with(1, &format!("zoarium.onDigestMismatch={mode}\n"));
     let attempt = server.follow_3(Zxid::ZERO, 1, 0);
@@ -180,7 +180,7 @@ fn asked(mode: &str) -> (Server, u64, u64) {
     (server, attempt, own)
 }
 
-/// The leader of epoch 1 brings it up to date.
+/// Synchronises the server with the leader of epoch 1.
 fn begin(server: &mut Server, attempt: u64, protocol_version: i32) {
     begin_without_uptodate(server, attempt, protocol_version);
     server.leader_sends(attempt, LeaderPacket::UpToDate);
@@ -248,10 +248,10 @@ fn what_a_learner_does_that_is_wrong() {
 fn a_judgement_of_another_digest_means_nothing() {
     let (mut server, attempt, own) = asked("repair");
     server.handle(Input::Synced(zxid(1, 2)));
-    // It has that digest.
+    // The server has that digest.
     let effects = judged(&mut server, attempt, Some(own));
     assert!(!stops(&effects) && !keeps(&effects), "{effects:?}");
-    // And has reported nothing since.
+    // The server has not reported a digest since.
     let effects = judged(&mut server, attempt, None);
     assert!(!stops(&effects) && !keeps(&effects), "{effects:?}");
 }
@@ -275,7 +275,7 @@ fn a_leader_that_does_not_know_the_packets_is_told_nothing() {
 #[test]
 fn a_repair_keeps_the_tree_first_and_takes_nothing_but_a_snapshot() {
     let (mut server, attempt, _) = asked("repair");
-    // What is not on disk yet comes first.
+    // Records that are not on disk yet come first.
     assert!(!keeps(&judged(&mut server, attempt, Some(1))));
     server.handle(Input::Synced(zxid(1, 2)));
     let effects = server.effects();

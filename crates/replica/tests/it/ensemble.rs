@@ -1,4 +1,4 @@
-//! Elections and synchronisation, as far as the other tests need them.
+//! Elections and synchronisation for the other tests.
 
 use election::links::ConnectionId;
 use proto::hello::{Hello, HelloAddresses};
@@ -12,7 +12,7 @@ use zab::leader::LinkId;
 
 use crate::support::Server;
 
-/// What a voter says that looks.
+/// Notification of a voter that looks.
 fn vote(leader: i64, zxid: Zxid, round: i64, peer_epoch: i64) -> Notification {
     Notification {
         state: PeerState::Looking,
@@ -35,7 +35,7 @@ impl Server {
         }));
     }
 
-    /// Server 3 is elected by itself and server 1, which has this last zxid.
+    /// Elects server 3 by itself and server 1, which has this last zxid.
     pub(crate) fn elect_3(&mut self, zxid: Zxid, round: i64, epoch: i64) {
         let connection = ConnectionId(100 + round.unsigned_abs());
         let sid = Sid(1);
@@ -44,7 +44,7 @@ impl Server {
         self.wait_until(self.now_ms + 300);
     }
 
-    /// Server 1 elects server 3.
+    /// Elects server 3 by server 1.
     pub(crate) fn follow_3(&mut self, zxid: Zxid, round: i64, epoch: i64) -> u64 {
         let connection = ConnectionId(100 + round.unsigned_abs());
         let hello = Hello {
@@ -76,7 +76,7 @@ impl Server {
         self.handle(Input::Leader { attempt, event });
     }
 
-    /// A voter with this history comes, and accepts the epoch once it is on this server's disk.
+    /// Connects a voter with this log. It accepts the epoch once this server has it on disk.
     pub(crate) fn learner_comes(&mut self, link: u64, sid: i64, epoch: Epoch, last: Zxid) {
         let id = LinkId(link);
         let connected = LearnerEvent::Connected { link: id };
@@ -96,7 +96,7 @@ impl Server {
         self.learner_sends(link, ack);
     }
 
-    /// Server 1 is elected by itself and server 2, leads `epoch`, and has server 3 with it.
+    /// Elects server 1 by itself and server 2. It leads `epoch` with server 3 as follower.
     pub(crate) fn lead_as_1(&mut self, last: Zxid, epoch: i64) {
         let connection = ConnectionId(200);
         let hello = Hello {
@@ -109,12 +109,13 @@ impl Server {
         self.lead_with(3, epoch, last);
     }
 
-    /// Server 3 leads `epoch` and has server 1 with it.
+    /// Makes server 3 lead `epoch` with server 1 as follower.
     pub(crate) fn lead(&mut self, epoch: i64, last: Zxid) {
         self.lead_with(1, epoch, last);
     }
 
-    /// A server that was elected leads `epoch` with this one over link 1, which has all that it has.
+    /// Makes an elected server lead `epoch`. The other server follows over link 1 with an equal
+    /// log.
     fn lead_with(&mut self, sid: i64, epoch: i64, last: Zxid) {
         let epoch = Epoch(epoch);
         self.learner_comes(1, sid, epoch, last);
@@ -196,7 +197,7 @@ fn a_role_ends_only_when_the_disk_has_done_what_it_was_asked_for() {
         attempt: 1,
     });
     server.effects();
-    // The epoch may or may not be on disk: a candidate must not be made before that is known.
+    // The epoch may or may not be on disk. Until that is known, there must not be a candidate.
     server.wait_until(60_000);
     let looks = |effect: &Effect| matches!(effect, Effect::Election(_));
     assert!(!server.effects().iter().any(looks));
@@ -211,7 +212,7 @@ fn a_voter_that_is_told_to_end_takes_no_role_any_more() {
     server.handle(Input::Shutdown);
     assert!(server.replica.is_over());
     server.effects();
-    // Its host may have taken this in the same turn, and tells it all the same.
+    // The host may have created this input in the same turn, and still passes it.
     server.elect_3(Zxid::ZERO, 1, 0);
     let effects = server.effects();
     assert!(

@@ -1,5 +1,5 @@
-//! A snapshot that begins and ends at any moment of any way from leader to leader contains nothing that is
-//! not committed.
+//! A snapshot that begins and ends at any moment, during any sequence of leaders, contains only
+//! committed data.
 
 use jute::Encode;
 use proto::leader::LeaderPacket;
@@ -14,15 +14,15 @@ use crate::support::{Server, zxid};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opening {
     Diff,
-    /// The uncommitted tail is cut off.
+    /// The uncommitted tail is cut.
     Trunc,
     Snap,
 }
 
-/// When the role of a learner ends.
+/// Time at which the role of a learner ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Before UPTODATE: what it was sent may be cut off again.
+    /// Before UPTODATE: its records may be cut.
     Early,
     /// After UPTODATE and a write.
     Late,
@@ -32,7 +32,7 @@ enum End {
 
 type Visit = (Opening, End);
 
-/// One moment: a snapshot may begin or end there.
+/// A moment at which a snapshot may begin or end.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     generation: Generation,
@@ -61,7 +61,7 @@ impl Member {
         self.server.state.tree.borrow().last_zxid()
     }
 
-    /// Handles an input, and then what its host has to say to the effects, one after the other.
+    /// Handles an input, and then the host's responses to the effects, one after the other.
     fn handle(&mut self, input: Input) {
         let mut inputs = vec![input];
         while !inputs.is_empty() {
@@ -116,14 +116,15 @@ impl Member {
         self.handle(Input::Leader { attempt, event });
     }
 
-    /// The leader sends this, and commits it.
+    /// Sends a proposal of the leader and its commit.
     fn is_told(&mut self, attempt: u64, zxid: Zxid) {
         let txn = record(zxid).to_bytes();
         self.hears(attempt, LeaderPacket::Proposal { zxid, txn });
         self.hears(attempt, LeaderPacket::Commit { zxid });
     }
 
-    /// Follows the leader with this number, which sends two transactions that no other server may have.
+    /// Follows the leader with this number, which sends two transactions that other servers may
+    /// lack.
     fn visit(&mut self, number: i64, (opening, end): Visit) {
         let (before, epoch) = (2 * number + 1, 2 * number + 2);
         let attempt = self.server.follow_3(zxid(before, 9), number + 1, before);
@@ -173,7 +174,7 @@ impl Member {
         self.handle(Input::Leader { attempt, event });
     }
 
-    /// A snapshot that begins at a moment, if it may, and is not given up until another moment.
+    /// Checks every snapshot that may begin at one moment and is not abandoned before another.
     fn judge(&self, visits: &[Visit]) {
         for (at, begin) in self.moments.iter().enumerate() {
             if !begin.generation.is_established() {
@@ -190,7 +191,7 @@ impl Member {
     }
 }
 
-/// Whether the member has something to cut off.
+/// Whether the member has records to be cut.
 fn has_tail(visits: &[Visit]) -> bool {
     let end = visits.last().map(|(_, end)| *end);
     matches!(end, Some(End::Early | End::WithTail))
@@ -223,6 +224,6 @@ fn no_snapshot_has_what_may_be_cut_off_again_whatever_its_leaders_do() {
             }
         }
     }
-    // Six ways to begin, then nine where there is a tail and six where there is none.
+    // Six ways to begin, then nine with a tail and six without one.
     assert_eq!(judged, 384);
 }

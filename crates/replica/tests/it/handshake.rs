@@ -1,4 +1,4 @@
-//! Clients that connect, and come back.
+//! Clients that connect and reconnect.
 
 use bytes::Bytes;
 use proto::connect::ConnectRequest;
@@ -35,7 +35,7 @@ fn connects(session_id: SessionId) -> ConnectRequest {
     }
 }
 
-/// A server that stands alone and has the session.
+/// A standalone server that has the session.
 fn server() -> Server {
     let mut server = Server::alone();
     let begin = WriteRequest::CreateSession { timeout_ms: 4000 };
@@ -160,7 +160,7 @@ fn a_learner_asks_its_leader_for_the_owner_of_a_session_alone() {
     stolen.password = None.into();
     let stolen = back(&server, Service::Forwarding, &stolen);
     assert_eq!(decided(&server, stolen, false), RenewalStep::Over);
-    // A local one is this server's own.
+    // This server itself decides about a local session.
     server.state.sessions().add_local(SESSION, 4000, 0);
     assert_eq!(decided(&server, owners, false), RenewalStep::Renewed);
 }

@@ -1,4 +1,4 @@
-//! A leader among three.
+//! A leader of three.
 
 use bytes::Bytes;
 use jute::Encode;
@@ -25,7 +25,7 @@ fn leader() -> Server {
     server
 }
 
-/// Server 1 and this one have it on disk.
+/// Reports that server 1 and this one have the record on disk.
 fn commit(server: &mut Server, zxid: Zxid) {
     server.handle(Input::Synced(zxid));
     server.learner_sends(1, LearnerPacket::Ack { zxid });
@@ -58,7 +58,7 @@ fn a_quorum_has_it_on_disk_before_anybody_is_told() {
     assert_eq!(server.book.applied, [zxid(1, 2)]);
 }
 
-/// It may be cut off again by the next leader.
+/// The next leader may cut it.
 #[test]
 fn what_a_role_ends_with_and_is_not_committed_is_shown_to_nobody() {
     let mut server = leader();
@@ -77,7 +77,8 @@ fn what_a_role_ends_with_and_is_not_committed_is_shown_to_nobody() {
     assert!(server.book.effects.iter().any(releases));
 }
 
-/// A client's of server 1 that sets so many bytes of data; it fails, and is a transaction all the same.
+/// A request of server 1's client that sets data of this size. It fails, and is nevertheless a
+/// transaction.
 fn set_data_of_learner(cxid: i32, bytes: usize) -> LearnerPacket {
     let request = SetDataRequest {
         path: Some("/none".into()),
@@ -105,7 +106,7 @@ fn a_learners_long_requests_wait_for_each_other_and_its_short_ones_do_not() {
     let short = create("/short");
     server.handle(Input::Requests(vec![request(1, SESSION, 1, short)]));
     assert_eq!(server.appended(), [zxid(1, 4)]);
-    // Those of the same session come behind them.
+    // Requests of this session come after them.
     server.learner_sends(1, set_data_of_learner(9, 1));
     assert_eq!(server.appended(), []);
     for last in [4, 6, 8] {
@@ -118,7 +119,7 @@ fn a_learners_long_requests_wait_for_each_other_and_its_short_ones_do_not() {
     }
 }
 
-/// Long requests wait for it, so that it is not known by how much waits for it.
+/// Long requests wait for the log, so the size of its backlog does not reveal that it hangs.
 #[test]
 fn a_leader_whose_log_stands_still_under_long_requests_makes_way() {
     let mut server = leader();
@@ -135,7 +136,7 @@ fn a_leader_whose_log_stands_still_under_long_requests_makes_way() {
     assert!(!server.replica.is_ordering());
 }
 
-/// A learner asks about a session behind the request that makes it global: both came in one batch.
+/// A learner queries a session after the request that makes it global. Both arrived in one batch.
 #[test]
 fn a_session_is_asked_about_behind_the_requests_that_came_before() {
     const UPGRADED: i64 = 88;
@@ -168,7 +169,7 @@ fn a_session_is_asked_about_behind_the_requests_that_came_before() {
     assert_eq!(answers, [(99, false), (UPGRADED, true)]);
 }
 
-/// Local to a learner until its upgrade is ordered.
+/// A session that is local to a learner until its upgrade is ordered.
 const UPGRADED: SessionId = SessionId(SESSION + 1);
 
 fn upgrade() -> LearnerPacket {
@@ -181,7 +182,7 @@ fn upgrade() -> LearnerPacket {
     })
 }
 
-/// Server 2 comes over link 2, and is up to date.
+/// Connects server 2 over link 2, up to date.
 fn second_learner(server: &mut Server) {
     let (epoch, last) = (Epoch(1), zxid(1, 1));
     server.learner_comes(2, 2, epoch, last);
@@ -190,7 +191,7 @@ fn second_learner(server: &mut Server) {
     server.effects();
 }
 
-/// What comes back over link 2: whether it lives.
+/// Sends a query for the session over link 2. Returns whether it is alive.
 fn comes_back(server: &mut Server) -> bool {
     server.effects();
     server.learner_sends(
@@ -212,7 +213,7 @@ fn comes_back(server: &mut Server) -> bool {
     answer.expect("it waits for nobody")
 }
 
-/// The upgrade came over link 1, and waits behind long requests of its session.
+/// The upgrade came over link 1, and waits after long requests of its session.
 fn with_upgrade_waiting() -> Server {
     let mut server = leader();
     second_learner(&mut server);
@@ -225,7 +226,7 @@ fn with_upgrade_waiting() -> Server {
     server
 }
 
-/// Both logs have what is proposed, so that there is room.
+/// Reports that both logs have every proposal, which makes room.
 fn make_room(server: &mut Server, last: Zxid) {
     server.handle(Input::Synced(last));
     for link in [1, 2] {
@@ -259,8 +260,8 @@ fn a_session_whose_upgrade_waits_is_alive_for_whoever_comes_back_to_the_leader()
     assert!(may_write(&server, 0));
 }
 
-/// The session that its client was told to be alive is made, whatever becomes of the connection that its
-/// upgrade came over.
+/// A client was informed that its session is alive. The session is created even if the connection
+/// of its upgrade closes.
 #[test]
 fn an_upgrade_that_waits_outlives_its_connection() {
     let mut server = with_upgrade_waiting();
@@ -268,14 +269,15 @@ fn an_upgrade_that_waits_outlives_its_connection() {
     let link = LinkId(1);
     let closed = LearnerEvent::Closed { link };
     server.handle(Input::Learner(Port::Learners, closed));
-    // The request in front of it is gone, and nobody waits for room any more.
+    // The earlier request is gone, so the upgrade does not wait for room any more.
     assert_eq!(server.appended(), [zxid(1, 4)], "the upgrade alone");
     make_room(&mut server, zxid(1, 4));
     let tree = server.state.tree.borrow();
     assert_eq!(tree.session_timeout_ms(UPGRADED), Some(60_000));
 }
 
-/// Its own client's local session has moved between the request that needs the upgrade and its turn.
+/// Its own client's local session has moved between the request that needs the upgrade and its
+/// turn.
 #[test]
 fn an_upgrade_does_not_take_a_session_back_that_has_moved() {
     let mut server = leader();

@@ -1,4 +1,4 @@
-//! A follower among three.
+//! A follower of three.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tree::{Tree, TreeSettings};
 
 use crate::support::{Server, zxid};
 
-/// A transaction that makes a session.
+/// A transaction that creates a session.
 pub(crate) fn record(zxid: Zxid) -> TxnRecord {
     let txn = Txn::CreateSession { timeout_ms: 60_000 };
     TxnRecord {
@@ -45,9 +45,9 @@ fn committed(server: &mut Server, attempt: u64, zxid: Zxid) {
     server.leader_sends(attempt, LeaderPacket::Commit { zxid });
 }
 
-/// ZOOKEEPER-2846: a leader of Apache ZooKeeper goes on committing while it sends its tree, so that
-/// the snapshot written here holds more than the zxid that it was sent under. The files begin behind
-/// it, and a learner that is caught up from them must not be behind it either.
+/// ZOOKEEPER-2846: a leader of Apache ZooKeeper continues to commit while it sends its tree, so the
+/// snapshot written here contains more than its zxid. The log files begin after it. A learner that
+/// is synchronised from them must not miss these transactions.
 #[test]
 fn a_later_leader_sends_a_snapshot_where_its_files_have_a_hole() {
     let sent = zxid(1, 5);
@@ -80,7 +80,7 @@ fn a_later_leader_sends_a_snapshot_where_its_files_have_a_hole() {
     server.handle(Input::CurrentEpochSaved(Epoch(2)));
     server.leader_sends(attempt, LeaderPacket::UpToDate);
     assert!(server.replica.view().unwrap().is_serving);
-    // More than memory holds.
+    // More than fits in memory.
     for counter in 4..=20 {
         committed(&mut server, attempt, zxid(2, counter));
     }
@@ -100,8 +100,8 @@ fn a_later_leader_sends_a_snapshot_where_its_files_have_a_hole() {
     assert!(effects.iter().any(sends), "{effects:?}");
 }
 
-/// What a leader sends before its epoch is established may be cut off again under the next one: nobody
-/// keeps it as history before UPTODATE.
+/// Records from a leader whose epoch is not established may be cut under the next one, so they are
+/// not durable state before UPTODATE.
 #[test]
 fn what_comes_before_uptodate_is_not_known_to_be_committed_until_then() {
     let last = zxid(1, 5);
@@ -132,7 +132,7 @@ fn what_comes_before_uptodate_is_not_known_to_be_committed_until_then() {
     server.handle(Input::CurrentEpochSaved(Epoch(2)));
     assert!(server.book.committed.is_empty() && server.book.established.is_empty());
     assert!(!server.state.generation().is_established());
-    // Nor does an operator's tree take the place of what may be cut off again.
+    // An operator's tree does not replace records that may be cut either.
     let own = server.state.tree.borrow().digest();
     server.effects();
     server.handle(Input::Restore(Box::new(tree_at(zxid(1, 9)))));
@@ -144,7 +144,7 @@ fn what_comes_before_uptodate_is_not_known_to_be_committed_until_then() {
     committed(&mut server, attempt, zxid(2, 3));
     server.handle(Input::Synced(zxid(2, 3)));
     assert_eq!(server.book.committed, [zxid(2, 3)]);
-    // And what a leader has when its own epoch is established.
+    // A leader's records are reported when its own epoch is established.
     let event = LeaderEvent::Closed;
     server.handle(Input::Leader { attempt, event });
     server.lead_as_1(zxid(2, 3), 3);

@@ -1,4 +1,4 @@
-//! A replica on a host that only writes down.
+//! A replica on a host that only records effects.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod alone;

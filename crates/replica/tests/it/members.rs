@@ -1,4 +1,4 @@
-//! What becomes of a reconfiguration, by what the leader knows of its learners.
+//! Outcome of a reconfiguration, depending on the leader's knowledge of its learners.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ fn joining(line: &str) -> ReconfigRequest {
     }
 }
 
-/// It still follows, since it has not heard of its role: without the new list it would come as an
-/// observer, and the new list needs it.
+/// It still follows, because it does not know its new role. Without the new list it would return as
+/// an observer, and the new list needs it.
 #[test]
 fn a_follower_that_was_made_an_observer_is_not_in_sync_as_a_voter() {
     let lists = "reconfigEnabled=true\nstandaloneEnabled=false\n\

@@ -14,7 +14,7 @@ use crate::support::{Server, create, request, zxid};
 
 const SESSION: SessionId = SessionId(77);
 
-/// Two observers, and a client of this server.
+/// Links of two observers, and the connection of a client of this server.
 const OBSERVER: u64 = 11;
 const OTHER: u64 = 12;
 const CLIENT: u64 = 5;
@@ -96,7 +96,7 @@ fn asked_of_observer(op: OpCode, cxid: i32) -> LearnerPacket {
     })
 }
 
-/// What goes up: which operation with which cxid.
+/// Operations and cxids of the forwarded requests.
 fn passed_on(server: &mut Server) -> Vec<(OpCode, i32)> {
     let effects = server.effects();
     let requests = effects.into_iter().filter_map(|effect| match effect {
@@ -108,8 +108,8 @@ fn passed_on(server: &mut Server) -> Vec<(OpCode, i32)> {
     requests.collect()
 }
 
-/// The leader takes all that comes from here for one connection's of the session: it would carry it
-/// out, behind what the session has asked for since.
+/// The leader takes all requests from here for requests of one connection of the session. It would
+/// execute this one after later requests of the session.
 #[test]
 fn a_late_request_of_an_observer_is_refused_once_its_session_has_come_back_here() {
     let (mut server, attempt) = follower();
@@ -119,12 +119,12 @@ fn a_late_request_of_an_observer_is_refused_once_its_session_has_come_back_here(
     assert_eq!(passed_on(&mut server), [(OpCode::SetData, 1)]);
     comes_to_follower(&mut server);
     observer_sends(&mut server, OBSERVER, set(2));
-    // A transaction answers it, and cannot but fail.
+    // A transaction that must fail answers it.
     assert_eq!(passed_on(&mut server), [(OpCode::Delete, 2)]);
     let own = request(CLIENT, SESSION.0, 3, create("/b"));
     server.handle(Input::Requests(vec![own]));
     assert_eq!(passed_on(&mut server), [(OpCode::Create, 3)]);
-    // Anybody may end it. Then its number is forgotten.
+    // Every connection may end the session. The follower then forgets the session.
     observer_sends(
         &mut server,
         OBSERVER,
@@ -150,7 +150,7 @@ fn a_late_request_of_a_client_is_dropped_once_its_session_has_come_to_an_observe
     let is_passed_on =
         |effect: &Effect| matches!(effect, Effect::SendToLeader(LearnerPacket::Request(_)));
     assert!(!effects.iter().any(is_passed_on), "{effects:?}");
-    // It ends all the same.
+    // The session ends nevertheless.
     let close = request(CLIENT, SESSION.0, 2, WriteRequest::CloseSession);
     server.handle(Input::Requests(vec![close]));
     assert_eq!(passed_on(&mut server), [(OpCode::CloseSession, 2)]);
@@ -168,7 +168,7 @@ fn a_session_moves_from_observer_to_observer_and_back() {
     observer_sends(&mut server, OTHER, set(3));
     let expected = [(OpCode::SetData, 2), (OpCode::Delete, 3)];
     assert_eq!(passed_on(&mut server), expected);
-    // The leader says that it is over: nobody holds it.
+    // The leader reports that it is over: no connection holds it.
     for is_valid in [true, false] {
         let session = SESSION;
         server.leader_sends(attempt, LeaderPacket::Revalidate { session, is_valid });

@@ -1,4 +1,4 @@
-//! One of two with an oracle.
+//! One of two servers with an oracle.
 
 use proto::Epoch;
 use replica::{DiskOrder, Effect, Input, Port};
@@ -7,7 +7,8 @@ use crate::support::{Server, config, create, request, zxid};
 
 const SESSION: i64 = 77;
 
-/// Server 2, which is alone, has elected itself at the word of the oracle, saves an epoch and asks again.
+/// Server 2, which is alone and has elected itself by a grant of the oracle. It saves an epoch and
+/// queries again.
 fn alone() -> Server {
     let lines = "server.1=a:2888:3888\nserver.2=b:2888:3888\noraclePath=/oracle\n";
     let mut server = Server::member_of(&config(2, lines), 500);
@@ -47,8 +48,7 @@ fn grant(server: &mut Server) {
     server.handle(Input::Oracle { grants: true });
 }
 
-/// The process stood still on the way from the question to the answer: the other server may have been
-/// told to go on since.
+/// The process hung between question and answer. The oracle may have named the other server since.
 #[test]
 fn an_answer_that_is_older_than_a_tick_grants_nothing() {
     let mut server = alone();
@@ -57,7 +57,7 @@ fn an_answer_that_is_older_than_a_tick_grants_nothing() {
     server.now_ms += 1000;
     let saves = |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::SaveCurrentEpoch(_)));
     let asks = |effect: &Effect| matches!(effect, Effect::AskOracle);
-    // That of the election, and of the step behind it.
+    // The grants of the election and of the next step.
     for _ in 0..2 {
         grant(&mut server);
         let effects = server.effects();
@@ -68,7 +68,7 @@ fn an_answer_that_is_older_than_a_tick_grants_nothing() {
     assert!(server.effects().iter().any(saves));
 }
 
-/// As Apache ZooKeeper, which looks at the file at each of these moments.
+/// Like Apache ZooKeeper, which reads the file at each of these moments.
 #[test]
 fn a_leader_that_is_alone_asks_before_each_step_and_each_write() {
     let mut server = alone();
@@ -91,7 +91,7 @@ fn a_leader_that_is_alone_asks_before_each_step_and_each_write() {
     grant(&mut server);
     assert_eq!(server.book.applied, [zxid(1, 1)]);
 
-    // What was refused is asked again half a tick later, and not at once.
+    // A refused decision is queried again half a tick later, not immediately.
     server.handle(Input::Requests(vec![request(1, SESSION, 2, create("/b"))]));
     server.handle(Input::Synced(zxid(1, 2)));
     assert_eq!(asked(&mut server), 1);

@@ -1,4 +1,4 @@
-//! A host that writes down what the replica wants and does nothing by itself.
+//! A host that records the replica's effects and does not act by itself.
 
 use std::cell::{Ref, RefCell, RefMut};
 use std::io;
@@ -20,7 +20,7 @@ use replica::{
 };
 use tree::{CurrentGeneration, Generation, Tree, TreeSettings, Watches};
 
-/// The state of a server in one thread.
+/// The state of a server in a single thread.
 pub(crate) struct Held {
     pub(crate) tree: RefCell<Tree>,
     pub(crate) watches: RefCell<Watches>,
@@ -66,19 +66,20 @@ impl State for Held {
     }
 }
 
-/// What the replica wanted since it was asked last.
+/// Calls of the replica since the last query.
 #[derive(Default)]
 pub(crate) struct Book {
     pub(crate) effects: Vec<Effect>,
-    /// Transactions that clients may hear of.
+    /// Transactions that clients may see.
     pub(crate) applied: Vec<Zxid>,
-    /// Those of them that are known to be committed, and how far all were when an epoch began.
+    /// Transactions in `applied` that are known to be committed, and the ends of the committed log
+    /// when epochs began.
     pub(crate) committed: Vec<Zxid>,
     pub(crate) established: Vec<Zxid>,
-    /// Events that clients may hear of.
+    /// Number of events that clients may see.
     pub(crate) events: usize,
     pub(crate) syncs: Vec<Ticket>,
-    /// Transactions whose digest is not the digest of the tree.
+    /// Transactions whose digest differs from the digest of the tree.
     pub(crate) mismatches: Vec<Zxid>,
 }
 
@@ -122,7 +123,7 @@ pub(crate) struct Server {
     pub(crate) now_ms: i64,
 }
 
-/// `myid` holds this; there are no other files.
+/// Surroundings in which `myid` contains this number, and other files are missing.
 struct MyId(i64);
 
 impl Surroundings for MyId {
@@ -144,21 +145,21 @@ pub(crate) fn config(my_id: i64, lines: &str) -> Config {
     Config::parse(raw, SystemProperties::new(), &mut MyId(my_id)).unwrap()
 }
 
-/// Lines of three servers.
+/// Configuration lines of three servers.
 pub(crate) const THREE: &str = "server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n";
 
 impl Server {
-    /// A server that stands alone and serves.
+    /// A standalone server that serves.
     pub(crate) fn alone() -> Self {
         Self::start(Settings::new(&config(0, "clientPort=2181\n")), None)
     }
 
-    /// A member with an empty history that looks for a leader.
+    /// A member with an empty log that looks for a leader.
     pub(crate) fn member(my_id: i64) -> Self {
         Self::member_that_keeps(my_id, 500)
     }
 
-    /// The same with so many committed transactions in memory.
+    /// Like [`Server::member`], with this number of committed transactions in memory.
     pub(crate) fn member_that_keeps(my_id: i64, commit_log_count: usize) -> Self {
         Self::member_of(&config(my_id, THREE), commit_log_count)
     }
@@ -168,7 +169,7 @@ impl Server {
         Self::member_of(&config(my_id, &format!("{THREE}{lines}")), 500)
     }
 
-    /// A member with an empty history.
+    /// A member with an empty log.
     pub(crate) fn member_of(config: &Config, commit_log_count: usize) -> Self {
         let member = MemberStart {
             lists: MemberLists::new(config).unwrap(),
@@ -225,7 +226,7 @@ impl Server {
         self.step(|replica, turn| replica.handle(input, turn));
     }
 
-    /// Lets time pass up to here.
+    /// Advances the clock to `now_ms`, and handles the deadlines.
     pub(crate) fn wait_until(&mut self, now_ms: i64) {
         while let Some(at_ms) = self.replica.deadline_ms().filter(|at_ms| *at_ms <= now_ms) {
             self.now_ms = self.now_ms.max(at_ms);
@@ -234,12 +235,12 @@ impl Server {
         self.now_ms = now_ms;
     }
 
-    /// What it wanted since the last call.
+    /// Effects since the last call.
     pub(crate) fn effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.book.effects)
     }
 
-    /// The last record that went to the log since the last call.
+    /// The records that went to the log since the last call.
     pub(crate) fn appended(&mut self) -> Vec<Zxid> {
         let effects = self.effects();
         let records = effects.into_iter().filter_map(|effect| match effect {
