@@ -1,4 +1,4 @@
-//! How servers are reached, and as whom.
+//! The settings of connections to servers, and of the login.
 
 use std::fs::File;
 use std::io::Read;
@@ -39,7 +39,7 @@ pub(crate) struct AccessArgs {
     login_password_file: Option<PathBuf>,
 }
 
-/// The same, with what the files hold.
+/// The settings with the contents of their files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Access {
     connector: Connector,
@@ -59,7 +59,7 @@ impl AccessArgs {
         })
     }
 
-    /// How connections are made, in words.
+    /// Returns a description of the connections in words.
     pub(crate) fn description(&self) -> String {
         let stream = match (self.tls, self.tls_full_handshakes) {
             (false, _) => "plain",
@@ -91,7 +91,7 @@ impl AccessArgs {
 }
 
 impl Access {
-    /// A handshake by it, with defaults otherwise.
+    /// Returns a handshake with these settings, and otherwise with defaults.
     pub(crate) fn handshake(&self) -> Handshake {
         Handshake {
             connector: self.connector.clone(),
@@ -101,7 +101,7 @@ impl Access {
     }
 }
 
-/// Bytes of a password's file, of which only the first line counts.
+/// Maximum bytes of a password file, of which only the first line is used.
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
 fn password(path: &Path) -> Result<Secret> {

@@ -63,12 +63,12 @@ pub(crate) enum BenchCommand {
     Growth(GrowthArgs),
 }
 
-/// An option of all loads that this one takes no notice of.
+/// Hides an option of all loads that this load ignores.
 fn unused(option: Arg) -> Arg {
     option.hide(true)
 }
 
-/// Servers of the environment, or the server of this machine.
+/// Returns the servers of the environment, or the server of this machine.
 fn default_servers() -> Vec<String> {
     let named = std::env::var("ZOARIUM_SERVER").ok();
     let named = named.filter(|server| !server.is_empty());
@@ -232,7 +232,7 @@ pub(crate) struct GrowthArgs {
     pub(crate) json: bool,
 }
 
-/// An ensemble, and how many of something it has.
+/// An ensemble, with its number of members.
 #[derive(Debug, Clone)]
 pub(crate) struct EnsembleArg {
     pub(crate) size: u32,
@@ -317,7 +317,7 @@ pub(crate) enum Preallocate {
     None,
 }
 
-/// `10s`, `500ms`, `2m`, `10`.
+/// Parses `10s`, `500ms`, `2m` or `10`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let number_end = text
         .find(|char: char| !char.is_ascii_digit() && char != '.')
@@ -334,14 +334,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds_per_unit).map_err(|error| error.to_string())
 }
 
-/// `znodes=1000000`.
+/// Parses `znodes=1000000`.
 fn end_of_axis(text: &str) -> Result<(String, u32), String> {
     let (axis, end) = text.split_once('=').ok_or("no AXIS=NUMBER")?;
     let end = end.parse().map_err(|_| format!("{end:?} is no number"))?;
     Ok((axis.to_owned(), end))
 }
 
-/// `3=one:2181,two:2181,three:2181`.
+/// Parses `3=one:2181,two:2181,three:2181`.
 fn ensemble(text: &str) -> Result<EnsembleArg, String> {
     let (size, servers) = text.split_once('=').ok_or("no NUMBER=HOST:PORT,...")?;
     let size = size.parse();

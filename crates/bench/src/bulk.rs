@@ -1,4 +1,4 @@
-//! Many requests over one connection, for what comes before and after a measurement.
+//! Bulk requests over one connection, before and after a measurement.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::error::{BenchError, Result};
 use super::template::{Payload, Template};
 use super::workload::xid_after;
 
-/// Requests in flight.
+/// Number of requests in flight.
 const PIPELINE: usize = 256;
 
 /// Runs requests, all of one kind, through one connection.
@@ -33,11 +33,11 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Sends `count` requests that `put` appends and passes each answer's number, code and body
-    /// to `take`, which may end it all with a code.
+    /// Sends `count` requests that `put` appends, and passes each answer's number, code and body to
+    /// `take`. `take` may stop the run with a code.
     ///
     /// # Errors
-    /// If the connection is lost, or `take` says so.
+    /// If the connection is lost, or `take` returns a code.
     pub(crate) async fn run(
         &mut self,
         what: &str,
@@ -85,7 +85,7 @@ impl<'a> Bulk<'a> {
         turned.map_err(|error| lost(what, &self.server, error.into()))
     }
 
-    /// Creates `path`, or does not mind that it exists.
+    /// Creates `path`, unless it exists.
     pub(crate) async fn create(&mut self, path: &str) -> Result<()> {
         let template = Template::create(path, &Payload::new(0));
         let put = |_, xid, out: &mut Vec<u8>| template.put(xid, out, || 0);
@@ -95,7 +95,7 @@ impl<'a> Bulk<'a> {
         .await
     }
 
-    /// Creates `count` znodes whose numbers the template takes; none minds existing.
+    /// Creates `count` znodes whose numbers fill the template. Existing znodes are not an error.
     pub(crate) async fn create_numbered(
         &mut self,
         what: &str,
@@ -107,7 +107,7 @@ impl<'a> Bulk<'a> {
             .await
     }
 
-    /// Names of the children, or `None` if there is no such znode.
+    /// Returns the names of the children, or `None` if the znode does not exist.
     pub(crate) async fn children(&mut self, path: &str) -> Result<Option<Vec<Str>>> {
         let what = format!("getChildren {path}");
         let template = Template::get_children(path);
@@ -142,9 +142,9 @@ impl<'a> Bulk<'a> {
         Ok(Some(names.names))
     }
 
-    /// Deletes `root` and all below it, and returns how many znodes that were.
+    /// Deletes `root` and all its descendants, and returns the number of deleted znodes.
     pub(crate) async fn delete_tree(&mut self, root: &str) -> Result<u64> {
-        // A znode is on the stack again below its children, and is empty when it is met then.
+        // A znode returns to the stack below its children, and is empty when it is popped again.
         let mut stack = vec![root.to_owned()];
         let mut deleted = 0;
         while let Some(path) = stack.pop() {
@@ -170,7 +170,7 @@ impl<'a> Bulk<'a> {
         Ok(deleted)
     }
 
-    /// Deletes `paths`; those that have children go to `parents` instead.
+    /// Deletes `paths`. Znodes with children are added to `parents` instead.
     async fn delete_all(&mut self, paths: &[String], parents: &mut Vec<String>) -> Result<u64> {
         let mut deleted = 0;
         let path = |number: u64| {
@@ -184,7 +184,7 @@ impl<'a> Bulk<'a> {
             match ErrorCode::from_i32(code) {
                 Some(ErrorCode::Ok) => deleted += 1,
                 Some(ErrorCode::NotEmpty) => parents.push(path(number).to_owned()),
-                // Somebody else was faster.
+                // Another client has already deleted it.
                 Some(ErrorCode::NoNode) => {}
                 _ => return Err(code),
             }

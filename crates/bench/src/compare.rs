@@ -1,4 +1,4 @@
-//! A whole run: one side, or two sides in turns.
+//! A complete run: one side, or two sides in turns.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::round::{self, Job, Round};
 use super::stats::Stats;
 use super::target::Target;
 
-/// What was found about one side.
+/// Results of one side.
 #[derive(Debug)]
 pub(crate) struct Side {
     pub(crate) name: String,
@@ -17,7 +17,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// All rounds together.
+    /// Returns the statistics of all rounds together.
     pub(crate) fn stats(&self) -> Stats {
         let mut all = Stats::new();
         for round in &self.rounds {
@@ -34,13 +34,13 @@ impl Side {
         per_second(self.stats().ops(), self.elapsed())
     }
 
-    /// CPU seconds of the server for a million operations.
+    /// Returns the CPU seconds of the server per million operations.
     pub(crate) fn server_cpu_per_million(&self) -> Option<f64> {
         let cpu: Option<Duration> = self.rounds.iter().map(|round| round.server_cpu).sum();
         self.per_million(cpu?)
     }
 
-    /// CPU seconds of the generator for a million operations.
+    /// Returns the CPU seconds of the generator per million operations.
     pub(crate) fn own_cpu_per_million(&self) -> Option<f64> {
         let cpu: Option<Duration> = self.rounds.iter().map(|round| round.own_cpu).sum();
         self.per_million(cpu?)
@@ -51,14 +51,14 @@ impl Side {
         (ops > 0).then(|| cpu.as_secs_f64() / ops as f64 * 1e6)
     }
 
-    /// Memory of the server at the end of the last round.
+    /// Returns the memory of the server at the end of the last round.
     pub(crate) fn memory(&self) -> Option<Memory> {
         self.rounds.last()?.memory
     }
 }
 
 impl Side {
-    /// Bytes that the server's process grew by in the first round, divided among `count`.
+    /// Returns the growth of the server's process in the first round in bytes, divided by `count`.
     pub(crate) fn growth_per(&self, count: u64) -> Option<f64> {
         let round = self.rounds.first()?;
         let (before, after) = (round.memory_before?.resident, round.memory?.resident);
@@ -80,13 +80,13 @@ fn per_second(ops: u64, elapsed: Duration) -> f64 {
     }
 }
 
-/// How the first side compares to the second.
+/// Ratios of the first side to the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ratios {
     pub(crate) throughput: f64,
-    /// The middle one of the rounds' ratios: what one disturbed round cannot move.
+    /// Median of the rounds' ratios, which one disturbed round does not change.
     pub(crate) throughput_median: f64,
-    /// 95 % confidence interval of the throughput's ratio; `None` for a single round.
+    /// 95 % confidence interval of the throughput's ratio. `None` for a single round.
     pub(crate) throughput_interval: Option<(f64, f64)>,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
@@ -130,7 +130,7 @@ pub(crate) fn ratio(one: f64, two: f64) -> f64 {
     if two == 0.0 { f64::NAN } else { one / two }
 }
 
-/// The middle one, or the mean of the middle two.
+/// Returns the middle value, or the mean of the two middle values.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
@@ -141,14 +141,16 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// Student's t for a two-sided 95 % interval, from 1 degree of freedom on. Further ones use the last.
+/// Student's t for a two-sided 95 % interval, by degrees of freedom from 1 on. Higher degrees use
+/// the last entry.
 const STUDENT_T: [f64; 20] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
 ];
 
-/// The 95 % confidence interval of the geometric mean of `ratios`, from Student's distribution of their
-/// logarithms. `None` for fewer than two ratios, and if one of them is not a positive number.
+/// Returns the 95 % confidence interval of the geometric mean of `ratios`, from Student's
+/// distribution of their logarithms. Returns `None` for fewer than two ratios, or if a ratio is not
+/// a positive number.
 fn interval(ratios: &[f64]) -> Option<(f64, f64)> {
     let is_usable = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
     if ratios.len() < 2 || !ratios.iter().all(is_usable) {
@@ -165,11 +167,11 @@ fn interval(ratios: &[f64]) -> Option<(f64, f64)> {
     Some(((mean - half).exp(), (mean + half).exp()))
 }
 
-/// How often, and what happens around the measurements.
+/// Number of rounds, and the work around the measurements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
     pub(crate) rounds: u32,
-    /// Whether what was made is left there.
+    /// Whether the created znodes are kept.
     pub(crate) keep: bool,
 }
 
@@ -184,7 +186,7 @@ pub(crate) fn run(
     run_each(&each, schedule, progress)
 }
 
-/// The same of targets with jobs of their own.
+/// Measures targets with separate jobs in turn, and cleans up after them.
 pub(crate) fn run_each(
     targets: &[(&Job, &Target)],
     schedule: Schedule,
@@ -210,7 +212,7 @@ pub(crate) fn run_each(
         for (job, target) in targets {
             progress.stage(&format!("{}: clean up", target.name()));
             let cleaned = runtime.block_on(target.clean(&job.plan.root));
-            // What spoiled the measurement is the better story.
+            // The error of the measurement is more useful than the error of the clean-up.
             if measured.is_ok() {
                 cleaned?;
             }
@@ -301,7 +303,8 @@ mod tests {
             interval(&[2.0, 2.0, 2.0]).map(|(low, high)| (low.round(), high.round())),
             Some((2.0, 2.0))
         );
-        // The logarithms are -0.1, 0 and 0.1: their mean is 0, and half the interval is 4.303 * 0.1 / sqrt(3).
+        // The logarithms are -0.1, 0 and 0.1. Their mean is 0, and half the interval is 4.303 * 0.1
+        // / sqrt(3).
         let (low, high) = interval(&[(-0.1f64).exp(), 1.0, 0.1f64.exp()]).unwrap();
         let half = (4.303 * 0.1 / 3.0f64.sqrt()).exp();
         assert!((high - half).abs() < 1e-9 && (low - 1.0 / half).abs() < 1e-9);

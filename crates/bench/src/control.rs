@@ -1,45 +1,46 @@
-//! How the one who measures and the sessions that work talk to each other.
+//! The communication between the measuring thread and the working sessions.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 use tokio::sync::watch;
 
-/// What goes on.
+/// Phases of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// Sessions are opened.
+    /// Sessions are being opened.
     Preparing = 0,
-    /// Under load, nothing is recorded.
+    /// Sessions are under load, and nothing is recorded.
     Warmup = 1,
-    /// Under load, everything is recorded.
+    /// Sessions are under load, and everything is recorded.
     Measuring = 2,
-    /// No more requests; what is under way is waited for.
+    /// No further requests are sent. Pending requests complete.
     Stopping = 3,
-    /// Something is wrong; nobody waits for anything.
+    /// The round has failed. Nothing waits any longer.
     Aborting = 4,
 }
 
-/// Shared by all threads of one round.
+/// State that all threads of one round share.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// Read by every session after every batch: a plain load, no lock.
+    /// Current phase. Every session reads it after every batch, with a plain load and without a
+    /// lock.
     phase: AtomicU8,
-    /// For those that wait for a phase.
+    /// Announcements for tasks that wait for a phase.
     announced: watch::Sender<Phase>,
-    /// Whether answers are recorded apart from all others now.
+    /// Whether answers are currently recorded separately.
     apart: AtomicBool,
-    /// Operations still to start while measuring; negative when used up.
+    /// Remaining operations of the measurement. Negative when it is used up.
     budget: Option<AtomicI64>,
-    /// Answers so far, for the progress bar and to notice that nothing moves.
+    /// Number of answers so far, for the progress bar and to detect a stall.
     answers: AtomicU64,
-    /// What clock readings count from.
+    /// Origin of the clock readings.
     start: Instant,
 }
 
 impl Control {
-    /// `ops` bounds the operations that are measured.
+    /// Creates the state of a round. `ops` limits the measured operations.
     pub(crate) fn new(ops: Option<u64>) -> Self {
         Self {
             phase: AtomicU8::new(Phase::Preparing as u8),
@@ -75,14 +76,15 @@ impl Control {
         self.apart.load(Ordering::Relaxed)
     }
 
-    /// Waits until `phase` has come.
+    /// Waits for `phase`.
     pub(crate) async fn reached(&self, phase: Phase) {
         let mut announced = self.announced.subscribe();
-        // The sender lives as long as this.
+        // This cannot fail: the sender lives as long as `self`.
         let _ = announced.wait_for(|now| *now >= phase).await;
     }
 
-    /// How many of `wanted` operations may be started now; 0 for good once it was 0.
+    /// Returns how many of `wanted` operations may be started now. After it has returned 0, it
+    /// always returns 0.
     #[inline]
     pub(crate) fn grant(&self, wanted: u32) -> u32 {
         if self.is_stopping() {
@@ -106,7 +108,7 @@ impl Control {
         self.answers.load(Ordering::Relaxed)
     }
 
-    /// ns since the round began.
+    /// Returns the ns since the beginning of the round.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)

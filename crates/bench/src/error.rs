@@ -1,4 +1,4 @@
-//! Why a benchmark could not be run.
+//! The errors of a benchmark.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use client::Code;
 
 pub(crate) type Result<T, E = BenchError> = std::result::Result<T, E>;
 
-/// Each ends the run; what single operations meet is counted instead.
+/// An error that ends the run. Errors of single operations are only counted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BenchError {
     #[error("{0}")]
@@ -39,7 +39,7 @@ pub(crate) enum BenchError {
 }
 
 impl BenchError {
-    /// Names what failed in front of what the system says.
+    /// Adds the failed operation to an I/O error.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }

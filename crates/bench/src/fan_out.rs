@@ -1,9 +1,9 @@
 //! Watch fan-out: one session sets znodes that all the others watch.
 //!
-//! Each watcher leaves a standard watch on each znode, gets the event, and reads again with a new
-//! watch, as configuration followers do. The next change of all of them waits until everybody
-//! watches all again. What is measured is the time from each write's departure to each arrival of
-//! its event.
+//! Each watcher sets a standard watch on each znode, receives the event, and reads again with a new
+//! watch, as clients with configuration data do. The next change of all znodes waits until all
+//! watchers watch all znodes again. The measured time is from the sending of each write to each
+//! arrival of its event.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -17,18 +17,18 @@ use super::session::{Context, Report, farewell};
 use super::template::{Template, path_with_digits};
 use super::workload::{KEY_DIGITS, key_prefix};
 
-/// Writes under way.
+/// Number of pending writes.
 const WRITES: u64 = 256;
 
-/// What watchers and writer share.
+/// State that watchers and the writer share.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    /// Watchers that are still there.
+    /// Number of remaining watchers.
     watchers: AtomicU32,
-    /// Watches of all of them.
+    /// Number of armed watches of all watchers.
     armed: AtomicU64,
     all_armed: Notify,
-    /// When the last change of each znode was sent.
+    /// Time at which the last change of each znode was sent.
     sent_ns: Vec<AtomicU64>,
 }
 
@@ -66,7 +66,7 @@ impl Watched {
         self.all_armed.notify_one();
     }
 
-    /// Waits until all watch, and counts anew.
+    /// Waits until all watches are armed, and resets their count.
     async fn take_all_armed(&self) {
         while self.armed.load(Ordering::SeqCst) < self.all() {
             self.all_armed.notified().await;
@@ -79,13 +79,14 @@ fn watched_path(context: &Context) -> String {
     path_with_digits(&key_prefix(&context.plan.root), KEY_DIGITS)
 }
 
-/// The znode that an event is about: the end of its path, which is the end of its record.
+/// Returns the znode of an event. Its number is the end of the path, which is the end of the
+/// record.
 fn znode_of(event: &[u8]) -> Option<u64> {
     let digits: &[u8; KEY_DIGITS] = event.last_chunk()?;
     str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Watches until the measurement is over.
+/// Watches until the measurement ends.
 pub(crate) async fn watch(
     context: &Context,
     session: u32,
@@ -148,7 +149,7 @@ fn note_event(context: &Context, watched: &Watched, znode: u64) {
     }
 }
 
-/// Sets the znodes again and again until the measurement is over.
+/// Sets the znodes repeatedly until the measurement ends.
 pub(crate) async fn write(context: &Context, watched: &Watched, mut connection: RawConnection) {
     let end = tokio::select! {
         end = change(context, watched, &mut connection) => end,

@@ -1,4 +1,4 @@
-//! The other ceiling: how fast this disk makes groups of records durable.
+//! The other limit: the rate at which this disk makes groups of records durable.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,19 +11,19 @@ use super::error::{BenchError, Result};
 use super::stats::Stats;
 use super::template::Payload;
 
-/// Length of the file when it is preallocated; writing starts over at its end.
-/// Source: `preAllocSize` of Apache ZooKeeper.
+/// Length of the preallocated file. Writing starts over at its end. Source: `preAllocSize` of
+/// Apache ZooKeeper.
 const FILE_BYTES: u64 = 64 << 20;
 
-/// What was reached.
+/// Result of a measurement.
 #[derive(Debug)]
 pub(crate) struct FsyncResult {
-    /// Time of each write and sync.
+    /// Duration of each write with its sync.
     pub(crate) stats: Stats,
     pub(crate) elapsed: Duration,
 }
 
-/// Writes and syncs groups for the time asked for.
+/// Writes and syncs groups for the requested time.
 pub(crate) fn run(args: &FsyncArgs) -> Result<FsyncResult> {
     let mut scratch = Scratch::create(&args.dir, args.preallocate)?;
     let group = Payload::new(args.bytes as usize)
@@ -45,19 +45,19 @@ pub(crate) fn run(args: &FsyncArgs) -> Result<FsyncResult> {
     })
 }
 
-/// A file without a name: it is gone with the process, however that ends.
+/// An unnamed file. It is deleted with the process, however the process ends.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// What it is called where something fails.
+    /// Name of the file in errors.
     path: PathBuf,
     file: File,
     preallocate: Preallocate,
-    /// Bytes written since the file began anew.
+    /// Bytes written since the file was last started over.
     at: u64,
 }
 
 impl Scratch {
-    /// A new file in `dir`.
+    /// Creates a file in `dir`.
     pub(crate) fn create(dir: &Path, preallocate: Preallocate) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// A hole that was written to is one no more, so it is made again.
+    /// Starts the file over. A hole that was written is no longer a hole, so it is created again.
     fn start_over(&mut self) -> io::Result<()> {
         self.at = 0;
         self.file.seek(SeekFrom::Start(0))?;

@@ -1,4 +1,4 @@
-//! Sessions that do nothing but live.
+//! Idle sessions.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) async fn hold(context: &Context, session: u32, mut connection: RawCon
     }
 }
 
-/// Pings until `phase` comes; the latency of the pings is what an idle load measures.
+/// Pings until `phase` begins. An idle load measures the latency of the pings.
 ///
 /// # Errors
 /// If the connection is lost.

@@ -1,13 +1,13 @@
-//! `zoarium bench`: a load generator for every server that speaks ZooKeeper's protocol.
+//! `zoarium bench`: a load generator for every server with ZooKeeper's protocol.
 //!
-//! The generator shares its machine with the server it measures, so it must cost little:
-//! requests are copied from templates (`template`), each session keeps its pipeline full with
-//! one write and one read a turn (`session`), each thread is one event loop with its own
-//! statistics (`round`), and the clock is read once for a whole batch. `bench echo` and
-//! `bench fsync` measure what the machine itself allows.
+//! The generator shares its machine with the measured server, so it must be cheap. Requests are
+//! copied from templates (`template`). Each session keeps its pipeline full with one write and one
+//! read per turn (`session`). Each thread is one event loop with separate statistics (`round`). The
+//! clock is read once for a whole batch. `bench echo` and `bench fsync` measure the limits of the
+//! machine itself.
 //!
-//! A comparison (`compare`) lets two servers take turns in one run, because figures of two
-//! runs on a shared machine say little about each other.
+//! A comparison (`compare`) runs two servers in turns, because the figures of two separate runs on
+//! a shared machine are hardly comparable.
 
 mod access;
 mod args;
@@ -58,8 +58,9 @@ use self::target::Target;
 use self::template::Payload;
 use self::workload::{LoadPlan, Mix};
 
-/// Runs a benchmark. The exit code is 0 if every operation succeeded, 1 if some did not or the
-/// run could not be done. `profile` is Cargo's profile of this program; the report of a suite names it.
+/// Runs a benchmark. The exit code is 0 if every operation succeeded, and 1 if some failed or the
+/// run was impossible. `profile` is Cargo's profile of this program. The report of a suite contains
+/// it.
 pub fn run(args: &BenchArgs, profile: &'static str) -> ExitCode {
     match dispatch(&args.command, profile) {
         Ok(code) => code,
@@ -104,11 +105,12 @@ fn dispatch(command: &BenchCommand, profile: &'static str) -> Result<ExitCode> {
     }
 }
 
-/// Loads what the arguments name and reports.
+/// Runs the load of the arguments, and prints the report.
 fn load(args: &LoadArgs, work: Work, mix: Mix) -> Result<ExitCode> {
     let mut job = job(args, work, mix)?;
     if work == Work::Idle {
-        // What counts is what they cost when all are there, and that is at once.
+        // Only the cost of all sessions together matters, and it is complete as soon as all are
+        // open.
         job.warmup = Duration::ZERO;
     }
     let sides = measure(&job, args, args.keep)?;
@@ -116,7 +118,7 @@ fn load(args: &LoadArgs, work: Work, mix: Mix) -> Result<ExitCode> {
     Ok(exit_code(&sides))
 }
 
-/// The job that the arguments describe.
+/// Returns the job that the arguments describe.
 fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
     let needs_keys = match work {
         Work::Requests => mix.uses_keys(),
@@ -152,7 +154,8 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
 }
 
 fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
-    // Every session is a file; what the system does not allow shows when one cannot be opened.
+    // Every session needs an open file. If the system does not allow enough, opening one fails
+    // later.
     let _ = rlimit::increase_nofile_limit(u64::from(args.sessions) + FILES_BESIDES);
     let targets = load::targets(&args.servers)?;
     let rounds = match args.servers.versus.is_empty() {
@@ -162,7 +165,7 @@ fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
     compare::run(job, &targets, Schedule { rounds, keep }, &Progress::new())
 }
 
-/// Open files that are no sessions.
+/// Number of open files that do not belong to sessions.
 const FILES_BESIDES: u64 = 256;
 
 fn fill(args: &FillArgs) -> Result<ExitCode> {
@@ -257,7 +260,7 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
     }
 }
 
-/// The load in words.
+/// Describes the load in words.
 fn description(job: &Job) -> String {
     match (job.work, job.plan.mix) {
         (Work::FanOut, _) => match job.plan.keys {

@@ -1,4 +1,4 @@
-//! One load among many, as `suite` and `growth` have them in their tables.
+//! A load in the tables of `suite` and `growth`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,11 @@ pub(crate) struct Load {
     pub(crate) sessions: u32,
     pub(crate) pipeline: u32,
     pub(crate) payload: u32,
-    /// Znodes, or locks.
+    /// Number of znodes, or of locks.
     pub(crate) keys: u32,
-    /// The znodes are leaves of a tree that is there, so many below each parent.
+    /// Number of children per parent, if the znodes are the leaves of an existing tree.
     pub(crate) breadth: Option<u32>,
-    /// Operations instead of a time.
+    /// Number of operations instead of a duration.
     pub(crate) ops: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Load {
         }
     }
 
-    /// Sessions that do something else.
+    /// Returns a load of sessions with other work.
     pub(crate) const fn sessions(name: &'static str, work: Work, sessions: u32) -> Load {
         Load {
             work,
@@ -57,7 +57,7 @@ impl Load {
         }
     }
 
-    /// The job that it is, below `root` or a znode of its own.
+    /// Returns the job of the load, below `root` or a separate znode.
     pub(crate) fn job(
         &self,
         servers: &ServersArgs,
@@ -88,18 +88,19 @@ impl Load {
         if self.work == Work::Idle {
             job.warmup = Duration::ZERO;
         }
-        // Every session is a file; what the system does not allow shows when one cannot be opened.
+        // Every session needs an open file. If the system does not allow enough, opening one fails
+        // later.
         let _ = rlimit::increase_nofile_limit(u64::from(self.sessions) + FILES_BESIDES);
         Ok(job)
     }
 }
 
-/// The servers that these arguments name.
+/// Returns the servers that these arguments name.
 pub(crate) fn addresses(arguments: &[String]) -> Vec<Arc<str>> {
     Options::new(&arguments.join(",")).servers
 }
 
-/// One side, or two.
+/// Returns one side, or two.
 pub(crate) fn targets(servers: &ServersArgs) -> Result<Vec<Target>> {
     let access = servers.access.open()?;
     let mut targets = vec![Target::new(&servers.server, &servers.pid, access.clone())?];

@@ -1,9 +1,9 @@
-//! Locks that sessions hand over: the fair recipe, with a contender's ephemeral sequential znode and
-//! a watch on the one ahead of it.
+//! Locks that sessions hand over, with the fair recipe: each contender has an ephemeral sequential
+//! znode and watches its predecessor.
 //!
-//! What is measured is the time from asking for a lock until it is held; it is let go at once, and
-//! asked for again. A change of holder costs a delete, a notification, a list, and the create with
-//! which the old holder stands again.
+//! The measured time is from the request for a lock until the lock is held. The lock is then
+//! released immediately and requested again. A change of the holder costs a delete, a notification,
+//! a list, and the create with which the old holder queues again.
 
 use bytes::Bytes;
 use client::frame::{put_request, split_reply};
@@ -18,12 +18,12 @@ use super::session::{Context, Report, farewell};
 use super::template::numbered;
 use super::workload::{KEY_DIGITS, key_prefix, xid_after};
 
-/// What the contender of a lock is called, in front of its number.
+/// Name of a contender's znode before its number.
 const CONTENDER: &str = "lock-";
 /// Digits of a sequential znode's number.
 const SEQUENCE_DIGITS: usize = 10;
 
-/// Takes its lock and lets go again and again, until the measurement is over.
+/// Acquires and releases its lock repeatedly until the measurement ends.
 pub(crate) async fn contend(context: &Context, session: u32, mut connection: RawConnection) {
     context.control.reached(Phase::Warmup).await;
     let lock = session % context.plan.keys.max(1);
@@ -35,7 +35,8 @@ pub(crate) async fn contend(context: &Context, session: u32, mut connection: Raw
     };
     let end = tokio::select! {
         end = contender.take_turns() => end,
-        // Others may wait for what this one would wait for: nobody is waited for at the end.
+        // Others may wait for the same lock as this session, so the end does not wait for any of
+        // them.
         () = context.control.reached(Phase::Stopping) => Ok(()),
     };
     context.report(Report::Finished);
@@ -49,7 +50,7 @@ pub(crate) async fn contend(context: &Context, session: u32, mut connection: Raw
     }
 }
 
-/// Why a contender cannot go on.
+/// Reason for which a contender cannot continue.
 enum Failure {
     Refused(i32),
     Lost(LossReason),
@@ -63,7 +64,7 @@ impl<E: Into<LossReason>> From<E> for Failure {
 
 struct Contender<'a> {
     context: &'a Context,
-    /// The lock's znode.
+    /// Znode of the lock.
     directory: String,
     connection: &'a mut RawConnection,
     next_xid: i32,
@@ -94,7 +95,7 @@ impl Contender<'_> {
         format!("{}/{name}", self.directory)
     }
 
-    /// Stands at the end of the queue; the name of its znode.
+    /// Joins the end of the queue, and returns the name of its znode.
     async fn join(&mut self) -> Result<String, Failure> {
         let request = CreateRequest {
             path: Some(self.path(CONTENDER).into()),
@@ -108,7 +109,7 @@ impl Contender<'_> {
         Ok(name.to_owned())
     }
 
-    /// Waits until nobody is ahead of `own`.
+    /// Waits until no contender precedes `own`.
     async fn wait(&mut self, own: &str) -> Result<(), Failure> {
         let directory = PathWatchRequest {
             path: Some(self.directory.as_str().into()),
@@ -128,7 +129,7 @@ impl Contender<'_> {
             };
             match self.call(OpCode::GetData, |out| read.encode(out)).await {
                 Ok(_) => self.event().await?,
-                // Gone between the list and the watch.
+                // The predecessor was deleted between the list and the watch.
                 Err(Failure::Refused(code)) if code == ErrorCode::NoNode.code() => {}
                 Err(failure) => return Err(failure),
             }
@@ -159,7 +160,7 @@ impl Contender<'_> {
         }
     }
 
-    /// Waits for the event of the only watch. Whatever it tells, the list is read again.
+    /// Waits for the event of the only watch. After any event the list is read again.
     async fn event(&mut self) -> Result<(), Failure> {
         loop {
             while let Some(frame) = self.connection.wire.next_frame()? {
@@ -176,7 +177,7 @@ fn decode<T: Decode>(what: &'static str, body: Bytes) -> Result<T, LossReason> {
     T::decode(&mut Reader::new(body)).map_err(|source| LossReason::Decode { what, source })
 }
 
-/// The contender next below `own`, if there is one.
+/// Returns the contender directly before `own`, if there is one.
 fn ahead_of<'a>(own: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let own = number_of(own)?;
     let numbered = names.filter_map(|name| Some((number_of(name)?, name)));

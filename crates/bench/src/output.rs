@@ -1,4 +1,4 @@
-//! Standard output, whose reader may have enough of it, and files of a report.
+//! Standard output, whose reader may close it early, and the files of a report.
 
 use std::fs;
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::error::{BenchError, Result};
 
-/// Prints a short text. A reader that has gone away, like `head`, is no reason to complain.
+/// Prints a short text. A reader that has closed the output, such as `head`, is not an error.
 pub(crate) fn print(text: &str) {
     let mut out = terminal::stdout();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -17,7 +17,7 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Writes a file of a report, in a directory that is made if it is missing.
+/// Writes a file of a report. Creates its directory if it is missing.
 pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<()> {
     let file = dir.join(name);
     let written = fs::create_dir_all(dir).and_then(|()| fs::write(&file, text));

@@ -1,11 +1,11 @@
-//! CPU time, memory and open files of server processes, as Linux tells them in /proc.
+//! CPU time, memory and open files of server processes, from Linux's /proc.
 
 use std::fs;
 use std::time::Duration;
 
 use super::error::{BenchError, Result};
 
-/// A process to watch.
+/// A process whose resources are measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process {
     pid: u32,
@@ -14,29 +14,30 @@ pub(crate) struct Process {
 /// Memory of a process, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Resident now.
+    /// Current resident memory.
     pub(crate) resident: u64,
-    /// The most that ever was.
+    /// Maximum resident memory so far.
     pub(crate) peak: u64,
 }
 
 impl Process {
-    /// The process with this id.
+    /// Returns the process with this id.
     ///
     /// # Errors
-    /// If there is none, or the system does not tell.
+    /// If it does not exist, or the system does not provide its data.
     pub(crate) fn new(pid: u32) -> Result<Self> {
         let process = Self { pid };
         process.cpu_time()?;
         Ok(process)
     }
 
-    /// The generator itself.
+    /// Returns the process of the generator.
     pub(crate) fn own() -> Result<Self> {
         Self::new(std::process::id())
     }
 
-    /// User and system time so far of all its threads, in steps of a clock tick (10 ms).
+    /// Returns the user and system time of all its threads so far, in steps of a clock tick (10
+    /// ms).
     pub(crate) fn cpu_time(self) -> Result<Duration> {
         let text = self.read("stat")?;
         let ticks = parse_cpu_ticks(&text).ok_or_else(|| self.unreadable("stat"))?;
@@ -53,11 +54,11 @@ impl Process {
         })
     }
 
-    /// Whether a file is open whose name contains this.
+    /// Returns whether the process has a file open whose name contains `name`.
     pub(crate) fn has_open(self, name: &str) -> Result<bool> {
         let path = format!("/proc/{}/fd", self.pid);
         let files = fs::read_dir(&path).map_err(BenchError::io(format!("read {path}")))?;
-        // One that was closed meanwhile is no file any more.
+        // A file that was closed meanwhile does not count.
         let targets = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
         let mut names = targets.filter_map(|target| Some(target.file_name()?.to_owned()));
         Ok(names.any(|open| open.to_string_lossy().contains(name)))
@@ -76,13 +77,13 @@ impl Process {
     }
 }
 
-/// The processes of all servers of one side, which count together.
+/// The processes of all servers of one side. Their resources are added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Processes(Vec<Process>);
 
 impl Processes {
     /// # Errors
-    /// If one of them is missing.
+    /// If a process does not exist.
     pub(crate) fn new(pids: &[u32]) -> Result<Self> {
         let processes: Result<_> = pids.iter().copied().map(Process::new).collect();
         processes.map(Self)
@@ -92,12 +93,12 @@ impl Processes {
         self.0.is_empty()
     }
 
-    /// Of all together; `None` if there are none.
+    /// Returns the total CPU time, or `None` without processes.
     pub(crate) fn cpu_time(&self) -> Result<Option<Duration>> {
         self.sum(Process::cpu_time, |one, other| one + other)
     }
 
-    /// Of all together; `None` if there are none.
+    /// Returns the total memory, or `None` without processes.
     pub(crate) fn memory(&self) -> Result<Option<Memory>> {
         self.sum(Process::memory, |one, other| Memory {
             resident: one.resident + other.resident,
@@ -105,7 +106,7 @@ impl Processes {
         })
     }
 
-    /// Whether one of them has a file open whose name contains this.
+    /// Returns whether one of them has a file open whose name contains `name`.
     pub(crate) fn have_open(&self, name: &str) -> Result<bool> {
         for process in &self.0 {
             if process.has_open(name)? {
@@ -132,8 +133,8 @@ impl Processes {
     }
 }
 
-/// Fields 14 and 15. The name in field 2 may hold spaces and brackets, so counting starts behind
-/// its last bracket. Source: proc_pid_stat(5).
+/// Returns the sum of fields 14 and 15. The name in field 2 may contain spaces and parentheses, so
+/// counting starts after its last parenthesis. Source: proc_pid_stat(5).
 fn parse_cpu_ticks(stat: &str) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     let mut fields = behind_name.split_ascii_whitespace().skip(11);

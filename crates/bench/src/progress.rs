@@ -1,14 +1,14 @@
-//! What a person at a terminal sees meanwhile; nobody else sees anything.
+//! Progress for a person at a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar on stderr, if that is a terminal.
+/// A progress bar on stderr, if stderr is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// What all of it is part of; empty if of nothing.
+    /// Name of the larger task, or empty.
     whole: String,
 }
 
@@ -17,7 +17,7 @@ impl Progress {
         Self::within("")
     }
 
-    /// Of a part of something longer, which is named in front.
+    /// Returns a progress bar for part of a larger task, which the bar names first.
     pub(crate) fn within(whole: &str) -> Self {
         let bar = ProgressBar::new(1);
         if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}") {
@@ -27,7 +27,7 @@ impl Progress {
         Self { bar, whole }
     }
 
-    /// What the bar is about now.
+    /// Sets the current stage.
     pub(crate) fn stage(&self, stage: &str) {
         self.bar.set_position(0);
         let whole = &self.whole;
@@ -49,7 +49,7 @@ impl Progress {
         self.bar.set_position(done.into());
     }
 
-    /// Without a duration there is no telling how long it takes.
+    /// Shows the progress of a measurement. Without a duration the remaining time is unknown.
     pub(crate) fn measuring(&self, elapsed: Duration, duration: Option<Duration>, answers: u64) {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         self.bar.set_length(duration.map_or(0, millis));

@@ -11,12 +11,12 @@ use super::fsync::FsyncResult;
 use super::process::Memory;
 use super::stats::Stats;
 
-/// Percentiles that are reported.
+/// Reported percentiles.
 const PERCENTILES: [(&str, f64); 4] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Everything to report about a run.
+/// All data of a report about a run.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
     /// The load in words.
@@ -24,7 +24,7 @@ pub(crate) struct Report<'a> {
     /// The load as JSON.
     pub(crate) load: Value,
     pub(crate) sides: &'a [Side],
-    /// What the server's memory is divided among: the word and the number.
+    /// Unit by which the growth of the server's memory is divided, with its number.
     pub(crate) growth_by: Option<(&'static str, u64)>,
 }
 
@@ -36,7 +36,7 @@ impl Report<'_> {
         }
     }
 
-    /// For people.
+    /// Returns the report as text for people.
     pub(crate) fn text(&self) -> String {
         let mut table = Table::default();
         table.row([
@@ -117,7 +117,7 @@ impl Report<'_> {
         Some((what, side.growth_per(count)?))
     }
 
-    /// For programs. Latencies are microseconds.
+    /// Returns the report as JSON for programs. Latencies are in microseconds.
     pub(crate) fn json(&self) -> Value {
         let sides: Vec<Value> = self.sides.iter().map(|side| self.side_json(side)).collect();
         let mut report = json!({ "load": self.load, "servers": sides });
@@ -192,7 +192,7 @@ fn micros(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e3
 }
 
-/// Three significant figures and a unit.
+/// Formats a duration with three significant figures and a unit.
 pub(crate) fn short(duration: Duration) -> String {
     let us = micros(duration);
     let (value, unit) = match us {
@@ -212,7 +212,7 @@ fn optional(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-/// Columns as wide as their widest cell, the first one flush left.
+/// A table whose columns are as wide as their widest cell. The first column is left-aligned.
 #[derive(Debug, Default)]
 struct Table {
     rows: Vec<Vec<String>>,
@@ -245,7 +245,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// The result of `bench fsync` for people.
+/// Returns the result of `bench fsync` as text for people.
 pub(crate) fn fsync_text(args: &FsyncArgs, result: &FsyncResult) -> String {
     let figures = FsyncFigures::new(args, result);
     let stats = &result.stats;
@@ -265,7 +265,7 @@ pub(crate) fn fsync_text(args: &FsyncArgs, result: &FsyncResult) -> String {
     )
 }
 
-/// The result of `bench fsync` for programs.
+/// Returns the result of `bench fsync` as JSON for programs.
 pub(crate) fn fsync_json(args: &FsyncArgs, result: &FsyncResult) -> Value {
     let figures = FsyncFigures::new(args, result);
     json!({
@@ -282,7 +282,7 @@ pub(crate) fn fsync_json(args: &FsyncArgs, result: &FsyncResult) -> Value {
     })
 }
 
-/// What a result of `bench fsync` comes to.
+/// Figures computed from a result of `bench fsync`.
 pub(crate) struct FsyncFigures {
     syncs_per_second: f64,
     pub(crate) records_per_second: f64,

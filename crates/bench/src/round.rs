@@ -23,24 +23,24 @@ use super::target::Target;
 use super::workload::LoadPlan;
 use super::{fan_out, idle, locks, storm};
 
-/// How sessions spend their time.
+/// Kinds of work of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Requests and replies, as the plan mixes them.
+    /// Sends requests and receives replies, mixed as in the plan.
     Requests,
-    /// Watching znodes that one more session changes.
+    /// Watches znodes that an additional session changes.
     FanOut,
-    /// Opening and closing.
+    /// Opens and closes sessions.
     Storm,
-    /// Connections that are refused at the end of their handshake.
+    /// Opens connections that are refused at the end of their handshake.
     Handshakes,
-    /// Taking locks and letting go.
+    /// Acquires and releases locks.
     Locks,
-    /// Nothing but pings.
+    /// Only sends pings.
     Idle,
 }
 
-/// What to measure, and for how long.
+/// A measurement, with its duration.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) work: Work,
@@ -49,22 +49,23 @@ pub(crate) struct Job {
     pub(crate) threads: u32,
     pub(crate) warmup: Duration,
     pub(crate) duration: Duration,
-    /// Operations to measure instead of a duration.
+    /// Number of measured operations, instead of a duration.
     pub(crate) ops: Option<u64>,
-    /// Whether the measurement ends when the sessions have nothing left to do.
+    /// Whether the measurement ends when the sessions have no more work.
     pub(crate) until_done: bool,
-    /// Answers that come while a snapshot is written are recorded apart, and the measurement ends when there are enough
-    /// of both kinds, or after so long.
+    /// Maximum duration, if answers during a snapshot are recorded separately. The measurement ends
+    /// earlier if there are enough answers of both kinds.
     pub(crate) snapshots: Option<Duration>,
 }
 
 impl Job {
-    /// Sessions to open: a fan-out has one more, which writes.
+    /// Returns the number of sessions to open. A fan-out has an additional session that writes.
     fn sessions(&self) -> u32 {
         self.plan.sessions + u32::from(self.work == Work::FanOut)
     }
 
-    /// Sessions that come to an end by themselves: watchers wait for the one that writes.
+    /// Returns the number of sessions that end by themselves. Watchers wait for the session that
+    /// writes.
     fn workers(&self) -> u32 {
         match self.work {
             Work::FanOut => 1,
@@ -73,16 +74,16 @@ impl Job {
     }
 }
 
-/// What one measurement found.
+/// Result of one measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Round {
     pub(crate) stats: Stats,
     pub(crate) elapsed: Duration,
-    /// What was recorded apart, if that was asked for.
+    /// Results during snapshots, if they were requested.
     pub(crate) in_snapshots: InSnapshots,
-    /// CPU time of the server's processes meanwhile.
+    /// CPU time of the server's processes during the measurement.
     pub(crate) server_cpu: Option<Duration>,
-    /// CPU time of the generator meanwhile.
+    /// CPU time of the generator during the measurement.
     pub(crate) own_cpu: Option<Duration>,
     /// Memory of the server's processes before the first session was opened.
     pub(crate) memory_before: Option<Memory>,
@@ -90,17 +91,17 @@ pub(crate) struct Round {
     pub(crate) memory: Option<Memory>,
 }
 
-/// Handshakes that one thread has under way.
+/// Maximum concurrent handshakes of one thread.
 const CONNECTING_MAX: usize = 64;
-/// How often progress is looked at.
+/// Interval between two checks of the progress.
 const POLL: Duration = Duration::from_millis(100);
-/// Without a single answer for this long, the run is given up.
+/// Time without a single answer after which the run is aborted.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
 /// Runs round number `number` of `job` against `target`.
 pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) -> Result<Round> {
     let control = Arc::new(Control::new(job.ops));
-    // Room for every report there can be: one when a session begins and one when it ends.
+    // The channel has capacity for all reports: one when a session begins, and one when it ends.
     let (reports, inbox) = mpsc::sync_channel(job.sessions() as usize * 2);
     let memory_before = target.memory()?;
     let watched = Arc::new(Watched::by(job.plan.sessions, job.plan.keys));
@@ -136,7 +137,7 @@ pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) 
     control.enter(end);
     let (mut stats, mut apart) = (Stats::new(), Stats::new());
     for thread in threads {
-        // A thread that panicked has printed why, and aborted the process in a release build.
+        // A panicked thread has printed the reason. In a release build it has aborted the process.
         if let Ok(own) = thread.join() {
             let own = own?;
             stats.add(&own.0);
@@ -156,7 +157,7 @@ pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) 
     })
 }
 
-/// The one who measures.
+/// The thread that measures.
 struct Conductor<'a> {
     job: &'a Job,
     target: &'a Target,
@@ -225,7 +226,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Waits for a time, or until the sessions have nothing left to do.
+    /// Waits for a duration, or until the sessions have no more work.
     fn wait(&self, duration: Option<Duration>) -> Result<()> {
         let start = Instant::now();
         let mut working = self.job.workers();
@@ -253,7 +254,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// Waits for the answers that are under way.
+    /// Waits for the pending answers.
     fn drain(&self) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -277,7 +278,7 @@ fn stalled_since(last: Instant) -> Result<()> {
     Ok(())
 }
 
-/// One thread with its share of the sessions.
+/// One thread with its part of the sessions.
 struct Worker {
     job: Job,
     servers: Arc<[Arc<str>]>,
@@ -289,17 +290,17 @@ struct Worker {
 }
 
 impl Worker {
-    /// What it recorded, and what it recorded apart.
+    /// Runs the sessions. Returns the usual statistics, and the statistics during snapshots.
     fn run(self) -> Result<(Stats, Stats)> {
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        // Readiness first, then every session that became ready, then again: one epoll_wait
-        // serves many sessions.
+        // The runtime first checks readiness, then runs every ready session, and then repeats. Thus
+        // one epoll_wait serves many sessions.
         let runtime = builder.enable_all().event_interval(61).build();
         let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
         let stats = Rc::new(RefCell::new(Stats::new()));
         let apart = Rc::new(RefCell::new(Stats::new()));
         LocalSet::new().block_on(&runtime, self.work(&stats, &apart));
-        // Tasks that an abort left behind hold them too.
+        // Tasks that remain after an abort hold references, too.
         Ok((stats.replace(Stats::new()), apart.replace(Stats::new())))
     }
 
@@ -336,7 +337,7 @@ impl Worker {
 }
 
 async fn one_session(work: Work, context: Context, session: u32, watched: Arc<Watched>) {
-    // They open their own connections.
+    // These kinds of work open their own connections.
     if let Work::Storm | Work::Handshakes = work {
         context.report(Report::Ready);
         return match work {

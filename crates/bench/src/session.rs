@@ -1,4 +1,4 @@
-//! One session under load: keep the pipeline full, write once, read once, count.
+//! One session under load. It keeps the pipeline full, writes once, reads once, and counts.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use super::idle::keep_alive;
 use super::stats::Stats;
 use super::workload::{LoadPlan, Requests, xid_after};
 
-/// What the sessions of one thread share.
+/// State that the sessions of one thread share.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) control: Arc<Control>,
@@ -30,30 +30,31 @@ pub(crate) struct Context {
     pub(crate) handshake: Arc<Handshake>,
     pub(crate) round: u32,
     pub(crate) stats: Rc<RefCell<Stats>>,
-    /// For requests that the control has recorded apart.
+    /// Statistics of requests during snapshots.
     pub(crate) apart: Rc<RefCell<Stats>>,
-    /// Dropped with the last session of the last thread, which ends the round.
+    /// Sender that is dropped with the last session of the last thread, which ends the round.
     pub(crate) reports: SyncSender<Report>,
-    /// Handshakes under way; a burst of thousands would overflow the server's accept queue.
+    /// Permits for concurrent handshakes. A burst of thousands would overflow the server's accept
+    /// queue.
     pub(crate) connecting: Rc<Semaphore>,
 }
 
-/// What a session tells when it begins and ends.
+/// Reports of a session when it begins and ends.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// It is open, or needs no opening.
+    /// The session is open, or does not need to be opened.
     Ready,
-    /// It could not be opened.
+    /// The session could not be opened.
     Failed(BenchError),
-    /// It has nothing left to do, or is lost.
+    /// The session has no more work, or is lost.
     Finished,
 }
 
-/// How long a server may take to answer the farewell.
+/// Time limit for the server's answer to the close of a session.
 const FAREWELL_MAX: Duration = Duration::from_secs(5);
 
 impl Context {
-    /// The server of session number `session`.
+    /// Returns the server of session number `session`.
     pub(crate) fn server(&self, session: u32) -> Arc<str> {
         let count = self.servers.len().max(1);
         let server = self.servers.get(session as usize % count);
@@ -96,24 +97,26 @@ impl Context {
             .map_err(named)
     }
 
-    /// Tells the one who measures.
+    /// Sends a report to the measuring thread.
     pub(crate) fn report(&self, report: Report) {
-        // There is room for a report of every session; nobody listens after a failure.
+        // The channel has capacity for the reports of every session. After a failure it has no
+        // receiver.
         let _ = self.reports.try_send(report);
     }
 
-    /// Counts a session as lost, with the requests it had under way.
+    /// Counts a session as lost, with its pending requests.
     pub(crate) fn lose(&self, session: u32, reason: &LossReason, unanswered: u32) {
         let what = format!("{reason} ({})", self.server(session));
         self.stats.borrow_mut().lose(what, unanswered.into());
     }
 }
 
-/// Sessions from one address: fewer than the ports that a system gives to outgoing connections.
+/// Maximum sessions from one address. This is less than the number of ports for outgoing
+/// connections.
 const SESSIONS_PER_SOURCE: u32 = 20_000;
 
-/// Where the connection of a session has to come from when one address has too few ports for
-/// all of them. Only possible where the server is on the same machine.
+/// Returns the source address for a session's connection, if one address has too few ports for all
+/// sessions. This is possible only if the server is on the same machine.
 fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
     let address: SocketAddr = server.parse().ok()?;
     let block = u8::try_from(session / SESSIONS_PER_SOURCE).ok()?;
@@ -121,12 +124,13 @@ fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
     is_needed.then(|| (Ipv4Addr::new(127, 0, block, 1).into(), address))
 }
 
-/// A server that closes at the handshake most often has enough of this address.
+/// Explains an error. A server that closes during the handshake usually has too many connections
+/// from this address.
 pub(crate) fn named(error: Error) -> BenchError {
     let is_turned_away = match &error {
         Error::Handshake { reason, .. } => match reason {
             LossReason::ClosedByServer => true,
-            // Closed while the request was on its way.
+            // The server closed the connection while the request was in flight.
             LossReason::Io(error) => error.kind() == io::ErrorKind::ConnectionReset,
             _ => false,
         },
@@ -138,16 +142,16 @@ pub(crate) fn named(error: Error) -> BenchError {
     }
 }
 
-/// Ends a session politely, so that the server need not time it out.
+/// Closes a session, so that the server does not have to expire it.
 pub(crate) async fn farewell(connection: &mut RawConnection) {
-    // Any xid will do: nothing else is under way.
+    // Any xid is valid, because no other request is pending.
     connection.put_close(Xid(i32::MAX - 1));
     let closed = async { while connection.wire.turn().await.is_ok() {} };
-    // A server that does not close in time will notice when this side does.
+    // A server that does not close in time will notice the close of this side.
     let _ = tokio::time::timeout(FAREWELL_MAX, closed).await;
 }
 
-/// Loads a server through one connection until the control says stop.
+/// Loads a server through one connection until the control ends the load.
 pub(crate) async fn drive(context: &Context, session: u32, mut connection: RawConnection) {
     if let Err(reason) = keep_alive(context, &mut connection, Phase::Warmup).await {
         return context.lose(session, &reason, 0);
@@ -176,9 +180,9 @@ struct Load {
     stats: Rc<RefCell<Stats>>,
     apart: Rc<RefCell<Stats>>,
     in_flight: u32,
-    /// Requests written together, and when: one reading of the clock serves them all.
+    /// Requests that were written together, with their time. One clock reading serves all of them.
     batches: VecDeque<Batch>,
-    /// The xid to be answered next.
+    /// Next xid that must be answered.
     expected: i32,
 }
 
@@ -234,7 +238,7 @@ impl Load {
         while let Some(frame) = connection.wire.next_frame()? {
             let (header, body) = split_reply(frame)?;
             if header.xid.0 != self.expected {
-                // Sent while others were still connecting.
+                // This ping was sent while other sessions were still connecting.
                 if header.xid == Xid::PING {
                     continue;
                 }
@@ -270,7 +274,8 @@ impl Load {
             }
         }
         let mut left = replies.count;
-        // The latency of refusals is not of interest; which ones of a batch they were neither.
+        // The latency of refusals does not matter, and their position in a batch does not matter
+        // either.
         let mut refused = u32::try_from(replies.refused.len()).unwrap_or(u32::MAX);
         while left > 0
             && let Some(batch) = self.batches.front_mut()
@@ -291,16 +296,16 @@ impl Load {
     }
 }
 
-/// What one read brought.
+/// Replies of one read.
 #[derive(Debug, Default)]
 struct Replies {
     count: u32,
-    /// Codes; empty (and without memory) as long as all goes well.
+    /// Error codes. The vector is empty (and does not allocate) while all requests succeed.
     refused: Vec<i32>,
 }
 
-/// A multi that failed says so in its results, not in the header: an error result for every
-/// operation, of which all but the culprit's are 0 or -2.
+/// Returns the error code of a failed multi, or 0. The code is in its results instead of the
+/// header. Every operation has an error result, which is 0 or -2 except for the failed operation.
 fn multi_failure(body: &[u8]) -> i32 {
     const RESULT_BYTES: usize = 13;
     const ERROR_RESULT: [u8; 5] = [0xff, 0xff, 0xff, 0xff, 0];

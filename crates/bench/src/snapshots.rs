@@ -1,4 +1,4 @@
-//! Answers that come while a server writes a snapshot, apart from all others.
+//! Separate statistics for answers that arrive while a server writes a snapshot.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -10,17 +10,17 @@ use super::progress::Progress;
 use super::session::Report;
 use super::stats::Stats;
 
-/// In the name of the file of a snapshot while it is being written, by any server of the protocol.
+/// Part of the file name of a snapshot during its creation, with every server of the protocol.
 pub(crate) const SNAPSHOT: &str = "snapshot.";
-/// How often it is looked whether there is such a file.
+/// Interval between two checks for such a file.
 const SAMPLE: Duration = Duration::from_millis(5);
-/// What is enough of each: a 99th percentile of less is chance.
+/// Sufficient data of each kind. The 99th percentile of less data would be random.
 const ENOUGH: Seen = Seen {
     time: Duration::from_secs(1),
     answers: 10_000,
 };
 
-/// What was measured while snapshots were written.
+/// Results during snapshots.
 #[derive(Debug, Clone)]
 pub(crate) struct InSnapshots {
     pub(crate) stats: Stats,
@@ -48,7 +48,7 @@ impl Seen {
     }
 }
 
-/// How long no snapshot was written, and how long one was.
+/// Durations without and during a snapshot.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Phases {
     without: Seen,
@@ -74,7 +74,8 @@ impl Phases {
     }
 }
 
-/// Tells the sessions whether a snapshot is being written, until there is enough of both or `limit` is over.
+/// Reports to the sessions whether a snapshot is being written, until there is enough data of both
+/// kinds or `limit` has passed.
 pub(crate) fn watch(
     processes: &Processes,
     control: &Control,

@@ -1,4 +1,4 @@
-//! What a run measures.
+//! The statistics of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use client::Code;
 use hdrhistogram::Histogram;
 
-/// Longest latency told apart from longer ones.
+/// Longest latency that the histogram distinguishes from longer ones.
 const LATENCY_MAX: Duration = Duration::from_secs(120);
-/// Decimal digits of a latency that are kept.
+/// Significant decimal digits of a latency.
 const PRECISION: u8 = 3;
 
-/// Operations that were answered, how fast, and how many were not.
+/// Numbers of answered and unanswered operations, with their latencies.
 #[derive(Debug, Clone)]
 pub(crate) struct Stats {
-    /// Latency of operations that succeeded, ns.
+    /// Latency of successful operations, ns.
     latency: Histogram<u64>,
-    /// Operations refused, by code.
+    /// Number of refused operations, by code.
     pub(crate) refused: BTreeMap<i32, u64>,
-    /// Sessions whose connection was lost, by what was said.
+    /// Number of sessions with a lost connection, by reason.
     pub(crate) lost: BTreeMap<String, u64>,
-    /// Requests that were under way on those.
+    /// Number of pending requests on these connections.
     pub(crate) unanswered: u64,
 }
 
@@ -51,7 +51,7 @@ impl Stats {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        // Both have the same bounds, so everything fits.
+        // This cannot fail, because both have the same bounds.
         let _ = self.latency.add(&other.latency);
         for (code, count) in &other.refused {
             *self.refused.entry(*code).or_default() += count;
@@ -62,7 +62,7 @@ impl Stats {
         self.unanswered += other.unanswered;
     }
 
-    /// Operations that succeeded.
+    /// Returns the number of successful operations.
     pub(crate) fn ops(&self) -> u64 {
         self.latency.len()
     }
@@ -79,17 +79,17 @@ impl Stats {
         })
     }
 
-    /// The latency that `percent` of the operations stayed below.
+    /// Returns the latency below which `percent` of the operations stayed.
     pub(crate) fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.latency.value_at_percentile(percent))
     }
 
-    /// Whether every operation succeeded.
+    /// Returns whether every operation succeeded.
     pub(crate) fn is_clean(&self) -> bool {
         self.refused.is_empty() && self.lost.is_empty()
     }
 
-    /// What went wrong, one line each.
+    /// Returns the failures, one per line.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let refused = self
             .refused

@@ -1,5 +1,5 @@
-//! Connect storms: sessions are opened and closed as fast as the server allows, or refused at the end
-//! of a handshake.
+//! Connect storms: sessions are opened and closed at the server's maximum rate, or refused at the
+//! end of a handshake.
 
 use client::{Error, Session};
 use proto::SessionId;
@@ -8,7 +8,7 @@ use super::control::Phase;
 use super::error::BenchError;
 use super::session::{Context, Report, farewell};
 
-/// Opens and closes sessions, one after the other; the latency is that of the opening.
+/// Opens and closes sessions one after the other. The latency is the time of opening.
 pub(crate) async fn storm(context: &Context, session: u32) {
     let control = &context.control;
     control.reached(Phase::Warmup).await;
@@ -32,7 +32,7 @@ pub(crate) async fn storm(context: &Context, session: u32) {
     context.report(Report::Finished);
 }
 
-/// A session that no server has: what asks for it is refused, without a transaction.
+/// Returns an unknown session. A handshake with it is refused without a transaction.
 pub(crate) fn nobodys_session() -> Session {
     Session {
         id: SessionId(1),
@@ -40,7 +40,7 @@ pub(crate) fn nobodys_session() -> Session {
     }
 }
 
-/// Opens connections, one after the other, each as far as the refusal of [`nobodys_session`].
+/// Opens connections one after the other, each up to the refusal of [`nobodys_session`].
 pub(crate) async fn handshakes(context: &Context, session: u32) {
     let control = &context.control;
     control.reached(Phase::Warmup).await;

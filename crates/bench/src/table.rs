@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::compare::Side;
 use super::report::short;
 
-/// The head of a table.
+/// Writes the header of a table.
 pub(crate) fn head(out: &mut String, columns: &[&str]) {
     line(out, columns);
     line(out, &vec!["---"; columns.len()]);
@@ -35,12 +35,12 @@ pub(crate) fn percentile(side: Option<&Side>, percent: f64) -> String {
     )
 }
 
-/// The slowest operation of a side.
+/// Returns the duration of the slowest operation of a side.
 pub(crate) fn worst(side: Option<&Side>) -> String {
     side.map_or_else(|| "-".to_owned(), |side| short(side.stats().max()))
 }
 
-/// A confidence interval.
+/// Formats a confidence interval.
 pub(crate) fn interval(bounds: Option<(f64, f64)>) -> String {
     bounds.map_or_else(
         || "-".to_owned(),

@@ -1,4 +1,4 @@
-//! The servers of one side of a comparison: what is made on them, measured of them, left on them.
+//! The servers of one side of a comparison, with operations that create, measure and clean up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +17,22 @@ use super::workload::{
     KEY_DIGITS, LoadPlan, Mix, PARENT_DIGITS, create_parent, key_prefix, parent_prefix,
 };
 
-/// Largest reply accepted: the names of millions of children, when it comes to deleting them.
+/// Maximum length of an accepted reply. The names of millions of children must fit for their
+/// deletion.
 const FRAME_BYTES_MAX: usize = 1 << 30;
-/// Time for a connection and its handshake. A server in a storm may take long.
+/// Time limit for a connection and its handshake. A server in a storm may take long.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time for a server that starts to serve a read, before it is asked anew.
+/// Time limit for a read from a starting server, before the next attempt.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One side: servers of one ensemble.
+/// One side: the servers of one ensemble.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) servers: Arc<[Arc<str>]>,
-    /// The processes whose CPU time and memory count.
+    /// Processes whose CPU time and memory are measured.
     pub(crate) processes: Processes,
-    /// How they are reached.
+    /// Settings of connections to the servers.
     access: Access,
 }
 
@@ -48,25 +49,25 @@ impl Target {
         })
     }
 
-    /// Memory of the processes, if any is watched.
+    /// Returns the memory of the processes, if any are measured.
     pub(crate) fn memory(&self) -> Result<Option<Memory>> {
         self.processes.memory()
     }
 
-    /// The servers' names.
+    /// Returns the names of the servers.
     pub(crate) fn name(&self) -> String {
         self.servers.join(",")
     }
 
-    /// How connections to them are opened.
+    /// Returns the settings for opening connections.
     pub(crate) fn handshake(&self) -> Handshake {
         self.access.handshake()
     }
 
-    /// Opens a session at one of them and reads `/`, as soon as that is served.
+    /// Opens a session at a server and reads `/`.
     ///
     /// # Errors
-    /// If it is not, or not in time.
+    /// If the server does not serve the read, or not in time.
     pub(crate) async fn read_root(&self, server: &Arc<str>) -> Result<RawConnection> {
         let read = async {
             let mut connection = RawConnection::open(server, &self.handshake()).await?;
@@ -83,7 +84,7 @@ impl Target {
         }
     }
 
-    /// Creates a znode with its parents, or does not mind that it exists.
+    /// Creates a znode with its parents, unless it exists.
     pub(crate) async fn make(&self, path: &str) -> Result<()> {
         let (mut connection, server) = self.connect().await?;
         create_with_parents(&mut Bulk::new(&mut connection, server), path).await?;
@@ -103,7 +104,7 @@ impl Target {
         Ok((connection, server))
     }
 
-    /// Makes what every round of the load needs.
+    /// Creates the znodes that every round of the load needs.
     pub(crate) async fn prepare(&self, plan: &LoadPlan) -> Result<()> {
         let (mut connection, server) = self.connect().await?;
         let mut bulk = Bulk::new(&mut connection, server);
@@ -128,7 +129,7 @@ impl Target {
         Ok(())
     }
 
-    /// Makes what one round needs for itself.
+    /// Creates the znodes that one round needs.
     pub(crate) async fn prepare_round(&self, plan: &LoadPlan, round: u32) -> Result<()> {
         if plan.mix != Mix::Create {
             return Ok(());
@@ -143,7 +144,7 @@ impl Target {
         Ok(())
     }
 
-    /// Removes what one round made, so that the next one meets the same tree.
+    /// Deletes the znodes that one round created, so that the next round finds the same tree.
     pub(crate) async fn clean_round(&self, plan: &LoadPlan, round: u32) -> Result<()> {
         if plan.mix != Mix::Create {
             return Ok(());
@@ -158,7 +159,7 @@ impl Target {
         Ok(())
     }
 
-    /// Removes `root` and all below it.
+    /// Deletes `root` and all its descendants.
     pub(crate) async fn clean(&self, root: &str) -> Result<u64> {
         let (mut connection, server) = self.connect().await?;
         let deleted = Bulk::new(&mut connection, server).delete_tree(root).await?;
@@ -166,7 +167,7 @@ impl Target {
         Ok(deleted)
     }
 
-    /// The znodes directly below `/` that runs have left behind.
+    /// Returns the znodes directly below `/` that earlier runs have left.
     pub(crate) async fn leftovers(&self) -> Result<Vec<String>> {
         let (mut connection, server) = self.connect().await?;
         let names = Bulk::new(&mut connection, server)
@@ -186,15 +187,15 @@ async fn create_with_parents(bulk: &mut Bulk<'_>, root: &str) -> Result<()> {
     bulk.create(root).await
 }
 
-/// What the names of roots begin with unless `--root` says otherwise.
+/// Prefix of root names without `--root`.
 const ROOT_NAME: &str = "zoarium-bench-";
 
-/// The znode to work below: as told, or one that no other run uses.
+/// Returns the root znode of a run: from the arguments, or a new one that no other run uses.
 pub(crate) fn root(args: &LoadArgs) -> String {
     args.root.clone().unwrap_or_else(new_root)
 }
 
-/// A znode to work below that no other run uses.
+/// Returns a new root znode that no other run uses.
 pub(crate) fn new_root() -> String {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let millis = since_1970.map_or(0, |since| since.as_millis());

@@ -1,7 +1,7 @@
-//! Requests encoded once: what differs from one to the next is patched into a copy.
+//! Requests that are encoded once. Only the differences are patched into a copy.
 //!
-//! A request of the load is a copy of some 50 bytes with a new xid and a few digits, so that the
-//! generator costs next to nothing beside the server it shares a machine with.
+//! A request of the load is a copy of some 50 bytes with a new xid and a few digits. Therefore the
+//! generator costs very little compared to the server on the same machine.
 
 use fastrand::Rng;
 use jute::Encode;
@@ -13,26 +13,26 @@ use proto::{Acl, OpCode, Xid};
 
 use client::frame::put_request;
 
-/// Stands for the digits of a number in a template's path, once for each digit. Neither a path nor
-/// what follows one in a record (a flag, a length, a version) begins with it.
+/// Placeholder for a digit of a number in a template's path. Neither a path nor the field after it
+/// in a record (a flag, a length, a version) begins with this character.
 const DIGIT: char = '\u{1d}';
 
-/// A path with `width` digits that a template fills in.
+/// Returns a path with `width` digits that a template fills in.
 pub(crate) fn path_with_digits(prefix: &str, width: usize) -> String {
     let digits = DIGIT.to_string().repeat(width);
     format!("{prefix}{digits}")
 }
 
-/// The path that a template with `number` in its digits names.
+/// Returns the path of a template with `number` in its digits.
 pub(crate) fn numbered(prefix: &str, width: usize, number: u64) -> String {
     format!("{prefix}{number:0width$}")
 }
 
-/// One whole frame with places for an xid and numbers.
+/// One complete frame with slots for an xid and numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     frame: Vec<u8>,
-    /// Where numbers go, in the order of the bytes.
+    /// Slots for numbers, in the order of the bytes.
     slots: Vec<Slot>,
 }
 
@@ -42,9 +42,9 @@ struct Slot {
     width: usize,
 }
 
-/// Offset of the xid: behind the frame's length.
+/// Offset of the xid: after the frame's length.
 const XID_AT: usize = 4;
-/// Offset of the record: behind the request's header.
+/// Offset of the record: after the request's header.
 const RECORD_AT: usize = 12;
 
 impl Template {
@@ -101,7 +101,7 @@ impl Template {
         Self::new(OpCode::Delete, |out| record.encode(out), 0)
     }
 
-    /// A multi that sets the data of `count` paths.
+    /// Returns a multi that sets the data of `count` paths.
     pub(crate) fn multi_set(path: &str, data: &Payload, count: usize) -> Self {
         let write = WriteRequest::SetData(set_data(path, data));
         let record = |out: &mut Vec<u8>| {
@@ -113,7 +113,7 @@ impl Template {
         Self::new(OpCode::Multi, record, count * data.0.len())
     }
 
-    /// Appends the request; `number` is asked for each number in turn.
+    /// Appends the request. `number` returns each number in turn.
     #[inline]
     pub(crate) fn put(&self, xid: Xid, out: &mut Vec<u8>, mut number: impl FnMut() -> u64) {
         let start = out.len();
@@ -147,9 +147,9 @@ fn set_data(path: &str, data: &Payload) -> SetDataRequest {
     }
 }
 
-/// Runs of the digit's mark in strings that begin with a slash.
+/// Returns the runs of placeholders in strings that begin with a slash.
 ///
-/// A payload never holds the mark (see [`Payload`]).
+/// A payload never contains the placeholder (see [`Payload`]).
 fn find_slots(frame: &[u8]) -> Vec<Slot> {
     let mark = DIGIT as u8;
     let mut slots: Vec<Slot> = Vec::new();
@@ -168,7 +168,7 @@ fn find_slots(frame: &[u8]) -> Vec<Slot> {
     slots
 }
 
-/// Writes `number` right-aligned with leading zeroes; what does not fit is cut off on the left.
+/// Writes `number` right-aligned with leading zeroes. Excess digits on the left are lost.
 #[inline]
 fn write_digits(place: &mut [u8], mut number: u64) {
     for digit in place.iter_mut().rev() {
@@ -177,14 +177,14 @@ fn write_digits(place: &mut [u8], mut number: u64) {
     }
 }
 
-/// Data of the znodes: always the same, and hard to compress.
+/// Constant data of the znodes, which is hard to compress.
 #[derive(Debug, Clone)]
 pub(crate) struct Payload(pub(crate) bytes::Bytes);
 
 impl Payload {
     pub(crate) fn new(len: usize) -> Self {
         let mut random = Rng::with_seed(0x5eed);
-        // The upper half of the byte range holds neither slashes nor marks.
+        // The upper half of the byte range contains neither slashes nor placeholders.
         let bytes: Vec<u8> = (0..len).map(|_| random.u8(0x80..)).collect();
         Self(bytes.into())
     }
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// Header and request of the only frame in `out`.
+    /// Decodes header and request of the only frame in `out`.
     fn decode(out: Vec<u8>) -> (RequestHeader, Request) {
         let mut input = Reader::new(Bytes::from(out));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Whole runs against servers in this process.
+//! Complete runs with servers in this process.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,12 +13,12 @@ use super::access::Access;
 use super::compare::Ratios;
 use super::*;
 
-/// An echo server; it ends with the process.
+/// Starts an echo server, which ends with the process.
 fn echo_server() -> String {
     echo_server_with(None)
 }
 
-/// One that syncs writes, if there is a log.
+/// Starts an echo server that syncs writes, if there is a log.
 fn echo_server_with(log: Option<echo::Log>) -> String {
     let serving = echo::Serving::new(100, log);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -27,7 +27,7 @@ fn echo_server_with(log: Option<echo::Log>) -> String {
     address
 }
 
-/// Arguments as on the command line.
+/// Parses arguments as on the command line.
 fn load_args(options: &str) -> LoadArgs {
     #[derive(Parser)]
     struct Line {
@@ -170,7 +170,7 @@ fn nobody_listening_is_an_error() {
 fn a_server_that_turns_away_is_explained() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // Closed properly, like a server that has enough connections.
+    // It is closed properly, as by a server with enough connections.
     thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let _ = stream.shutdown(Shutdown::Write);
@@ -181,7 +181,7 @@ fn a_server_that_turns_away_is_explained() {
     assert!(error.to_string().contains("maxClientCnxns"), "{error}");
 }
 
-/// Answers a handshake, whatever it says.
+/// Answers a handshake, whatever it contains.
 fn shake_hands(stream: &mut TcpStream, timeout_ms: i32) {
     let response = ConnectResponse {
         protocol_version: 0,
@@ -196,13 +196,13 @@ fn shake_hands(stream: &mut TcpStream, timeout_ms: i32) {
     let _ = stream.write_all(&out);
 }
 
-/// Shakes hands and is gone after the first request.
+/// Completes a handshake, and closes after the first request.
 fn quit_after_the_first_request(mut stream: TcpStream) {
     shake_hands(&mut stream, 30_000);
     let _ = stream.read(&mut [0; 1024]);
 }
 
-/// The xid of the next request; none behind a closeSession.
+/// Returns the xid of the next request, or `None` after a closeSession.
 fn next_xid(stream: &mut TcpStream) -> Option<i32> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).ok()?;
@@ -213,7 +213,7 @@ fn next_xid(stream: &mut TcpStream) -> Option<i32> {
     (!is_end).then(|| i32::from_be_bytes(*xid))
 }
 
-/// Answers pings only with the next request.
+/// Answers a ping only together with the next request.
 fn answer_pings_late(mut stream: TcpStream) {
     let mut xids = Vec::new();
     while let Some(xid) = next_xid(&mut stream) {
@@ -239,7 +239,7 @@ fn a_ping_that_is_answered_late_is_no_answer_to_the_load() {
     thread::spawn(move || {
         let (mut first, _) = listener.accept().unwrap();
         shake_hands(&mut first, 30);
-        // The load begins when the second session is there, too.
+        // The load begins when the second session is open, too.
         let mut length = [0; 4];
         first.peek(&mut length).unwrap();
         let (mut second, _) = listener.accept().unwrap();

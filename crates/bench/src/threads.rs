@@ -1,4 +1,4 @@
-//! Threads that nobody waits for.
+//! Threads that run until the process ends.
 
 use std::thread;
 

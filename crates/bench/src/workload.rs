@@ -1,30 +1,31 @@
-//! What a session asks for, request after request.
+//! The sequence of a session's requests.
 
 use fastrand::Rng;
 use proto::Xid;
 
 use super::template::{Payload, Template, path_with_digits};
 
-/// A load of requests and replies. (Fan-out, storms and idle sessions are no such loads.)
+/// A load of requests and replies. (Fan-out, storms and idle sessions are different.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mix {
     Get,
     Exists,
     Set,
     Create,
-    /// getData this often in a hundred, else setData.
+    /// `read_percent` % getData, and otherwise setData.
     Mixed {
         read_percent: u32,
     },
-    /// This many setData in one request.
+    /// `size` setData operations in one request.
     Multi {
         size: u32,
     },
-    /// getChildren of the znode that has the keys.
+    /// getChildren of the parent of the keys.
     Children,
-    /// Creates of sequential znodes beside the keys.
+    /// Creates of sequential znodes next to the keys.
     Sequence,
-    /// Creates of a tree of so many znodes, `breadth` below each parent, of which `from` are there.
+    /// Creates of a tree with `znodes` znodes, `breadth` below each parent. `from` of them already
+    /// exist.
     Fill {
         from: u32,
         znodes: u32,
@@ -33,7 +34,7 @@ pub(crate) enum Mix {
 }
 
 impl Mix {
-    /// Whether it needs znodes that exist.
+    /// Returns whether the load needs existing znodes.
     pub(crate) fn uses_keys(self) -> bool {
         !matches!(self, Self::Create | Self::Fill { .. })
     }
@@ -46,39 +47,39 @@ const CREATED_DIGITS: usize = 10;
 /// Digits in the names of a filled tree: parents and leaves.
 pub(crate) const PARENT_DIGITS: usize = 8;
 const LEAF_DIGITS: usize = 8;
-/// What the names of sequential znodes begin with.
+/// Prefix of the names of sequential znodes.
 const SEQUENCE: &str = "s";
 
-/// What the names of keys begin with.
+/// Returns the prefix of the names of keys.
 pub(crate) fn key_prefix(root: &str) -> String {
     format!("{root}/k")
 }
 
-/// What the names of the parents in a filled tree begin with.
+/// Returns the prefix of the names of the parents in a filled tree.
 pub(crate) fn parent_prefix(root: &str) -> String {
     format!("{root}/d")
 }
 
-/// A leaf of a filled tree, with its two numbers left open.
+/// Returns the path of a leaf in a filled tree, with placeholders for its two numbers.
 fn leaf_path(root: &str) -> String {
     let parent = path_with_digits(&parent_prefix(root), PARENT_DIGITS);
     path_with_digits(&format!("{parent}/n"), LEAF_DIGITS)
 }
 
-/// The znode below which one session creates in one round.
+/// Returns the parent of the znodes that one session creates in one round.
 pub(crate) fn create_parent(root: &str, round: u32, session: u32) -> String {
     format!("{root}/r{round}-s{session}")
 }
 
-/// Everything about a load that is the same for all its sessions.
+/// Properties of a load that all its sessions share.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadPlan {
     pub(crate) mix: Mix,
     pub(crate) root: String,
     pub(crate) payload: Payload,
     pub(crate) keys: u32,
-    /// The keys are the leaves of a tree that was filled before, so many below each parent; without it they are made
-    /// for the load, all below its root.
+    /// Children per parent, if the keys are the leaves of a tree that was filled before. Otherwise
+    /// the load creates the keys directly below its root.
     pub(crate) breadth: Option<u32>,
     pub(crate) sessions: u32,
     pub(crate) pipeline: u32,
@@ -88,26 +89,26 @@ pub(crate) struct LoadPlan {
 #[derive(Debug)]
 pub(crate) struct Requests {
     first: Template,
-    /// What mixed writes.
+    /// Template of the writes in a mixed load.
     second: Option<Template>,
     numbers: Numbers,
     random: Rng,
     read_percent: u32,
-    /// Whether a failure hides in the body of the reply.
+    /// Whether the body of the reply contains the failure.
     pub(crate) is_multi: bool,
     next_xid: i32,
 }
 
-/// Where the numbers in paths come from.
+/// Source of the numbers in paths.
 #[derive(Debug)]
 enum Numbers {
     /// Any key.
     Keys(u64),
-    /// Any leaf of a tree of so many, and its parent.
+    /// Any leaf of a tree with `count` leaves, and its parent.
     Leaves { count: u64, breadth: u64 },
-    /// One after the other.
+    /// Consecutive numbers.
     Counter(u64),
-    /// Every `step`th of a tree, and its parent.
+    /// Every `step`th leaf of a tree, and its parent.
     Tree {
         next: u64,
         step: u64,
@@ -117,7 +118,7 @@ enum Numbers {
 }
 
 impl Requests {
-    /// For session number `session` of round `round`.
+    /// Returns the requests for session number `session` of round `round`.
     pub(crate) fn new(plan: &LoadPlan, round: u32, session: u32) -> Self {
         let data = &plan.payload;
         let count = plan.keys.into();
@@ -180,7 +181,7 @@ impl Requests {
         }
     }
 
-    /// Appends the next request; false when there are no more.
+    /// Appends the next request. Returns `false` when no request remains.
     #[inline]
     pub(crate) fn put(&mut self, out: &mut Vec<u8>) -> bool {
         let xid = Xid(self.next_xid);
@@ -225,7 +226,7 @@ impl Requests {
     }
 }
 
-/// The xid behind `xid`. Source: ClientCnxn.getXid.
+/// Returns the xid after `xid`. Source: ClientCnxn.getXid.
 #[inline]
 pub(crate) fn xid_after(xid: i32) -> i32 {
     if xid >= i32::MAX - 1 { 1 } else { xid + 1 }
@@ -253,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Up to `count` requests of a session.
+    /// Returns up to `count` requests of a session.
     fn requests(mix: Mix, session: u32, count: usize) -> Vec<Request> {
         let mut requests = Requests::new(&plan(mix), 2, session);
         let mut out = Vec::new();

@@ -1,6 +1,7 @@
-//! Followers at the limit. Each is sent groups of records over loopback, writes and syncs all that came, and tells its
-//! leader how far it is. What its own clients write it passes on to the leader first, and is told what is committed of
-//! that. It knows nothing of the protocol.
+//! Followers for the measured limit. Each receives groups of records over loopback, writes and
+//! syncs them, and acknowledges to its leader. It forwards the writes of its own clients to the
+//! leader, and learns from the leader which of them are committed. It does not implement the
+//! protocol.
 
 use std::io;
 
@@ -10,7 +11,7 @@ use super::super::error::{BenchError, Result};
 use super::super::fsync::Scratch;
 use super::link::{Groups, Link};
 
-/// Writes and syncs what is proposed.
+/// Writes and syncs the proposals.
 pub(super) fn follow(mut scratch: Scratch, mut proposed: Groups, acks: &Link) -> Result<()> {
     loop {
         let came = proposed.next();
@@ -21,7 +22,7 @@ pub(super) fn follow(mut scratch: Scratch, mut proposed: Groups, acks: &Link) ->
     }
 }
 
-/// Tells those who wait what is committed of what they have passed on.
+/// Publishes which forwarded records are committed.
 pub(super) fn hear_commits(mut committed: Groups, tell: &watch::Sender<u64>) -> io::Result<()> {
     loop {
         let (_, last) = committed.next()?;

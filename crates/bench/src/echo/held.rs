@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-/// From the first write on that is not durable yet, with all that is behind it.
+/// The held answers, from the answer to the first write that is not durable.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     bytes: Vec<u8>,
-    /// Bytes that were released since the beginning.
+    /// Number of bytes released since the beginning.
     released: usize,
-    /// Numbers of the writes in the log, and where their answers begin, counted since the beginning.
+    /// Numbers of the writes in the log, with the offsets of their answers since the beginning.
     writes: VecDeque<(u64, usize)>,
 }
 
@@ -17,17 +17,18 @@ impl Held {
         self.writes.is_empty()
     }
 
-    /// What the first answer waits for.
+    /// Returns the number for which the first answer waits.
     pub(super) fn first(&self) -> Option<u64> {
         self.writes.front().map(|(number, _)| *number)
     }
 
-    /// What the last write waits for.
+    /// Returns the number for which the last write waits.
     pub(super) fn last(&self) -> Option<u64> {
         self.writes.back().map(|(number, _)| *number)
     }
 
-    /// Where the next answer goes, which is to a write if that has a number: `out`, unless it has to wait.
+    /// Returns the buffer for the next answer: `out`, unless the answer has to wait. The answer is
+    /// to a write if `write` contains its number.
     #[inline]
     pub(super) fn place<'a>(
         &'a mut self,
@@ -44,7 +45,7 @@ impl Held {
         }
     }
 
-    /// Moves what need not wait any more, now that so many records are durable, to `out`.
+    /// Moves the answers that no longer wait to `out`, now that `durable` records are durable.
     pub(super) fn release(&mut self, durable: u64, out: &mut Vec<u8>) {
         while self.first().is_some_and(|number| number <= durable) {
             self.writes.pop_front();

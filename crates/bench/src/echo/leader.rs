@@ -1,4 +1,5 @@
-//! A leader at the limit: records on their way to its own file and to followers, and what a majority of them has.
+//! A leader for the measured limit. It sends records to its own file and to followers, and tracks
+//! the records that a majority has.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,17 +13,17 @@ use super::link::{Groups, Link};
 
 #[derive(Debug)]
 pub(super) struct Leader {
-    /// Held while a record is put, so that all files have them in one order.
+    /// Lock for appending a record, so that all files have the same order.
     order: Mutex<()>,
     file: Place,
-    /// To the files of followers.
+    /// Links to the files of followers.
     proposals: Vec<Link>,
     counts: Mutex<Counts>,
-    /// To the clients of followers.
+    /// Links to the clients of followers.
     commits: Vec<Link>,
 }
 
-/// Records on their way to the leader's file.
+/// Records that wait for the leader's file.
 #[derive(Debug, Default)]
 struct Place {
     records: Mutex<Records>,
@@ -32,22 +33,24 @@ struct Place {
 #[derive(Debug, Default)]
 struct Records {
     bytes: Vec<u8>,
-    /// The number of the last one.
+    /// Number of the last record.
     last: u64,
 }
 
-/// How far each file has come, the leader's first.
+/// Progress of each file, the leader's first.
 #[derive(Debug)]
 struct Counts {
     of_files: Vec<u64>,
-    /// Gone once a file has failed: whoever waits sees it.
+    /// Sender for the waiting clients. It is dropped after a file has failed, so that they notice.
     tell: Option<watch::Sender<u64>>,
-    /// For each follower: groups that it has passed on, by their number here and that of their last record there.
+    /// Forwarded groups of each follower, by their number here and the number of their last record
+    /// there.
     passed_on: Vec<VecDeque<(u64, u64)>>,
 }
 
 impl Leader {
-    /// The links are in the order of the followers. `tell`: what a majority has, for clients of the leader.
+    /// Creates a leader. The links are in the order of the followers. `tell` publishes the number
+    /// of the last record that a majority has, for clients of the leader.
     pub(super) fn new(proposals: Vec<Link>, commits: Vec<Link>, tell: watch::Sender<u64>) -> Self {
         let counts = Counts {
             of_files: vec![0; 1 + proposals.len()],
@@ -63,7 +66,7 @@ impl Leader {
         }
     }
 
-    /// Appends a record; returns its number. [`Leader::flush`] must follow.
+    /// Appends a record, and returns its number. [`Leader::flush`] must follow.
     pub(super) fn append(&self, record: &[u8]) -> u64 {
         let _order = self.order.lock();
         for link in &self.proposals {
@@ -75,7 +78,7 @@ impl Leader {
         records.last
     }
 
-    /// Sends what was appended to the followers, and wakes who writes the file.
+    /// Sends the appended records to the followers, and wakes the thread that writes the file.
     pub(super) fn flush(&self) -> io::Result<()> {
         self.proposals.iter().try_for_each(Link::flush)?;
         self.file.more.notify_one();
@@ -94,7 +97,7 @@ impl Leader {
         }
     }
 
-    /// Hears how far the file of a follower has come.
+    /// Receives the acknowledgements of a follower's file.
     pub(super) fn hear_acks(&self, follower: usize, mut acks: Groups) -> io::Result<()> {
         loop {
             let (_, last) = acks.next()?;
@@ -102,7 +105,7 @@ impl Leader {
         }
     }
 
-    /// Takes what clients of a follower write.
+    /// Receives the writes of a follower's clients.
     pub(super) fn hear_requests(&self, follower: usize, mut requests: Groups) -> io::Result<()> {
         loop {
             let (records, last) = requests.next()?;
@@ -111,12 +114,12 @@ impl Leader {
                 passed_on.push_back((number, last));
             }
             self.flush()?;
-            // It may have been synced before it was noted.
+            // The record may have been synced before it was noted.
             self.commit()?;
         }
     }
 
-    /// One file has all records up to this one on disk.
+    /// Records that a file has all records up to `last` on disk.
     fn advance(&self, file: usize, last: u64) -> io::Result<()> {
         if let Some(count) = self.counts.lock().of_files.get_mut(file) {
             *count = last;
@@ -124,7 +127,7 @@ impl Leader {
         self.commit()
     }
 
-    /// Tells all who wait what is committed.
+    /// Publishes which records are committed.
     fn commit(&self) -> io::Result<()> {
         let mut counts = self.counts.lock();
         let majority = counts.majority();
@@ -146,7 +149,7 @@ impl Leader {
         self.commits.iter().try_for_each(Link::flush)
     }
 
-    /// Ends it all if something has failed: nobody waits any longer then.
+    /// Fails all waiting clients if the work has failed.
     pub(super) fn or_fail(&self, worked: Result<()>) {
         if let Err(error) = worked {
             tracing::error!(%error, "cannot write the log");
@@ -157,7 +160,8 @@ impl Leader {
 }
 
 impl Place {
-    /// Waits for records and moves all there are to `taken`, which is empty; returns the number of the last one.
+    /// Waits for records and moves all of them to the empty buffer `taken`. Returns the number of
+    /// the last one.
     fn take(&self, taken: &mut Vec<u8>) -> u64 {
         let mut records = self.records.lock();
         while records.bytes.is_empty() {
@@ -169,11 +173,11 @@ impl Place {
 }
 
 impl Counts {
-    /// The number of the last record that a majority has.
+    /// Returns the number of the last record that a majority has.
     fn majority(&self) -> u64 {
         let mut sorted = self.of_files.clone();
         sorted.sort_unstable();
-        // As many have that, or more, as are a majority.
+        // A majority of the files has this record or a later one.
         sorted.get((sorted.len() - 1) / 2).copied().unwrap_or(0)
     }
 }
@@ -202,7 +206,7 @@ mod tests {
             passes_on.put(&[7; 10]);
             assert_eq!(passes_on.put(&[7; 10]), 2);
             passes_on.flush().unwrap();
-            // A majority has even more by now.
+            // By now a majority has even more.
             assert_eq!(committed.next().unwrap().1, 2);
             leader.or_fail(Err(BenchError::Stalled(1)));
             assert!(committed.next().is_err());

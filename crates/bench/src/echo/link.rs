@@ -1,5 +1,6 @@
-//! A connection between members at the limit. Whoever puts something sends all that waits, unless somebody is at it:
-//! no thread has to be woken for that, and what comes meanwhile leaves together.
+//! A connection between members for the measured limit. A thread that puts a record also sends all
+//! waiting records, unless another thread is already sending. Therefore no thread has to be woken,
+//! and records that arrive meanwhile leave together.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,12 +9,12 @@ use parking_lot::Mutex;
 
 use super::super::error::{BenchError, Result};
 
-/// In front of a group: how many bytes it has, and the number of its last record.
+/// Length of the header of a group: its size in bytes, and the number of its last record.
 const HEAD_BYTES: usize = 16;
-/// Most bytes that are read at once.
+/// Maximum bytes of one read.
 const READ_BYTES: usize = 1 << 20;
 
-/// The end that sends.
+/// The sending end.
 #[derive(Debug)]
 pub(super) struct Link {
     stream: TcpStream,
@@ -23,14 +24,14 @@ pub(super) struct Link {
 #[derive(Debug, Default)]
 struct Waiting {
     records: Vec<u8>,
-    /// The number of the last one, and of the last one that was sent.
+    /// Numbers of the last record, and of the last record that was sent.
     last: u64,
     sent: u64,
     is_sending: bool,
 }
 
 impl Link {
-    /// Leaves a record for the next who flushes; returns its number.
+    /// Queues a record for the next flush, and returns its number.
     pub(super) fn put(&self, record: &[u8]) -> u64 {
         let mut waiting = self.waiting.lock();
         waiting.records.extend_from_slice(record);
@@ -38,17 +39,17 @@ impl Link {
         waiting.last
     }
 
-    /// Leaves a number alone, as of a record without bytes.
+    /// Queues only a number, as of a record without bytes.
     pub(super) fn put_number(&self, last: u64) {
         self.waiting.lock().last = last;
     }
 
-    /// Sends what waits.
+    /// Sends the queue.
     pub(super) fn flush(&self) -> io::Result<()> {
         let (mut records, mut group) = (Vec::new(), Vec::new());
         let mut waiting = self.waiting.lock();
         if waiting.is_sending {
-            // Who does that looks once more.
+            // The sending thread checks the queue again.
             return Ok(());
         }
         while waiting.sent < waiting.last {
@@ -68,25 +69,26 @@ impl Link {
         Ok(())
     }
 
-    /// Both ends see that nothing comes any more.
+    /// Closes the connection for both ends.
     pub(super) fn close(&self) {
-        // Fails if the other end is gone already.
+        // Fails if the other end has already closed the connection.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// The end that is told.
+/// The receiving end.
 #[derive(Debug)]
 pub(super) struct Groups {
     stream: TcpStream,
     part: Vec<u8>,
     bytes: Vec<u8>,
-    /// How many of them were taken.
+    /// Number of these bytes that were taken.
     taken: usize,
 }
 
 impl Groups {
-    /// Waits until a group is there as a whole; all that are, with their heads, and the number of the last record.
+    /// Waits for a complete group. Returns all complete groups with their headers, and the number
+    /// of the last record.
     pub(super) fn next(&mut self) -> io::Result<(&[u8], u64)> {
         self.bytes.drain(..std::mem::take(&mut self.taken));
         let last = loop {
@@ -105,7 +107,7 @@ impl Groups {
     }
 }
 
-/// Where the last group ends that is there as a whole, and the number of its last record.
+/// Returns the end of the last complete group, and the number of its last record.
 fn complete(groups: &[u8]) -> Option<(usize, u64)> {
     let mut complete = None;
     let mut at = 0;
@@ -121,7 +123,7 @@ fn complete(groups: &[u8]) -> Option<(usize, u64)> {
     complete
 }
 
-/// Two members that are connected over loopback: what each of them sends and hears by.
+/// Returns two members connected over loopback, each with its sending and its receiving end.
 pub(super) fn connect() -> Result<[(Link, Groups); 2]> {
     let connect = || {
         let listener = TcpListener::bind("127.0.0.1:0")?;

@@ -1,5 +1,6 @@
-//! The log of a server that does nothing but sync: one file, and one sync for all that waits. With followers it is the
-//! log of an ensemble: what a majority of their files and the leader's holds is durable.
+//! The log of a server that only syncs: one file, and one sync for all waiting records. With
+//! followers it is the log of an ensemble, in which a record is durable once a majority of the
+//! files has it.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +16,7 @@ use super::follower::{follow, hear_commits};
 use super::leader::Leader;
 use super::link::{Link, connect};
 
-/// Where connections append what is to be on disk before they answer.
+/// The log to which connections append records that must be on disk before they answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     way: Way,
@@ -25,13 +26,14 @@ pub(crate) struct Log {
 #[derive(Debug, Clone)]
 enum Way {
     Leader(Arc<Leader>),
-    /// To the leader.
+    /// The link to the leader.
     Follower(Arc<Link>),
 }
 
 impl Log {
-    /// A file without a name in `dir`, and so many more, each of a follower that is reached over loopback; with the
-    /// threads that write them until the process ends. The log of the leader, and those of followers with clients.
+    /// Creates an unnamed file in `dir`, and one for each follower, which is reached over loopback.
+    /// Starts the threads that write the files until the process ends. Returns the log of the
+    /// leader, and the logs of followers with clients.
     pub(crate) fn open(dir: &Path, followers: usize) -> Result<(Self, Vec<Self>)> {
         let (mut ends, mut proposals, mut commits, mut logs) = (vec![], vec![], vec![], vec![]);
         for _ in 0..followers {
@@ -73,7 +75,7 @@ impl Log {
         Ok((Self { way, durable }, logs))
     }
 
-    /// Appends a record; returns its number. [`Log::flush`] must follow.
+    /// Appends a record, and returns its number. [`Log::flush`] must follow.
     pub(super) fn append(&self, record: &[u8]) -> u64 {
         match &self.way {
             Way::Leader(leader) => leader.append(record),
@@ -81,7 +83,7 @@ impl Log {
         }
     }
 
-    /// Sees to it that what was appended is written.
+    /// Has the appended records written.
     pub(super) fn flush(&self) -> io::Result<()> {
         match &self.way {
             Way::Leader(leader) => leader.flush(),
@@ -89,12 +91,12 @@ impl Log {
         }
     }
 
-    /// The number of the last record that is durable, with all before it.
+    /// Returns the number of the last record that is durable together with all earlier ones.
     pub(super) fn durable(&self) -> u64 {
         *self.durable.borrow()
     }
 
-    /// Waits until the record of this number, and all before it, are durable.
+    /// Waits until the record with this number and all earlier ones are durable.
     pub(super) async fn synced(&mut self, number: u64) -> io::Result<()> {
         match self.durable.wait_for(|durable| *durable >= number).await {
             Ok(_) => Ok(()),
@@ -103,7 +105,7 @@ impl Log {
     }
 }
 
-/// Starts a thread that ends it all if its work fails.
+/// Starts a thread that fails the whole log if its work fails.
 fn start(
     name: &str,
     leader: &Arc<Leader>,

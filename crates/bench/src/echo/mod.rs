@@ -1,11 +1,13 @@
-//! The ceiling: a server that does nothing but frame.
+//! The upper limit: a server that only parses frames.
 //!
-//! It answers the handshake, and every request with the same bytes under the request's xid. What
-//! a load generator reaches against it is what generator, sockets and kernel allow on a machine;
-//! no server of the protocol can be faster. With a log it also writes each request that would be a
-//! transaction to a file, and syncs that before it answers: that is what the disk allows besides. With followers it
-//! waits for a majority of their files and its own, which is what any ensemble has to do; what clients of a follower write
-//! goes through its leader. Locks and watches are served as far as their loads need it.
+//! It answers the handshake, and every request with the same bytes and the request's xid. The
+//! result of a load generator with this server is the limit of generator, sockets and kernel on a
+//! machine. No server of the protocol can be faster.
+//!
+//! With a log it also writes each request that would be a transaction to a file, and syncs the file
+//! before it answers. This adds the limit of the disk. With followers it waits for a majority of
+//! their files and its own, as every ensemble must do. Writes of a follower's clients go through
+//! the leader. It supports locks and watches as far as their loads need them.
 
 mod follower;
 mod held;
@@ -38,12 +40,12 @@ use super::error::{BenchError, Result};
 use super::template::Payload;
 use crate::output;
 
-/// Largest request that is answered.
+/// Length of the largest request that is answered.
 const FRAME_BYTES_MAX: usize = 0xf_ffff;
-/// Offset of the xid in an answer: behind the length.
+/// Offset of the xid in an answer: after the length.
 const XID_AT: usize = 4;
 
-/// Serves until the process is told to end.
+/// Serves until the process is stopped.
 pub(crate) fn run(args: &EchoArgs) -> Result<()> {
     let listener = std::net::TcpListener::bind(&args.listen)
         .map_err(BenchError::io(format!("listen on {}", args.listen)))?;
@@ -59,17 +61,17 @@ pub(crate) fn run(args: &EchoArgs) -> Result<()> {
     serve(listener, &serving, args.threads).map_err(BenchError::io("serve"))
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Debug, Clone)]
 pub(crate) struct Serving {
     answers: Answers,
-    /// Where writes go before they are answered.
+    /// Log to which writes are appended before they are answered.
     log: Option<Log>,
     queues: Queues,
 }
 
 impl Serving {
-    /// So many bytes of data in each answer.
+    /// Returns the state of a server whose answers contain `payload` bytes of data.
     pub(crate) fn new(payload: u32, log: Option<Log>) -> Self {
         Self {
             answers: Answers::new(payload),
@@ -78,14 +80,14 @@ impl Serving {
         }
     }
 
-    /// The same for another member of the ensemble.
+    /// Returns the state of another member of the ensemble.
     pub(crate) fn with_log(&self, log: Option<Log>) -> Self {
         let serving = self.clone();
         Self { log, ..serving }
     }
 }
 
-/// Serves `listener` with threads that each accept for themselves.
+/// Serves `listener` with threads that accept connections independently.
 pub(crate) fn serve(
     listener: std::net::TcpListener,
     serving: &Serving,
@@ -119,7 +121,7 @@ fn serve_here(listener: std::net::TcpListener, serving: &Serving) -> io::Result<
 #[derive(Debug, Clone)]
 struct Answers {
     usual: Bytes,
-    /// For getChildren, so that a cleaning generator finds nothing to clean.
+    /// Answer to getChildren, so that the clean-up of a generator finds nothing to delete.
     no_children: Bytes,
 }
 
@@ -151,7 +153,7 @@ impl Answers {
         }
     }
 
-    /// The answer to the request in `frame`, and whether it is the last one.
+    /// Appends the answer to the request in `frame`. Returns whether it is the last one.
     #[inline]
     fn put(&self, frame: &[u8], out: &mut Vec<u8>) -> Option<bool> {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
@@ -176,7 +178,7 @@ async fn converse(stream: TcpStream, peer: SocketAddr, mut serving: Serving) {
     }
 }
 
-/// A session's part in the queues, which ends with it.
+/// Entries of a session in the queues, which are removed with the session.
 struct Queueing {
     queues: Queues,
     told: Arc<Told>,
@@ -213,7 +215,8 @@ async fn serve_session(
             let len = frame.len();
             if let Some(asked) = serving.queues.asked(frame) {
                 is_told = true;
-                // It is done when it is durable, and answered behind all that came before it.
+                // The change is executed when it is durable, and answered after all earlier
+                // requests.
                 let log = serving.log.as_mut();
                 if let Some(log) = log.filter(|_| asked.is_write() || !held.is_empty()) {
                     let number = match asked.is_write() {
@@ -248,7 +251,7 @@ async fn serve_session(
         if is_told {
             told.take(wire.outbound());
         }
-        // Meanwhile those answers go out that need not wait.
+        // Meanwhile, answers that do not have to wait are sent.
         tokio::select! {
             biased;
             synced = first_of(&held, serving.log.as_mut()) => synced?,
@@ -258,7 +261,7 @@ async fn serve_session(
     }
 }
 
-/// Waits until the first answer that is held may go.
+/// Waits until the first held answer may be sent.
 async fn first_of(held: &Held, log: Option<&mut Log>) -> io::Result<()> {
     match log.zip(held.first()) {
         Some((log, number)) => log.synced(number).await,
@@ -266,7 +269,7 @@ async fn first_of(held: &Held, log: Option<&mut Log>) -> io::Result<()> {
     }
 }
 
-/// Whether a server would make a transaction of it.
+/// Returns whether a server would create a transaction for the request.
 fn is_write(frame: &[u8]) -> bool {
     let op = frame.get(4..).and_then(|rest| rest.first_chunk::<4>());
     let op = op.and_then(|op| OpCode::from_i32(i32::from_be_bytes(*op)));
@@ -283,7 +286,7 @@ async fn shake_hands(wire: &mut Wire<TcpStream>, log: Option<&mut Log>) -> Resul
                     what: "connect request",
                     source,
                 })?;
-            // A session is a transaction, too.
+            // The creation of a session is a transaction, too.
             if let Some(log) = log {
                 let number = log.append(frame);
                 log.flush()?;

@@ -1,6 +1,8 @@
-//! The little that locks and watches need besides: queues of sequential znodes, and whom a change is told.
+//! The minimum that locks and watches need: queues of sequential znodes, and the watchers of a
+//! change.
 //!
-//! A change is done and told once it is on disk, as by any server. Nothing is checked, nothing is kept of data.
+//! As in every server, a change is executed and reported once it is on disk. Nothing is checked,
+//! and data is not stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,13 +19,14 @@ use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
 use proto::{ErrorCode, OpCode, Xid, Zxid};
 use tokio::sync::Notify;
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queues(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Whether anybody has asked for a queue or a watch: all else is answered without a look.
+    /// Whether any request used a queue or a watch. All other requests are answered without a
+    /// lookup.
     are_used: AtomicBool,
     znodes: Mutex<Znodes>,
 }
@@ -37,18 +40,18 @@ struct Znodes {
 #[derive(Debug, Default)]
 struct Queue {
     next: u32,
-    /// And whose they are.
+    /// Names of the znodes, with their owners.
     names: BTreeMap<String, Arc<Told>>,
 }
 
-/// What a connection is told without having asked.
+/// Events for a connection.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     frames: Mutex<Vec<u8>>,
     pub(super) came: Notify,
 }
 
-/// A request that is about them.
+/// A request that concerns queues or watches.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     what: What,
@@ -66,7 +69,7 @@ enum What {
 }
 
 impl Told {
-    /// Moves what there is behind what is in `out`.
+    /// Appends the waiting events to `out`.
     pub(super) fn take(&self, out: &mut Vec<u8>) {
         out.append(&mut self.frames.lock());
     }
@@ -78,13 +81,13 @@ impl Asked {
     }
 }
 
-/// Of what decodes.
+/// Decodes a record.
 fn read<T: Decode>(record: &[u8]) -> Option<T> {
     T::decode(&mut Reader::new(Bytes::copy_from_slice(record))).ok()
 }
 
 impl Queues {
-    /// What a request asks of them; `None` if it is about something else.
+    /// Parses a request. Returns `None` if it does not concern queues or watches.
     pub(super) fn asked(&self, frame: &[u8]) -> Option<Asked> {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
         let (op, record) = rest.split_first_chunk::<4>()?;
@@ -96,7 +99,7 @@ impl Queues {
                 let is_join = request.flags == flags::EPHEMERAL_SEQUENTIAL;
                 (What::Join, request.path.filter(|_| is_join))
             }
-            // The last byte is whether it is to be watched.
+            // The last byte states whether the znode is to be watched.
             OpCode::GetData if record.last() == Some(&1) => {
                 (What::Watch, read::<PathWatchRequest>(record)?.path)
             }
@@ -111,7 +114,7 @@ impl Queues {
         Some(Asked { what, xid, path })
     }
 
-    /// Does it, and puts its answer behind what is in `out`; `usual` is an answer with data.
+    /// Executes a request, and appends its answer to `out`. `usual` writes an answer with data.
     pub(super) fn carry_out(
         &self,
         asked: Asked,
@@ -161,7 +164,7 @@ impl Queues {
         }
     }
 
-    /// A session ends: what it has in queues goes.
+    /// Ends a session, and removes its entries from the queues.
     pub(super) fn end(&self, of: &Arc<Told>) {
         if !self.0.are_used.load(Ordering::Relaxed) {
             return;
@@ -175,7 +178,7 @@ impl Queues {
 }
 
 impl Znodes {
-    /// The path of the next one.
+    /// Adds a znode to the queue, and returns its path.
     fn join(&mut self, path: &str, by: &Arc<Told>) -> String {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.entry(directory.to_owned()).or_default();
@@ -186,7 +189,7 @@ impl Znodes {
         path
     }
 
-    /// The paths of what is this one's.
+    /// Returns the paths of an owner.
     fn of(&self, owner: &Arc<Told>) -> Vec<String> {
         let queues = self.queues.iter();
         let paths = queues.flat_map(|(directory, queue)| {
@@ -197,14 +200,14 @@ impl Znodes {
         paths.collect()
     }
 
-    /// Whether it was there.
+    /// Removes a znode. Returns whether it existed.
     fn leave(&mut self, path: &str) -> bool {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.get_mut(directory);
         queue.is_some_and(|queue| queue.names.remove(name).is_some())
     }
 
-    /// Whether it was of a queue and is not any more.
+    /// Returns whether the znode was in a queue and was removed.
     fn has_left(&self, path: &str) -> bool {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.get(directory);
@@ -244,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks, and gives header and record of each frame that comes.
+    /// Sends a request, and returns header and record of each frame in the answer.
     fn ask(
         queues: &Queues,
         by: &Arc<Told>,
@@ -316,7 +319,8 @@ mod tests {
         let late = ask(&queues, &by, OpCode::GetData, &look(first, true)).unwrap();
         assert_eq!(late[0].1, ErrorCode::NoNode.code());
 
-        // Whoever waits for a session that ends hears of it.
+        // A session that waits for another session's znode receives an event when that session
+        // ends.
         let second = "/q/lock-0000000001";
         let waiting = Arc::<Told>::default();
         ask(&queues, &waiting, OpCode::Create, &join).unwrap();

@@ -1,48 +1,48 @@
-//! What grows, how far, and what is measured with it.
+//! The axes, their points, and their loads.
 
 use super::super::args::{EnsembleArg, GrowthArgs};
 use super::super::load::Load;
 use super::super::round::Work;
 use super::super::workload::Mix;
 
-/// Something that there can be more and more of.
+/// A quantity that can grow.
 #[derive(Debug)]
 pub(super) struct Axis {
     pub(super) name: &'static str,
-    /// What is counted.
+    /// Unit of the points.
     pub(super) unit: &'static str,
     pub(super) points: &'static [u32],
     pub(super) loads: &'static [AxisLoad],
-    /// Whether what one load leaves there is what the next one finds.
+    /// Whether each load finds the contents that the previous one left.
     pub(super) is_kept: bool,
-    /// Ensembles of both kinds of servers, where these are the points.
+    /// Ensembles of both kinds of servers, if the points are ensembles.
     pub(super) ensembles: Option<fn(&GrowthArgs) -> BothKinds<'_>>,
 }
 
-/// A point of an axis, and the one before it.
+/// A point of an axis, and the previous one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) before: u32,
     pub(super) at: u32,
 }
 
-/// What is measured along an axis.
+/// A measurement along an axis.
 #[derive(Debug)]
 pub(super) struct AxisLoad {
     pub(super) at: fn(Step) -> Load,
-    /// What the memory is divided among that the server's process grows by, if that counts.
+    /// Unit by which the growth of the server's process is divided, if memory is measured.
     pub(super) bytes_of: Option<&'static str>,
 }
 
-/// Ensembles of the one kind of servers, and of the other.
+/// Ensembles of the first and the second kind of servers.
 pub(super) type BothKinds<'a> = [&'a [EnsembleArg]; 2];
 
-/// A load of which time is what counts.
+/// Returns a load for which time is measured.
 const fn timed(at: fn(Step) -> Load) -> AxisLoad {
     AxisLoad { at, bytes_of: None }
 }
 
-/// A load that leaves something in memory.
+/// Returns a load that leaves something in memory.
 const fn kept(thing: &'static str, at: fn(Step) -> Load) -> AxisLoad {
     AxisLoad {
         at,
@@ -52,10 +52,10 @@ const fn kept(thing: &'static str, at: fn(Step) -> Load) -> AxisLoad {
 
 /// Children of one parent in the tree of znodes.
 const BREADTH: u32 = 1000;
-/// Sessions that watch.
+/// Number of sessions that watch.
 const WATCHERS: u32 = 100;
 
-/// In this order, since memory that was taken once is used again: first what is measured by it.
+/// All axes. Those that measure memory come first, because freed memory is used again.
 pub(super) const AXES: &[Axis] = &[
     Axis {
         name: "sessions",
@@ -157,7 +157,7 @@ const OF_ENSEMBLES: &[AxisLoad] = &[
     timed(|_| Load::requests("set 1 x 1", Mix::Set, 1, 1)),
 ];
 
-/// Few, so that the directory stays as large as it is meant to be.
+/// A low number, so that the directory keeps its intended size.
 const SEQUENCES: u64 = 2_000;
 
 fn with_data(load: Load, bytes: u32) -> Load {
@@ -175,7 +175,7 @@ fn among(load: Load, znodes: u32) -> Load {
     }
 }
 
-/// In the tree that was filled before.
+/// Places a load in the tree that was filled before.
 fn in_tree(load: Load, znodes: u32) -> Load {
     Load {
         breadth: Some(BREADTH),

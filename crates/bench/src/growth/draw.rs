@@ -1,4 +1,4 @@
-//! One drawing of each axis: a panel for each figure, both ways in powers of ten.
+//! One drawing of each axis, with a panel for each figure. Both scales are logarithmic.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -27,16 +27,16 @@ const COLOURS: [RGBColor; 4] = [
     RGBColor(130, 60, 160),
 ];
 
-/// The curve of one kind of server, as far as it got.
+/// The curve of one kind of server, as far as it was measured.
 struct Drawn<'a> {
     name: &'a str,
     colour: RGBColor,
-    /// Of the second kind of server.
+    /// Whether it belongs to the second kind of server.
     is_second: bool,
     points: Vec<(f64, f64)>,
 }
 
-/// The text of an SVG file.
+/// Returns the text of an SVG file.
 pub(super) fn svg(growth: &Growth, names: &[String], file: &str) -> Result<String> {
     let mut text = String::new();
     draw(growth, names, &mut text).map_err(|reason| BenchError::Drawing {
@@ -57,7 +57,7 @@ fn draw(growth: &Growth, names: &[String], text: &mut String) -> Result<(), Stri
     for (area, (figure, label)) in below.split_evenly((2, 2)).iter().zip(PANELS) {
         let curves = drawn(growth, figure);
         if let (Some(x), Some(y)) = (range(&curves, |(x, _)| x), range(&curves, |(_, y)| y)) {
-            // The first panel has room for the names on top.
+            // The first panel has space for the names at the top.
             let has_names = figure == Figure::P50;
             let lines = if has_names { growth.curves.len() } else { 0 };
             let y = y.start..y.end * ROOM_OF_A_NAME.powi(i32::try_from(lines).unwrap_or(0));
@@ -98,7 +98,7 @@ fn drawn(growth: &Growth, figure: Figure) -> Vec<Drawn<'_>> {
     all
 }
 
-/// Nothing of it can be drawn at 0.
+/// Returns the points of a curve. A logarithmic scale does not contain 0.
 fn points(curve: &Curve, figure: Figure, kind: usize) -> Vec<(f64, f64)> {
     let points = curve.points.iter();
     let points =
@@ -106,7 +106,7 @@ fn points(curve: &Curve, figure: Figure, kind: usize) -> Vec<(f64, f64)> {
     points.filter(|(x, y)| *x > 0.0 && *y > 0.0).collect()
 }
 
-/// From the least to the greatest, with some room.
+/// Returns the range from the least to the greatest value, with a margin.
 fn range(curves: &[Drawn<'_>], of: fn((f64, f64)) -> f64) -> Option<Range<f64>> {
     let values = curves
         .iter()
@@ -121,7 +121,7 @@ fn range(curves: &[Drawn<'_>], of: fn((f64, f64)) -> f64) -> Option<Range<f64>> 
 
 const ROOM: f64 = 1.5;
 
-/// How many times higher a panel goes for one name on top of it.
+/// Factor by which a panel's range grows for each name at its top.
 const ROOM_OF_A_NAME: f64 = 2.0;
 
 struct Panel<'a, 'b> {
@@ -171,7 +171,7 @@ impl Panel<'_, '_> {
     }
 }
 
-/// `10`, `1k`, `20k`, `1M`.
+/// Formats a number as `10`, `1k`, `20k` or `1M`.
 fn short(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{}M", value / 1e6),

@@ -1,4 +1,5 @@
-//! How costs grow: along each axis the same loads are measured with ever more of one thing, and drawn.
+//! The growth of costs: along each axis, the same loads are measured with more and more of one
+//! quantity, and the results are drawn.
 
 mod axes;
 mod draw;
@@ -22,18 +23,19 @@ use axes::{AXES, Axis, BothKinds, Step};
 #[derive(Debug)]
 struct Curve {
     name: &'static str,
-    /// What each byte of growth belongs to, where memory is what counts.
+    /// Unit of each byte of growth, if memory is measured.
     bytes_of: Option<&'static str>,
     points: Vec<Point>,
 }
 
 #[derive(Debug)]
 struct Point {
-    /// How much of the axis.
+    /// Position on the axis.
     at: u32,
-    /// Each kind of server, or why it was not measured; `None` where there is no such server.
+    /// Each kind of server, or the reason for which it was not measured. `None` if the server does
+    /// not exist.
     sides: Vec<Option<Result<Side>>>,
-    /// How many things the server has in memory that it had not before the first point.
+    /// Number of items in the server's memory that were added since before the first point.
     kept: u64,
 }
 
@@ -44,8 +46,8 @@ struct Growth {
     curves: Vec<Curve>,
 }
 
-/// Measures every axis that was asked for and prints the report. What cannot be measured is a gap that says
-/// why, and the others go on; the exit code is 1 then.
+/// Measures every requested axis, and prints the report. A failed measurement is a gap with a
+/// reason, and the others continue. The exit code is then 1.
 pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
     let mut grown = Vec::new();
     for axis in chosen(args)? {
@@ -74,7 +76,7 @@ pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
     })
 }
 
-/// The axes to measure; those of members only where there are ensembles.
+/// Returns the axes to measure. Axes of members require ensembles.
 fn chosen(args: &GrowthArgs) -> Result<Vec<&'static Axis>> {
     let names: Vec<&str> = AXES.iter().map(|axis| axis.name).collect();
     let ends = args.upto.iter().chain(&args.versus_upto);
@@ -92,7 +94,7 @@ fn chosen(args: &GrowthArgs) -> Result<Vec<&'static Axis>> {
     Ok(AXES.iter().filter(is_chosen).collect())
 }
 
-/// Where to end on an axis.
+/// Returns the last point of an axis.
 fn end(ends: &[(String, u32)], axis: &Axis) -> u32 {
     let end = ends.iter().rfind(|(name, _)| name == axis.name);
     end.map_or(u32::MAX, |(_, end)| *end)
@@ -130,7 +132,7 @@ fn grow(
     Growth { axis, curves }
 }
 
-/// How many things are in memory under a load, where that counts.
+/// Returns the number of items in memory under a load, if memory is measured.
 fn kept_by(load: &Load) -> u64 {
     match load.mix {
         Mix::Fill { znodes, .. } => znodes.into(),
@@ -158,7 +160,8 @@ fn along(args: &GrowthArgs, axis: &'static Axis) -> Result<Growth> {
     Ok(grown)
 }
 
-/// One kind of server by itself: where it does not get as far as the other, that goes on.
+/// Measures one kind of server separately. If it fails earlier than the other one, the other
+/// continues.
 fn one_side(
     args: &GrowthArgs,
     load: &Load,
@@ -183,7 +186,7 @@ fn clean(targets: &[Target], root: &str) -> Result<()> {
     let progress = Progress::new();
     for target in targets {
         progress.stage(&format!("{}: clean up", target.name()));
-        // One that has gone under its load is told of already.
+        // A server that ended under its load was already reported.
         if let Err(error) = runtime.block_on(target.clean(root)) {
             tracing::warn!(server = target.name(), %error, "znodes are left there");
         }
@@ -191,7 +194,7 @@ fn clean(targets: &[Target], root: &str) -> Result<()> {
     Ok(())
 }
 
-/// Each point is an ensemble of its own.
+/// Measures an axis on which each point is a separate ensemble.
 fn members(args: &GrowthArgs, axis: &'static Axis, kinds: BothKinds<'_>) -> Result<Growth> {
     let mut sizes: Vec<u32> = kinds
         .iter()
@@ -221,7 +224,7 @@ impl Point {
     }
 }
 
-/// What a curve shows.
+/// Figure of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Figure {
     P50,
@@ -231,17 +234,18 @@ enum Figure {
 }
 
 impl Figure {
-    /// In microseconds, or in bytes.
+    /// Returns the figure in microseconds, or in bytes.
     fn of(self, curve: &Curve, point: &Point, kind: usize) -> Option<f64> {
         let side = point.side(kind)?;
         let micros = |time: Duration| time.as_secs_f64() * 1e6;
         match self {
             Figure::P50 => Some(micros(side.stats().percentile(50.0))),
             Figure::P99 => Some(micros(side.stats().percentile(99.0))),
-            // Seconds for a million are microseconds for one.
+            // Seconds per million are microseconds per one.
             Figure::Cpu => side.server_cpu_per_million(),
             Figure::Bytes => {
-                // What an earlier point has taken may be used again: growth counts from the first one on.
+                // Memory of an earlier point may be used again, so growth is counted from the first
+                // point.
                 let first = curve.points.first()?.side(kind)?;
                 let before = first.rounds.first()?.memory_before?.resident;
                 let now = side.memory()?.resident;

@@ -9,14 +9,14 @@ use super::super::compare::Side;
 use super::super::table::{head, line, number, percentile};
 use super::{Curve, Figure, Growth, Point};
 
-/// All of it.
+/// All results of a growth.
 pub(super) struct Report<'a> {
     pub(super) args: &'a GrowthArgs,
     pub(super) grown: &'a [Growth],
 }
 
 impl Report<'_> {
-    /// What both kinds of servers are called, or the only one.
+    /// Returns the names of both kinds of servers, or of the only one.
     pub(super) fn names(&self) -> Vec<String> {
         let args = self.args;
         let called = |name: &Option<String>, servers: &[String]| {
@@ -33,7 +33,7 @@ impl Report<'_> {
         names
     }
 
-    /// What went wrong, a line each.
+    /// Returns the failures, one per line.
     pub(super) fn complaints(&self) -> Vec<String> {
         let names = self.names();
         let mut complaints = Vec::new();
@@ -106,7 +106,7 @@ impl Curve {
         let bytes = self.bytes_of.map(|thing| format!("bytes a {thing}"));
         let mut columns = vec![unit.to_owned()];
         for (kind, name) in names.iter().enumerate() {
-            // Of whom the first figure is says whose the ones behind it are.
+            // The header of the first figure names the server of the figures after it.
             columns.push(format!("{name}: ops/s"));
             columns.extend(["p50", "p99", "CPU us"].map(str::to_owned));
             columns.extend(bytes.clone());

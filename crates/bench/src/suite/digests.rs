@@ -1,5 +1,6 @@
-//! The comparison that a member makes for each committed transaction: its digest and that of the member's own tree. No
-//! server can leave it out, so its time is measured in this process.
+//! The comparison of digests that a member performs for each committed transaction: the
+//! transaction's digest and the digest of the member's own tree. No server can omit it, so its time
+//! is measured in this process.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use tree::{Tree, TreeSettings};
 /// Name of the row, for `--only`.
 pub(super) const NAME: &str = "digest comparison";
 
-/// Comparisons of one measurement.
+/// Number of comparisons in one measurement.
 const COMPARISONS: u32 = 10_000_000;
 
-/// Time of one comparison, ns.
+/// Returns the time of one comparison, ns.
 pub(super) fn measure() -> f64 {
     let limits = jute::Limits {
         field_bytes_max: 1 << 20,

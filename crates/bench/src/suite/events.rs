@@ -1,4 +1,4 @@
-//! What happens to servers besides loads: snapshots, restarts, the loss of a leader.
+//! Events in addition to loads: snapshots, restarts, the loss of a leader.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::fleet::Fleet;
 use super::limits::ENSEMBLE;
 use super::{BREADTH, Row, leader, once, restart, snapshot};
 
-/// One kind of event.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Snapshot,
@@ -22,7 +22,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// In the order in which they happen. The processes of Java servers are warm until the first restart.
+    /// All kinds in their order of execution. The processes of Java servers are warm until the
+    /// first restart.
     pub(super) const ALL: [Self; 3] = [Self::Snapshot, Self::Restart, Self::LeaderKilled];
 
     pub(super) fn name(self) -> &'static str {
@@ -33,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// Without which options it cannot be measured.
+    /// Returns the options that the measurement requires.
     pub(super) fn needs(self) -> &'static str {
         match self {
             Self::Snapshot => "--znodes, and --pid or --start",
@@ -58,7 +59,7 @@ impl Kind {
     }
 }
 
-/// What was found of one kind.
+/// Result of one kind of event.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) kind: Kind,
@@ -69,22 +70,22 @@ pub(super) struct Event {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) lines: Vec<Line>,
-    /// All there is to tell of each side that was measured.
+    /// Details of each measured side.
     pub(super) sides: Vec<Value>,
-    /// What went wrong, a line each.
+    /// Failures, one per line.
     pub(super) complaints: Vec<String>,
 }
 
-/// What is told of the seconds that each turn took.
+/// A statistic of the seconds of all turns.
 pub(super) struct Figure {
     pub(super) what: String,
-    /// What it is called in JSON.
+    /// Name in JSON.
     pub(super) key: &'static str,
     pub(super) of: fn(&[f64]) -> f64,
 }
 
 impl Found {
-    /// Of what was measured [in turns](Fleet::in_turns).
+    /// Returns the results of a measurement [in turns](Fleet::in_turns).
     pub(super) fn of_turns<const N: usize>(
         fleet: &Fleet,
         seconds: &[Vec<f64>],
@@ -111,11 +112,11 @@ impl Found {
     }
 }
 
-/// A figure of each side, seconds.
+/// A figure of each side, in seconds.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) what: String,
-    /// What it is called in JSON.
+    /// Name in JSON.
     pub(super) key: &'static str,
     pub(super) seconds: Vec<Option<f64>>,
 }
@@ -159,19 +160,19 @@ impl Event {
     }
 }
 
-/// All that happened, and what did not for want of an option.
+/// All measured events, and those that were skipped because an option was missing.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// What came of filling the servers.
+    /// Result of filling the servers.
     pub(super) filled: Option<Row>,
     pub(super) happened: Vec<Event>,
     pub(super) left_out: Vec<Kind>,
-    /// What went wrong besides.
+    /// Further failures.
     pub(super) complaints: Vec<String>,
 }
 
 impl Events {
-    /// Fills the servers, if that is asked for, and measures what was chosen.
+    /// Fills the servers, if requested, and measures the chosen events.
     pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet, chosen: &[Kind]) -> Self {
         let (kinds, left_out): (Vec<Kind>, Vec<Kind>) = chosen
             .iter()
@@ -231,7 +232,7 @@ fn fill(args: &SuiteArgs, root: &str) -> Row {
     Row { load, sides }
 }
 
-/// Deletes what the servers were filled with.
+/// Deletes the znodes with which the servers were filled.
 fn clean(args: &SuiteArgs, root: &str, fleet: &Fleet) -> Result<()> {
     let progress = Progress::within("clean up");
     // A restart has changed the processes.

@@ -1,4 +1,4 @@
-//! Servers that the suite starts, kills, starts again and stops.
+//! Servers that the suite starts, kills, restarts and stops.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -23,16 +23,16 @@ use super::super::threads::spawn;
 use super::SuiteArgs;
 use super::events::Kind;
 
-/// Time for a server to serve a read: one with many znodes reads them first.
+/// Time until a server must serve a read. A server with many znodes first loads them.
 const START_MAX: Duration = Duration::from_secs(600);
-/// Time for a server to end when it is asked to; it is killed then.
+/// Time for a server to stop on request. It is then killed.
 const STOP_MAX: Duration = Duration::from_secs(60);
-/// How often a server that starts or ends is looked at.
+/// Interval between two checks of a server that starts or stops.
 const POLL: Duration = Duration::from_millis(5);
-/// Exit code of a process that ended by ^C, as shells have it.
+/// Exit code of a process that ended by ^C, as in shells.
 const INTERRUPTED: i32 = 130;
 
-/// The sides, in their order; `None` for one that runs without the suite.
+/// Sides in order. `None` for a side that the suite did not start.
 #[derive(Debug)]
 pub(super) struct Fleet {
     pub(super) sides: Vec<Option<Members>>,
@@ -43,29 +43,29 @@ pub(super) struct Fleet {
 #[derive(Debug)]
 pub(super) struct Members {
     pub(super) members: Vec<Member>,
-    /// How they are reached.
+    /// Settings of connections to the servers.
     pub(super) target: Target,
 }
 
-/// One server. It is stopped when this is dropped.
+/// One server. It is stopped when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) address: Arc<str>,
     command: String,
-    /// Where what it prints goes.
+    /// File for its output.
     log: Option<PathBuf>,
     child: Option<Child>,
     running: Running,
 }
 
-/// Processes that must not be left behind.
+/// Processes that must be stopped at the end.
 type Running = Arc<Mutex<BTreeSet<u32>>>;
 
 impl Fleet {
-    /// Starts what there are commands for and waits until all serve.
+    /// Starts the servers with a command, and waits until all of them serve.
     ///
     /// # Errors
-    /// If there are too many or too few commands, or a server does not serve.
+    /// If the number of commands is wrong, or a server does not serve.
     pub(super) fn start(args: &SuiteArgs) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -109,7 +109,8 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Stops what was started and starts it again: memory that loads have left would be counted as room for znodes.
+    /// Stops and restarts the started servers, because memory that loads have freed would hide the
+    /// memory of znodes.
     pub(super) fn start_anew(&mut self) -> Result<()> {
         let progress = Progress::within("start anew");
         for side in self.sides.iter_mut().flatten() {
@@ -121,8 +122,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Measures each side that was started and has a number of members that is meant, in turns; the seconds of
-    /// each. A side that is not measured has none.
+    /// Measures, in turns, each started side whose number of members satisfies `is_meant`. Returns
+    /// the seconds of each side. They are empty for a side that is not measured.
     pub(super) fn in_turns(
         &mut self,
         kind: Kind,
@@ -144,7 +145,7 @@ impl Fleet {
         Ok(seconds)
     }
 
-    /// The same arguments with the processes that run now.
+    /// Returns the same arguments with the currently running processes.
     pub(super) fn watched(&self, args: &SuiteArgs) -> SuiteArgs {
         let mut args = args.clone();
         let pids = [&mut args.servers.pid, &mut args.servers.versus_pid];
@@ -156,7 +157,7 @@ impl Fleet {
         args
     }
 
-    /// Stops them all.
+    /// Stops all servers.
     pub(super) fn stop(&mut self) {
         let members = self.sides.iter_mut().flatten();
         for member in members.flat_map(|side| &mut side.members) {
@@ -165,7 +166,7 @@ impl Fleet {
     }
 }
 
-/// Ends the servers, too, when this process is told to end.
+/// Also stops the servers when this process receives a signal to end.
 fn stop_on_signals(running: Running) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -195,7 +196,7 @@ fn stop_on_signals(running: Running) -> Result<()> {
 
 fn terminate_process(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // One that has ended needs no signal.
+        // A server that has ended needs no signal.
         let _ = kill_process(pid, Signal::TERM);
     }
 }
@@ -221,7 +222,7 @@ impl Members {
         }
     }
 
-    /// Waits until each serves a read.
+    /// Waits until each server serves a read.
     pub(super) fn wait_until_all_serve(&mut self, runtime: &Runtime) -> Result<()> {
         for member in &mut self.members {
             member.wait_until_it_serves(&self.target, runtime, Instant::now())?;
@@ -235,7 +236,8 @@ impl Member {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Starts it with a new file for what it prints. Whoever else serves there would be measured instead of it.
+    /// Starts the server with a new file for its output. Refuses to start it while another program
+    /// listens on its address, because that program would be measured instead.
     fn start_first(&mut self) -> Result<()> {
         if TcpStream::connect(&*self.address).is_ok() {
             let address = &self.address;
@@ -249,10 +251,10 @@ impl Member {
         self.start()
     }
 
-    /// Starts it, and does not wait.
+    /// Starts the server without waiting for it.
     pub(super) fn start(&mut self) -> Result<()> {
         let mut command = Command::new("sh");
-        // The process of the shell becomes that of the server.
+        // The process of the shell becomes the process of the server.
         command.arg("-c").arg(format!("exec {}", self.command));
         command.stdin(Stdio::null());
         for output in [Command::stdout, Command::stderr] {
@@ -274,7 +276,7 @@ impl Member {
             .map_err(BenchError::io(format!("open {}", log.display())))
     }
 
-    /// Waits until it serves a read; how long that was since `began`.
+    /// Waits until the server serves a read. Returns the time since `began`.
     pub(super) fn wait_until_it_serves(
         &mut self,
         target: &Target,
@@ -313,7 +315,7 @@ impl Member {
         ))
     }
 
-    /// Kills it as a crash would, and waits until it is gone.
+    /// Kills the server, as in a crash, and waits for its end.
     pub(super) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -322,7 +324,7 @@ impl Member {
         }
     }
 
-    /// Asks it to end and waits; kills it if that takes too long.
+    /// Asks the server to stop and waits. Kills it if that takes too long.
     pub(super) fn stop(&mut self) {
         let Some(child) = &mut self.child else { return };
         terminate_process(child.id());
@@ -330,7 +332,7 @@ impl Member {
         while matches!(child.try_wait(), Ok(None)) && began.elapsed() < STOP_MAX {
             thread::sleep(POLL);
         }
-        // What has ended is not there to be killed any more.
+        // A process that has ended cannot be killed any more.
         self.kill();
     }
 }

@@ -1,4 +1,4 @@
-//! How long an ensemble acknowledges no write after its leader was killed.
+//! The time without acknowledged writes after the leader of an ensemble was killed.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,15 +16,16 @@ use super::fleet::{Fleet, Members};
 use super::limits::ENSEMBLE;
 use super::writers::Writers;
 
-/// Time for anything that has to happen in a trial.
+/// Time limit for each step of a trial.
 const TRIAL_MAX: Duration = Duration::from_secs(120);
-/// Writes go on so long once there is a leader: a session that has lost nothing yet would tell nothing.
+/// Time for which writes continue once there is a leader. A session that has not lost its
+/// connection yet would otherwise contribute nothing.
 const GO_ON: Duration = Duration::from_secs(1);
-/// Time for the answer to a four-letter word.
+/// Time limit for the answer to a four-letter word.
 const WORD_MAX: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Kills the leader of each ensemble that was started by the suite, in turns.
+/// Kills the leader of each ensemble that the suite started, in turns.
 pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
     let count = args.events.trials;
     let root = target::new_root();
@@ -51,7 +52,8 @@ pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
     Ok(Found::of_turns(fleet, &seconds, figures))
 }
 
-/// The longest time without an acknowledged write around the death of the leader, which is started again.
+/// Returns the longest time without an acknowledged write around the kill of the leader, and starts
+/// the leader again.
 fn gap(side: &mut Members, runtime: &Runtime, root: &str) -> Result<Duration> {
     let writers = Writers::start(&side.target, root)?;
     until("a write through each session", || {
@@ -79,7 +81,7 @@ fn gap(side: &mut Members, runtime: &Runtime, root: &str) -> Result<Duration> {
     Ok(gap)
 }
 
-/// Waits until there is something.
+/// Waits until `look` returns a value.
 fn until<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let began = Instant::now();
     loop {
@@ -96,13 +98,13 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T
     }
 }
 
-/// Which of the members that run leads.
+/// Returns the running member that leads.
 fn leader(side: &Members, runtime: &Runtime) -> Result<Option<usize>> {
     for (index, member) in side.members.iter().enumerate() {
         if member.pid().is_none() {
             continue;
         }
-        // One that does not answer does not lead, or not yet.
+        // A member that does not answer does not lead, at least not yet.
         let answer = runtime.block_on(word(&side.target, &member.address));
         let answer = answer.unwrap_or_default();
         if answer.contains("not in the whitelist") {
@@ -118,7 +120,7 @@ fn leader(side: &Members, runtime: &Runtime) -> Result<Option<usize>> {
     Ok(None)
 }
 
-/// What a server answers to `srvr`.
+/// Returns a server's answer to `srvr`.
 async fn word(target: &Target, address: &str) -> std::io::Result<String> {
     let ask = async {
         let stream = TcpStream::connect(address).await?;
@@ -128,7 +130,7 @@ async fn word(target: &Target, address: &str) -> std::io::Result<String> {
         stream.write_all(b"srvr").await?;
         stream.flush().await?;
         let mut answer = Vec::new();
-        // Some servers reset the connection behind their answer.
+        // Some servers reset the connection after their answer.
         let _ = stream.read_to_end(&mut answer).await;
         Ok(String::from_utf8_lossy(&answer).into_owned())
     };

@@ -1,5 +1,6 @@
-//! What this machine allows at the most: the same loads at a server that does nothing, or nothing but sync. It has its
-//! turns among those of the servers, so that what disturbs the machine disturbs it as well.
+//! The limits of this machine: the same loads with a server that does nothing or only syncs. It
+//! takes its turns between the turns of the servers, so that disturbances of the machine affect it
+//! as well.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -17,23 +18,23 @@ use super::super::workload::Mix;
 use super::SuiteArgs;
 use super::{Row, SET, SET_OF_MANY};
 
-/// What the disk of a log has to do for [`SET`] and [`SET_OF_MANY`]: records in a group.
+/// Records per group that the disk of a log has to sync for [`SET`] and [`SET_OF_MANY`].
 const SYNCS: [(&str, u32); 2] = [(SET, 256), (SET_OF_MANY, 1000)];
-/// Of a setData of 100 bytes in the log.
+/// Length of a setData of 100 bytes in the log.
 const RECORD_BYTES: u32 = 250;
-/// Servers from which on an ensemble survives one of them.
+/// Minimum number of servers of which an ensemble survives the loss of one.
 pub(super) const ENSEMBLE: usize = 3;
 
-/// What was reached, and what serves there.
+/// Measured limits, and the servers that measure them.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
-    /// The same loads at a server that does nothing, or nothing but sync.
+    /// Results of the loads with a server that does nothing or only syncs.
     pub(super) servers: Vec<Row>,
-    /// How many servers sync for a write, of which a majority has to.
+    /// Number of servers that sync for a write. A majority of them must have synced.
     pub(super) members: usize,
-    /// Groups of records that are made durable: for which load, and how many are one group.
+    /// Rates of durable groups of records: the load, the size of a group, and the result.
     pub(super) syncs: Vec<(&'static str, FsyncArgs, Result<FsyncResult>)>,
-    /// One for all loads: its files stay until the process ends.
+    /// Logs for all loads. Their files remain until the process ends.
     logs: Vec<Option<Log>>,
 }
 
@@ -45,7 +46,7 @@ impl Limits {
         }
     }
 
-    /// Serves a load, as far as there is such a server for it and a directory to sync in.
+    /// Serves a load, if such a server supports it and there is a directory for syncs.
     pub(super) fn serve(&mut self, args: &SuiteArgs, load: &Load) -> Option<Result<ServersArgs>> {
         let logs = match (writes(load), &args.dir) {
             (Some(false), _) => Ok(vec![None; self.members]),
@@ -55,17 +56,17 @@ impl Limits {
         Some(logs.and_then(|logs| serve_all(load, logs)))
     }
 
-    /// What came of that.
+    /// Records the result of a load.
     pub(super) fn note(&mut self, load: Load, sides: Result<Vec<Side>>) {
         self.servers.push(Row { load, sides });
     }
 
-    /// Measures what the disk allows, while nothing else runs.
+    /// Measures the limits of the disk, while nothing else runs.
     pub(super) fn measure_syncs(&mut self, args: &SuiteArgs, loads: &[Load]) {
         self.syncs = syncs(args, loads);
     }
 
-    /// What the server of a limit does.
+    /// Describes the server of a limit.
     pub(super) fn does(&self, load: &Load) -> String {
         match (writes(load), self.members) {
             (Some(true), 1) => "server that does nothing but sync".to_owned(),
@@ -78,7 +79,7 @@ impl Limits {
     }
 }
 
-/// Those of the larger side, or one if that is no ensemble.
+/// Returns the number of members of the larger side, or one if that side is not an ensemble.
 fn members(servers: &ServersArgs) -> usize {
     let sides = [&servers.server, &servers.versus];
     let sizes = sides.map(|side| load::addresses(side).len());
@@ -104,8 +105,8 @@ fn syncs(args: &SuiteArgs, loads: &[Load]) -> Vec<(&'static str, FsyncArgs, Resu
     syncs.collect()
 }
 
-/// Whether requests of the load become transactions; `None` if a server that gives every request the
-/// same answer cannot serve it.
+/// Returns whether requests of the load become transactions. Returns `None` if a server with one
+/// answer for every request does not support the load.
 fn writes(load: &Load) -> Option<bool> {
     match (load.work, load.mix) {
         (Work::Requests, Mix::Get | Mix::Exists) => Some(false),
@@ -115,8 +116,8 @@ fn writes(load: &Load) -> Option<bool> {
     }
 }
 
-/// The logs of all members, which are opened once. That of the leader is the last: members that start together elect
-/// the one with the highest sid.
+/// Returns the logs of all members, which are opened once. The leader's log is the last, because
+/// members that start together elect the member with the highest sid.
 fn open(dir: &Path, members: usize, logs: &mut Vec<Option<Log>>) -> Result<Vec<Option<Log>>> {
     if logs.is_empty() {
         let (leader, followers) = Log::open(dir, members - 1)?;
@@ -125,7 +126,7 @@ fn open(dir: &Path, members: usize, logs: &mut Vec<Option<Log>>) -> Result<Vec<O
     Ok(logs.clone())
 }
 
-/// `logs`: of members, which all serve clients.
+/// Serves the `logs` of members, which all serve clients.
 fn serve_all(load: &Load, logs: Vec<Option<Log>>) -> Result<ServersArgs> {
     let serving = Serving::new(load.payload, None);
     let members = logs.into_iter().map(|log| serving.with_log(log));
@@ -139,7 +140,7 @@ fn serve_all(load: &Load, logs: Vec<Option<Log>>) -> Result<ServersArgs> {
     })
 }
 
-/// Serves at an address of its own, in a thread that ends with the process.
+/// Serves at a separate address, in a thread that ends with the process.
 fn serve(serving: Serving) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
     let address = listener.local_addr().map_err(BenchError::io("listen"))?;

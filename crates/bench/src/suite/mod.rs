@@ -1,4 +1,4 @@
-//! One load after the other, and one table of them all: a user repeats it on a machine of their own.
+//! A series of loads with one table of results. A user can repeat it on another machine.
 
 mod args;
 mod digests;
@@ -31,7 +31,7 @@ const GET: &str = "get 16 x 16";
 const SET: &str = "set 16 x 16";
 const SET_OF_MANY: &str = "set 128 x 16";
 
-/// In their order; a name says sessions and requests of each that are under way.
+/// Loads in order. Each name contains the number of sessions and of pending requests per session.
 const LOADS: &[Load] = &[
     Load::requests(GET, Mix::Get, 16, 16),
     Load::requests("get 1 x 1", Mix::Get, 1, 1),
@@ -61,32 +61,33 @@ const LOADS: &[Load] = &[
     },
 ];
 
-/// Children of one znode where the servers are filled.
+/// Children of each znode in the filled servers.
 const BREADTH: u32 = 1000;
 
-/// What came of one load.
+/// Result of one load.
 #[derive(Debug)]
 struct Row {
     load: Load,
-    /// One or two sides, or why there are none.
+    /// Results of one or two sides, or the reason for which there are none.
     sides: Result<Vec<Side>>,
 }
 
-/// All of it.
+/// All results of a suite.
 #[derive(Debug)]
 struct Suite<'a> {
     args: &'a SuiteArgs,
-    /// Cargo's profile of this program. A comparison of two builds needs the profile `dist` on both sides.
+    /// Cargo's profile of this program. A comparison of two builds needs the profile `dist` on both
+    /// sides.
     profile: &'static str,
     rows: Vec<Row>,
     events: Events,
     limits: Limits,
-    /// Time of one comparison of digests, ns; `None` if the row is not chosen.
+    /// Time of one comparison of digests, ns. `None` if the row is not chosen.
     digest_ns: Option<f64>,
 }
 
-/// Runs the loads and prints the report. A load that cannot be run is a row that says why, and the
-/// others go on; the exit code is 1 then.
+/// Runs the loads and prints the report. A failed load is a row with the reason, and the others
+/// continue. The exit code is then 1.
 pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
     let Chosen {
         loads,
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
     })
 }
 
-/// Rows whose names contain one of these words, or all.
+/// Rows whose names contain one of the chosen words, or all rows.
 struct Chosen {
     loads: Vec<Load>,
     kinds: Vec<Kind>,
@@ -161,7 +162,7 @@ impl Chosen {
     }
 }
 
-/// A load at all servers, and at its limit, if there is one.
+/// Measures a load with all servers, and with the server of its limit, if there is one.
 fn measure(args: &SuiteArgs, limits: &mut Limits, load: Load, progress: &Progress) -> Row {
     let (limit, failed) = match limits.serve(args, &load).transpose() {
         Ok(limit) => (limit, None),
@@ -178,7 +179,7 @@ fn measure(args: &SuiteArgs, limits: &mut Limits, load: Load, progress: &Progres
     Row { load, sides }
 }
 
-/// The servers' sides, and that of the limit.
+/// Returns the sides of the servers, and of the limit.
 fn in_turns(
     args: &SuiteArgs,
     load: &Load,
@@ -204,7 +205,7 @@ fn in_turns(
     Ok((sides, at_limit))
 }
 
-/// What is done once.
+/// Returns the arguments for a single round.
 fn once(turns: &TurnsArgs) -> TurnsArgs {
     TurnsArgs {
         rounds: 1,

@@ -21,7 +21,7 @@ impl Row {
         Some(Ratios::of(self.side(0)?, self.side(1)?))
     }
 
-    /// What went wrong, a line each.
+    /// Returns the failures, one per line.
     fn complaints(&self) -> Vec<String> {
         let name = self.load.name;
         let sides = match &self.sides {
@@ -68,7 +68,7 @@ impl Suite<'_> {
         self.complaints().is_empty()
     }
 
-    /// What went wrong, a line each.
+    /// Returns the failures, one per line.
     fn complaints(&self) -> Vec<String> {
         let rows = self.rows.iter().chain(&self.events.filled);
         let mut complaints: Vec<String> = rows.flat_map(Row::complaints).collect();
@@ -259,7 +259,7 @@ impl Suite<'_> {
         };
         let set = self.rows.iter().find(|row| row.load.name == super::SET);
         let cpu_s = set.and_then(|row| row.side(0)?.server_cpu_per_million());
-        // Seconds for a million requests are microseconds for one.
+        // Seconds per million requests are microseconds per request.
         let percent = cpu_s.map(|us| ns / 10.0 / us);
         let _ = writeln!(out, "\nWhat a member adds to each committed transaction:\n");
         head(
@@ -315,7 +315,7 @@ impl Suite<'_> {
     }
 }
 
-/// The figures of one side in the table of loads.
+/// Returns the figures of one side in the table of loads.
 fn side_cells(side: Option<&Side>) -> [String; 6] {
     [
         number(side.map(Side::ops_per_second), 0),

@@ -1,4 +1,4 @@
-//! How long a server with many znodes takes from its start to the first read that it serves.
+//! The time from the start of a server with many znodes to its first served read.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use super::SuiteArgs;
 use super::events::{Figure, Found, Kind};
 use super::fleet::{Fleet, Members};
 
-/// A server that has not begun a snapshot by then does not write one because of its start.
+/// Time after which a server that has not begun a snapshot will not write one because of its start.
 const NO_SNAPSHOT_AFTER: Duration = Duration::from_secs(1);
-/// Time for the snapshot of a start.
+/// Time limit for the snapshot of a start.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Restarts each server that is alone and was started by the suite, in turns.
+/// Restarts each standalone server that the suite started, in turns.
 pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
     let count = args.events.restarts;
     let seconds = fleet.in_turns(Kind::Restart, count, |members| members == 1, restart)?;
@@ -37,7 +37,7 @@ pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
     Ok(Found::of_turns(fleet, &seconds, figures))
 }
 
-/// Stops the server and starts it again; the time until it served a read.
+/// Stops the server and starts it again. Returns the time until it served a read.
 fn restart(side: &mut Members, runtime: &tokio::runtime::Runtime) -> Result<Duration> {
     let Members { members, target } = side;
     let mut took = Duration::ZERO;
@@ -52,7 +52,8 @@ fn restart(side: &mut Members, runtime: &tokio::runtime::Runtime) -> Result<Dura
     Ok(took)
 }
 
-/// Waits for the snapshot that servers write when they have started, so that the next restart has no log to replay.
+/// Waits for the snapshot that servers write after their start, so that the next restart does not
+/// have to replay a log.
 fn wait_for_its_snapshot(processes: &Processes) -> Result<()> {
     let began = Instant::now();
     let mut is_seen = false;

@@ -1,4 +1,4 @@
-//! How long sets take while a snapshot is being written, and while none is.
+//! The duration of sets during a snapshot and without one.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use super::SuiteArgs;
 use super::events::{Found, Kind, Line};
 use super::{BREADTH, SET, once};
 
-/// Sets leaves of the tree below `root` on each side whose processes are known.
+/// Sets leaves of the tree below `root` on each side with known processes.
 pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<Found> {
     let load = Load {
         keys: args.znodes,
@@ -33,7 +33,7 @@ pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<Found> {
     let progress = Progress::within(Kind::Snapshot.name());
     let measured: Vec<Target> = targets.iter().filter(watched).cloned().collect();
     let mut measured = compare::run(&job, &measured, schedule, &progress)?.into_iter();
-    // In the order of the targets again.
+    // Restores the order of the targets.
     let sides: Vec<Option<Side>> = targets
         .iter()
         .map(|target| watched(&target).then(|| measured.next()).flatten())

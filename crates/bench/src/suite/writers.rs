@@ -1,4 +1,4 @@
-//! Sessions that write without a break and go on at another server when theirs is gone.
+//! Sessions that write continuously, and move to another server if theirs fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,18 +16,19 @@ use super::super::session::farewell;
 use super::super::target::Target;
 use super::super::template::{Payload, Template};
 
-/// So that each member of an ensemble of three is one's first.
+/// Number of sessions, so that each member of an ensemble of three is the first server of one
+/// session.
 const SESSIONS: usize = 3;
-/// Long enough to outlive the election.
+/// Session timeout that is longer than the election.
 const SESSION_TIMEOUT_MS: i32 = 20_000;
-/// Time for a connection, and for an answer: a server that hangs is left.
+/// Time limit for a connection and for an answer. The session leaves a server that hangs.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
-/// Between one server and the next.
+/// Pause between one server and the next.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Writes before the kill that count as well, so that the gap has a beginning.
+/// Time before the kill from which writes are counted as well, so that the gap has a beginning.
 const BEFORE: Duration = Duration::from_secs(1);
 
-/// They write in a thread of their own.
+/// Writers in a separate thread.
 #[derive(Debug)]
 pub(super) struct Writers {
     shared: Arc<Shared>,
@@ -37,16 +38,16 @@ pub(super) struct Writers {
 #[derive(Debug, Default)]
 struct Shared {
     ends: AtomicBool,
-    /// When writes were acknowledged, of each session.
+    /// Times of acknowledged writes, for each session.
     acknowledged: [Mutex<Vec<Instant>>; SESSIONS],
 }
 
-/// When writes were acknowledged, in order.
+/// Times of acknowledged writes, in order.
 #[derive(Debug)]
 pub(super) struct Acknowledged(Vec<Instant>);
 
 impl Writers {
-    /// Writes the data of `path`, which exists.
+    /// Starts to write the data of the existing znode `path`.
     pub(super) fn start(target: &Target, path: &str) -> Result<Self> {
         let shared = Arc::<Shared>::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -84,7 +85,7 @@ impl Writers {
         all.all(|times| times.lock().last().is_some_and(|last| *last > time))
     }
 
-    /// Ends them; what they have seen.
+    /// Stops the writers, and returns the acknowledged writes.
     pub(super) fn stop(mut self) -> Acknowledged {
         self.end();
         let all = self.shared.acknowledged.iter();
@@ -96,7 +97,7 @@ impl Writers {
     fn end(&mut self) {
         self.shared.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said why.
+            // A panicked thread has printed the reason.
             let _ = thread.join();
         }
     }
@@ -109,7 +110,7 @@ impl Drop for Writers {
 }
 
 impl Acknowledged {
-    /// The longest time between two of them around `killed` or behind it.
+    /// Returns the longest time between two acknowledged writes around or after `killed`.
     pub(super) fn longest_gap(&self, killed: Instant) -> Duration {
         let is_counted = |time: &&Instant| **time + BEFORE >= killed;
         let counted: Vec<&Instant> = self.0.iter().filter(is_counted).collect();
@@ -154,7 +155,7 @@ impl Writer {
                     }
                 }
                 Err(Error::SessionExpired { .. }) => session = None,
-                // It is down, or without a leader.
+                // The server is down, or has no leader.
                 Err(_) => {}
             }
             sleep(PAUSE).await;
