@@ -1,4 +1,4 @@
-//! The data: what a start would read, how much of it there is, and what is wrong with it.
+//! The data: the files that a start would read, their sizes, and their faults.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,45 +13,45 @@ use storage::{DataDirs, Empty, ReadOnly, RealDisk, StorageError, list_logs, list
 use crate::processes::Processes;
 use crate::{directory, finding, limits};
 
-/// Beside a server that runs: how often the same must be found before it counts.
+/// Number of equal results that are required while a server runs.
 const ATTEMPTS_ALIKE: u32 = 3;
-/// How often it is looked for.
+/// Maximum number of attempts.
 const ATTEMPTS_MAX: u32 = 50;
-/// Time for the server to go on in between.
+/// Pause in which the server can make progress.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What is in the data directories.
+/// Contents of the data directories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DataSummary {
-    /// Snapshots.
+    /// Number of snapshots.
     pub snapshots: usize,
-    /// Logs.
+    /// Number of logs.
     pub logs: usize,
-    /// Bytes of both.
+    /// Bytes of snapshots and logs.
     pub bytes: u64,
     /// Bytes of the newest snapshot.
     pub newest_snapshot_bytes: u64,
-    /// How much memory the tree may take, in bytes; a guess by that snapshot.
+    /// Estimated memory of the tree in bytes, from the size of that snapshot.
     pub memory_bytes: u64,
-    /// The last transaction.
+    /// Last transaction.
     pub last_zxid: Option<Zxid>,
-    /// The epoch of the last leader that was followed.
+    /// Epoch of the last leader that the member followed.
     pub current_epoch: Option<i64>,
-    /// The newest epoch that was promised to a leader.
+    /// Newest epoch that the member accepted.
     pub accepted_epoch: Option<i64>,
-    /// Znodes.
+    /// Number of znodes.
     pub znodes: Option<u64>,
-    /// Sessions.
+    /// Number of sessions.
     pub sessions: Option<u64>,
-    /// The latest time at which something was written, in ms since 1970.
+    /// Time of the last write, in ms since 1970.
     pub newest_ms: Option<i64>,
-    /// Whether the tree was put together in memory, as a start does.
+    /// Whether the tree was loaded into memory, as a start does.
     pub is_loaded: bool,
-    /// Whether the ACL of `/` permits everybody everything.
+    /// Whether the ACL of `/` permits everything to everyone.
     pub is_root_open: Option<bool>,
 }
 
-/// `dataDir`, and `dataLogDir` if it is another one.
+/// Returns `dataDir`, and `dataLogDir` if it differs.
 pub(crate) fn directories(config: &Config) -> Vec<PathBuf> {
     let mut dirs = vec![config.data_dir.clone()];
     if config.data_log_dir != config.data_dir {
@@ -60,7 +60,8 @@ pub(crate) fn directories(config: &Config) -> Vec<PathBuf> {
     dirs
 }
 
-/// Reconfigurations rewrite zoo.cfg; a server that cannot keep it does not start.
+/// Checks the directory of zoo.cfg. Reconfigurations rewrite zoo.cfg, so a server that cannot write
+/// it does not start.
 pub(crate) fn config_directory(path: &Path, config: &Config) -> Option<Finding> {
     if config.ensemble.is_none() || !config.features.reconfig_enabled {
         return None;
@@ -76,8 +77,8 @@ pub(crate) fn config_directory(path: &Path, config: &Config) -> Option<Finding> 
     Some(found.at(Some(Origin::file(dir))).way_out(way_out))
 }
 
-/// Looks at the directories and reads the data. `ports_are_own` says whether a process that holds the data listens at
-/// this configuration's ports.
+/// Checks the directories and reads the data. `ports_are_own` states whether a process that holds
+/// the data listens on this configuration's ports.
 pub(crate) fn examine(
     config: &Config,
     processes: &Processes,
@@ -127,7 +128,8 @@ pub(crate) fn examine(
     (findings, Some(summary))
 }
 
-/// A server that runs is no fault; it has to be the one of this zoo.cfg, and the only one.
+/// Checks the processes that hold the data. A running server is not a fault, but it must belong to
+/// this zoo.cfg and must be the only one.
 fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<Finding> {
     let place = || Some(Origin::file(&config.data_dir));
     let mut findings = Vec::new();
@@ -164,7 +166,8 @@ fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<F
     findings
 }
 
-/// Describes a start without logs and snapshots: of a new database, or of a member whose files were set aside.
+/// Describes a start without logs and snapshots: of a new database, or of a member whose files were
+/// set aside.
 fn without_history(config: &Config) -> Finding {
     let place = Some(Origin::file(&config.data_dir));
     let empty = match server::ahead::check_empty(config) {
@@ -218,14 +221,15 @@ fn counted(dirs: &DataDirs) -> Result<DataSummary, StorageError> {
     })
 }
 
-/// Reads the data. A server that runs writes at the end of a log while that is read, purges files, and (Java) writes
-/// snapshots in place: what is damage stays where it is, and what is not has moved on when it is looked at again.
+/// Reads the data. A running server appends to a log during the read, purges files, and (Java)
+/// writes snapshots in place. Real corruption is at the same place in the next attempt. Other
+/// faults have moved or disappeared by then.
 fn read(
     config: &Config,
     processes: &Processes,
     summary: &mut DataSummary,
 ) -> Result<Survey, StorageError> {
-    // The tree is made where there is room for two of it.
+    // The tree is loaded only if the memory suffices for two trees.
     let room = limits::available_memory().unwrap_or(u64::MAX);
     summary.is_loaded = summary.memory_bytes.saturating_mul(2) < room;
     let (mut last, mut seen) = (String::new(), 0);
@@ -318,7 +322,7 @@ fn judged(
     findings
 }
 
-/// Notes the epochs of a member. A server that stands alone looks at neither file.
+/// Adds the epochs of a member to the summary. A standalone server does not use these files.
 fn epochs(config: &Config, survey: &Survey, summary: &mut DataSummary) -> Option<Finding> {
     config.ensemble.as_ref()?;
     match (&survey.epochs, &survey.lost_current) {
@@ -364,13 +368,13 @@ fn described(config: &Config, summary: &DataSummary) -> Finding {
     Finding::new(finding::SUMMARY, Severity::Note, text).at(Some(Origin::file(&config.data_dir)))
 }
 
-/// A number with its word.
+/// Formats a number with its noun.
 pub(crate) fn number(count: u64, word: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {word}{plural}")
 }
 
-/// Bytes for people.
+/// Formats bytes for people.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..10_240 => format!("{bytes} bytes"),
@@ -379,12 +383,14 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// What keeps a server from starting, with the way out that its text has.
+/// Returns the finding for an error that prevents a start, with the solution that its text
+/// contains.
 fn of_storage(error: &StorageError, config: &Config) -> Finding {
     of_damage(error, config, error.is_damage())
 }
 
-/// As [`of_storage`]. A member starts without its history if this is damage.
+/// Returns the finding for a storage error. If it is corruption, a member starts without its
+/// history.
 fn of_damage(error: &StorageError, config: &Config, is_damage: bool) -> Finding {
     let (id, path) = match error {
         StorageError::LogDamaged { path, .. } => (finding::LOG_DAMAGED, path),

@@ -1,4 +1,4 @@
-//! One data directory: is it one, whose is it, what else lies there, and how much room is left.
+//! Checks of one data directory: its validity, its owner, other files in it, and the free space.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -14,7 +14,7 @@ use storage::FileName;
 use crate::data::DataSummary;
 use crate::finding;
 
-/// What servers and their scripts leave beside `version-2`.
+/// Names that servers and their scripts create next to `version-2`.
 const BESIDE: &[&str] = &[
     "version-2",
     "myid",
@@ -24,14 +24,15 @@ const BESIDE: &[&str] = &[
     "history",
     "lost+found",
 ];
-/// What they leave in it, besides logs and snapshots and files of those names that were set aside.
+/// Names that they create in it, in addition to logs, snapshots, and such files that were set
+/// aside.
 const WITHIN: &[&str] = &[
     "currentEpoch",
     "acceptedEpoch",
     "zoarium.untrusted",
     "lost+found",
 ];
-/// How the names of configuration files and of output end.
+/// Suffixes of configuration files and output files.
 const CONFIGURATION: &[&str] = &[
     ".cfg",
     ".conf",
@@ -43,24 +44,24 @@ const CONFIGURATION: &[&str] = &[
     ".sh",
     ".xml",
 ];
-/// First parts of the names of files that are no longer, or not yet, logs and snapshots.
+/// First part of the names of files that are not logs or snapshots any more, or not yet.
 const SET_ASIDE: &[&str] = &["aside", "damaged", "repaired", "chopped", "unfinished"];
-/// What to do where something is closed.
+/// Advice for missing permissions.
 const AS_OWNER: &str = "run this, and the server, as the user who owns the data";
-/// Names that are told; a directory of another program may have very many.
+/// Maximum number of listed names. A directory of another program may contain very many.
 const NAMES_MAX: usize = 3;
 
-/// What was found.
+/// Result of the check.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) findings: Vec<Finding>,
-    /// Whether its files can be read.
+    /// Whether the files can be read.
     pub(crate) is_usable: bool,
     /// Whether there are logs or snapshots.
     pub(crate) has_history: bool,
 }
 
-/// Looks at one of `dataDir` and `dataLogDir`.
+/// Checks `dataDir` or `dataLogDir`.
 pub(crate) fn look(dir: &Path) -> Look {
     let mut look = Look {
         findings: Vec::new(),
@@ -103,7 +104,8 @@ impl Look {
         self.findings.push(found.way_out(AS_OWNER));
     }
 
-    /// Files that no server writes. Where nothing but those is, it is the directory of something else.
+    /// Reports files that servers do not create. If the directory contains only such files, it
+    /// belongs to another program.
     fn note_strangers(&mut self, dir: &Path, known: &[&str], is_all: bool) {
         let strangers: Vec<String> = names(dir)
             .unwrap_or_default()
@@ -202,7 +204,7 @@ impl Look {
     }
 }
 
-/// What is wrong with the directory as such; a missing one may be made at the start.
+/// Returns the fault of the directory itself. A missing directory may be created at the start.
 fn fault_of(dir: &Path) -> Option<Finding> {
     let found = |id, problem: String, way_out: &str| {
         let found = Finding::new(id, Severity::Blocker, problem);
@@ -237,7 +239,7 @@ fn fault_of(dir: &Path) -> Option<Finding> {
     }
 }
 
-/// Whether there is room for the next log and two snapshots more.
+/// Checks the free space for the next log and two more snapshots.
 pub(crate) fn space(config: &Config, summary: &DataSummary) -> Vec<Finding> {
     let log_bytes = (config.storage.prealloc_kb << 10).max(1 << 20);
     let needs = [
@@ -268,7 +270,7 @@ pub(crate) fn space(config: &Config, summary: &DataSummary) -> Vec<Finding> {
     findings
 }
 
-/// Whether who asks may make files there.
+/// Returns whether the current user may create files in the directory.
 pub(crate) fn may_write(dir: &Path) -> bool {
     access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
@@ -287,21 +289,22 @@ fn is_history(name: &str) -> bool {
     parsed.zxid.is_some() && ["log", "snapshot"].contains(&parsed.prefix)
 }
 
-/// A log, a snapshot, one that is set aside, or a file that is being replaced.
+/// Returns whether the name belongs to a log or snapshot, also one that was set aside, or to a file
+/// that is being replaced.
 fn is_ours(name: &str) -> bool {
     let parsed = FileName::parse(name);
     ["log", "snapshot"].contains(&parsed.prefix)
         || SET_ASIDE.contains(&parsed.prefix)
         || name.starts_with("zookeeper_audit.log")
-        // Of file systems and of tools for packages.
+        // File systems and package tools create these.
         || name.starts_with('.')
-        // Many have their configuration and output beside their data.
+        // Many users keep their configuration and output next to the data.
         || name.starts_with("zoo")
         || CONFIGURATION.iter().any(|ending| name.ends_with(ending))
         || ["currentEpoch.tmp", "acceptedEpoch.tmp"].contains(&name)
 }
 
-/// The name of a user, or the number if it has none.
+/// Returns the name of a user, or the number of an unnamed one.
 fn user_name(id: u32) -> String {
     let users = fs::read_to_string(PathBuf::from("/etc/passwd")).unwrap_or_default();
     let number = id.to_string();

@@ -1,12 +1,12 @@
-//! What is found beyond the configuration, by names that scripts may rely on; those of the configuration are in
-//! [`config::finding`]. docs/TROUBLESHOOTING.md lists all of them.
+//! The findings outside the configuration, by names on which scripts may rely. The findings of the
+//! configuration are in [`config::finding`]. docs/TROUBLESHOOTING.md lists all of them.
 
-/// Declares names with what they stand for, and the list of them.
+/// Declares names with their descriptions, and the list of all names.
 macro_rules! findings {
     ($(#[doc = $doc:literal] $name:ident = $id:literal;)+) => {
         $(#[doc = $doc] pub const $name: &str = $id;)+
 
-        /// All names, each with what it stands for.
+        /// All names with their descriptions.
         pub const ALL: &[(&str, &str)] = &[$(($id, $doc)),+];
     };
 }

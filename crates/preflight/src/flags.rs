@@ -1,4 +1,5 @@
-//! The flags that a start would have: of the environment, of the shell files beside zoo.cfg, of the command line.
+//! The flags of a start: from the environment, from the shell files next to zoo.cfg, and from the
+//! command line.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,21 +11,21 @@ use config::{Origin, SystemProperties};
 
 use crate::finding;
 
-/// By which `zkServer.sh` switches the creation of directories off.
+/// Environment variable with which `zkServer.sh` disables the creation of directories.
 const AUTOCREATE_DISABLE: &str = "ZOO_DATADIR_AUTOCREATE_DISABLE";
 
-/// Flags, and where they were written.
+/// Flags with their origins.
 #[derive(Debug)]
 pub struct Flags {
     /// The system properties.
     pub properties: SystemProperties,
-    /// What is to be said about the files.
+    /// Findings about the files.
     pub findings: Vec<Finding>,
-    /// Lines that hold flags, so that a finding can name file and line.
+    /// Lines with flags, so that a finding can name file and line.
     places: Vec<Origin>,
 }
 
-/// Gathers the flags for a start on `config`. `definitions` are the `name=value` of `-D`.
+/// Returns the flags for a start on `config`. `definitions` are the `name=value` arguments of `-D`.
 pub fn gather(
     config: &Path,
     definitions: &[String],
@@ -97,7 +98,7 @@ pub fn gather(
 }
 
 impl Flags {
-    /// The finding with file and line, if it is about a flag of a file.
+    /// Adds file and line to a finding about a flag from a file.
     pub fn placed(&self, mut finding: Finding) -> Finding {
         if let Some(Origin::Flags(source)) = &finding.origin {
             let place = self
@@ -117,7 +118,7 @@ fn command(path: &Path, line: u32) -> Finding {
         .way_out("look at it; flags that it sets can be given here by -Dname=value")
 }
 
-/// The file, if there is one.
+/// Reads a file, if it exists.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => {

@@ -1,4 +1,5 @@
-//! Whether a server can start on an installation: its zoo.cfg, the files that this names, and the machine.
+//! Checks whether a server can start on an installation: its zoo.cfg, the files that zoo.cfg names,
+//! and the machine.
 //!
 //! ```text
 //! flags      the environment, -D, zookeeper-env.sh and java.env beside zoo.cfg
@@ -12,9 +13,10 @@
 //! security   the checklist of docs/SECURITY.md, if it is asked for
 //! ```
 //!
-//! Nothing is changed on disk, no port is listened at, and no line of a shell file is run, so all of this can be asked
-//! beside a server that runs, Java's or ours. What a configuration or a file means is judged where a start judges it
-//! (`config`, `storage`, `recovery`, `server::ahead`); here is what those do not look at.
+//! The checks do not change anything on disk, listen on a port, or execute lines of shell files.
+//! Therefore they can run while a server of Java or Zoarium runs. The code of a start interprets
+//! the configuration and the files (`config`, `storage`, `recovery`, `server::ahead`). This crate
+//! contains the remaining checks.
 
 mod data;
 mod directory;
@@ -43,22 +45,22 @@ pub use security::{Point, checklist};
 
 use processes::Processes;
 
-/// What is asked.
+/// Input of the checks.
 #[derive(Clone)]
 pub struct Question<'a> {
-    /// The zoo.cfg.
+    /// Path of the zoo.cfg.
     pub config: &'a Path,
-    /// `name=value` of `-D` on the command line.
+    /// `name=value` arguments of `-D` on the command line.
     pub definitions: &'a [String],
-    /// Environment variables, by which flags may come.
+    /// Lookup of environment variables, which may contain flags.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// What the clock says.
+    /// Current time.
     pub now: SystemTime,
-    /// Whether the checklist of docs/SECURITY.md counts.
+    /// Whether to include the checklist of docs/SECURITY.md.
     pub security: bool,
 }
 
-/// Looks at everything.
+/// Runs all checks.
 pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> Report {
     let path = question.config;
     if let Some(fault) = not_a_file(path) {
@@ -104,7 +106,7 @@ pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> 
     }
 }
 
-/// A directory or a pipe in the place of zoo.cfg: opening a pipe would wait for ever.
+/// Reports a directory or a pipe in the place of zoo.cfg. Opening a pipe could block indefinitely.
 fn not_a_file(path: &Path) -> Option<Finding> {
     let metadata = path.metadata().ok()?;
     let fault = Finding::new(

@@ -1,4 +1,4 @@
-//! What the machine allows: open files, memory, and what time it says it is.
+//! The limits of the machine: open files, memory, and the clock.
 
 use std::fs;
 use std::path::Path;
@@ -12,20 +12,22 @@ use storage::{Compression, SnapshotFile};
 use crate::data::DataSummary;
 use crate::finding;
 
-/// Files below this many leave no room for clients.
+/// Limit of open files below which no capacity remains for clients.
 const FILES_FEW: u64 = 4096;
-/// What members and files of a server need, beside its clients.
+/// Number of open files that members and files of a server need, in addition to its clients.
 const FILES_RESERVED: u64 = 64;
-/// Memory for each byte of a plain snapshot: a znode of 100 bytes takes about 200 bytes there and 280 in the tree.
+/// Memory per byte of a plain snapshot. A znode with 100 bytes takes about 200 bytes in the
+/// snapshot and 280 in the tree.
 const MEMORY_FACTOR: u64 = 2;
-/// How much smaller a compressed snapshot may be.
+/// Maximum factor by which compression shrinks a snapshot.
 const COMPRESSION_FACTOR: u64 = 8;
-/// A clock behind the data by less is that of a machine that was set right.
+/// Tolerated difference of a clock that is earlier than the data. A smaller difference is normal
+/// after the clock was set.
 const CLOCK_TOLERANCE_MS: u128 = 60_000;
-/// The first release of this server is later: 2024-01-01.
+/// 2024-01-01, before the first release of this server. No correct clock is earlier.
 const EARLIEST: Duration = Duration::from_secs(1_704_067_200);
 
-/// How much memory the tree of a snapshot may take, in bytes.
+/// Estimates the memory of a snapshot's tree in bytes.
 pub(crate) fn memory_of_tree(snapshot: &SnapshotFile) -> u64 {
     let factor = match snapshot.compression {
         Compression::None => 1,
@@ -34,7 +36,7 @@ pub(crate) fn memory_of_tree(snapshot: &SnapshotFile) -> u64 {
     snapshot.len.saturating_mul(factor * MEMORY_FACTOR)
 }
 
-/// Looks at all of them.
+/// Checks all limits.
 pub(crate) fn examine(
     config: &Config,
     data: Option<&DataSummary>,
@@ -49,7 +51,7 @@ pub(crate) fn examine(
     findings
 }
 
-/// The server raises the limit as far as it may.
+/// Checks the limit of open files. The server raises it as far as the system permits.
 fn files(config: &Config) -> Option<Finding> {
     let (_, most) = Resource::NOFILE.get().ok()?;
     let limits = &config.limits;
@@ -100,8 +102,8 @@ fn clock(newest_ms: Option<i64>, now: SystemTime) -> Option<Finding> {
     Some(Finding::new(finding::CLOCK, Severity::Warning, problem).way_out(way_out))
 }
 
-/// What may still be taken, in bytes: of the machine, or of the group of processes if that is less. `None` where the
-/// system does not say.
+/// Returns the available memory in bytes: of the machine, or of the control group if that is less.
+/// Returns `None` if the system does not report it.
 pub(crate) fn available_memory() -> Option<u64> {
     let table = fs::read_to_string("/proc/meminfo").ok()?;
     let line = table
@@ -112,7 +114,7 @@ pub(crate) fn available_memory() -> Option<u64> {
     Some(of_group().map_or(of_machine, |of_group| of_group.min(of_machine)))
 }
 
-/// Of a control group with a limit of its own.
+/// Returns the available memory of a control group with its own limit.
 fn of_group() -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         let path = Path::new("/sys/fs/cgroup").join(name);

@@ -1,4 +1,4 @@
-//! The member list against this machine and the names that it knows.
+//! The check of the member list against this machine and its host names.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
@@ -10,7 +10,7 @@ use proto::Sid;
 use crate::finding;
 use crate::names::Addresses;
 
-/// Looks at the member list of an ensemble.
+/// Checks the member list of an ensemble.
 pub(crate) fn examine(config: &Config, addresses: &Addresses) -> Vec<Finding> {
     let Some(ensemble) = &config.ensemble else {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(crate) fn examine(config: &Config, addresses: &Addresses) -> Vec<Finding> {
     findings
 }
 
-/// This server must be reached where the others look for it.
+/// Checks that the other members can reach this server at its listed address.
 fn own_address(
     ensemble: &Ensemble,
     addresses: &Addresses,
@@ -104,7 +104,7 @@ fn own_address(
     None
 }
 
-/// Members with an address that another one has.
+/// Returns the members with the same address as another member.
 fn twice(ensemble: &Ensemble) -> Vec<(Sid, Sid)> {
     let mut seen: BTreeMap<(String, u16), Sid> = BTreeMap::new();
     let mut found = BTreeMap::new();
@@ -121,7 +121,7 @@ fn twice(ensemble: &Ensemble) -> Vec<(Sid, Sid)> {
     found.into_iter().collect()
 }
 
-/// Whether a socket may have the address.
+/// Returns whether a socket can be bound to the address.
 fn is_local(ip: IpAddr) -> bool {
     ip.is_unspecified() || UdpSocket::bind((ip, 0)).is_ok()
 }
@@ -134,7 +134,7 @@ mod tests {
     fn an_address_of_another_machine_is_not_local() {
         assert!(is_local("127.0.0.1".parse().unwrap()));
         assert!(is_local("0.0.0.0".parse().unwrap()));
-        // TEST-NET-1: nobody's.
+        // TEST-NET-1, which no machine uses.
         assert!(!is_local("192.0.2.1".parse().unwrap()));
     }
 }

@@ -1,4 +1,4 @@
-//! Names of hosts, looked up at the same time and not for ever.
+//! Lookups of host names, concurrent and with a time limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs};
@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use config::{Config, MetricsExporter};
 
-/// How long all names together may take; a name service that does not answer must not hold everything up.
+/// Time limit for all names together. A name service that does not respond must not block the
+/// checks.
 const RESOLVING: Duration = Duration::from_secs(5);
 
-/// Addresses of a host; `None` if the name is not known, or not yet.
+/// Addresses by host. `None` if the name is unknown, or not resolved yet.
 pub(crate) type Addresses = BTreeMap<String, Option<Vec<IpAddr>>>;
 
-/// The hosts of a configuration.
+/// Resolves the hosts of a configuration.
 pub(crate) fn of_config(config: &Config) -> Addresses {
     let ensemble = config.ensemble.iter();
     let members = ensemble.flat_map(|ensemble| ensemble.membership.members.values());
@@ -27,7 +28,7 @@ pub(crate) fn of_config(config: &Config) -> Addresses {
     resolve(hosts)
 }
 
-/// Looks all names up at the same time.
+/// Resolves all names concurrently.
 fn resolve(hosts: BTreeSet<String>) -> Addresses {
     let (sender, answers) = mpsc::channel();
     let mut found: Addresses = BTreeMap::new();
@@ -39,7 +40,7 @@ fn resolve(hosts: BTreeSet<String>) -> Addresses {
         }
         found.insert(host.clone(), None);
         let sender = sender.clone();
-        // One that never ends goes with the process.
+        // A lookup that never ends is abandoned at the end of the process.
         let started = std::thread::Builder::new().spawn(move || {
             let resolved = (host.as_str(), 0).to_socket_addrs();
             let resolved = resolved.map(|all| all.map(|address| address.ip()).collect());

@@ -1,4 +1,4 @@
-//! The ports that a start would listen at.
+//! The ports on which a start would listen.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,33 +11,33 @@ use crate::finding;
 use crate::names::Addresses;
 use crate::processes::Processes;
 
-/// Ports below this one are for root, where the system does not say otherwise.
+/// Limit below which ports are reserved for root, unless the system reports another one.
 const PRIVILEGED_BELOW: u16 = 1024;
 
-/// How the settings of the member list begin.
+/// Prefix of the settings of the member list.
 const MEMBER: &str = "server.";
 
-/// A port by the setting that asks for it.
+/// A port, with the setting that requires it.
 #[derive(Debug)]
 struct Wanted {
     key: String,
     ip: IpAddr,
     port: u16,
-    /// Whether a failure to listen ends the start.
+    /// Whether a failure to listen prevents the start.
     is_needed: bool,
-    /// Whether it is a port of the member list.
+    /// Whether the port is in the member list.
     is_member: bool,
 }
 
-/// What was found.
+/// Result of the check.
 #[derive(Debug)]
 pub(crate) struct Ports {
     pub(crate) findings: Vec<Finding>,
-    /// Whether a process that holds the data listens at one of them.
+    /// Whether a process that holds the data listens on one of the ports.
     pub(crate) is_own: bool,
 }
 
-/// Tries every port, without listening at it.
+/// Checks every port without listening on it.
 pub(crate) fn examine(config: &Config, processes: &Processes, addresses: &Addresses) -> Ports {
     let wanted = wanted(config, addresses);
     let is_held_by_holder = |one: &Wanted| {
@@ -107,14 +107,14 @@ fn wanted(config: &Config, addresses: &Addresses) -> Vec<Wanted> {
     wanted
 }
 
-/// The first address of a host; every address if it has none that is known.
+/// Returns the first address of a host, or the unspecified address if none is known.
 fn ip_of(host: &str, addresses: &Addresses) -> IpAddr {
     let known = addresses.get(host).and_then(Option::as_ref);
     let first = known.and_then(|known| known.first().copied());
     first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-/// The line of a setting, if one was written.
+/// Returns the line of a setting, if the setting has a line.
 fn place(config: &Config, key: &str) -> Option<Origin> {
     let given = config.given.iter().find(|given| given.name == key);
     let dynamic_file = || {
@@ -165,7 +165,7 @@ fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding
             found(finding::PORT_PRIVILEGED, needed, format!("port {port} is refused to who asks"))
                 .way_out("give the server the right (CAP_NET_BIND_SERVICE), or choose another port"),
         ),
-        // The member list is judged as such.
+        // A separate check covers the member list.
         io::ErrorKind::AddrNotAvailable if one.is_member => None,
         io::ErrorKind::AddrNotAvailable => Some(
             found(finding::PORT_ADDRESS, needed, format!("{} is not an address of this machine", one.ip))
@@ -175,7 +175,7 @@ fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding
     }
 }
 
-/// The server that is to be replaced has its ports, as it must.
+/// Returns the finding for a port in use. The server that is to be replaced may use its ports.
 fn taken(
     one: &Wanted,
     processes: &Processes,
@@ -213,13 +213,14 @@ fn taken(
     }
 }
 
-/// Takes an address for a moment, without listening: a port where somebody listens refuses that.
+/// Binds an address for a moment, without listening. This fails if another process listens on the
+/// port.
 fn bind(ip: IpAddr, port: u16) -> io::Result<()> {
     if ip != IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
         return bind_one(SocketAddr::new(ip, port));
     }
     bind_one(SocketAddr::new(ip, port))?;
-    // All addresses are those of both kinds; a machine may have only one.
+    // The unspecified address covers both IPv4 and IPv6. A machine may have only one of them.
     match bind_one(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(error),
         _ => Ok(()),
@@ -231,7 +232,7 @@ fn bind_one(at: SocketAddr) -> io::Result<()> {
     if at.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // As servers do: what a closed connection leaves behind does not count.
+    // Servers do the same: remains of closed connections do not count.
     socket.set_reuse_address(true)?;
     socket.bind(&at.into())
 }

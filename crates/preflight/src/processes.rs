@@ -1,8 +1,9 @@
-//! Who has the data directories and the ports open now, as Linux tells in `/proc`.
+//! The processes that have the data directories and the ports open now, from Linux's `/proc`.
 //!
-//! Which files and sockets another user's process has is for root to see. Its command line is for everybody, and names
-//! the zoo.cfg; its pid file and the lock of its directory tell that it is there as well. A JVM that has not written
-//! since it was started has no log open: its command line is all that tells.
+//! Only root can see the open files and sockets of another user's process. Its command line is
+//! visible to everyone, and contains the zoo.cfg. Its pid file and the lock of its directory also
+//! reveal it. A JVM that has not written since its start has no open log, so only its command line
+//! reveals it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -23,39 +24,39 @@ impl std::fmt::Display for Process {
     }
 }
 
-/// Written by `zkServer.sh` into `dataDir`.
+/// Name of the pid file that `zkServer.sh` writes into `dataDir`.
 const PID_FILE: &str = "zookeeper_server.pid";
-/// Held by a running server of ours.
+/// Name of the file that a running Zoarium server locks.
 const LOCK_FILE: &str = "zoarium.lock";
-/// Names of servers.
+/// Process names of servers.
 const SERVERS: [&str; 2] = ["java", "zoarium"];
-/// Java's ways to start one.
+/// Java classes that start a server.
 const JAVA_CLASSES: [&str; 2] = [
     "org.apache.zookeeper.server.quorum.QuorumPeerMain",
     "org.apache.zookeeper.server.ZooKeeperServerMain",
 ];
-/// A JVM's class path is long.
+/// Maximum bytes of a command line. The class path of a JVM is long.
 const COMMAND_LINE_BYTES_MAX: u64 = 1 << 20;
-/// TCP_LISTEN in `/proc/net/tcp`.
+/// State TCP_LISTEN in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
-/// What runs.
+/// The running processes.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
-    /// Processes that have a file open for writing below the directories.
+    /// Processes that have a file below the directories open for writing.
     pub(crate) holders: Vec<Process>,
-    /// Servers that were started with the zoo.cfg that is looked at.
+    /// Servers that were started with the checked zoo.cfg.
     pub(crate) own: Vec<Process>,
-    /// Whether a server is there, though it is among neither.
+    /// Whether there is a server that is in neither list.
     pub(crate) has_hidden_holder: bool,
-    /// Processes by the sockets that they have.
+    /// Processes by their sockets.
     sockets: BTreeMap<u64, Process>,
-    /// Sockets that listen, and where.
+    /// Listening sockets with their addresses.
     listening: Vec<(IpAddr, u16, u64)>,
 }
 
-/// Describes the process that listens at this address or at the same port of all addresses; `None` if no such process
-/// is known.
+/// Describes the process that listens on this address, or on this port of all addresses. Returns
+/// `None` if no such process is known.
 pub fn port_holder(at: SocketAddr) -> Option<String> {
     let found = Processes::scan(Path::new(""), &[]);
     let holder = found.listener(at.ip(), at.port()).ok()?;
@@ -63,7 +64,7 @@ pub fn port_holder(at: SocketAddr) -> Option<String> {
 }
 
 impl Processes {
-    /// Looks around. `dirs` are the data directories of `config`.
+    /// Scans the processes. `dirs` are the data directories of `config`.
     pub(crate) fn scan(config: &Path, dirs: &[PathBuf]) -> Self {
         let config = config.canonicalize().ok();
         let mut found = Self::default();
@@ -99,7 +100,8 @@ impl Processes {
         found
     }
 
-    /// Who listens where `ip` and `port` are to be: `Ok` with the process, `Err` with whether anybody does.
+    /// Returns the process that listens on `ip` and `port`. `Err` states whether an unknown process
+    /// listens there.
     pub(crate) fn listener(&self, ip: IpAddr, port: u16) -> Result<&Process, bool> {
         let overlaps = |other: &IpAddr| {
             let is_everywhere = ip.is_unspecified() || other.is_unspecified();
@@ -115,12 +117,12 @@ impl Processes {
         known.ok_or(is_taken)
     }
 
-    /// Whether any server is there.
+    /// Returns whether any server runs.
     pub(crate) fn has_server(&self) -> bool {
         !self.holders.is_empty() || !self.own.is_empty() || self.has_hidden_holder
     }
 
-    /// Whether a process has the data or the zoo.cfg that is looked at.
+    /// Returns whether a process holds the data or the checked zoo.cfg.
     pub(crate) fn is_server(&self, process: &Process) -> bool {
         self.holders.contains(process) || self.own.contains(process)
     }
@@ -164,14 +166,14 @@ impl Processes {
     }
 }
 
-/// Whether a process is a server of ours or Java's that was started with this zoo.cfg.
+/// Returns whether a process is a Zoarium or Java server that was started with this zoo.cfg.
 fn serves(process: &Path, config: &Path) -> bool {
     let mut text = Vec::new();
     let read = File::open(process.join("cmdline"))
         .and_then(|file| file.take(COMMAND_LINE_BYTES_MAX).read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
     let words: Vec<&str> = text.split('\0').collect();
-    // Of another user's process that is not told; then only a whole path is one.
+    // The directory of another user's process is not visible. Then only an absolute path can match.
     let place = fs::read_link(process.join("cwd")).unwrap_or_default();
     read.is_ok()
         && is_command_of_server(&words)
@@ -181,7 +183,8 @@ fn serves(process: &Path, config: &Path) -> bool {
         })
 }
 
-/// `java ... org.apache.zookeeper.server.quorum.QuorumPeerMain FILE`, or `zoarium server ... FILE`.
+/// Returns whether the command is `java ... org.apache.zookeeper.server.quorum.QuorumPeerMain FILE`
+/// or `zoarium server ... FILE`.
 fn is_command_of_server(words: &[&str]) -> bool {
     let program = words
         .first()
@@ -191,7 +194,8 @@ fn is_command_of_server(words: &[&str]) -> bool {
         || words.iter().any(|word| JAVA_CLASSES.contains(word))
 }
 
-/// Whether a file is open for writing: who reads a log, or copies it, is no server.
+/// Returns whether a file is open for writing. A process that only reads or copies a log is not a
+/// server.
 fn is_written(file: &Path) -> bool {
     let Some(number) = file.file_name() else {
         return false;
@@ -205,7 +209,8 @@ fn is_written(file: &Path) -> bool {
     mode.is_some_and(|mode| mode & 0o3 != 0)
 }
 
-/// A log that is written, or the lock: a shell that stands in the directory does not hold it.
+/// Returns whether the file is a log that is being written, or the lock. A shell whose current
+/// directory is the data directory does not hold it.
 fn is_of_server(target: &Path, dir: &Path) -> bool {
     target == dir.join(LOCK_FILE)
         || target.starts_with(dir.join("version-2")) && target != dir.join("version-2")
@@ -216,9 +221,10 @@ fn name_of(id: u32) -> String {
     name.trim_end().to_owned()
 }
 
-/// Whether a server of ours has the lock, or a pid file names one that runs.
+/// Returns whether a Zoarium server holds the lock, or a pid file names a running server.
 fn is_held(dir: &Path) -> bool {
-    // A shared lock for a moment: nothing is created, and two that look do not disturb each other.
+    // The shared lock is held for a moment. It does not create a file, and two concurrent checks do
+    // not disturb each other.
     let is_locked = File::open(dir.join(LOCK_FILE))
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
     let id = fs::read_to_string(dir.join(PID_FILE)).unwrap_or_default();
@@ -226,7 +232,7 @@ fn is_held(dir: &Path) -> bool {
     is_locked || id.is_some_and(|id| SERVERS.contains(&name_of(id).as_str()))
 }
 
-/// Address, port and socket of a line of `/proc/net/tcp`, if it listens.
+/// Returns address, port and socket of a line of `/proc/net/tcp`, if the socket listens.
 fn listening(line: &str) -> Option<(IpAddr, u16, u64)> {
     let mut fields = line.split_ascii_whitespace();
     let local = fields.nth(1)?;
@@ -237,7 +243,8 @@ fn listening(line: &str) -> Option<(IpAddr, u16, u64)> {
     (state == LISTEN).then_some((address(ip)?, port, socket))
 }
 
-/// Words of 32 bits in hex, whose bytes are those of the address as they lie in memory.
+/// Parses an address of 32-bit words in hex. Each word has the bytes of the address in memory
+/// order.
 fn address(hex: &str) -> Option<IpAddr> {
     let words: Vec<&str> = (0..hex.len())
         .step_by(8)
@@ -249,7 +256,7 @@ fn address(hex: &str) -> Option<IpAddr> {
     }
     match *bytes.as_slice() {
         [a, b, c, d] => Some(IpAddr::from([a, b, c, d])),
-        // A JVM listens by IPv6 at IPv4 addresses, too.
+        // A JVM listens on IPv4 addresses with an IPv6 socket, too.
         _ => {
             let bytes = <[u8; 16]>::try_from(bytes).ok()?;
             Some(IpAddr::from(bytes).to_canonical())
@@ -282,7 +289,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let found = Processes::scan(Path::new("zoo.cfg"), &[]);
-        // Who asks is not among the processes.
+        // The current process is not in the list.
         let local = IpAddr::from([127, 0, 0, 1]);
         assert_eq!(found.listener(local, port), Err(true));
         assert_eq!(

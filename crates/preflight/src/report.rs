@@ -1,4 +1,4 @@
-//! The verdict on what was found.
+//! The verdict on the findings.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,16 @@ use crate::security::Point;
 /// Whether a server can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing but notes.
+    /// The server starts. There are only notes.
     Go,
-    /// It starts, and somebody should have read the warnings.
+    /// The server starts, but an operator should read the warnings.
     GoWithWarnings,
-    /// It does not start, or data would be lost.
+    /// The server does not start, or data would be lost.
     NoGo,
 }
 
 impl Verdict {
-    /// What the findings come to.
+    /// Returns the verdict on the findings.
     pub fn of(findings: &[Finding]) -> Self {
         match findings.iter().map(|finding| finding.severity).min() {
             Some(Severity::Blocker) => Self::NoGo,
@@ -29,7 +29,7 @@ impl Verdict {
         }
     }
 
-    /// The words for it.
+    /// Returns the text of the verdict.
     pub fn name(self) -> &'static str {
         match self {
             Self::Go => "go",
@@ -39,22 +39,22 @@ impl Verdict {
     }
 }
 
-/// All that was found, and what it comes to.
+/// All findings, with the verdict.
 #[derive(Debug)]
 pub struct Report {
-    /// The zoo.cfg that was looked at.
+    /// Path of the checked zoo.cfg.
     pub config: PathBuf,
     /// The verdict.
     pub verdict: Verdict,
-    /// The worst first; those of zoo.cfg in the order of its lines.
+    /// Findings, most severe first. Findings of zoo.cfg are in the order of its lines.
     pub findings: Vec<Finding>,
-    /// The points of the security checklist; none unless it was asked for.
+    /// Points of the security checklist. Empty unless the checklist was requested.
     pub security: Vec<Point>,
-    /// The data, as far as it could be read.
+    /// Summary of the data, as far as it could be read.
     pub data: Option<DataSummary>,
 }
 
-/// Puts findings into order and judges them.
+/// Sorts the findings and determines the verdict.
 pub fn judge(config: &Path, mut findings: Vec<Finding>, data: Option<DataSummary>) -> Report {
     let is_elsewhere = |finding: &Finding| !matches!(&finding.origin, Some(Origin::File { path, .. }) if path == config);
     findings.sort_by_key(|finding| (finding.severity, is_elsewhere(finding), finding.line()));

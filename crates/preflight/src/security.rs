@@ -1,4 +1,4 @@
-//! The checklist of docs/SECURITY.md: what is open, point by point.
+//! The checklist of docs/SECURITY.md: the open points of an installation.
 
 use config::finding::{Finding, Severity};
 use config::{AdminScheme, Config, MemberCheckMode, QuorumTls};
@@ -9,9 +9,9 @@ use crate::finding;
 /// A point of the checklist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// Its name.
+    /// Name of the point.
     pub id: &'static str,
-    /// What is open, and how to close it; `None` if the point is in order.
+    /// Fault and solution. `None` if the point is in order.
     pub open: Option<Finding>,
 }
 

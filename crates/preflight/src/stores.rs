@@ -1,4 +1,4 @@
-//! Key and trust stores, and how long the own certificates are good for.
+//! Key stores and trust stores, and the remaining validity of the server's certificates.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use config::finding::{Finding, Severity};
 
 use crate::finding;
 
-/// Days before its end from which on a certificate is spoken of.
+/// Days before its expiry from which a certificate is reported.
 const DAYS_AHEAD: i64 = 30;
 const DAY_S: i64 = 86_400;
 
@@ -42,7 +42,7 @@ pub(crate) fn examine(config: &Config, now: SystemTime) -> Vec<Finding> {
     told.collect()
 }
 
-/// What is to be said of the end of a certificate, if anything.
+/// Returns the text about the expiry of a certificate, if it is due.
 fn end(ends_s: i64, now_s: i64) -> Option<String> {
     match ends_s.saturating_sub(now_s) {
         left if left <= 0 => Some(format!(
