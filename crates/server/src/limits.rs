@@ -99,7 +99,8 @@ pub(crate) const HISTORY_QUEUE_BYTES: usize = 16 << 20;
 /// Groups of transactions that wait for the history thread.
 pub(crate) const HISTORY_GROUPS_MAX: usize = 4096;
 
-/// Bytes of paths and data up to which a transaction is copied for the history; longer ones are shared.
+/// Bytes of paths and data up to which a transaction is copied for the history; longer ones are
+/// shared.
 pub(crate) const HISTORY_COPIED_MAX: usize = 4 << 10;
 
 /// Transactions of one group. The tree is unlocked at least every 128 transactions.

@@ -1,8 +1,8 @@
 //! The credential of administrators: a file in `dataDir` that only the server's user can read.
 //!
-//! It holds `admin-token:` and random text: user and password of the scheme `digest`. Whoever has it is a
-//! super user of this server, at the admin port and at the client ports. `zoarium admin-token` writes
-//! it, and a server takes it up while it runs.
+//! It contains `admin-token:` and random text, as user and password of the scheme `digest`. A
+//! client with this credential is a super user of this server, at the admin port and at the client
+//! ports. `zoarium admin-token` writes the file, and a running server reloads it.
 
 #![allow(
     clippy::disallowed_methods,
@@ -31,21 +31,22 @@ pub const USER: &str = "admin-token";
 /// The file in `dataDir`.
 const FILE: &str = "admin-token";
 
-/// Random bytes of a credential.
+/// Number of random bytes in a credential.
 const BYTES: usize = 24;
 
-/// Bytes of the file that are read.
+/// Maximum length of the file, bytes.
 const FILE_BYTES_MAX: u64 = 256;
 
-/// Where the credential of a server is.
+/// Returns the path of a server's credential.
 pub fn path(data_dir: &Path) -> PathBuf {
     data_dir.join(FILE)
 }
 
-/// The credential in a file; `None` if there is no file.
+/// Reads the credential in a file; `None` if the file does not exist.
 ///
 /// # Errors
-/// If the file cannot be read, others than its owner may read it, or it holds no credential.
+/// If the file cannot be read, is readable by users other than its owner, or does not contain a
+/// credential.
 pub fn read(file: &Path) -> io::Result<Option<Secret>> {
     blocking::mark("read the credential of administrators");
     let opened = match File::open(file) {
@@ -78,10 +79,10 @@ fn check_owner_only(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// The credential of a server; a new one is written if there is none, or if `anew`.
+/// Returns the credential of a server. Writes a new one if there is none, or if `anew`.
 ///
 /// # Errors
-/// If the directory is not there, or the file cannot be read or written.
+/// If the directory does not exist, or the file cannot be read or written.
 pub fn ensure(data_dir: &Path, anew: bool) -> io::Result<Secret> {
     let file = path(data_dir);
     if !anew && let Some(secret) = read(&file)? {
@@ -91,14 +92,14 @@ pub fn ensure(data_dir: &Path, anew: bool) -> io::Result<Secret> {
     let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let secret = Secret::new(format!("{USER}:{password}"));
     let owner = std::fs::metadata(data_dir)?;
-    // Nobody sees a half of it, and no mode but this one.
+    // A temporary file, so that the file is never incomplete and never has another mode.
     let unfinished = data_dir.join(format!("unfinished.{FILE}"));
     let _ = std::fs::remove_file(&unfinished);
     let mut options = files::secret_options();
     let mut written = options.write(true).create_new(true).open(&unfinished)?;
     writeln!(written, "{}", secret.expose())?;
     if written.metadata()?.uid() != owner.uid() {
-        // Written by root for the user that the server runs as.
+        // Written by root for the user that runs the server.
         fchown(&written, Some(owner.uid()), Some(owner.gid()))?;
     }
     written.sync_all()?;
@@ -106,14 +107,14 @@ pub fn ensure(data_dir: &Path, anew: bool) -> io::Result<Secret> {
     Ok(secret)
 }
 
-/// Between two looks at the file.
+/// Interval between checks of the file.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The credential of a server that runs.
+/// The credential of a running server.
 #[derive(Debug, Clone)]
 pub(crate) struct AdminToken {
     config: Arc<Config>,
-    /// What was wrong with the file when it was looked at last.
+    /// Fault of the file at the last check.
     wrong: Arc<Mutex<Option<String>>>,
 }
 
@@ -125,7 +126,7 @@ impl AdminToken {
         }
     }
 
-    /// Takes the credential up as the file has it.
+    /// Loads the credential from the file.
     pub(crate) fn refresh(&self) {
         let file = path(&self.config.data_dir);
         let (secret, wrong) = match read(&file) {
@@ -143,7 +144,7 @@ impl AdminToken {
         *before = wrong;
     }
 
-    /// Does so from time to time.
+    /// Loads the credential periodically.
     pub(crate) async fn follow(self, workers: Workers) {
         let mut every = tokio::time::interval(LOOK_EVERY);
         loop {

@@ -1,4 +1,4 @@
-//! What a start would meet, asked ahead of it: nothing is changed, and no port is opened.
+//! Checks before a start: they report its errors without changing anything or opening a port.
 
 use std::sync::Arc;
 
@@ -12,10 +12,11 @@ use crate::disk::recovery::has_other_voters;
 use crate::error::StartError;
 use crate::settings::{recovery_settings, tree_settings};
 
-/// Reads the data directory as a start does. With `makes_tree` the tree is put together in memory, too.
+/// Reads the data directory as a start does. With `makes_tree`, also builds the tree in memory.
 ///
 /// # Errors
-/// What would keep the server from starting, or cost a member its vote: see [`sets_damage_aside`].
+/// If an error would prevent the start of the server, or cost a member its vote: see
+/// [`sets_damage_aside`].
 pub fn survey(config: &Config, makes_tree: bool) -> Result<Survey, StorageError> {
     let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
     let (disk, tree) = (ReadOnly(RealDisk), Arc::new(tree_settings(config)));
@@ -26,7 +27,7 @@ pub fn survey(config: &Config, makes_tree: bool) -> Result<Survey, StorageError>
     recovery::survey(&disk, &dirs, &recovery_settings(config), tree, makes_tree)
 }
 
-/// Refuses the data directories that a start refuses before it changes anything.
+/// Checks the data directories for errors with which a start fails before it changes anything.
 ///
 /// # Errors
 /// If a directory is missing and may not be created, or if a link or a file prevents its creation.
@@ -40,19 +41,22 @@ pub fn check_directories(config: &Config) -> Result<(), StorageError> {
     )
 }
 
-/// Refuses the data with which a server does not start.
+/// Checks for data with which a server does not start.
 ///
 /// # Errors
-/// If the data has TTL znodes that the settings do not allow, or if a standalone server has no data and should have.
+/// If the data contains TTL znodes that the settings do not allow, or if a standalone server lacks
+/// data that it should have.
 pub fn check_data(config: &Config, survey: &Survey) -> Result<(), StartError> {
     let unrecognised = usize::try_from(survey.unrecognised_ttls).unwrap_or(usize::MAX);
     refuse(config, unrecognised, survey.recovered.empty)
 }
 
-/// Refuses directories without snapshots and logs, if this server does not start with them. They may not exist yet.
+/// Checks whether this server starts with directories without snapshots and logs. The directories
+/// may not exist yet.
 ///
 /// # Errors
-/// If the server should have data and has no other member to get it from, or if a file cannot be read.
+/// If the server should have data and cannot get it from another member, or if a file cannot be
+/// read.
 pub fn check_empty(config: &Config) -> Result<Empty, StartError> {
     let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
     let disk = ReadOnly(RealDisk);
@@ -65,7 +69,7 @@ pub fn check_empty(config: &Config) -> Result<Empty, StartError> {
     Ok(empty)
 }
 
-/// Refuses an audit log that cannot be written.
+/// Checks that the audit log can be written.
 ///
 /// # Errors
 /// If the file cannot be opened or created.
@@ -79,7 +83,7 @@ pub fn check_audit(config: &Config) -> Result<(), StartError> {
     })
 }
 
-/// Whether the files of this server were set aside at an earlier start.
+/// Returns whether the files of this server were set aside at an earlier start.
 ///
 /// # Errors
 /// If the marker cannot be looked up.
@@ -88,28 +92,28 @@ pub fn is_untrusted(config: &Config) -> Result<bool, StorageError> {
     storage::is_untrusted(&ReadOnly(RealDisk), &dirs)
 }
 
-/// Whether this server starts without what is damaged, and has its leader's data instead.
+/// Returns whether this server starts without corrupt data, and gets its leader's data instead.
 pub fn sets_damage_aside(config: &Config) -> bool {
     has_other_voters(config)
 }
 
-/// Loads the key and trust stores of all ports. Gives the settings that name own certificates, and when these end, in
-/// seconds since 1970.
+/// Loads the key and trust stores of all ports. Returns the settings that name own certificates,
+/// with the end of each certificate in seconds since 1970.
 ///
 /// # Errors
-/// If one cannot be used.
+/// If a store cannot be used.
 pub fn check_stores(config: &Config) -> Result<Vec<(&'static str, i64)>, StartError> {
     Ok(PortTls::load(config, None)?.certificate_ends())
 }
 
-/// How the data directories are opened.
+/// Returns the options with which the data directories are opened.
 pub(crate) fn open_options(config: &Config) -> OpenOptions {
     OpenOptions {
         autocreate: config.storage.datadir_autocreate,
     }
 }
 
-/// Refuses data with which a server does not start.
+/// Checks for data with which a server does not start.
 pub(crate) fn refuse(
     config: &Config,
     unrecognised_ttls: usize,
@@ -122,8 +126,8 @@ pub(crate) fn refuse(
     Ok(())
 }
 
-/// Java takes such znodes for ephemerals of sessions that are gone: it deletes them at once and
-/// leaves their children without a parent.
+/// Java treats such znodes as ephemerals of dead sessions: it deletes them immediately and leaves
+/// their children without a parent.
 fn refuse_unrecognised(count: usize) -> Result<(), StartError> {
     match count {
         0 => Ok(()),
@@ -131,7 +135,7 @@ fn refuse_unrecognised(count: usize) -> Result<(), StartError> {
     }
 }
 
-/// Java's standalone server goes on, with a snapshot of zxid -1 that no server can load.
+/// Java's standalone server continues, with a snapshot of zxid -1 that no server can load.
 fn refuse_untrusted(config: &Config, empty: Option<Empty>) -> Result<(), StartError> {
     match empty {
         Some(Empty::Untrusted) => Err(StartError::EmptyUntrusted {

@@ -1,7 +1,8 @@
-//! What the replica runs on: a thread, or that of whoever brings it a message, see [`executor`].
+//! The machine that runs the replica, on its own thread or on a thread that brings it a message,
+//! see [`executor`].
 //!
-//! It takes messages in turns: requests first, all that wait under one hold of the tree, then what
-//! happened elsewhere.
+//! It handles messages in turns: first all waiting requests under one lock of the tree, then the
+//! other events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,17 +23,17 @@ pub(crate) struct CoreThread {
     host: ServerHost,
     clients: Arc<Clients>,
     inbox: Channel<ToCore>,
-    /// Requests of this turn, and when each batch of them came in.
+    /// Requests of this turn, and the arrival time of each.
     requests: Vec<ClientRequest>,
     received_ms: Vec<u64>,
-    /// What else has come in this turn.
+    /// Other messages of this turn.
     events: VecDeque<ToCore>,
 }
 
-/// The way to the core.
+/// Handle of the core.
 pub(crate) type CoreHandle = Arc<Executor<CoreThread>>;
 
-/// What a core begins with.
+/// Initial state of the core.
 pub(crate) struct CoreStart {
     pub(crate) clients: Arc<Clients>,
     pub(crate) inbox: Channel<ToCore>,
@@ -58,7 +59,7 @@ impl Machine for CoreThread {
         self.host.offer(now_ms);
     }
 
-    /// Told to end, and everything proposed is applied; or the disk has failed.
+    /// Returns whether the core was stopped and all proposals are applied, or the disk has failed.
     fn has_ended(&self) -> bool {
         self.replica.is_over()
     }
@@ -74,10 +75,10 @@ impl Machine for CoreThread {
 }
 
 impl CoreThread {
-    /// The replica has begun when this returns: a server that stands alone serves.
+    /// Starts the replica. A standalone server serves when this returns.
     ///
     /// # Errors
-    /// If nobody can be elected by the member lists.
+    /// If the member lists do not permit the election of any server.
     pub(crate) fn begin(start: CoreStart) -> Result<Self, ElectorateError> {
         let clients = start.clients;
         let mut core = Self {
@@ -93,7 +94,7 @@ impl CoreThread {
         Ok(core)
     }
 
-    /// Handles `first` and what else waits.
+    /// Handles `first` and other waiting messages.
     fn take_turn(&mut self, first: ToCore) {
         let mut next = Some(first);
         while let Some(message) = next {
@@ -105,7 +106,7 @@ impl CoreThread {
                 }) => self.gather(&connection, received_ms, requests),
                 sync @ ToCore::Client(ClientMessage::Sync(..)) => {
                     self.events.push_back(sync);
-                    // What its connection asks for next must not go up before it.
+                    // The next requests of its connection must not be sent before it.
                     break;
                 }
                 event => self.events.push_back(event),
@@ -131,7 +132,7 @@ impl CoreThread {
         }
     }
 
-    /// Behind what is handled next.
+    /// Informs the schedule about the messages after the current one.
     fn note_what_follows(&mut self) {
         self.host.schedule.begin_input(WaitingWork {
             is_in_turn: !self.events.is_empty(),
@@ -146,7 +147,7 @@ impl CoreThread {
         requests: Vec<ClientRequest>,
     ) {
         if self.replica.is_forwarding() && connection.is_closed() {
-            // A leader elsewhere need not be asked for somebody who is gone.
+            // The leader need not order requests of a disconnected client.
             return self.host.release_all(&requests);
         }
         self.host.note_client(connection);
@@ -169,7 +170,7 @@ impl CoreThread {
         }
         self.received_ms.clear();
         self.with_replica(|replica, turn| replica.handle_client_requests(&mut requests, turn));
-        // Kept for its memory.
+        // Reuses the allocation.
         self.requests = requests;
     }
 
@@ -177,7 +178,7 @@ impl CoreThread {
         self.with_replica(|replica, turn| replica.handle(input, turn));
     }
 
-    /// Lets the replica do something, and then tells it what was synced here of what it wanted.
+    /// Lets the replica take a step, and then reports to it the syncs of this thread.
     fn with_replica(
         &mut self,
         step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>),

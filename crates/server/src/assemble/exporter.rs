@@ -1,4 +1,4 @@
-//! The exporter of metrics: what Prometheus scrapes. Source: PrometheusMetricsProvider.
+//! The exporter of metrics for Prometheus. Source: PrometheusMetricsProvider.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,27 +22,27 @@ use crate::error::StartError;
 /// The path of the metrics.
 const PATH: &str = "/metrics";
 
-/// Silence after which a connection ends. Source: Jetty's default.
+/// Idle time after which a connection ends. Source: Jetty's default.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// What Jetty allows.
+/// Methods that Jetty allows.
 const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
 
 /// The exporter of this process.
 pub(crate) struct Exporter {
     export_process_info: bool,
-    /// Set once the data is loaded.
+    /// Set after the data is loaded.
     clients: OnceLock<Arc<Clients>>,
     workers: Workers,
 }
 
-/// The exporter at its port.
+/// The exporter's port.
 pub(crate) type ExporterTask = PortTask<Exporter>;
 
-/// Listens and answers, if the configuration wants that.
+/// Listens and answers, if configured.
 ///
 /// # Errors
-/// If the address cannot be listened on.
+/// If the server cannot listen on the address.
 pub(crate) async fn begin(
     config: &Config,
     workers: &Workers,
@@ -78,9 +78,9 @@ pub(crate) async fn begin(
 }
 
 impl Exporter {
-    /// The data is loaded: from here on there is something to tell.
+    /// Provides the metrics of the server, after the data is loaded.
     pub(crate) fn serve(&self, clients: Arc<Clients>) {
-        // Set once, by the start.
+        // Set only once, by the start.
         let _ = self.clients.set(clients);
     }
 
@@ -105,7 +105,7 @@ impl Exporter {
             synced_observers: None,
         } = clients.role.get().mode
         {
-            // It has no such number, which simpleclient takes for 0.
+            // Such a server does not have this number, and simpleclient then reports 0.
             let metric = TABLE
                 .iter()
                 .find(|metric| metric.name == "synced_observers");
@@ -135,8 +135,8 @@ impl Answers for Exporter {
                     .into_iter()
                     .filter(|(key, _)| key == "name[]");
                 let wanted = Wanted::new(names.map(|(_, name)| name));
-                // Reads the tree's figures and some files of the system: not on a thread that
-                // serves clients.
+                // This reads counters of the tree and some system files, so it does not run on a
+                // thread that serves clients.
                 let (exporter, at_work) = (self.clone(), activity.begin());
                 let text = self.workers.run(move |_| {
                     let _at_work = at_work;

@@ -1,4 +1,5 @@
-//! A port of its own for probes (`zoarium.health.port`): whatever comes to the admin port, a probe is answered.
+//! A separate port for probes (`zoarium.health.port`), which answers regardless of the load on the
+//! admin port.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,23 +14,23 @@ use super::http::{self, Activity, Answers, Caller, Place, PortTask, ResponseBody
 use crate::client::clients::Clients;
 use crate::error::StartError;
 
-/// Silence after which a connection ends.
+/// Idle time after which a connection ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// What probes ask.
+/// State that answers probes.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// Set once the data is loaded.
+    /// Set after the data is loaded.
     clients: OnceLock<Arc<Clients>>,
 }
 
-/// The probes at their port.
+/// The port for probes.
 pub(crate) type HealthTask = PortTask<Health>;
 
-/// Listens and answers, if the configuration wants that.
+/// Listens and answers, if configured.
 ///
 /// # Errors
-/// If the address cannot be listened on.
+/// If the server cannot listen on the address.
 pub(crate) async fn begin(config: &Config) -> Result<Option<HealthTask>, StartError> {
     let Some(port) = config.admin.health_port else {
         return Ok(None);
@@ -52,9 +53,9 @@ pub(crate) async fn begin(config: &Config) -> Result<Option<HealthTask>, StartEr
 }
 
 impl Health {
-    /// The data is loaded: from here on somebody may be served.
+    /// Provides the state of the server, after the data is loaded.
     pub(crate) fn serve(&self, clients: Arc<Clients>) {
-        // Set once, by the start.
+        // Set only once, by the start.
         let _ = self.clients.set(clients);
     }
 }

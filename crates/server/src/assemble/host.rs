@@ -1,4 +1,4 @@
-//! Carries out what the replica decides, with the sockets, files and connections of this process.
+//! Executes the replica's decisions with the sockets, files and connections of this process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,8 +29,8 @@ use crate::failure::Failure;
 use crate::quorum::ports::MemberPorts;
 use crate::recorder::Feed;
 
-/// Exit code of a server that holds other data than others (`zoarium.onDigestMismatch`). Apache
-/// ZooKeeper has no such code.
+/// Exit code of a server whose data differs from other members (`zoarium.onDigestMismatch`). Apache
+/// ZooKeeper does not have this code.
 const EXIT_OTHER_DATA: u8 = 20;
 
 /// The host of a replica.
@@ -38,9 +38,9 @@ pub(crate) struct ServerHost {
     clients: Arc<Clients>,
     disk: Disk,
     pub(super) schedule: Schedule,
-    /// `None` if there is no ensemble.
+    /// `None` without an ensemble.
     ports: Option<MemberPorts>,
-    /// Connections that wait for something, by number.
+    /// Connections that wait for a result, by number.
     connections: HashMap<Ticket, Arc<Connection>>,
     delivery: Delivery,
     /// `None` without a change history.
@@ -50,7 +50,7 @@ pub(crate) struct ServerHost {
     measures: Measures,
     failure: Failure,
     snapshots: SnapshotRequests,
-    /// Who waits for a tree to be restored.
+    /// Sender for the operator that waits for a restored tree.
     restored: Option<oneshot::Sender<()>>,
 }
 
@@ -85,42 +85,42 @@ impl ServerHost {
         self.disk.sync_due(&mut self.schedule)
     }
 
-    /// Hands the log thread what it can take.
+    /// Hands the log thread the orders that it can take.
     pub(super) fn offer(&mut self, now_ms: i64) {
         self.disk.offer(&mut self.schedule, now_ms);
     }
 
-    /// Time until which the last group waits for more, ms.
+    /// Returns the time until which the last group waits for more, ms.
     pub(super) fn gathers_until_ms(&self) -> Option<i64> {
         self.disk.gathers_until_ms(&self.schedule)
     }
 
-    /// The replica is about to be lent this host for a turn.
+    /// Called before the replica uses this host for a turn.
     pub(super) fn begin_turn(&mut self, now: Now) {
         self.measures.begin_turn(now);
         self.delivery.begin_turn(now.ms.unsigned_abs());
     }
 
-    /// The replica has had its turn.
+    /// Called after the turn.
     pub(super) fn end_turn(&mut self) {
         self.measures.end_turn();
     }
 
-    /// A connection is about to wait for something.
+    /// Records a connection that is about to wait for a result.
     pub(super) fn note_client(&mut self, connection: &Arc<Connection>) {
         self.connections
             .entry(connection.ticket())
             .or_insert_with(|| connection.clone());
     }
 
-    /// These requests of a connection are about to be ordered, or passed on.
+    /// Records these requests of a connection, which are about to be ordered or forwarded.
     pub(super) fn note_requests(&mut self, connection: &Connection, requests: &[ClientRequest]) {
         if let Some(trail) = &mut self.trail {
             trail.asked(connection.peer.ip(), requests);
         }
     }
 
-    /// Requests that go no further.
+    /// Releases the permits of requests that are dropped.
     pub(super) fn release_all(&self, requests: &[ClientRequest]) {
         let large_bytes = requests.iter().map(|request| request.large_bytes).sum();
         self.give_back(requests.len(), large_bytes);
@@ -131,24 +131,24 @@ impl ServerHost {
         self.clients.large_requests.give_back(large_bytes);
     }
 
-    /// What the elections were told is handled.
+    /// Releases the permits of handled election inputs.
     pub(super) fn release_elections(&mut self) {
         if let Some(ports) = &mut self.ports {
             ports.elections_ahead.clear();
         }
     }
 
-    /// The packets of the leader that waited are handled.
+    /// Releases the read-ahead of the leader's packets that were handled.
     pub(super) fn release_read_ahead(&mut self) {
         if let Some(ports) = &mut self.ports {
             ports.release_read_ahead();
         }
     }
 
-    /// What a message means to the replica.
+    /// Converts a message to an input of the replica.
     pub(super) fn translate(&mut self, message: ToCore) -> Option<Input> {
         match message {
-            // Taken before.
+            // Handled earlier.
             ToCore::Client(ClientMessage::Submit { .. }) => None,
             ToCore::Client(ClientMessage::Sync(connection, sync)) => {
                 self.note_client(&connection);
@@ -218,7 +218,7 @@ impl CarryingOut for ServerHost {
         }
         self.clients.serve(service);
         if let Some(done) = self.restored.take() {
-            // Fails if nobody waits for it any more.
+            // Fails if the operator does not wait any more.
             let _ = done.send(());
         }
     }
@@ -256,7 +256,7 @@ impl Host for ServerHost {
     }
 
     fn applying(&mut self, tree: &Tree, origin: Ticket) {
-        // Hardly ever: no look for the connection otherwise.
+        // Rare; in all other cases the connection is not looked up.
         if self.clients.left_over.load(Ordering::Relaxed) > 0
             && let Some(connection) = self.connections.get(&origin)
         {

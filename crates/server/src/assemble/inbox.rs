@@ -1,4 +1,4 @@
-//! What the core thread is told.
+//! Messages to the core thread.
 
 use executor::Executor;
 use replica::Input;
@@ -12,17 +12,17 @@ use crate::quorum::peer::PeerEvent;
 
 /// A message for the core thread.
 pub(crate) enum ToCore {
-    /// A connection of a client has something to say.
+    /// A message of a client connection.
     Client(ClientMessage),
-    /// The election has something to say.
+    /// An event of the election connections.
     Mesh(MeshEvent),
-    /// A connection to another member has something to say.
+    /// An event of a connection to another member.
     Peer(PeerEvent),
-    /// An operator wants another tree.
+    /// An operator restores another tree.
     Restore(RestoreOrder),
     /// The log thread has synced a group.
     Synced(Synced),
-    /// The disk or the oracle has something to say, or the server is told to end.
+    /// An input from the disk or the oracle, or the request to stop.
     Input(Input),
 }
 
@@ -31,7 +31,8 @@ pub(crate) enum ToCore {
 pub(crate) enum Visitor {
     /// It has other work to do after the visit.
     Passing,
-    /// It takes the group that the core leaves for it. Another thread continues its other work meanwhile.
+    /// It takes the group that the core leaves for it. Another thread continues its other work
+    /// meanwhile.
     CanSync,
 }
 

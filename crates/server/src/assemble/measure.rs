@@ -1,4 +1,4 @@
-//! What the replica notes goes into the metrics, and what it shows to operators.
+//! Metrics of the replica, and its role as shown to operators.
 
 use std::sync::Arc;
 
@@ -11,30 +11,30 @@ use zab::leader::LinkId;
 use crate::clock;
 use crate::metrics::{Ages, Metrics, Percentiles, Summary};
 
-/// Measures of one replica.
+/// Measurements of one replica.
 pub(super) struct Measures {
     metrics: Arc<Metrics>,
     role: Arc<RoleCell>,
     ages: Ages,
-    /// When the preparation of requests, and within it that of a session's end, began; monotonic ms.
+    /// Start of the preparation of requests, and of the end of a session within it; monotonic ms.
     preparation_since_ms: u64,
     close_session_since_ms: u64,
-    /// When the tree was asked for.
+    /// Time at which the tree was requested, monotonic ms.
     tree_since_ms: u64,
     turn: TurnWork,
     /// Whether this follower has observers.
     has_observers: bool,
-    /// Learners that a leader brings up to date: whether by a snapshot.
+    /// Learners that a leader is synchronising; true for a snapshot.
     catching_up: HashMap<LinkId, bool>,
 }
 
-/// What was done in a turn whose time is shared by all of it.
+/// Work of one turn, which shares the turn's time.
 #[derive(Debug, Default)]
 struct TurnWork {
     since_ms: u64,
     proposed: u64,
     committed: u64,
-    /// The same, passed on to observers by a follower.
+    /// Proposals and commits that a follower forwards to observers.
     proposals_passed: u64,
     commits_passed: u64,
 }
@@ -60,7 +60,7 @@ impl Measures {
         }
     }
 
-    /// A turn begins. The clock is read once for all ages that are measured in it.
+    /// Begins a turn. The clock is read once for all ages that are measured in it.
     pub(super) fn begin_turn(&mut self, now: Now) {
         self.ages.begin(now.wall_ms);
         self.turn = TurnWork {
@@ -69,7 +69,7 @@ impl Measures {
         };
     }
 
-    /// A turn ends: its time is that of what was done in it, in equal shares.
+    /// Ends a turn. Its time is divided equally among its work.
     pub(super) fn end_turn(&mut self) {
         let work = std::mem::take(&mut self.turn);
         if work.is_empty() {
@@ -93,7 +93,8 @@ impl Measures {
         passed(&metrics.om_commit_process_time_ms, work.commits_passed);
     }
 
-    /// A learner is brought up to date, together with so many others in the same way.
+    /// Records that a learner is being synchronised, and the number of learners that are
+    /// synchronised in the same way.
     fn catches_up(&mut self, link: LinkId, by_snapshot: bool) {
         self.catching_up.insert(link, by_snapshot);
         let in_flight = self.catching_up.values();
@@ -216,7 +217,7 @@ impl Measures {
 
     /// Shows the role to operators.
     pub(super) fn show(&mut self, view: View) {
-        // What waited for the disk in an earlier role is not measured in the next one.
+        // Entries that waited for the disk in an earlier role are not measured in the next one.
         if matches!(view.role, RoleView::Looking) {
             self.ages = Ages::default();
             self.catching_up.clear();

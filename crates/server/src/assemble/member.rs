@@ -1,4 +1,4 @@
-//! What a member of an ensemble is made of when the server starts.
+//! Construction of a member of an ensemble at the start of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,14 +27,14 @@ use crate::quorum::peer::{
 use crate::quorum::ports::{MemberPorts, OracleWatch};
 use crate::settings::field_limits;
 
-/// A member that listens for elections.
+/// The parts of a member that listens for elections.
 pub(crate) struct MemberParts {
     pub(crate) start: MemberStart,
     pub(crate) ports: MemberPorts,
     pub(crate) files: MembershipFiles,
 }
 
-/// What a member is started with.
+/// Context for the construction of a member.
 pub(crate) struct MemberContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) clients: &'a Arc<Clients>,
@@ -46,7 +46,7 @@ pub(crate) struct MemberContext<'a> {
     pub(crate) tls: &'a PortTls,
 }
 
-/// The member; `None` if there is no ensemble.
+/// Constructs the member; `None` without an ensemble.
 pub(crate) fn start(
     context: &MemberContext<'_>,
     start: MemberStart,
@@ -57,7 +57,7 @@ pub(crate) fn start(
     };
     let files = MembershipFiles::new(config.source.clone(), ensemble.dynamic_file.is_some());
     if config.features.reconfig_enabled {
-        // The first list that is installed moves the members out of zoo.cfg.
+        // The first installed list moves the members out of zoo.cfg.
         files
             .back_up()
             .map_err(|source| StartError::Backup { source })?;
@@ -152,19 +152,20 @@ fn mesh(
     Mesh::start(settings, sink)
 }
 
-/// The group that the core leaves for the task that brings packets of the leader.
+/// Returns the access to the group that the core leaves for the task that delivers the leader's
+/// packets.
 fn left_work(errands: &Arc<Errands>) -> LeftWork {
     let errands = errands.clone();
     Arc::new(move || Some(Box::new(errands.take()?)))
 }
 
-/// Tells the core. The task that brings packets visits it.
+/// Returns a sink that passes events to the core. The task that delivers packets visits the core.
 fn sink(core: &CoreHandle, visitor: Visitor) -> EventSink {
     let told = core.clone();
     Arc::new(move |event| {
         let is_packets = event.is_packets();
         told.put(ToCore::Peer(event));
-        // The task that reads packets holds no lock.
+        // The task that reads packets does not hold locks.
         match is_packets {
             true => told.run_inline(visitor),
             false => told.wake(),

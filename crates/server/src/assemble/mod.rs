@@ -1,5 +1,4 @@
-//! The host of the replica, put together: the thread that it runs on, and the ways to clients, other
-//! members and the disk.
+//! The host of the replica: its thread, and the connections to clients, other members and the disk.
 //!
 //! ```text
 //!  connections ----ToCore----> core thread ----ToLog----> log thread ------> snapshot thread
@@ -7,11 +6,11 @@
 //!                        <-------Input-------               epoch files, member lists, cuts
 //! ```
 //!
-//! The core thread hands [`replica::Replica`] what happened and carries out what it wants. It decides
-//! nothing itself. A thread that brings a message of a lone writer runs the core itself for a turn
-//! (`executor`). Neither channel can block its sender for good: what comes in is bounded where it
-//! comes from, and what the log has no room for stays with the core and grows, which is what makes
-//! group commit adapt to the disk.
+//! The core thread passes events to [`replica::Replica`] and executes its effects. It does not make
+//! decisions itself. A thread that brings a message of a lone writer runs the core itself for a
+//! turn (`executor`). Neither channel can block its sender permanently. Input is bounded at its
+//! source. Orders that do not fit into the log's channel stay in the core and accumulate, so group
+//! commit adapts to the speed of the disk.
 
 mod admin;
 pub mod admin_token;

@@ -1,5 +1,5 @@
-//! Looks for pauses of the process (`jvm.pause.monitor`): a machine that stands still, a process
-//! that gets no processor, a runtime whose threads are all held up.
+//! Detection of pauses of the process (`jvm.pause.monitor`): a machine that stops, a process
+//! without processor time, or a runtime whose threads are all blocked.
 //!
 //! Source: JvmPauseMonitor.
 
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::metrics::Metrics;
 
-/// Sleeps again and again, and reports by how much it woke late. Runs until aborted.
+/// Sleeps repeatedly, and reports the delay of each wake-up. Runs until aborted.
 pub(crate) async fn watch(monitor: PauseMonitor, metrics: Arc<Metrics>) {
     let nap = Duration::from_millis(monitor.sleep_time_ms);
     loop {
@@ -28,7 +28,7 @@ pub(crate) async fn watch(monitor: PauseMonitor, metrics: Arc<Metrics>) {
     }
 }
 
-/// How much is made of a pause.
+/// Severity of a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weight {
     Usual,
@@ -80,7 +80,7 @@ mod tests {
         while metrics.jvm_pause_time_ms.get().moments().count == 0 {
             tokio::task::yield_now().await;
         }
-        // The only thread of this runtime does nothing else meanwhile.
+        // The only thread of this runtime is busy meanwhile.
         let held_up_since = std::time::Instant::now();
         while held_up_since.elapsed() < Duration::from_millis(2 * HELD_UP_MS) {
             std::hint::spin_loop();

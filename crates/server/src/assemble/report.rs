@@ -1,6 +1,6 @@
-//! What a server does at the moment, written to its log: threads, queues, sessions.
+//! The current state of a server, written to its log: threads, queues, sessions.
 //!
-//! For the worst night: no port has to answer for it. Java prints its threads at the same signal.
+//! This works even if no port answers. Java prints its threads on the same signal.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::client::clients::Clients;
 use crate::client::view::LiveView;
 use crate::limits::REPORTED_SESSIONS_MAX;
 
-/// Writes it. `inbox` is how many messages wait for the core, `on_disk` up to where the log is.
+/// Logs the state. `inbox` is the number of messages that wait for the core, `on_disk` the end of
+/// the log on disk.
 pub(super) fn log(clients: &Arc<Clients>, inbox: usize, on_disk: Zxid) {
     let view = LiveView::new(clients.clone());
     log_server(clients, &view, (inbox, on_disk));
@@ -51,7 +52,7 @@ fn log_server(clients: &Clients, view: &LiveView, (inbox, on_disk): (usize, Zxid
     );
 }
 
-/// Sessions with a connection here, those with the most requests under way first.
+/// Logs the sessions connected to this server, in descending order of their requests in progress.
 fn log_sessions(view: &LiveView) {
     let mut connected = view.clients();
     connected.sort_by_key(|client| {

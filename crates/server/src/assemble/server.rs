@@ -24,38 +24,38 @@ use crate::faults::Faults;
 use crate::limits;
 use crate::recorder::Readers;
 
-/// A server that is up. Dropping it without [`Server::stop`] leaves its threads running.
+/// A running server. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {
     pub(crate) clients: Arc<Clients>,
     pub(crate) failure: Failure,
     pub(crate) core: CoreHandle,
     /// Listeners and timers.
     pub(crate) tasks: Vec<AbortHandle>,
-    /// The core, history, log and snapshot threads, in the order in which they end.
+    /// The core, history, log and snapshot threads, in the order of their ends.
     pub(crate) threads: Vec<JoinHandle<()>>,
     pub(crate) snapshot_end: SnapshotEnd,
     pub(crate) started: Started,
     pub(crate) readers: Readers,
-    /// Up to where the log is on disk.
+    /// Last transaction of the log on disk.
     pub(crate) log_end: Arc<LogEnd>,
 }
 
-/// What a server found and where it listens.
+/// The recovered data and the addresses of a server.
 #[derive(Debug, Clone)]
 pub struct Started {
-    /// Where clients connect; `None` without a `clientPort`.
+    /// Address for clients; `None` without a `clientPort`.
     pub client_address: Option<SocketAddr>,
-    /// Where they connect with TLS; `None` without a `secureClientPort`.
+    /// Address for clients with TLS; `None` without a `secureClientPort`.
     pub secure_client_address: Option<SocketAddr>,
-    /// This server's id in its ensemble; `None` if it stands alone.
+    /// This server's id in its ensemble; `None` for a standalone server.
     pub member: Option<Sid>,
-    /// Last transaction of the recovered history.
+    /// Last transaction of the recovered log.
     pub zxid: Zxid,
-    /// Znodes, the root and system znodes included.
+    /// Number of znodes, including the root and system znodes.
     pub znodes: usize,
-    /// Sessions that live on.
+    /// Number of live sessions.
     pub sessions: usize,
-    /// Transactions read from the log after the snapshot.
+    /// Number of transactions read from the log after the snapshot.
     pub replayed: u64,
 }
 
@@ -63,13 +63,13 @@ impl Server {
     /// Recovers the data directory and serves it. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// If the data directory cannot be used or recovered, or an address cannot be bound; nothing
-    /// is left running then.
+    /// If the data directory cannot be used or recovered, or an address cannot be bound. In that
+    /// case nothing keeps running.
     pub async fn start(config: Arc<Config>) -> Result<Self, StartError> {
         Self::start_with(config, Faults::default()).await
     }
 
-    /// The same with a server that tests may do something to.
+    /// Starts a server with faults that tests can inject.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -77,24 +77,24 @@ impl Server {
         start::start(config, faults).await
     }
 
-    /// What was recovered, and where clients connect.
+    /// Returns the recovered data and the addresses.
     pub fn started(&self) -> &Started {
         &self.started
     }
 
-    /// Answers queries about what was changed; `None` without a change history, and while it is not
-    /// open.
+    /// Returns the reader of the change history; `None` without a change history, and while it is
+    /// not open.
     pub fn history(&self) -> Option<history::Reader> {
         self.readers.get()
     }
 
-    /// How clients are served, now and from here on. A server that stands alone decides when it has started, a member
-    /// takes writes while there is a leader.
+    /// Returns the current service of clients, with its changes. A standalone server decides after
+    /// its start; a member accepts writes while there is a leader.
     pub fn serving(&self) -> watch::Receiver<Service> {
         self.clients.serving()
     }
 
-    /// Writes to the log what the server does at the moment: its threads, queues and sessions.
+    /// Logs the current state of the server: its threads, queues and sessions.
     pub async fn log_state(&self) {
         let (clients, inbox) = (self.clients.clone(), self.core.inbox().len());
         let on_disk = self.log_end.get();
@@ -104,16 +104,16 @@ impl Server {
         }
     }
 
-    /// Waits until the server cannot go on (disk full, failed fsync): the exit code.
+    /// Waits until the server cannot continue (disk full, failed fsync). Returns the exit code.
     pub async fn failed(&self) -> u8 {
         let exit_code = self.failure.reported().await;
         self.clients.metrics.unrecoverable_error_count.inc();
         exit_code
     }
 
-    /// Stops: no new connections, what was proposed is made durable and answered, then all
-    /// connections are closed. Sessions live on in the data directory. A snapshot under way gets
-    /// some seconds to be finished.
+    /// Stops the server. Refuses new connections, makes proposals durable and answers them, then
+    /// closes all connections. Sessions remain in the data directory. A snapshot in progress has
+    /// some seconds to finish.
     pub async fn stop(self) {
         if let Some(audit) = &self.clients.audit {
             audit.server_stops();
@@ -142,9 +142,9 @@ impl Server {
         }
     }
 
-    /// Ends the threads of a server that is to be gone as if its process had been killed: nobody is answered any more,
-    /// nothing is waited for. Its disk must be off ([`Faults::switch_disk_off`]) and its runtime must have ended, which
-    /// closes its connections.
+    /// Ends the threads of a server as if its process had been killed: it does not answer clients
+    /// and does not wait. Its disk must be off ([`Faults::switch_disk_off`]) and its runtime must
+    /// have ended, which closes its connections.
     pub fn abandon(self) {
         self.core.send(ToCore::Input(Input::Shutdown));
         drop(self.core);
@@ -152,7 +152,7 @@ impl Server {
         self.threads.into_iter().for_each(join);
     }
 
-    /// Writes what is left of the audit log of a server that has failed, and is not stopped.
+    /// Writes the rest of the audit log of a server that has failed and is not stopped.
     pub fn end_audit(&self) {
         if let Some(audit) = &self.clients.audit {
             audit.server_stops();
@@ -160,7 +160,7 @@ impl Server {
         }
     }
 
-    /// Notes in the audit log that the server did not start, by a configuration that was refused.
+    /// Writes to the audit log that the server did not start because its configuration was refused.
     ///
     /// # Errors
     /// If the log cannot be opened.
@@ -175,7 +175,7 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
-/// A server without a client port on `data_dir`.
+/// Starts a server without a client port on `data_dir`.
 #[cfg(test)]
 pub(crate) async fn test_server(data_dir: &std::path::Path) -> Server {
     let text = format!("dataDir={}\nadmin.enableServer=false\n", data_dir.display());

@@ -1,4 +1,4 @@
-//! From a configuration to a running server.
+//! Start of a server from its configuration.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -55,11 +55,11 @@ use crate::recorder::{self, Feed, Readers, Sources};
 use crate::settings::{field_limits, recovery_settings, tree_settings};
 use crate::{clock, kerberos, limits, random};
 
-/// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
-/// which loses connections in a storm.
+/// The kernel's maximum applies, too. In Java, `clientPortListenBacklog=-1` means 50, which loses
+/// connections in a storm.
 const DEFAULT_BACKLOG: i32 = 4096;
 
-/// The data directory, and the sockets that clients come to.
+/// The data directory, and the sockets for clients.
 struct Opened {
     disk: Arc<SwitchedDisk>,
     dirs: DataDirs,
@@ -72,7 +72,7 @@ struct Opened {
     secure: Option<TcpListener>,
 }
 
-/// Reports lines of the log that were suppressed, also if no further line follows.
+/// Reports suppressed log lines, even if no further line follows.
 async fn report_suppressed_lines() {
     loop {
         tokio::time::sleep(limits::SUPPRESSED_LINES_EVERY).await;
@@ -80,7 +80,7 @@ async fn report_suppressed_lines() {
     }
 }
 
-/// What the threads and tasks of a server have in common.
+/// State shared by the threads and tasks of a server.
 struct Common {
     config: Arc<Config>,
     opened: Opened,
@@ -110,10 +110,10 @@ pub(crate) async fn start(config: Arc<Config>, faults: Faults) -> Result<Server,
     started
 }
 
-/// A configuration was refused: its audit log, if it has one that can be opened, says so.
+/// Records a refused configuration in its audit log.
 ///
 /// # Errors
-/// If it cannot be opened.
+/// If the log cannot be opened.
 pub(crate) fn audit_refusal(settings: &AuditSettings) -> Result<(), StartError> {
     let audit = open_audit(settings)?;
     audit.server_started(true);
@@ -141,8 +141,8 @@ async fn start_audited(
     let opened = open(&config, faults, &metrics, &readers).await?;
     let found = recover(&config, &opened)?;
     let started = started(&config, &opened, &found);
-    // What comes in is bounded where it comes from: clients by permits, members by what their
-    // connections may send ahead.
+    // The channel is unbounded, because input is bounded at its source: clients by permits, members
+    // by their read-ahead.
     let core = CoreHandle::new(Executor::new(executor_settings()));
     metrics.digest_mismatches_count.add(found.digest_mismatches);
     let settings = Settings::new(config.clone());
@@ -183,7 +183,7 @@ async fn start_audited(
     let (for_admin, for_core) = (snapshots.clone(), snapshots.clone());
     let (log, on_disk) = common.log(snapshots, member_files, files.history);
     let log_end = log.file.lock().history.end().clone();
-    // A server that stands alone serves when this returns; a member looks for a leader.
+    // A standalone server serves when this returns; a member looks for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let host = ServerHost::new(
         common.clients.clone(),
@@ -205,8 +205,8 @@ async fn start_audited(
     Ok(common.into_server(threads, (snapshot_end, log_end), started))
 }
 
-/// The socket is bound before the data is loaded: a second server fails at once, and what clients
-/// send waits in the kernel meanwhile.
+/// Binds the socket before the data is loaded. So a second server fails immediately, and requests
+/// of clients wait in the kernel meanwhile.
 async fn open(
     config: &Arc<Config>,
     faults: Faults,
@@ -325,8 +325,8 @@ impl Common {
         Snapshotter::new(parts, self.failure.clone(), self.inputs.clone())
     }
 
-    /// The history thread, if there is to be a change history, and the way to it. It ends with the
-    /// core.
+    /// Starts the history thread and returns its feed, if a change history is configured. The
+    /// thread ends with the core.
     fn recorder(&self, log_end: Arc<LogEnd>) -> Result<Option<(Feed, JoinHandle<()>)>, StartError> {
         let Some(keys) = &self.config.history else {
             return Ok(None);
@@ -399,7 +399,7 @@ impl Common {
         spawn("core", move || core.run())
     }
 
-    /// From here on the admin server and the exporter have somebody to ask.
+    /// Connects the admin server and the exporter to the running server.
     fn tell_operators(
         &self,
         snapshots: SnapshotRequests,
@@ -494,7 +494,7 @@ fn executor_settings() -> executor::Settings {
     }
 }
 
-/// Facts of this machine and its configuration.
+/// Returns facts of this machine and its configuration.
 fn schedule_settings(config: &Config) -> ScheduleSettings {
     ScheduleSettings {
         processors: processors(),
@@ -504,7 +504,7 @@ fn schedule_settings(config: &Config) -> ScheduleSettings {
     }
 }
 
-/// The way to the core for disk and oracle.
+/// Returns the channel to the core for disk and oracle.
 fn input_sink(core: &CoreHandle) -> InputSink {
     let core = core.clone();
     Arc::new(move |input| {
@@ -512,7 +512,8 @@ fn input_sink(core: &CoreHandle) -> InputSink {
     })
 }
 
-/// Reports syncs to the core. After a small group the log thread, which holds no lock then, runs the core itself.
+/// Returns a sink that reports syncs to the core. After a small group, the log thread, which does
+/// not hold locks then, runs the core itself.
 fn synced_sink(core: &CoreHandle) -> SyncedSink {
     let core = core.clone();
     Arc::new(move |synced: Synced| {

@@ -1,4 +1,4 @@
-//! Which ports speak TLS, and with which stores.
+//! TLS of the ports: which ports use it, and with which stores.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use transport::tls::{Acceptor, Connector, Endpoint, Gate, MemberCheck, TlsError,
 
 use crate::limits;
 
-/// TLS of all ports, loaded once: every port of a kind has the same stores.
+/// TLS of all ports, loaded once: all ports of a kind use the same stores.
 pub(super) struct PortTls {
     clients: Option<Arc<TlsSource>>,
     members: Option<Arc<TlsSource>>,
-    /// Tells members from other peers with a trusted certificate.
+    /// Distinguishes members from other peers with a trusted certificate.
     member_check: Option<Arc<MemberCheck>>,
     admin: Option<Arc<TlsSource>>,
     client_gate: Arc<Gate>,
@@ -26,17 +26,17 @@ pub(super) struct PortTls {
     admin_unified: bool,
     /// `sslQuorum`.
     members_dial_tls: bool,
-    /// Other members that may be put out of reach.
+    /// Simulated cuts of other members.
     cuts: Option<Arc<Cuts>>,
-    /// Those whose files are watched.
+    /// Sources whose files are watched.
     watched: Vec<Arc<TlsSource>>,
 }
 
 impl PortTls {
-    /// Loads the stores that are asked for.
+    /// Loads the required stores.
     ///
     /// # Errors
-    /// If one cannot be used.
+    /// If a store cannot be used.
     pub(super) fn load(config: &Config, cuts: Option<Arc<Cuts>>) -> Result<Self, TlsError> {
         let client = &config.client;
         let wants_clients = client.secure.is_some() || client.port_unification;
@@ -84,7 +84,8 @@ impl PortTls {
         })
     }
 
-    /// The settings that name own certificates, and when these end, in seconds since 1970.
+    /// Returns the settings that name own certificates, with the end of each certificate in seconds
+    /// since 1970.
     pub(super) fn certificate_ends(&self) -> Vec<(&'static str, i64)> {
         let sources = [
             ("ssl.keyStore.location", &self.clients),
@@ -97,12 +98,12 @@ impl PortTls {
         sources.into_iter().filter_map(ends).collect()
     }
 
-    /// The handshakes of clients that are under way.
+    /// Returns the limit on concurrent handshakes of clients.
     pub(super) fn client_gate(&self) -> &Arc<Gate> {
         &self.client_gate
     }
 
-    /// Of `clientPort`.
+    /// Returns the acceptor of `clientPort`.
     pub(super) fn of_clients(&self) -> Acceptor {
         match &self.clients {
             Some(source) if self.clients_unified => {
@@ -112,13 +113,13 @@ impl PortTls {
         }
     }
 
-    /// Of `secureClientPort`.
+    /// Returns the acceptor of `secureClientPort`.
     pub(super) fn of_secure_clients(&self) -> Option<Acceptor> {
         let source = self.clients.clone()?;
         Some(Acceptor::tls(source, self.client_gate.clone(), false))
     }
 
-    /// Of the admin port.
+    /// Returns the acceptor of the admin port.
     pub(super) fn of_admin(&self) -> Acceptor {
         match &self.admin {
             Some(source) => {
@@ -129,7 +130,7 @@ impl PortTls {
         }
     }
 
-    /// Towards the admin ports of other members.
+    /// Returns the connector to the admin ports of other members.
     pub(super) fn to_admin(&self) -> Connector {
         match &self.admin {
             Some(source) => Connector::tls(source.clone()),
@@ -137,7 +138,7 @@ impl PortTls {
         }
     }
 
-    /// Of the ports of elections, of the quorum and of observer masters.
+    /// Returns the acceptor of the ports of elections, of the quorum and of observer masters.
     pub(super) fn of_members(&self) -> Acceptor {
         let gate = self.member_gate.clone();
         match &self.members {
@@ -152,12 +153,13 @@ impl PortTls {
         }
     }
 
-    /// Tells members from other peers with a trusted certificate; `None` without TLS between members.
+    /// Returns the check that distinguishes members from other peers with a trusted certificate;
+    /// `None` without TLS between members.
     pub(super) fn member_check(&self) -> Option<Arc<MemberCheck>> {
         self.member_check.clone()
     }
 
-    /// Towards those ports of other members.
+    /// Returns the connector to those ports of other members.
     pub(super) fn to_members(&self) -> Connector {
         let connector = match &self.members {
             Some(source) if self.members_dial_tls => Connector::tls(source.clone()),
@@ -173,7 +175,7 @@ impl PortTls {
         }
     }
 
-    /// Loads stores again when they change, if that is wanted.
+    /// Reloads stores when they change, if configured.
     pub(super) fn watch(&self) -> Vec<AbortHandle> {
         let watched = self.watched.iter().cloned();
         watched
@@ -182,7 +184,8 @@ impl PortTls {
     }
 }
 
-/// The stores of members, and who must show a certificate is for the admin server to say.
+/// Uses the stores of members. The settings of the admin server decide whether a client certificate
+/// is required.
 fn admin_source(config: &Config) -> Result<Option<Arc<TlsSource>>, TlsError> {
     let quorum = config.quorum_tls.as_ref();
     let Some(quorum) = quorum.filter(|_| config.admin.speaks_tls()) else {

@@ -1,7 +1,7 @@
-//! Sends traces of writes to a collector by OTLP (`zoarium.traces.*`).
+//! Sends traces of writes to a collector with OTLP (`zoarium.traces.*`).
 //!
-//! Every member that has seen a write sends what it has seen. The ids are made of the transaction, which all
-//! members have alike, so that a collector finds one trace:
+//! Each member sends its own part of a write. The ids are derived from the transaction, which is
+//! equal on all members, so a collector finds one trace:
 //!
 //! ```text
 //! setData            the request, by the member that has the client
@@ -33,16 +33,17 @@ use self::post::Post;
 use self::spans::Member;
 use crate::client::clients::Clients;
 
-/// Time between two requests to the collector.
+/// Interval between two requests to the collector.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Traces in one request: each has up to five spans of some hundred bytes.
+/// Maximum number of traces in one request. Each trace has up to five spans of some hundred bytes.
 const BATCH: usize = 512;
 
-/// The name of this service, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` has another.
+/// Default name of this service, which `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` can
+/// replace.
 const SERVICE_NAME: &str = "zoarium";
 
-/// Sends what is traced, until aborted; `None` if nothing is.
+/// Sends traces until aborted; `None` if traces are not configured.
 pub(super) fn send(
     config: &Config,
     clients: &Arc<Clients>,
@@ -118,7 +119,7 @@ async fn run(
         };
         for batch in finished.chunks(BATCH) {
             let sent = send_batch(exporter, &member, batch).await;
-            // Once for each time that the collector is away, not once a second.
+            // Once per outage of the collector, not once per second.
             match (&sent, is_failing) {
                 (Err(error), false) => {
                     tracing::warn!(url = %to.url, err = %error, "cannot send traces, those until it can are lost");

@@ -1,4 +1,4 @@
-//! Identities.
+//! Tests of identities.
 
 use crate::raw::{TestServer, op, path, put_buffer};
 
@@ -23,7 +23,7 @@ fn with_enforcement_nothing_goes_before_authentication() {
     assert_eq!(raw.call(op::EXISTS, &path("/")).err, 0);
 }
 
-/// Apache ZooKeeper ends the connection before it looks at the password.
+/// Apache ZooKeeper ends the connection before it checks the password.
 #[test]
 fn a_wrong_password_does_not_end_the_owners_connection() {
     let server = TestServer::start("");

@@ -1,4 +1,4 @@
-//! Bytes and habits that would hurt a careless server.
+//! Tests of input that would harm a careless server.
 
 use std::io::Read;
 use std::net::Shutdown;
@@ -117,7 +117,7 @@ fn replies_nobody_reads_hold_up_nobody_else() {
     for _ in 0..50 {
         assert_eq!(other.call(op::SET_DATA, &set("/large", b"small")).err, 0);
     }
-    // What it asked for before is still answered, in order, once it reads.
+    // Earlier requests are still answered, in order, once it reads.
     for xid in 2..=301 {
         assert_eq!(greedy.reply().unwrap().xid, xid);
     }
@@ -134,7 +134,7 @@ fn a_client_that_does_not_read_its_events_is_cut() {
     put_buffer(&mut watch, long.as_bytes());
     watch.extend(0i32.to_be_bytes());
     assert_eq!(deaf.call(op::ADD_WATCH, &watch).err, 0);
-    // Each event repeats the path: more than the outbox and the kernel hold between them.
+    // Each event contains the path. Together they exceed the capacity of the outbox and the kernel.
     for _ in 0..160 {
         assert_eq!(writer.call(op::SET_DATA, &set(&long, b"")).err, 0);
     }

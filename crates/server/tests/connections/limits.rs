@@ -1,10 +1,10 @@
-//! Limits of the configuration.
+//! Tests of configured limits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::raw::{Reply, TestServer, create, op, path, put_buffer, set};
 
-/// ThrottledOp.
+/// The error code ThrottledOp.
 const THROTTLED: i32 = -127;
 
 #[test]
@@ -13,7 +13,7 @@ fn connections_of_one_address_are_limited() {
     let (_first, second) = (server.session(), server.session());
     assert!(server.connect().is_closed_in_silence());
     drop(second);
-    // The place is free as soon as the server has seen the end of that connection.
+    // The slot is free as soon as the server has seen the end of that connection.
     let mut tries = 0..10_000;
     assert!(tries.any(|_| {
         let mut raw = server.connect();
@@ -89,7 +89,7 @@ fn more_requests_than_may_be_outstanding_are_all_answered() {
     }
 }
 
-/// The version and the data's length of a getData.
+/// Returns the version and the data's length from a getData reply.
 fn version_and_len(reply: &Reply) -> (i32, usize) {
     let len = u32::from_be_bytes(reply.body[..4].try_into().unwrap()) as usize;
     let stat = &reply.body[4 + len..];
@@ -97,8 +97,8 @@ fn version_and_len(reply: &Reply) -> (i32, usize) {
     (version, len)
 }
 
-/// Each read sees the write before it and not the one behind it, however long the answers are and
-/// however quickly other sessions make them longer.
+/// Each read sees the write before it and not the one after it, regardless of the length of the
+/// answers and of how quickly other sessions make them longer.
 #[test]
 fn reads_between_two_writes_see_the_first_and_not_the_second() {
     let server = TestServer::start("");
@@ -110,7 +110,7 @@ fn reads_between_two_writes_see_the_first_and_not_the_second() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                // Short, and about to become long when the reads come in.
+                // The data is short, and becomes long when the reads arrive.
                 other.request(op::SET_DATA, &set("/other", b""));
                 other.request(op::SET_DATA, &set("/other", &[0; 900_000]));
                 assert_eq!(other.reply().unwrap().err, 0);
@@ -155,7 +155,7 @@ fn replies_longer_than_all_that_is_made_ahead_come_whole_and_in_order() {
         let data = vec![byte; 400_000];
         assert_eq!(raw.call(op::CREATE, &create(name, &data, 0)).err, 0);
     }
-    // Longer than a small reply, with names as long as can be.
+    // Children with the longest possible names, whose list exceeds a small reply.
     for number in 0..3 {
         let child = format!("/n0/{number}{}", "c".repeat(100_000));
         assert_eq!(raw.call(op::CREATE, &create(&child, b"", 0)).err, 0);
@@ -175,7 +175,7 @@ fn replies_longer_than_all_that_is_made_ahead_come_whole_and_in_order() {
     }
 }
 
-/// An auth packet of the digest scheme.
+/// Returns an auth packet of the digest scheme.
 fn digest(credentials: &str) -> Vec<u8> {
     let mut out = 0i32.to_be_bytes().to_vec();
     put_buffer(&mut out, b"digest");
@@ -195,7 +195,7 @@ fn identities_beyond_the_bounds_end_the_connection() {
             if reply.err != 0 {
                 break reply.err;
             }
-            // The same again is no further one.
+            // The same identity does not count again.
             assert_eq!(raw.call(op::AUTH, &digest(&format!("{user}:x"))).err, 0);
             taken += 1;
         };

@@ -1,4 +1,4 @@
-//! What clients can do to a server through their sockets, and what they cannot.
+//! Tests of everything that clients can do to a server through their sockets.
 
 #![allow(clippy::disallowed_methods, reason = "tests may block")]
 #![allow(

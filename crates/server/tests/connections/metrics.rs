@@ -1,4 +1,4 @@
-//! What operators are told of requests.
+//! Tests of the metrics of requests.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -7,7 +7,7 @@ use crate::raw::{TestServer, create, op, path, put_buffer, set};
 
 const WORDS: &str = "4lw.commands.whitelist=*\n";
 
-/// The answer to a four-letter word.
+/// Returns the answer to a four-letter word.
 fn word(server: &TestServer, word: &str) -> String {
     let mut raw = server.connect();
     raw.send(word.as_bytes());
@@ -16,7 +16,7 @@ fn word(server: &TestServer, word: &str) -> String {
     answer
 }
 
-/// `mntr` by name, without `zk_`.
+/// The output of `mntr` by name, without `zk_`.
 struct Monitor(BTreeMap<String, String>);
 
 impl Monitor {
@@ -41,7 +41,7 @@ impl From<&str> for Monitor {
     }
 }
 
-/// `lop=` of the connection with this session in `cons`.
+/// Returns `lop=` of the connection with this session in `cons`.
 fn last_operation(server: &TestServer, session: i64) -> String {
     let text = word(server, "cons");
     let line = text
@@ -100,7 +100,7 @@ fn each_request_is_counted_where_it_belongs() {
     assert_eq!(told.count("sum_startup_txns_loaded"), 5);
 }
 
-/// A client that asks for figures as soon as it has its reply finds it among them.
+/// A client that queries the metrics right after its reply finds its request among them.
 #[test]
 fn an_answered_request_is_counted_and_not_under_way() {
     const WRITES: u64 = 400;
@@ -108,14 +108,14 @@ fn an_answered_request_is_counted_and_not_under_way() {
     let mut raw = server.session();
     assert_eq!(raw.call(op::CREATE, &create("/app", b"", 0)).err, 0);
     for write in 1..=WRITES {
-        // Connected before the write: nothing but the word itself lies between reply and answer.
+        // Connected before the write, so that only the word itself is between reply and answer.
         let mut asking = server.connect();
         assert_eq!(raw.call(op::SET_DATA, &set("/app", b"1")).err, 0);
         asking.send(b"mntr");
         let mut answer = String::new();
         asking.stream.read_to_string(&mut answer).unwrap();
         let told = Monitor::from(answer.as_str());
-        // createSession and create came before.
+        // createSession and create came earlier.
         assert_eq!(told.count("cnt_updatelatency"), 2 + write);
         assert_eq!(told.count("outstanding_requests"), 0);
     }
@@ -163,7 +163,7 @@ fn connections_are_told_apart_by_how_they_end() {
     let (session, password) = (lost.session, lost.password.clone());
     drop(lost);
     let dropped = || Monitor::of(&server).count("connection_drop_count") == 1;
-    // Seen as soon as the server has read the end of the stream.
+    // Counted as soon as the server has read the end of the stream.
     assert!((0..10_000).any(|_| dropped()));
     let mut again = server.connect();
     assert_eq!(again.handshake(session, &password), session);
@@ -244,10 +244,11 @@ fn clients_of_another_ensemble_are_closed_in_silence() {
     }
 }
 
-/// Whoever sees the end of a connection may ask at once: it must not be counted any more.
+/// A client that sees the end of a connection may query the count immediately. The connection must
+/// not be counted any more.
 #[test]
 fn a_connection_that_has_ended_is_not_counted() {
-    // The session says nothing, and must not expire before a busy machine is through.
+    // The session is silent, and must not expire while a busy machine runs the test.
     let server = TestServer::start(&format!(
         "{WORDS}minSessionTimeout=60000\nmaxSessionTimeout=60000\n"
     ));

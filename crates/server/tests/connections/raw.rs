@@ -1,4 +1,4 @@
-//! A server of the test's own and a client that sends any bytes.
+//! A server for one test, and a client that sends any bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,10 +11,10 @@ use server::Server;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// Longer than anything here takes; a test that waits this long has failed.
+/// Timeout longer than any event here takes; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// xid, zxid, err and body of a reply.
+/// The fields xid, zxid, err and body of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) xid: i32,
@@ -23,7 +23,7 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
 }
 
-/// A running server on a fresh directory.
+/// A running server on a new directory.
 pub(crate) struct TestServer {
     runtime: Runtime,
     server: Option<Server>,
@@ -32,7 +32,7 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// With these lines of zoo.cfg.
+    /// Starts a server with these lines of zoo.cfg.
     pub(crate) fn start(lines: &str) -> Self {
         Self::start_in(Arc::new(tempfile::tempdir().unwrap()), lines)
     }
@@ -54,14 +54,14 @@ impl TestServer {
         Raw::connect(self.address)
     }
 
-    /// A connection with a new session.
+    /// Opens a connection with a new session.
     pub(crate) fn session(&self) -> Raw {
         let mut raw = self.connect();
         raw.handshake(0, &[0; 16]);
         raw
     }
 
-    /// Stops as by SIGTERM; the directory stays.
+    /// Stops as on SIGTERM; the directory stays.
     pub(crate) fn stop(mut self) -> Arc<TempDir> {
         if let Some(server) = self.server.take() {
             self.runtime.block_on(server.stop());
@@ -70,7 +70,7 @@ impl TestServer {
     }
 }
 
-/// A configuration on a free port; port 0 lets the system choose one.
+/// Returns a configuration with port 0, for which the system chooses a free port.
 pub(crate) fn config(directory: &Path, lines: &str) -> Config {
     let data = directory.display();
     let text = format!(
@@ -80,7 +80,7 @@ pub(crate) fn config(directory: &Path, lines: &str) -> Config {
     Config::parse(raw, SystemProperties::new(), &mut Nowhere).unwrap()
 }
 
-/// A client connection of which every byte is the test's.
+/// A client connection whose every byte the test controls.
 pub(crate) struct Raw {
     pub(crate) stream: TcpStream,
     pub(crate) session: i64,
@@ -101,7 +101,7 @@ impl Raw {
         }
     }
 
-    /// Sends a handshake and takes the answer; returns the session, 0 if it is refused.
+    /// Sends a handshake and reads the answer. Returns the session, or 0 if it is refused.
     pub(crate) fn handshake(&mut self, session: i64, password: &[u8]) -> i64 {
         let mut body = vec![0; 12];
         body.extend(4000i32.to_be_bytes());
@@ -125,7 +125,7 @@ impl Raw {
         self.send(&frame);
     }
 
-    /// Sends a request; returns its xid.
+    /// Sends a request. Returns its xid.
     pub(crate) fn request(&mut self, op: i32, record: &[u8]) -> i32 {
         let xid = self.next_xid;
         self.next_xid += 1;
@@ -133,7 +133,7 @@ impl Raw {
         xid
     }
 
-    /// Sends a request and takes the next frame for its reply.
+    /// Sends a request and reads the next frame as its reply.
     pub(crate) fn call(&mut self, op: i32, record: &[u8]) -> Reply {
         let xid = self.request(op, record);
         let reply = self.reply().expect("a reply");
@@ -151,7 +151,7 @@ impl Raw {
         })
     }
 
-    /// The next frame; `None` once the server has closed.
+    /// Reads the next frame; `None` once the server has closed the connection.
     pub(crate) fn frame(&mut self) -> Option<Vec<u8>> {
         let mut len = [0; 4];
         if !self.fill(&mut len) {
@@ -161,7 +161,7 @@ impl Raw {
         self.fill(&mut body).then_some(body)
     }
 
-    /// Whether the server closes without sending another byte.
+    /// Returns whether the server closes the connection without sending another byte.
     pub(crate) fn is_closed_in_silence(&mut self) -> bool {
         !self.fill(&mut [0])
     }
@@ -182,7 +182,7 @@ pub(crate) fn put_buffer(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// Opcodes used here.
+/// Opcodes of these tests.
 pub(crate) mod op {
     pub(crate) const CREATE: i32 = 1;
     pub(crate) const EXISTS: i32 = 3;
@@ -195,7 +195,7 @@ pub(crate) mod op {
     pub(crate) const CLOSE: i32 = -11;
 }
 
-/// create with an open ACL.
+/// Encodes a create with an open ACL.
 pub(crate) fn create(path: &str, data: &[u8], flags: i32) -> Vec<u8> {
     let mut out = Vec::new();
     put_buffer(&mut out, path.as_bytes());
@@ -208,7 +208,7 @@ pub(crate) fn create(path: &str, data: &[u8], flags: i32) -> Vec<u8> {
     out
 }
 
-/// exists, getData without a watch.
+/// Encodes an exists or getData without a watch.
 pub(crate) fn path(path: &str) -> Vec<u8> {
     let mut out = Vec::new();
     put_buffer(&mut out, path.as_bytes());
@@ -216,7 +216,7 @@ pub(crate) fn path(path: &str) -> Vec<u8> {
     out
 }
 
-/// setData of any version.
+/// Encodes a setData for any version.
 pub(crate) fn set(path: &str, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     put_buffer(&mut out, path.as_bytes());

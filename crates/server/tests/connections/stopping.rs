@@ -1,4 +1,4 @@
-//! Starting and stopping on the same directory.
+//! Tests of starting and stopping on one directory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A recovered tree against a recorded state.
+//! Comparison of a recovered tree with a recorded state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +12,16 @@ use tree::{Caller, Tree, WatcherId, Watches};
 use crate::snapshots::Content;
 use crate::support::{bytes, hex, number};
 
-/// Everything that `state` says: as a client with all rights sees it, and what clients don't see.
+/// Compares the tree with everything in `state`: the view of a client with all rights, and internal
+/// values.
 pub(crate) fn compare(at: &str, tree: &Tree, state: &Value) {
     compare_tree(at, tree, state);
     let size = state["mntr"]["zk_approximate_data_size"].as_i64();
     assert_eq!(Some(tree.approximate_data_size()), size, "{at}: data size");
 }
 
-/// The same without the data size, which in Java counts the usage under quotas differently after
-/// loading a snapshot than after replaying the same history.
+/// Compares everything except the data size. Java counts the usage under quotas differently after
+/// loading a snapshot than after replaying the same transactions.
 pub(crate) fn compare_tree(at: &str, tree: &Tree, state: &Value) {
     let nodes = state["nodes"].as_object().unwrap();
     let eyes = Eyes::new(tree);
@@ -43,7 +44,7 @@ pub(crate) fn compare_tree(at: &str, tree: &Tree, state: &Value) {
     compare_figures(at, tree, state);
 }
 
-/// Paths with the owners that are in the files.
+/// Returns the paths with the owners in the files.
 fn stored_owners(tree: &Tree) -> BTreeMap<String, i64> {
     let nodes = Content::of_tree(tree).nodes.into_iter();
     nodes
@@ -102,14 +103,14 @@ fn compare_figures(at: &str, tree: &Tree, state: &Value) {
         let java = state["mntr"][name].as_u64();
         assert_eq!(Some(value as u64), java, "{at}: {name}");
     }
-    // Zero where Java ran with digests off.
+    // Zero if Java ran with digests off.
     let digest = number(&state["digest"]);
     if digest != 0 {
         assert_eq!(tree.digest().cast_signed(), digest, "{at}: digest");
     }
 }
 
-/// Reads as a super user does.
+/// A reader with the rights of a super user.
 struct Eyes<'a> {
     tree: &'a Tree,
     watches: parking_lot::Mutex<Watches>,

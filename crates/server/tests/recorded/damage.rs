@@ -1,7 +1,7 @@
-//! Damaged files as decisions of a whole server: it starts with Java's state, or it refuses.
+//! Tests of corrupt files with a whole server: it starts with Java's state, or it refuses to start.
 //!
-//! `storage` replays the sweeps over every offset; these are the damages that were tried on a
-//! whole Java server, and file names that mislead it.
+//! `storage` replays the tests of every offset. These tests cover the corruptions that were tried
+//! on a whole Java server, and misleading file names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,20 +14,21 @@ use storage::{
 
 use crate::support::{Directory, bytes, number, vector};
 
-/// Where this server is stricter than Java, or gives less up; docs/COMPATIBILITY.md, Storage.
+/// Cases in which this server is stricter than Java, or keeps more data; docs/COMPATIBILITY.md,
+/// Storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Difference {
     /// A wrong length or end byte of a complete record: Java drops the rest of the log.
     DamageThatJavaSkips,
-    /// A record whose fields end too early: Java takes that for the end of the log.
+    /// A record whose fields end too early: Java treats it as the end of the log.
     UnreadableRecord,
-    /// Transactions missing behind the snapshot: Java starts without them.
+    /// Transactions are missing after the snapshot: Java starts without them.
     GapAfterSnapshot,
-    /// The only snapshot cut short and no log: Java starts with an empty database.
+    /// The only snapshot is truncated and there is no log: Java starts with an empty database.
     OnlySnapshotLost,
 }
 
-/// Applies an edit: the first bytes of the original, then others.
+/// Applies an edit: the first bytes of the original, then other bytes.
 fn edit(original: &[u8], edit: &Value) -> Vec<u8> {
     let keep = usize::try_from(number(&edit["keep"])).unwrap();
     let mut edited = original[..keep].to_vec();
@@ -35,7 +36,7 @@ fn edit(original: &[u8], edit: &Value) -> Vec<u8> {
     edited
 }
 
-/// Starts a server and compares with Java's start; tells the difference if there is one.
+/// Starts a server and compares the result with Java's. Returns the difference, if there is one.
 fn judge(case: &str, directory: &Directory, recorded: &Value) -> Option<Difference> {
     let java_starts = recorded["starts"] == true;
     let found = directory.recover();
@@ -76,7 +77,7 @@ fn judge(case: &str, directory: &Directory, recorded: &Value) -> Option<Differen
     })
 }
 
-/// Judges all cases of a group on `file`; `prepare` changes the fresh copy first.
+/// Judges all cases of a group on `file`; `prepare` changes the new copy first.
 fn judge_group(
     vector: &crate::support::Vector,
     (sub, file): (&str, &str),
@@ -89,7 +90,7 @@ fn judge_group(
     for (case, recorded) in cases {
         let directory = vector.copy(sub);
         prepare(&directory);
-        // Both logs were edited at their beginnings in the same way.
+        // The beginnings of both logs were edited in the same way.
         let edits = match edits.get(case) {
             Some(found) => found,
             None => &vector.expected["edits_of_log.1"][case],
@@ -100,7 +101,7 @@ fn judge_group(
         if let Some(difference) = judge(&format!("{group}: {case}"), &directory, recorded) {
             differences.insert(case.clone(), difference);
         }
-        // What cannot be read is evidence: no byte of it is changed.
+        // An unreadable file is evidence, so none of its bytes may change.
         let kept = fs::read(&path).ok();
         let is_gone = kept.is_none() && damaged.is_empty() && recorded["starts"] == true;
         assert!(
@@ -181,7 +182,7 @@ fn damaged_snapshots() {
     assert_eq!(differences, named([("cut to half", lost), ("empty", lost)]));
 }
 
-/// The snapshot that the start writes has the name of the damaged one: neither is lost.
+/// The snapshot that the start writes has the name of the corrupt one. Neither may be lost.
 #[test]
 fn a_damaged_snapshot_of_the_last_transaction_is_kept() {
     let Some(vector) = vector("snap-damaged") else {
@@ -203,7 +204,7 @@ fn a_damaged_snapshot_of_the_last_transaction_is_kept() {
     assert_eq!(found.tree.digest().cast_signed(), digest);
 }
 
-/// A snapshot whose content was changed by someone who knows how to compute checksums.
+/// A snapshot whose content was changed together with its checksum.
 #[test]
 fn an_altered_history_is_reported_but_served() {
     let Some(vector) = vector("snap-sections") else {
@@ -231,7 +232,7 @@ fn an_altered_history_is_reported_but_served() {
     }
 }
 
-/// Snapshots and logs under other names; each case names the files it came to.
+/// Snapshots and logs under other names; each case names the resulting files.
 #[test]
 fn files_with_misleading_names() {
     let Some(vector) = vector("snap-damaged") else {
@@ -259,14 +260,14 @@ fn files_with_misleading_names() {
     }
     let cases: Vec<&str> = unlike_java.iter().map(|(case, _)| &**case).collect();
     assert_eq!(cases, ["plain bytes named .gz", "snapshot.fff.tmp (copy)"]);
-    // Java drops what a damaged snapshot held beyond the log. The number in its name may be wrong,
-    // but nobody can know.
+    // Java drops the content of a corrupt snapshot that the log does not contain. The number in its
+    // name may be wrong, but that cannot be detected.
     assert!(unlike_java[0].1.contains("snapshot.ff.gz cannot be loaded"));
-    // Java takes any complete file for the newest snapshot, and this one claims zxid 0xfff.
+    // Java accepts any complete file as the newest snapshot, and this one claims zxid 0xfff.
     assert!(unlike_java[1].1.starts_with("zxid=0x8 snapshot=0x5 "));
 }
 
-/// Makes the files be these: what is not there is a copy of the one it is named after.
+/// Creates exactly these files. A missing one is a copy of the original with the same prefix.
 fn arrange(directory: &Directory, names: &[&str]) {
     let original = |name: &str| match name {
         name if name.starts_with("log.") => "log.1",

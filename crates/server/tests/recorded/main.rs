@@ -1,8 +1,8 @@
-//! The data directories that Apache ZooKeeper 3.9.5 wrote, opened by this server.
+//! Tests that open the data directories of Apache ZooKeeper 3.9.5 with this server.
 //!
-//! The crate `storage` judges the files and the crate `tree` the transactions; here both are put
-//! together as in a server, and what comes out is compared with what a Java server answered on
-//! the same directories.
+//! The crate `storage` tests the files and the crate `tree` the transactions. Here both are
+//! combined as in a server, and the result is compared with the answers of a Java server on the
+//! same directories.
 
 #![allow(clippy::disallowed_methods, reason = "tests may block")]
 #![allow(clippy::unwrap_used)]

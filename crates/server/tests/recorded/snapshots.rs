@@ -1,4 +1,4 @@
-//! Snapshots: what Java wrote and what this server writes of the same tree are the same.
+//! Tests of snapshots: for one tree, Java and this server write equal content.
 
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
@@ -12,7 +12,7 @@ use tree::Tree;
 
 use crate::support::{Directory, Vector, vector, vectors};
 
-/// A snapshot's content without the order in which it stands in the file.
+/// A snapshot's content, independent of its order in the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) sessions: BTreeMap<SessionId, i32>,
@@ -46,7 +46,7 @@ impl Content {
         content
     }
 
-    /// Usage under quotas is counted anew when a snapshot is loaded.
+    /// Removes the usage under quotas, because it is counted again when a snapshot is loaded.
     fn without_usage(mut self) -> Self {
         for (path, node) in &mut self.nodes {
             if path.ends_with("/zookeeper_stats") {
@@ -100,15 +100,16 @@ fn snapshots(directory: &Directory) -> Vec<SnapshotFile> {
     list_snapshots(&RealDisk, &directory.data().join("version-2")).unwrap()
 }
 
-/// Java's snapshots of a directory, each with the one that this server writes when it starts on
-/// a copy that ends with the same transaction: an empty database and the log up to there.
+/// Returns Java's snapshots of a directory, each with this server's snapshot of the same
+/// transactions. This server writes its snapshot when it starts on a copy with an empty database
+/// and the log up to that transaction.
 fn pairs(vector: &Vector, sub: &str) -> Vec<(SnapshotFile, u64, Content, SnapshotFile, Directory)> {
     let original = vector.copy(sub);
     let mut pairs = Vec::new();
     for java in snapshots(&original) {
         let content = Content::of_file(&java);
         let end = java.zxid;
-        // A fuzzy one is no state that ever was.
+        // A fuzzy snapshot is not a state that ever existed.
         if end == Zxid::ZERO || content.last_zxid != Some(end) {
             continue;
         }
@@ -193,7 +194,7 @@ fn a_loaded_snapshot_is_written_as_it_was() {
                 fs::remove_file(directory.file(&file)).unwrap();
             }
         }
-        // From the newest to the oldest, each loaded when it is the newest.
+        // From the newest to the oldest; each is loaded while it is the newest.
         for java in snapshots(&directory) {
             let content = Content::of_file(&java);
             let found = directory.recover().unwrap();

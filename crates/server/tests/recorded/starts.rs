@@ -1,4 +1,4 @@
-//! Which directories a server starts on, with files moved, missing or written by other settings.
+//! Tests of starts on directories whose files were moved, removed or written with other settings.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use storage::StorageError;
 
 use crate::support::{Directory, Vector, copy_into, number, vector, vectors};
 
-/// Starts a server and compares with how Java's start on the same files ended.
+/// Starts a server and compares the result with Java's start on the same files.
 fn check(case: &str, directory: &Directory, recorded: &Value) {
     match directory.serve() {
         Ok(started) => {
             assert_eq!(recorded["starts"], true, "{case}: started");
             assert_eq!(started.zxid.0, number(&recorded["last_zxid"]), "{case}");
-            // The initialize cases have none.
+            // The initialize cases do not have a digest.
             if recorded["digest"].is_string() {
                 let digest = directory.recover().unwrap().tree.digest();
                 let wanted = number(&recorded["digest"]);
@@ -29,7 +29,7 @@ fn check(case: &str, directory: &Directory, recorded: &Value) {
     }
 }
 
-/// A copy without some of its files.
+/// Returns a copy without some of its files.
 fn without(vector: &Vector, names: &[&str]) -> Directory {
     let directory = vector.copy("data");
     for name in names {
@@ -56,7 +56,7 @@ fn rolled_logs_with_some_missing() {
     assert!(matches!(hole.recover(), Err(StorageError::Gap { .. })));
 }
 
-/// Java starts with a transaction missing right behind the snapshot, and only warns.
+/// Java starts with a transaction missing directly after the snapshot, and only warns.
 #[test]
 fn a_transaction_missing_behind_the_snapshot_is_refused() {
     let Some(vector) = vector("rolled") else {
@@ -129,7 +129,7 @@ fn the_initialize_marker() {
     };
     for (case, recorded) in vector.expected["cases"].as_object().unwrap() {
         let directory = match case.starts_with("with data") {
-            // Any data of five transactions.
+            // Any directory with five transactions.
             true => data.copy("single"),
             false => Directory::empty(),
         };
@@ -162,13 +162,13 @@ fn refuses_to_begin_anew(directory: &Directory, marker: &Path, java: &Value) {
     assert!(text.contains("db.autocreate=false"), "{text}");
     assert!(text.contains(&marker.display().to_string()), "{text}");
     assert_eq!(directory.files(), [""; 0]);
-    // What the message says helps.
+    // The advice in the message works.
     empty(marker);
     assert_eq!(directory.serve().unwrap().zxid.0, 0);
     assert_eq!(directory.serve().unwrap().zxid.0, 0);
 }
 
-/// Java reads the sections by position and refuses what it would not write itself.
+/// Java reads the sections by position, and refuses combinations that it would not write itself.
 #[test]
 fn snapshots_of_every_writer_load_for_every_reader() {
     let digest_off = "digest.enabled=false\n";

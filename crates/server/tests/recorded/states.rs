@@ -1,4 +1,4 @@
-//! Every directory that concerns one server loads to its recorded state.
+//! Tests that every directory of a single server loads to its recorded state.
 
 use crate::compare::{compare, compare_tree};
 use crate::support::{Directory, copy_into, number, vector};
@@ -105,7 +105,7 @@ fn a_log_alone_needs_to_be_trusted() {
         number(&recorded["digest"])
     );
     assert_eq!(found.digest_mismatches, 0);
-    // The same log with its empty snapshot is another vector.
+    // Another vector contains the same log with its empty snapshot.
     if let Some(whole) = self::vector("txns-all") {
         compare("log-only", &found.tree, &whole.expected["state"]);
     }
@@ -130,7 +130,8 @@ fn directories_apart() {
     check("dirs-split", &directory, &vector.expected["state"], true);
 }
 
-/// Members' data opened by a standalone server: history of two epochs, and of reconfigurations.
+/// Data of members, opened by a standalone server: transactions of two epochs, and of
+/// reconfigurations.
 #[test]
 fn directories_of_an_ensembles_members() {
     let Some(vector) = vector("ensemble") else {

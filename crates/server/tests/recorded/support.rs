@@ -1,4 +1,4 @@
-//! Copies of the recorded directories, and servers on them.
+//! Copies of the recorded directories, and servers that open them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,18 @@ use server::{RecoveredTree, Server, StartError, recover_tree};
 use storage::{DataDirs, StorageError};
 use tempfile::TempDir;
 
-/// Reading changes nothing, as in the recordings: no container or TTL znode goes meanwhile.
+/// Reading must not change the data, as in the recordings: container and TTL znodes are not deleted
+/// meanwhile.
 const FLAGS: &str = "znode.container.checkIntervalMs=86400000";
 
-/// All recordings in one, if they are at hand.
+/// Returns all recordings, if they are available.
 pub(crate) fn vectors() -> Option<Vector> {
     let dir = testkit::recordings::find("vectors/storage")?;
     let expected = Value::Null;
     Some(Vector { dir, expected })
 }
 
-/// A recorded vector by name.
+/// Returns a recorded vector by name.
 pub(crate) fn vector(name: &str) -> Option<Vector> {
     let dir = vectors()?.dir.join(name);
     let text = fs::read_to_string(dir.join("expected.json")).unwrap();
@@ -34,7 +35,7 @@ pub(crate) struct Vector {
 }
 
 impl Vector {
-    /// A copy of `<vector>/<sub>`, to be opened.
+    /// Returns a copy of `<vector>/<sub>` that a server may open.
     pub(crate) fn copy(&self, sub: &str) -> Directory {
         let directory = Directory::empty();
         copy_into(&self.dir.join(sub), directory.data());
@@ -42,7 +43,7 @@ impl Vector {
     }
 }
 
-/// A data directory of a test's own.
+/// A data directory of one test.
 pub(crate) struct Directory {
     home: TempDir,
     lines: String,
@@ -64,7 +65,7 @@ impl Directory {
         self.data().join("version-2").join(name)
     }
 
-    /// Files of `version-2`, sorted.
+    /// Returns the sorted files of `version-2`.
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.data().join("version-2")).unwrap();
         let mut names: Vec<String> = entries
@@ -74,7 +75,7 @@ impl Directory {
         names
     }
 
-    /// Replaces the settings by these lines of zoo.cfg.
+    /// Replaces the settings with these lines of zoo.cfg.
     pub(crate) fn with(mut self, lines: &str) -> Self {
         self.lines = lines.to_owned();
         self
@@ -92,14 +93,14 @@ impl Directory {
         Config::parse(raw, flags, &mut Nowhere).unwrap()
     }
 
-    /// What a server would start with.
+    /// Recovers the tree with which a server would start.
     pub(crate) fn recover(&self) -> Result<RecoveredTree, StorageError> {
         let config = self.config();
         let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
         recover_tree(&config, &dirs)
     }
 
-    /// Starts a server here and stops it again: it has written the snapshot of its start then.
+    /// Starts a server here and stops it. It has then written the snapshot of its start.
     pub(crate) fn serve(&self) -> Result<server::Started, StartError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -122,13 +123,13 @@ pub(crate) fn copy_into(from: &Path, to: &Path) {
         if entry.path().is_dir() {
             copy_into(&entry.path(), &target);
         } else {
-            // Not fs::copy: the recordings may be read-only.
+            // Not fs::copy, because the recordings may be read-only.
             fs::write(target, fs::read(entry.path()).unwrap()).unwrap();
         }
     }
 }
 
-/// A number written as `"0x..."` or plainly.
+/// Parses a number in the form `"0x..."` or decimal.
 pub(crate) fn number(value: &Value) -> i64 {
     match value {
         Value::String(text) => hex(text),
@@ -136,13 +137,13 @@ pub(crate) fn number(value: &Value) -> i64 {
     }
 }
 
-/// A number written as `0x...`.
+/// Parses a number in the form `0x...`.
 pub(crate) fn hex(text: &str) -> i64 {
     let digits = text.strip_prefix("0x").unwrap();
     u64::from_str_radix(digits, 16).unwrap().cast_signed()
 }
 
-/// Bytes written in hex.
+/// Parses bytes in hexadecimal.
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits = hex.as_bytes().chunks_exact(2);
     digits

@@ -1,4 +1,4 @@
-//! A server that was killed while it wrote: its last log ends anywhere in a record.
+//! Tests of a server that was killed while it wrote: its last log ends at any byte of a record.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use storage::{RealDisk, TornTail};
 use crate::snapshots::Content;
 use crate::support::{Directory, vector};
 
-/// Where each record of a log begins, and the end of the last.
+/// Returns the start of each record of a log, and the end of the last.
 fn offsets(directory: &Directory, log: &str) -> Vec<usize> {
     let limits = testkit::LIMITS;
     let mut scanner = LogScanner::open(&RealDisk, &directory.file(log), limits).unwrap();
@@ -25,7 +25,7 @@ fn tear(whole: &[u8], at: usize, tail: Tail) -> Vec<u8> {
     match tail {
         Tail::Cut => {}
         Tail::Zeros => torn.resize(whole.len(), 0),
-        // As after growing by one more step.
+        // As after the file has grown by one more step.
         Tail::MoreZeros => torn.resize(whole.len() + (64 << 10), 0),
     }
     torn
@@ -38,7 +38,7 @@ enum Tail {
     MoreZeros,
 }
 
-/// Every transaction before the tear is there, exactly; the torn one is not.
+/// All transactions before the tear exist, unchanged; the torn one does not.
 #[test]
 fn a_log_torn_at_every_byte_of_its_last_records_is_recovered() {
     let Some(vector) = vector("txns-all") else {
@@ -64,7 +64,7 @@ fn a_log_torn_at_every_byte_of_its_last_records_is_recovered() {
                 assert_eq!(zxid, before.recovered.last_zxid, "{at} {tail:?}");
                 assert_eq!(found.tree.digest(), before.tree.digest(), "{at} {tail:?}");
                 assert_eq!(Content::of_tree(&found.tree), state, "{at} {tail:?}");
-                // A tear is told from an end where any byte of the record is there.
+                // A tear differs from the end of the log if any byte of the record exists.
                 let is_torn = torn[start..].iter().any(|byte| *byte != 0);
                 let tail_found = found.recovered.torn_tail.map(|(_, tail)| tail);
                 let expected = is_torn.then_some(TornTail {
@@ -82,7 +82,7 @@ fn a_log_torn_at_every_byte_of_its_last_records_is_recovered() {
     }
 }
 
-/// The server goes on after the tear: in a new log, which the torn one does not hide.
+/// The server continues after the tear in a new log, which the torn one does not hide.
 #[test]
 fn a_server_goes_on_after_a_tear() {
     let Some(vector) = vector("txns-all") else {

@@ -1,8 +1,8 @@
-//! TTL znodes and a server that is not told of them.
+//! Tests of TTL znodes with a server that is not configured for them.
 
 use crate::support::{number, vector};
 
-/// Java deletes them when it starts, for good, and their children have no parent until the next
+/// Java permanently deletes them when it starts, and their children lack a parent until the next
 /// load.
 #[test]
 fn ttl_znodes_are_not_deleted_by_a_server_that_does_not_know_them() {
@@ -32,7 +32,7 @@ fn ttl_znodes_of_the_log_count_as_well_as_those_of_a_snapshot() {
     let Some(vector) = vector("txns-all") else {
         return;
     };
-    // Only what is left of them in the end: one was deleted.
+    // The remaining ones; one was deleted.
     let stored = vector.expected["state"]["stored_owner"]
         .as_object()
         .unwrap();

@@ -1,12 +1,13 @@
-//! Which connections of a port stay, and which requests are carried out.
+//! Admission of connections to a port, and of requests.
 //!
 //! ```text
 //!   accepted -> waits for a head -> (a slot) -> work, answer -> waits for the next head
 //! ```
 //!
-//! A connection without a request holds no slot: beyond [`HTTP_WAITING_MAX`] of them the oldest gives
-//! way to a new one. A request holds its slot until its work has ended and its answer is written.
-//! Beyond the slots some requests wait, and then those answers give way whose clients do not take them.
+//! A connection without a request does not hold a slot: above [`HTTP_WAITING_MAX`] of them, the
+//! oldest is closed in favour of a new one. A request holds its slot until its work has ended and
+//! its answer is written. If all slots are in use, some requests wait. Answers that their clients
+//! do not read are then closed.
 //!
 //! [`HTTP_WAITING_MAX`]: limits::HTTP_WAITING_MAX
 
@@ -21,10 +22,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::limits;
 
-/// A connection younger than this does not give way: its first bytes may be on their way.
+/// Minimum age of a connection that may be closed. The first bytes of a younger one may be in
+/// transit.
 const AGE_MIN: Duration = Duration::from_millis(50);
 
-/// Between two looks at who takes too long, while requests wait for a slot.
+/// Interval between checks for slow clients while requests wait for a slot.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The admission of a port.
@@ -39,9 +41,9 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Connections {
     last: u64,
-    /// By the order in which they began to wait for a head.
+    /// Ordered by the time at which they began to wait for a head.
     waiting: BTreeMap<u64, Waiting>,
-    /// Answers that are written, by the order in which they began.
+    /// Answers that are being written, ordered by their start.
     answering: BTreeMap<u64, Answering>,
 }
 
@@ -62,14 +64,14 @@ struct Answering {
 pub(crate) struct Presence {
     admission: Arc<Admission>,
     give_way: Arc<Notify>,
-    /// Its entry among those that wait.
+    /// Its entry in the waiting connections.
     waiting: Mutex<Option<u64>>,
 }
 
-/// The right to carry out a request. Work that outlives the request has a clone.
+/// Permit to execute a request. Work that outlives the request has a clone.
 pub(crate) type Permit = Arc<OwnedSemaphorePermit>;
 
-/// A request that is carried out.
+/// A request that is being executed.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) permit: Permit,
@@ -93,7 +95,7 @@ impl Admission {
         })
     }
 
-    /// A new connection. The oldest one without a request gives way if there are too many.
+    /// Adds a new connection. If there are too many, closes the oldest one without a request.
     pub(crate) async fn arrive(self: &Arc<Self>) -> Arc<Presence> {
         while let Some(at) = self.make_room() {
             sleep_until(at).await;
@@ -107,8 +109,8 @@ impl Admission {
         presence
     }
 
-    /// Has the oldest connection give way, if there is no room for one more; when to come back if all
-    /// are new.
+    /// Closes the oldest connection if the limit is reached. If all are too young, returns the time
+    /// at which to try again.
     fn make_room(&self) -> Option<Instant> {
         let mut connections = self.connections.lock();
         if connections.waiting.len() < limits::HTTP_WAITING_MAX {
@@ -123,7 +125,7 @@ impl Admission {
         None
     }
 
-    /// Has the answer give way that is overdue for longest.
+    /// Ends the answer that is overdue for the longest time.
     fn end_overdue(&self) {
         let mut connections = self.connections.lock();
         let now = Instant::now();
@@ -145,7 +147,7 @@ impl Connections {
 }
 
 impl Presence {
-    /// Resolves when the connection has to end for another one.
+    /// Resolves when the connection must be closed in favour of another one.
     pub(crate) async fn has_to_give_way(&self) {
         self.give_way.notified().await;
     }
@@ -164,7 +166,7 @@ impl Presence {
         }
     }
 
-    /// A head has come in.
+    /// Records that a head was received.
     pub(crate) fn has_request(&self) {
         let mut connections = self.admission.connections.lock();
         if let Some(number) = self.waiting.lock().take() {
@@ -172,7 +174,7 @@ impl Presence {
         }
     }
 
-    /// A slot for the request; `None` if too many wait for one already.
+    /// Returns a slot for the request, or `None` if too many requests already wait for one.
     pub(crate) async fn slot(self: &Arc<Self>) -> Option<Slot> {
         let slots = &self.admission.slots;
         let permit = match slots.clone().try_acquire_owned() {
@@ -207,7 +209,7 @@ impl Presence {
         }
     }
 
-    /// The answer to a request without a slot is written.
+    /// Begins to write the answer to a request without a slot.
     pub(crate) fn answer_at_once(self: Arc<Self>) -> Answer {
         Answer {
             number: None,
@@ -224,12 +226,13 @@ impl Drop for Presence {
 }
 
 impl Slot {
-    /// What ends the connection.
+    /// Returns the signal that closes the connection.
     pub(super) fn give_way(&self) -> Arc<Notify> {
         self.presence.give_way.clone()
     }
 
-    /// The answer is written, of so many bytes; `None` of a feed, which ends by a rule of its own.
+    /// Begins to write an answer of `bytes`. `None` is for a feed, which has its own rule for its
+    /// end.
     pub(crate) fn answer(self, bytes: Option<u64>) -> Answer {
         let presence = self.presence.clone();
         let number = bytes.map(|bytes| {
@@ -282,7 +285,7 @@ mod tests {
         for _ in 0..limits::HTTP_WAITING_MAX {
             present.push(admission.arrive().await);
         }
-        // One with a request stays, however old it is.
+        // A connection with a request stays, regardless of its age.
         present[0].has_request();
         let slot = present[0].slot().await.unwrap();
         present.push(admission.arrive().await);
@@ -292,7 +295,7 @@ mod tests {
         assert!(begun.elapsed() >= AGE_MIN, "all were new");
         assert!(has_to_go(&present[1]).await);
         assert!(!has_to_go(&present[0]).await && !has_to_go(&present[2]).await);
-        // After its answer it waits again, behind the others.
+        // After its answer it waits again, as the last one.
         drop(slot.answer(Some(1)));
         present.push(admission.arrive().await);
         assert!(has_to_go(&present[2]).await && !has_to_go(&present[0]).await);
@@ -311,7 +314,7 @@ mod tests {
         late.has_request();
         let no_slot = timeout(Duration::from_secs(600), late.slot());
         assert!(no_slot.await.is_err(), "all work");
-        // Its client has gone, and its work goes on.
+        // Its client has disconnected, and its work continues.
         let slot = slots.pop().unwrap();
         let work = slot.permit.clone();
         drop(slot.answer(Some(0)));
@@ -319,7 +322,8 @@ mod tests {
         assert!(no_slot.await.is_err());
         drop(work);
         let slot = late.slot().await.unwrap();
-        // An answer that nobody takes gives way to a request that waits; that of a feed does not.
+        // An answer that its client does not read is closed in favour of a waiting request. The
+        // answer of a feed is not.
         let feed = slots.pop().unwrap();
         let feeding = feed.presence.clone();
         let _feed = feed.answer(None);

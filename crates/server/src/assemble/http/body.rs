@@ -1,4 +1,4 @@
-//! What is sent, at the pace of the client.
+//! Response bodies that are written at the pace of the client.
 
 use std::io;
 use std::pin::Pin;
@@ -12,19 +12,20 @@ use super::ResponseBody;
 use super::admission::Answer;
 use crate::limits;
 
-/// What a request is told for which there is no slot.
+/// Answer to a request without a slot.
 pub(super) const BUSY: &str = "too many requests are carried out already: try again later";
 
-/// A body in pieces, so that it lasts until nearly all of it is taken, and the slot of its request.
+/// A body in pieces, with the slot of its request. It lasts until the client has read nearly all of
+/// it.
 pub(super) struct Paced {
     body: ResponseBody,
-    /// What is left of the last piece of the body.
+    /// Rest of the last piece of the body.
     rest: Bytes,
     _answer: Answer,
 }
 
 impl Paced {
-    /// `answer` gets the length of the body, if it is known.
+    /// Wraps a body. `answer` receives its length, if it is known.
     pub(super) fn boxed(
         body: ResponseBody,
         answer: impl FnOnce(Option<u64>) -> Answer,

@@ -1,4 +1,4 @@
-//! A port that answers over HTTP.
+//! A port that serves HTTP.
 
 use std::convert::Infallible;
 use std::io;
@@ -26,30 +26,31 @@ use super::timed_stream::{Activity, TimedStream};
 use super::{ResponseBody, respond};
 use crate::limits;
 
-/// Waiting connections of a port.
+/// Size of the port's accept queue.
 const BACKLOG: i32 = 512;
 
-/// Why a plain port does not take it.
+/// Reason why a plain port refuses a connection.
 const TLS: &str = "it speaks TLS, and this port takes plain connections";
 
-/// What browsers are told that come by TLS. Source: JettyAdminServer.
+/// Value of the header for browsers that connect with TLS. Source: JettyAdminServer.
 const ONLY_TLS: &str = "max-age=86400; includeSubDomains";
 
-/// Pause after a failed accept: it passes when files are closed.
+/// Pause after a failed accept, until other files are closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Who answers the requests of a port.
+/// Handler of a port's requests.
 pub(crate) trait Answers: Send + Sync + 'static {
-    /// Somebody is connected.
+    /// Called for each new connection.
     fn connected(&self, _caller: &Caller) {}
 
-    /// Whether a request is answered without a slot: it takes no time, and must be answered always.
+    /// Returns whether a request is answered without a slot, because it is fast and must always be
+    /// answered.
     fn is_answered_always(&self, _path: &str) -> bool {
         false
     }
 
-    /// The answer to a request. `activity` says when the caller's silence is no fault, and keeps the
-    /// request's slot for work that outlives it.
+    /// Answers a request. `activity` marks the time in which the caller may be silent, and keeps
+    /// the request's slot for work that outlives it.
     fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -58,36 +59,36 @@ pub(crate) trait Answers: Send + Sync + 'static {
     ) -> impl Future<Output = Response<ResponseBody>> + Send;
 }
 
-/// Who asks.
+/// The peer that sends a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) peer: SocketAddr,
     pub(crate) is_tls: bool,
-    /// What it has shown; empty without TLS.
+    /// Certificates that it has presented; empty without TLS.
     pub(crate) certificates: Arc<Chain>,
 }
 
-/// Where a port is, and how long its callers may be silent.
+/// Address of a port, and the maximum idle time of its callers.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// Whose port it is, for logs.
+    /// Name of the port, for logs.
     pub(crate) of: &'static str,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// What it takes.
+    /// Acceptor of its connections.
     pub(crate) acceptor: Acceptor,
     pub(crate) idle: Duration,
 }
 
-/// A port at work; it ends with this, unless it was [kept](Self::keep).
+/// A running port. Dropping the value ends it, unless it was [kept](Self::keep).
 pub(crate) struct PortTask<A> {
-    /// Who answers.
+    /// The handler of requests.
     pub(crate) answers: Arc<A>,
     accepting: Option<AbortHandle>,
 }
 
 impl<A> PortTask<A> {
-    /// It goes on until whoever has the handle ends it.
+    /// Keeps the port running until the returned handle aborts it.
     pub(crate) fn keep(mut self) -> Option<AbortHandle> {
         self.accepting.take()
     }
@@ -104,7 +105,7 @@ impl<A> Drop for PortTask<A> {
 /// Listens and answers.
 ///
 /// # Errors
-/// If the address cannot be listened on.
+/// If the server cannot listen on the address.
 pub(crate) async fn listen<A: Answers>(place: Place, answers: Arc<A>) -> io::Result<PortTask<A>> {
     let listener = bind(&place.host, place.port, BACKLOG).await?;
     let accepting = accept(answers.clone(), listener, place);
@@ -114,14 +115,14 @@ pub(crate) async fn listen<A: Answers>(place: Place, answers: Arc<A>) -> io::Res
     })
 }
 
-/// Listens on a host by name or address; `0.0.0.0` is every address of this machine.
+/// Listens on a host, given by name or address; `0.0.0.0` means all addresses of this machine.
 async fn bind(host: &str, port: u16, backlog: i32) -> io::Result<TcpListener> {
     let found = transport::resolve(host, port, limits::RESOLVE_TIMEOUT).await?;
     let address = found.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
     transport::bind_ip(address.ip(), port, backlog)
 }
 
-/// Accepts until the task is aborted, which ends its connections too.
+/// Accepts until the task is aborted, which also ends its connections.
 async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place) {
     let port = Arc::new(Port {
         admission: Admission::new(),
@@ -133,7 +134,7 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // How many begin a TLS handshake is bounded by the acceptor.
+                // The acceptor bounds the number of TLS handshakes.
                 let presence = match port.place.acceptor.is_plain() {
                     true => Some(port.admission.arrive().await),
                     false => None,
@@ -148,7 +149,7 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place
     }
 }
 
-/// What the connections of a port share.
+/// State shared by the connections of a port.
 struct Port {
     place: Place,
     admission: Arc<Admission>,
@@ -156,7 +157,7 @@ struct Port {
 }
 
 impl Port {
-    /// A connection, from its handshake to its end.
+    /// Serves a connection, from its handshake to its end.
     async fn meet<A: Answers>(
         self: Arc<Self>,
         answers: Arc<A>,
@@ -185,7 +186,8 @@ impl Port {
         }
     }
 
-    /// What was wrong with the connection, if something was.
+    /// Serves a connection after its handshake. Returns the fault of the connection, if there was
+    /// one.
     async fn talk<A: Answers>(
         &self,
         answers: Arc<A>,
@@ -194,7 +196,7 @@ impl Port {
         presence: Arc<Presence>,
     ) -> Option<String> {
         let idle = self.place.idle;
-        // Whoever says nothing for so long is left, as later on.
+        // A silent peer is closed after this time, as later.
         let speaks_tls = timeout(idle, speaks_tls(&stream)).await.ok()?;
         if speaks_tls {
             return Some(TLS.to_owned());
@@ -204,7 +206,7 @@ impl Port {
     }
 }
 
-/// Whether a plain stream begins so: waits for its first bytes.
+/// Returns whether a plain stream begins with TLS. Waits for its first bytes.
 async fn speaks_tls(stream: &Stream) -> bool {
     let Stream::Plain(stream) = stream else {
         return false;
@@ -214,7 +216,7 @@ async fn speaks_tls(stream: &Stream) -> bool {
     bytes.get(..len).is_some_and(looks_like_tls)
 }
 
-/// What is wrong with the bytes. Others leave in the middle, or say nothing for too long.
+/// Returns the fault of the received bytes. Disconnects and timeouts are not faults.
 fn wrong(error: &hyper::Error, peer: SocketAddr) -> Option<String> {
     if error.is_parse() {
         return Some(error.to_string());
@@ -223,7 +225,7 @@ fn wrong(error: &hyper::Error, peer: SocketAddr) -> Option<String> {
     None
 }
 
-/// Answers the requests of a connection, whatever it runs over.
+/// Answers the requests of a connection over any stream.
 async fn serve<A: Answers>(
     answers: Arc<A>,
     stream: Stream,
@@ -257,7 +259,7 @@ async fn serve<A: Answers>(
         .await
 }
 
-/// The answer to one request, whose body holds its slot.
+/// Answers one request. The body holds the slot.
 async fn answer<A: Answers>(
     answers: Arc<A>,
     request: Request<Incoming>,

@@ -1,11 +1,11 @@
-//! HTTP/1.1 of the ports that operators ask: the admin server and the exporter of metrics.
+//! HTTP/1.1 of the ports for operators: the admin server and the exporter of metrics.
 //!
 //! ```text
 //!   accept -> (TLS) -> TimedStream -> hyper -> Admission -> Answers::answer -> Workers
 //! ```
 //!
-//! A port has tasks and threads of its own, as many requests at a time as its limit says, and bounds
-//! for heads and silence: whatever comes there, clients do not notice it.
+//! Each port has separate tasks and threads, a limit on concurrent requests, and limits on heads
+//! and idle time. So load on such a port does not affect clients.
 
 mod admission;
 mod body;
@@ -28,10 +28,10 @@ pub(crate) use pieces::{Pieces, Source};
 pub(crate) use timed_stream::{Activity, AtWork};
 pub(crate) use workers::{NotDone, Requester, Workers};
 
-/// What is sent: bytes that are there, or [`Pieces`].
+/// The body of a response: complete bytes, or [`Pieces`].
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
-/// An answer as HTTP.
+/// Converts an answer to an HTTP response.
 pub(super) fn respond(answer: Answer) -> Response<ResponseBody> {
     let (content_type, bytes) = match answer.body {
         Body::Bytes(content_type, bytes) => (content_type, bytes),

@@ -1,4 +1,4 @@
-//! Bodies that are made piece by piece, at the pace of the client.
+//! Bodies that are produced in pieces, at the pace of the client.
 
 use std::io;
 use std::pin::Pin;
@@ -14,25 +14,25 @@ use super::timed_stream::Activity;
 use super::workers::Workers;
 use crate::limits;
 
-/// Maker of the pieces of a body.
+/// Producer of the pieces of a body.
 pub(crate) trait Source: Send + 'static {
-    /// Makes the next piece, on a thread for admin work; `None` after the last.
+    /// Returns the next piece, on a thread for admin work; `None` after the last.
     ///
     /// # Errors
-    /// If it cannot make the next piece. The connection then ends before the body does.
+    /// If the next piece cannot be produced. The connection then ends before the body does.
     fn next(&mut self) -> io::Result<Option<Bytes>>;
 }
 
-/// Pieces as they are made.
+/// A body of pieces that are still being produced.
 pub(crate) struct Pieces {
     pieces: mpsc::Receiver<io::Result<Bytes>>,
-    /// Bytes that are not sent yet, if that is known.
+    /// Number of unsent bytes, if it is known.
     left: Option<u64>,
 }
 
 impl Pieces {
-    /// The body that `source` makes, of so many bytes if that is known. A piece is made when there is
-    /// room for it, and its work has the slot of the request.
+    /// Returns a body that `source` produces, with the length `len` if it is known. A piece is
+    /// produced when there is space for it, and its work holds the slot of the request.
     pub(crate) fn of(
         source: impl Source,
         len: Option<u64>,
@@ -44,13 +44,13 @@ impl Pieces {
         Self { pieces, left: len }.boxed_unsync()
     }
 
-    /// The body of the pieces that a task sends.
+    /// Returns a body of pieces that a task sends.
     pub(crate) fn sent_by(pieces: mpsc::Receiver<io::Result<Bytes>>) -> ResponseBody {
         Self { pieces, left: None }.boxed_unsync()
     }
 }
 
-/// Ends after the last piece, or when the client disconnects.
+/// Produces pieces until the last one, or until the client disconnects.
 async fn make(
     mut source: impl Source,
     to: mpsc::Sender<io::Result<Bytes>>,
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts the pieces that it makes.
+    /// A source that counts its pieces.
     struct Counting(Arc<AtomicUsize>, usize);
 
     impl Source for Counting {
@@ -130,7 +130,7 @@ mod tests {
         }
     }
 
-    /// A client that takes nothing has a few pieces made, and no thread waits for it.
+    /// For a client that does not read, only a few pieces are produced, and no thread waits for it.
     #[tokio::test]
     async fn pieces_are_made_when_they_are_taken() {
         let workers = Workers::start().unwrap();

@@ -1,4 +1,4 @@
-//! A connection that ends when nothing moves on it.
+//! A connection with an idle timeout.
 
 use std::io;
 use std::pin::Pin;
@@ -13,17 +13,17 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::admission::{Permit, Slot};
 
-/// Whether the server is at work for the other end: then its silence is no fault.
+/// Whether the server is working for the peer, which may be silent meanwhile.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Activity {
     at_work: Arc<AtomicUsize>,
-    /// What the request is carried out with, if it needs a slot.
+    /// Permit of the request, if it needs a slot.
     permit: Option<Permit>,
     give_way: Option<Arc<Notify>>,
 }
 
 impl Activity {
-    /// That of a request with a slot.
+    /// Returns the activity of a request with a slot.
     pub(super) fn with(&self, slot: &Slot) -> Self {
         Self {
             at_work: self.at_work.clone(),
@@ -32,14 +32,15 @@ impl Activity {
         }
     }
 
-    /// Ends the connection of the request, whatever of its answer is written.
+    /// Ends the connection of the request, even if its answer is partly written.
     pub(crate) fn end_connection(&self) {
         if let Some(give_way) = &self.give_way {
             give_way.notify_one();
         }
     }
 
-    /// The server is at work until this is dropped, and the request has its slot as long.
+    /// Marks the server as working until the returned value is dropped. The request keeps its slot
+    /// as long.
     pub(crate) fn begin(&self) -> AtWork {
         self.at_work.fetch_add(1, Ordering::AcqRel);
         AtWork {
@@ -66,8 +67,7 @@ impl Drop for AtWork {
     }
 }
 
-/// Fails with `TimedOut` when neither a byte comes nor one is taken for a while
-/// (`admin.idleTimeout`).
+/// Fails with `TimedOut` if no byte is read or written for a while (`admin.idleTimeout`).
 #[derive(Debug)]
 pub(super) struct TimedStream<S> {
     stream: S,
@@ -91,7 +91,7 @@ impl<S> TimedStream<S> {
         self.timer.as_mut().reset(until);
     }
 
-    /// Ready once nothing has moved for too long.
+    /// Returns ready after the idle timeout.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.timer.as_mut().poll(cx));
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(silent.kind(), io::ErrorKind::TimedOut);
     }
 
-    /// A reader that takes nothing holds up a writer for the same time.
+    /// A peer that does not read blocks a writer for this time.
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_nothing_ends_it() {
         let (_theirs, ours) = tokio::io::duplex(64);

@@ -1,4 +1,4 @@
-//! Threads of their own for what operators ask: clients keep theirs.
+//! Threads for the requests of operators, separate from those of clients.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,31 +12,32 @@ use crate::limits;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads. They end with this. The connections of the ports bound what waits for them.
+/// Handle of the threads. They end with the last handle. The ports bound the number of waiting
+/// jobs.
 #[derive(Debug, Clone)]
 pub(crate) struct Workers(Sender<Job>);
 
-/// The client that work is done for.
+/// The client for which work is done.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Requester(Arc<AtomicBool>);
 
 impl Requester {
-    /// Whether the client has hung up: then nobody needs the rest of the work.
+    /// Returns whether the client has disconnected, so that the rest of the work is not needed.
     pub(crate) fn is_gone(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The flag behind it.
+    /// Returns the shared flag.
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
 }
 
-/// The server ends, or the work has panicked.
+/// The server is stopping, or the work has panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotDone;
 
-/// Notes the end of the request when the future of its answer is dropped.
+/// Marks the requester as gone when the future of its answer is dropped.
 struct Waiting(Requester);
 
 impl Drop for Waiting {
@@ -49,7 +50,7 @@ impl Workers {
     /// Starts the threads.
     ///
     /// # Errors
-    /// If there can be no thread.
+    /// If a thread cannot be started.
     pub(crate) fn start() -> io::Result<Self> {
         let (jobs, queue) = unbounded();
         for number in 0..limits::ADMIN_THREADS {
@@ -60,8 +61,9 @@ impl Workers {
         Ok(Self(jobs))
     }
 
-    /// Does some work. Whatever permit the work needs has to move into it: the work goes on to its next
-    /// look at the requester when the caller of this has gone, and the permit must last as long.
+    /// Runs work on a thread and returns its result. If the caller drops this future, the work
+    /// continues until it checks the requester again. Move every permit that the work needs into
+    /// it, so that the permit lasts as long as the work.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Requester) -> T + Send + 'static,
@@ -71,7 +73,7 @@ impl Workers {
         let (done, result) = oneshot::channel();
         let job = move || {
             if !requester.is_gone() {
-                // Nobody waits any more, if this fails.
+                // Fails if the caller does not wait any more.
                 let _ = done.send(work(&requester));
             }
         };
@@ -79,7 +81,7 @@ impl Workers {
         result.await.map_err(|_| NotDone)
     }
 
-    /// Does some work that nobody waits for.
+    /// Runs work without waiting for its result.
     pub(crate) fn discard(&self, work: impl FnOnce() + Send + 'static) {
         // The threads end with the last handle, and this is one.
         let _ = self.0.send(Box::new(work));
@@ -105,7 +107,8 @@ mod tests {
 
     use super::*;
 
-    /// A client hangs up: its work sees that, and its permit is free when the work has ended, not before.
+    /// A client disconnects. Its work sees that, and its permit is released when the work has
+    /// ended, not earlier.
     #[tokio::test]
     async fn a_permit_lasts_as_long_as_its_work() {
         let workers = Workers::start().unwrap();

@@ -1,4 +1,4 @@
-//! One request over HTTP, for the exporter of traces.
+//! One HTTP request, for the exporter of traces.
 
 use std::io;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use hyper_util::rt::TokioIo;
 use opentelemetry_http::{HttpClient, HttpError};
 use tokio::net::TcpStream;
 
-/// For a request with its answer.
+/// Time limit for a request and its answer.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Bytes of an answer: it says what was refused.
+/// Maximum length of an answer, which contains the reasons for refusals.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// The collector.
@@ -25,7 +25,7 @@ pub(super) struct Post {
 }
 
 impl Post {
-    /// `url` has a host and a port: the configuration has seen to that.
+    /// Creates a client for `url`. The configuration has checked that it has a host and a port.
     pub(super) fn new(url: &Uri) -> Self {
         let authority = url.authority().map(ToString::to_string);
         Self {
@@ -33,7 +33,7 @@ impl Post {
         }
     }
 
-    /// A connection for each: there is one request a second.
+    /// Sends one request on a new connection, because there is only one request per second.
     async fn ask(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let stream = TcpStream::connect(&self.authority).await?;
         let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;

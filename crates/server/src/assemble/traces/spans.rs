@@ -13,16 +13,16 @@ use proto::OpCode;
 use proto::txn::TxnHeader;
 use sha2::{Digest, Sha256};
 
-/// Who sends them.
+/// The member that sends the spans.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
-    /// `None` of a server that stands alone.
+    /// `None` for a standalone server.
     pub(super) sid: Option<i64>,
-    /// What it is at the moment.
+    /// Its current role.
     pub(super) role: &'static str,
 }
 
-/// Ids of one trace. All members make the same of the same transaction.
+/// Ids of one trace. All members derive equal ids from the same transaction.
 struct Ids([u8; 32]);
 
 impl Ids {
@@ -40,7 +40,7 @@ impl Ids {
         TraceId::from_bytes([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
     }
 
-    /// The request's.
+    /// Returns the id of the request's span.
     fn root(&self) -> SpanId {
         self.span("request", None)
     }
@@ -55,14 +55,14 @@ impl Ids {
     }
 }
 
-/// What is the same in all spans of a trace that one member sends.
+/// Common values of all spans of a trace that one member sends.
 struct Sender<'a> {
     ids: Ids,
     member: &'a Member,
     scope: InstrumentationScope,
 }
 
-/// The spans of a write that `member` has seen.
+/// Returns the spans of a write that `member` has seen.
 pub(super) fn of(trace: &WriteTrace, member: &Member) -> Vec<SpanData> {
     let sender = Sender {
         ids: Ids::new(&trace.header),
@@ -74,7 +74,7 @@ pub(super) fn of(trace: &WriteTrace, member: &Member) -> Vec<SpanData> {
     let end_ns = trace.applied_ns.max(log_end_ns);
     let (top, parent) = match &trace.request {
         Some(request) => {
-            // The reply does not wait for a log that is behind a quorum's.
+            // The reply does not wait for this member's log if a quorum has already synced.
             let times = (request.received_ns, trace.applied_ns);
             let top = sender.span(request.op.name(), sender.ids.root(), SpanId::INVALID, times);
             (with_request(top, request), sender.ids.root())
@@ -130,7 +130,7 @@ impl Sender<'_> {
             span_kind: SpanKind::Internal,
             name: Cow::Borrowed(name),
             start_time: at(start_ns),
-            // Milliseconds of one clock and nanoseconds of another meet here.
+            // One clock has milliseconds and the other nanoseconds.
             end_time: at(end_ns.max(start_ns)),
             attributes,
             dropped_attributes_count: 0,
@@ -167,7 +167,7 @@ fn with_request(mut span: SpanData, request: &TracedRequest) -> SpanData {
     span
 }
 
-/// From when on its bytes wait for the disk, and no longer for those before it.
+/// Returns the event for the time from which its own bytes wait for the disk, not earlier ones.
 fn sync_begins(log: LogTrace) -> SpanEvents {
     let mut events = SpanEvents::default();
     events

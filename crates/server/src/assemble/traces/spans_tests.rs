@@ -63,7 +63,7 @@ fn the_member_with_the_client_has_the_request_and_its_stages() {
     let root = span(&spans, "setData");
     assert_eq!(root.parent_span_id, SpanId::INVALID);
     assert_eq!(root.span_kind, SpanKind::Server);
-    // The client has its reply before the log of this member is on disk.
+    // The client has its reply before this member's log is on disk.
     assert_eq!(times(root), (500, 4_000));
     let stages = [
         ("order", (500, 1_000)),
