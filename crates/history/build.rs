@@ -1,4 +1,4 @@
-//! Makes the records of `proto/history.proto`, without a `protoc` on the machine.
+//! Generates the records of `proto/history.proto` without requiring `protoc`.
 
 use std::error::Error;
 
@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={DEFINITION}");
     let definition = protox::compile([DEFINITION], ["proto"])?;
     let mut made = prost_build::Config::new();
-    // Shared with the transaction that it comes from, and between a block and its readers.
+    // Shared with the source transaction, and between a block and its readers.
     made.bytes(["."]);
     made.compile_fds(definition)?;
     Ok(())

@@ -1,8 +1,9 @@
-//! Figures of the history: `cargo bench -p zoarium-history --bench measure -- [CHANGES] [PATHS] [create]`.
+//! Measures the history:
+//! `cargo bench -p zoarium-history --bench measure -- [CHANGES] [PATHS] [create]`.
 //!
-//! Records sets of 100 random bytes in random order of the paths, merges, and asks. Prints what
-//! docs/lab/history.md has in its table. With `create` it records creates, each of a path of its own, of
-//! 16 sessions with an address each, as a server tells of them.
+//! Records sets of 100 random bytes in random order of the paths, merges, and queries. Prints the
+//! figures of the table in docs/lab/history.md. With `create` it records creates, each with a
+//! different path, from 16 sessions with one address each, as a server passes them to the history.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,7 +39,7 @@ fn main() {
             false => (set(n, paths), &Origin::default()),
         };
         logical += 40 + 100;
-        // What a record is by itself, compressed as it lies in blocks.
+        // Size of a separate record, compressed as in blocks.
         if n % 1000 == 0 {
             let packed = snap::raw::Encoder::new().compress_vec(&record.to_bytes());
             alone += packed.expect("a record").len() as u64;
@@ -85,7 +86,7 @@ fn main() {
     report("memory, MiB", resident_mib());
 }
 
-/// A history that begins with all paths.
+/// Creates a history whose initial znodes have all paths.
 fn begin(settings: Settings, paths: u64) -> Index {
     let mut baseline = Baseline::new(&settings).expect("a baseline");
     baseline.acl(1, &[Acl::open()]);
@@ -131,8 +132,8 @@ fn ask(index: &Index, changes: u64, paths: u64) {
     show("znode at a zxid", all);
 }
 
-/// All changes in their order, as a feed reads them and writes its lines: for a super user, and for
-/// whoever is asked for permission.
+/// Reads all changes in order, as a feed does, and writes its lines: for a super user, and for a
+/// client whose permissions are checked.
 fn feed(index: &Index, changes: u64) {
     let reader = index.reader();
     let owner = Viewer::FileOwner {
@@ -237,14 +238,15 @@ fn record(n: u64, session: u64, txn: Txn) -> TxnRecord {
     }
 }
 
-/// Bytes that the process has had written, where the system tells.
+/// Returns the bytes that the process has written, if the system provides them.
 fn written() -> u64 {
     let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
     line.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// What this thread has run for; on a busy machine less time than goes by.
+/// Returns the processor time of this thread, which on a busy machine is less than the elapsed
+/// time.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let first = text.split_whitespace().next();

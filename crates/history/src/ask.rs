@@ -1,4 +1,4 @@
-//! Questions in the words of commands and of the admin server: parameters in, JSON out.
+//! Queries of commands and of the admin server: parameters in, JSON out.
 //!
 //! | question | parameters |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! | `tree` | `path`, `at`, `limit`, `after` |
 //! | `diff` | `path`, `from`, `to`, `limit`, `after` |
 //!
-//! An answer has `results`, and in `next` what is to be given as `after` for the next page; `null`
-//! says that this was the last. Moments are answered as the zxids that they stand for: further pages
-//! ask with those.
+//! An answer contains `results`, and in `next` the value of `after` for the next page, `null` on
+//! the last page. The answer contains the zxids of requested moments; requests for further pages
+//! use those.
 
 use prost::Message;
 use proto::position::{Position, parse_zxid};
@@ -26,49 +26,49 @@ use crate::read::{Moment, Reader};
 use crate::record::Operation;
 use crate::viewer::Viewer;
 
-/// Why a question has no answer.
+/// Reason for which a question has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// A parameter makes no sense, or is not known.
+    /// A parameter is invalid or unknown.
     #[error("{name}: {reason}")]
     Parameter {
-        /// Which.
+        /// Name of the parameter.
         name: String,
-        /// What is wrong with it.
+        /// Reason for which it is invalid.
         reason: String,
     },
-    /// There was no such znode at that moment.
+    /// The znode did not exist at that moment.
     #[error("there was no {path} at that moment")]
     NoZnode {
-        /// Its path.
+        /// Path of the znode.
         path: String,
     },
-    /// The history has no answer.
+    /// The history returned an error.
     #[error("{0}")]
     History(#[from] HistoryError),
 }
 
-/// What can be asked.
+/// Kinds of questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// The changes of a path or a subtree.
     Changes,
-    /// Who last changed what of a znode.
+    /// The last changes of a znode.
     Blame,
-    /// A znode as it was.
+    /// A znode at a moment.
     Cat,
-    /// A subtree as it was.
+    /// A subtree at a moment.
     Tree,
-    /// What is different between two moments.
+    /// The differences between two moments.
     Diff,
 }
 
-/// Results of a page unless it is said.
+/// Default number of results in a page.
 const LIMIT: usize = 100;
 
 impl Question {
-    /// All of them.
+    /// All questions.
     pub const ALL: [Self; 5] = [
         Self::Changes,
         Self::Blame,
@@ -77,7 +77,7 @@ impl Question {
         Self::Diff,
     ];
 
-    /// How it is called.
+    /// Returns the name of the question.
     pub fn name(self) -> &'static str {
         match self {
             Self::Changes => "changes",
@@ -88,7 +88,7 @@ impl Question {
         }
     }
 
-    /// A page of the answer, as far as the viewer may see it.
+    /// Returns a page of the answer, as far as the viewer may see it.
     ///
     /// # Errors
     /// See [`AskError`].
@@ -109,11 +109,11 @@ impl Question {
     }
 }
 
-/// What a feed is asked for: the changes, and the position behind which it begins; `None` for now.
-/// `path` is `/` unless it is said, and all below it counts unless `recursive` is `false`.
+/// Parses the parameters of a feed: the query, and the position after which it begins; `None` for
+/// now. `path` defaults to `/`, and descendants are included unless `recursive` is `false`.
 ///
 /// # Errors
-/// If a parameter makes no sense.
+/// If a parameter is invalid.
 pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Position>), AskError> {
     const KNOWN: &[&str] = &[
         "path",
@@ -133,7 +133,7 @@ pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Pos
     asked.read_filters(&mut query)?;
     let after = asked.parse("after", Position::parse)?;
     let from = asked.parse("from", parse_zxid)?;
-    // From a transaction on is behind the one before it.
+    // A feed from a transaction begins after the previous one.
     let from = from.map(|zxid| Position::behind(proto::Zxid((zxid.0 - 1).max(0))));
     Ok((query, after.or(from)))
 }
@@ -141,17 +141,17 @@ pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Pos
 /// A page of changes for other programs.
 #[derive(Debug)]
 pub struct ExportPage {
-    /// Each an `ExportedChange` of `history.proto` behind its length, the oldest first.
+    /// `ExportedChange` messages of `history.proto`, each after its length, oldest first.
     pub bytes: Vec<u8>,
-    /// What is to be given as `after` for the next page; `None` if this was the last.
+    /// Value of `after` for the next page; `None` on the last page.
     pub next: Option<String>,
-    /// Changes of the page that may not be seen.
+    /// Number of changes in the page that the viewer may not see.
     pub hidden: u64,
 }
 
-/// Changes as protobuf, with the znode before and after each. Parameters are those of `changes` but for
-/// `diff` and `oldest_first`; `path` is `/` unless it is said, and all below it counts unless
-/// `recursive` is `false`.
+/// Exports changes as protobuf, with the znode before and after each. The parameters are those of
+/// `changes` except `diff` and `oldest_first`. `path` defaults to `/`, and descendants are included
+/// unless `recursive` is `false`.
 ///
 /// # Errors
 /// See [`AskError`].
@@ -244,7 +244,7 @@ impl Asked<'_> {
         moment.ok_or_else(|| refuse(name, "is to be given".to_owned()))
     }
 
-    /// Which changes, from when to when, and behind which.
+    /// Parses the filters, the range of moments and the start of the page.
     fn read_page(&self, query: &mut HistoryQuery) -> Result<(), AskError> {
         query.since = self.parse("since", Moment::parse)?;
         query.until = self.parse("until", Moment::parse)?;

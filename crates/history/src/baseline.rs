@@ -1,4 +1,4 @@
-//! The znodes that a history begins with, from a snapshot.
+//! The initial znodes of a history, from a snapshot.
 
 use std::path::Path;
 
@@ -18,26 +18,27 @@ use crate::postings::path_key;
 use crate::record::{Content, Era, Kind, Znode};
 use crate::view::EraView;
 
-/// Stands for world:anyone with all permissions, in no table. Source: ReferenceCountedACLCache.
+/// Id of world:anyone with all permissions, which is not in a table. Source:
+/// ReferenceCountedACLCache.
 const OPEN_ACL: i64 = -1;
 
-/// Takes the znodes of a snapshot, in any order, and keeps few of them in memory.
+/// Collects the znodes of a snapshot in any order, and keeps only a part of them in memory.
 pub struct Baseline {
     sorter: Sorter,
     filter: PathFilter,
     content_bytes_max: usize,
     acls: HashMap<i64, Bytes>,
     ephemerals: Vec<(String, i64)>,
-    /// The highest transaction that shows in the znodes.
+    /// The highest zxid in the stats of the znodes.
     last_seen: i64,
     newest_ms: i64,
 }
 
 impl Baseline {
-    /// For the history of these settings; its directory is there then.
+    /// Constructs an empty baseline for a history with these settings, and creates its directory.
     ///
     /// # Errors
-    /// If the directory cannot be made.
+    /// If the directory cannot be created.
     pub fn new(settings: &Settings) -> Result<Self> {
         let dir: &Path = &settings.dir;
         blocking::files::create_dir_all(dir).map_err(crate::error::io_error("create", dir))?;
@@ -52,13 +53,13 @@ impl Baseline {
         })
     }
 
-    /// An entry of the snapshot's table of ACLs.
+    /// Adds an entry of the snapshot's table of ACLs.
     pub fn acl(&mut self, id: i64, acl: &[Acl]) {
         self.acls.insert(id, acl_bytes(acl));
     }
 
-    /// A znode; the root's path may be empty. An ACL that the table does not hold is one that a later
-    /// transaction sets.
+    /// Adds a znode; the root's path may be empty. An ACL id that is not in the table is set by a
+    /// later transaction.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -109,18 +110,18 @@ impl Baseline {
     }
 }
 
-/// The snapshot that a [`Baseline`] was filled from.
+/// Position of the snapshot from which a [`Baseline`] was filled.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotAt {
-    /// The zxid of its name: the log behind it is recorded.
+    /// Zxid of its name. The log after it is recorded.
     pub zxid: Zxid,
-    /// The last transaction of which it may hold a part, if its trailer says.
+    /// The last transaction of which it may contain a part, if its trailer states it.
     pub covers: Option<Zxid>,
 }
 
 impl Index {
-    /// A new history in an empty directory: what was before the snapshot is not known, and the log
-    /// behind it is to be appended.
+    /// Creates a history in an empty directory. Nothing before the snapshot is known, and the
+    /// caller must append the log after it.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -130,15 +131,16 @@ impl Index {
         Ok(index)
     }
 
-    /// Goes on behind a gap: what happened between [`Index::head`] and the snapshot was never seen.
-    /// The log behind the snapshot is to be appended.
+    /// Continues after a gap: the transactions between [`Index::head`] and the snapshot are
+    /// missing. The caller must append the log after the snapshot.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn begin_era(&mut self, baseline: Baseline, snapshot: SnapshotAt) -> Result<()> {
         self.publish()?;
-        // While a snapshot is written, transactions go on: the tree is known from the last on that it
-        // may hold a part of. The log tells what happened since its beginning all the same.
+        // Transactions continue while a snapshot is written. The tree is known from the last one on
+        // of which the snapshot may contain a part. The log still contains all changes since the
+        // snapshot began.
         let covered = snapshot.covers.map_or(0, |zxid| zxid.0);
         let known_from = snapshot.zxid.0.max(covered).max(baseline.last_seen);
         self.forget_ephemerals();

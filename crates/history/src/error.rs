@@ -1,135 +1,136 @@
-//! Why the history has no answer, or cannot be written.
+//! Errors of queries and of the writer.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use proto::Zxid;
 
-/// Errors of the history. None of them concerns the server that feeds it.
+/// Errors of the history. They do not affect the server that writes it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
     /// A file cannot be read or written.
     #[error("cannot {what} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// Failed operation.
         what: &'static str,
-        /// With which file.
+        /// File of the operation.
         path: PathBuf,
-        /// Why not.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A file does not hold what it should. The history is to be moved aside and made again.
+    /// A file is corrupted. The history must be moved aside and rebuilt.
     #[error("the history is damaged: {path}: {reason}")]
     Damaged {
         /// The file, or the directory of the index.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason for which it counts as corrupted.
         reason: String,
     },
-    /// The files are of a version that this build does not know.
+    /// The files have a version that this build does not support.
     #[error("the history in {path} has format {found}, this build reads {known}")]
     Version {
-        /// The directory.
+        /// Directory of the history.
         path: PathBuf,
-        /// What it says.
+        /// Version of the files.
         found: u32,
-        /// What can be read.
+        /// Supported version.
         known: u32,
     },
-    /// It was recorded with other patterns of paths.
+    /// The history was recorded with other patterns of paths.
     #[error("the history in {path} was recorded with other patterns of paths ({found})")]
     OtherPatterns {
-        /// The directory.
+        /// Directory of the history.
         path: PathBuf,
-        /// Those that it was recorded with.
+        /// Patterns with which it was recorded.
         found: String,
     },
-    /// It has a transaction that the log has not: it is another ensemble's.
+    /// The history contains a transaction that is not in the log, so it belongs to another
+    /// ensemble.
     #[error("the history has another transaction {zxid} than the log: it is of another ensemble")]
     OtherEnsemble {
-        /// Which.
+        /// Zxid of the transaction.
         zxid: Zxid,
     },
-    /// There is no history in that directory.
+    /// The directory does not contain a history.
     #[error("there is no history in {path}")]
     Missing {
         /// The directory.
         path: PathBuf,
     },
-    /// That time has not come.
+    /// The moment is later than the last recorded transaction.
     #[error("transaction {wanted} is not recorded yet: the history reaches to {head}")]
     Future {
-        /// What was asked for.
+        /// Requested transaction.
         wanted: Zxid,
         /// The last transaction recorded.
         head: Zxid,
     },
-    /// That far back nothing is kept.
+    /// The moment is earlier than the oldest kept change.
     #[error("the tree at {wanted} is no longer kept: the history begins after {oldest}")]
     NotKept {
-        /// What was asked for.
+        /// Requested transaction.
         wanted: Zxid,
         /// The earliest moment for which the tree is known.
         oldest: Zxid,
     },
-    /// Nothing was recorded at that time.
+    /// The moment is in a hole.
     #[error("the history has a hole from {from} to {to}: the tree between is not known")]
     Hole {
-        /// The last transaction recorded before it.
+        /// The last transaction recorded before the hole.
         from: Zxid,
-        /// The first moment behind it for which the tree is known.
+        /// The first moment after the hole for which the tree is known.
         to: Zxid,
     },
-    /// No time of a recorded change is that early.
+    /// All recorded changes are later than the time.
     #[error(
         "no recorded change is as old as that: the history begins at {oldest_ms} ms since 1970"
     )]
     TooEarly {
-        /// The time of the earliest moment that is known.
+        /// Time of the earliest known moment.
         oldest_ms: i64,
     },
-    /// The patterns leave this path out.
+    /// The patterns exclude this path.
     #[error("{path} is not recorded: history.include and history.exclude leave it out")]
     NotRecorded {
-        /// The path.
+        /// The excluded path.
         path: String,
     },
-    /// A path or pattern that makes no sense.
+    /// A path or pattern is invalid.
     #[error("{text:?} is not a path: {reason}")]
     BadPath {
-        /// What was given.
+        /// The invalid text.
         text: String,
-        /// What is wrong with it.
+        /// Reason for which it is invalid.
         reason: &'static str,
     },
-    /// The caller may not read the znode, now or then.
+    /// The viewer may not read the znode, or could not at that moment.
     #[error("no permission to read {path}")]
     NoPermission {
-        /// The znode.
+        /// Path of the znode.
         path: String,
     },
-    /// A query chooses by origin, and the caller may not see origins.
+    /// The query selects by origin, and the viewer may not see origins.
     #[error("by and session choose changes by their origin, which only administrators may see")]
     OriginHidden,
-    /// Whoever asked does not wait for the answer any more.
+    /// The client no longer waits for the answer.
     #[error("the query was given up: nobody waits for its answer")]
     Abandoned,
-    /// A transaction came out of turn.
+    /// A transaction is not a successor of the last recorded one.
     #[error("transaction {got} does not follow {head}")]
     OutOfTurn {
-        /// What came.
+        /// Zxid of the transaction.
         got: Zxid,
-        /// What was recorded last.
+        /// Zxid of the last recorded transaction.
         head: Zxid,
     },
 }
 
-/// Results of the history.
+/// Result of an operation of the history.
 pub type Result<T, E = HistoryError> = std::result::Result<T, E>;
 
 impl HistoryError {
-    /// Whether the files are of no use any more: moved aside, they can be made again from snapshot
+    /// Whether the files are unusable. After moving them aside, they can be rebuilt from snapshot
     /// and log.
     pub fn is_unusable(&self) -> bool {
         matches!(
@@ -141,7 +142,7 @@ impl HistoryError {
         )
     }
 
-    /// Whether the tree of that moment is not known.
+    /// Whether the tree at that moment is unknown.
     pub fn is_unknown_moment(&self) -> bool {
         matches!(self, Self::NotKept { .. } | Self::Hole { .. })
     }
@@ -162,7 +163,7 @@ impl HistoryError {
     }
 }
 
-/// For `map_err`: what was tried with which file.
+/// Returns a function for `map_err` that adds the operation and the file.
 pub(crate) fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> HistoryError {
     let path = path.to_path_buf();
     move |source| HistoryError::Io { what, path, source }

@@ -1,4 +1,4 @@
-//! From a transaction to the changes of znodes that it makes.
+//! Expanding a transaction into its changes of znodes.
 
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -10,19 +10,19 @@ use proto::{Acl, SessionId};
 use crate::filter::PathFilter;
 use crate::record::{AclList, Change, Content, Kind, Operation};
 
-/// Who asked for a transaction, as far as this member knows: it does of its own clients only.
+/// Origin of a transaction, as far as this member knows it: only for its own clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The client's address.
+    /// Address of the client.
     pub client: String,
-    /// What it had proved, each as `scheme:id`; without `world` and without passwords.
+    /// Its identities, each as `scheme:id`, without `world` and without passwords.
     pub identities: Vec<String>,
 }
 
-/// Longest TTL, ms. One beyond it never took effect. Source: EphemeralType.
+/// Longest TTL, ms. A longer one never took effect. Source: EphemeralType.
 const TTL_MS_MAX: i64 = 0xff_ffff_ffff;
 
-/// Ephemerals and their sessions, for sessions that end without a list of theirs.
+/// Ephemerals and their sessions, for closeSession transactions without a list.
 #[derive(Debug, Default)]
 pub(crate) struct Ephemerals {
     by_path: HashMap<String, i64>,
@@ -38,7 +38,7 @@ impl Ephemerals {
         self.by_path.insert(path, session);
     }
 
-    /// Whether it was there.
+    /// Removes an ephemeral. Returns whether it existed.
     pub(crate) fn remove(&mut self, path: &str) -> bool {
         let Some(session) = self.by_path.remove(path) else {
             return false;
@@ -56,7 +56,7 @@ impl Ephemerals {
         self.by_path.keys().map(String::as_str)
     }
 
-    /// Those of a session, in order.
+    /// Returns the ephemerals of a session in order.
     fn of(&self, session: i64) -> Vec<String> {
         let mut paths = self.by_session.get(&session).cloned().unwrap_or_default();
         paths.sort_unstable();
@@ -64,20 +64,20 @@ impl Ephemerals {
     }
 }
 
-/// Makes changes out of transactions.
+/// Expands transactions into changes.
 pub(crate) struct Expander<'a> {
     pub(crate) filter: &'a PathFilter,
     pub(crate) ephemerals: &'a Ephemerals,
     pub(crate) origin: &'a Origin,
-    /// Where they go.
+    /// Destination of the changes.
     pub(crate) out: &'a mut Drafts,
-    /// Of the next change of the transaction. Changes that are not recorded have one too, so that
-    /// members that record different paths name the same change alike.
+    /// Index of the next change in the transaction. Changes that are not recorded are numbered too,
+    /// so that members that record different paths use one position for a change.
     pub(crate) index: u32,
     pub(crate) last_acl: &'a mut LastAcl,
 }
 
-/// The ACL of the znode created last, which is often that of the next, and its bytes.
+/// The ACL of the last created znode, which is often the ACL of the next, and its encoded form.
 pub(crate) type LastAcl = Option<(Vec<Acl>, Bytes)>;
 
 /// A change whose contents are not stored yet.
@@ -88,13 +88,13 @@ pub(crate) struct Draft {
     pub(crate) data: Option<Bytes>,
     /// The new ACL (an `AclList`), if the change sets it.
     pub(crate) acl: Option<Bytes>,
-    /// Whether the path is one that is recorded. Of others it counts which are ephemeral, since a
-    /// session's end may delete them without a list.
+    /// Whether the path is recorded. Of other paths, ephemerals are tracked, because the end of a
+    /// session may delete them without a list.
     pub(crate) is_recorded: bool,
 }
 
-/// The changes of one transaction. What they lie in is used again for the next: most of the time that
-/// a change takes would go into its memory.
+/// The changes of one transaction. The buffers are reused for the next transaction, because
+/// allocating memory would take most of the time per change.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
     slots: Vec<Draft>,
@@ -102,11 +102,11 @@ pub(crate) struct Drafts {
 }
 
 impl Drafts {
-    /// Changes, and bytes of a path, for which memory is kept.
+    /// Number of changes, and bytes of a path, for which memory is kept.
     const KEPT: usize = 64;
     const PATH_BYTES_KEPT: usize = 4 << 10;
 
-    /// One more, with all fields as the last user of the slot left them but for its contents.
+    /// Returns the next slot. Its fields have the values of the last use, except for the contents.
     fn next(&mut self) -> &mut Draft {
         if self.used == self.slots.len() {
             self.slots.push(Draft::default());
@@ -119,7 +119,7 @@ impl Drafts {
         self.slots[..self.used].iter_mut()
     }
 
-    /// Forgets them. Contents go: a slice would keep a whole request in memory.
+    /// Removes the changes and their contents: a slice would keep a whole request in memory.
     pub(crate) fn clear(&mut self) {
         for draft in &mut self.slots[..self.used] {
             (draft.data, draft.acl) = (None, None);
@@ -134,7 +134,7 @@ impl Drafts {
 }
 
 impl Expander<'_> {
-    /// Appends what a committed transaction changes. Versions and paths in it are final.
+    /// Appends the changes of a committed transaction. Its versions and paths are final.
     pub(crate) fn expand(&mut self, record: &TxnRecord) {
         match &record.txn {
             Txn::Multi(txns) => {
@@ -226,7 +226,7 @@ impl Expander<'_> {
     }
 
     fn delete(&mut self, record: &TxnRecord, path: &str, operation: Operation) {
-        // The tree refuses to lose these. Source: DataTree.deleteNode.
+        // The tree refuses to delete these znodes. Source: DataTree.deleteNode.
         if matches!(
             path,
             "/" | "/zookeeper" | "/zookeeper/quota" | "/zookeeper/config"
@@ -236,7 +236,8 @@ impl Expander<'_> {
         self.change(record, path, operation);
     }
 
-    /// The listed ones first, then what else the session owned. Source: DataTree.killSession.
+    /// Deletes the listed ephemerals, then the other ones of the session. Source:
+    /// DataTree.killSession.
     fn close(&mut self, record: &TxnRecord, listed: &[Str]) {
         for path in listed {
             self.delete(record, path, Operation::CloseSession);
@@ -276,12 +277,12 @@ impl Expander<'_> {
     }
 }
 
-/// An ACL as a content.
+/// Encodes an ACL as a content.
 pub(crate) fn acl_bytes(acl: &[Acl]) -> Bytes {
     AclList::from_acl(acl).encode_to_vec().into()
 }
 
-/// Kind, owner and TTL of a stored owner. Source: EphemeralType.
+/// Returns kind, owner and TTL of a stored owner. Source: EphemeralType.
 pub fn kind_of_owner(stored: i64) -> (Kind, SessionId, i64) {
     const EXTENDED: i64 = 0xff;
     const FEATURES: i64 = 0x00ff_ff00_0000_0000;
@@ -300,7 +301,7 @@ pub fn kind_of_owner(stored: i64) -> (Kind, SessionId, i64) {
     }
 }
 
-/// A content that is known only by its size and hash.
+/// Computes the hash of a content.
 pub(crate) fn hash_of(bytes: &[u8]) -> [u8; 16] {
     use sha2::Digest;
     let mut hash = [0; 16];
@@ -308,7 +309,7 @@ pub(crate) fn hash_of(bytes: &[u8]) -> [u8; 16] {
     hash
 }
 
-/// A content that lies in the record.
+/// Returns a content that is stored in the record.
 pub(crate) fn inline(bytes: Bytes) -> Content {
     Content {
         size: bytes.len() as u64,

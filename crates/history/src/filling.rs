@@ -1,11 +1,11 @@
-//! The block that is being filled, as it will lie in its file.
+//! The block being filled, in the encoding of its file.
 
 use crate::record::{BlockRow, Change};
 
-/// The field `changes` of `Block`.
+/// Number of the field `changes` of `Block`.
 const CHANGES: u32 = 1;
 
-/// A `Block` that grows: each change is encoded once, when it comes.
+/// A growing `Block`: each change is encoded once, when it is added.
 #[derive(Default)]
 pub(crate) struct Filling {
     bytes: Vec<u8>,
@@ -34,22 +34,22 @@ impl Filling {
         row.changes += 1;
     }
 
-    /// How many changes are in it.
+    /// Returns the number of changes.
     pub(crate) fn changes(&self) -> usize {
         self.row.changes as usize
     }
 
-    /// The `Block`.
+    /// Returns the encoded `Block`.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What its row will say, but for where it lies.
+    /// Returns its row, without the position in the file.
     pub(crate) fn row(&self) -> BlockRow {
         self.row
     }
 
-    /// Begins the next one.
+    /// Begins the next block.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.row = BlockRow::default();
@@ -71,7 +71,7 @@ mod tests {
             path: format!("/a/{zxid}"),
             ..Change::default()
         };
-        // Clocks go back.
+        // Clocks may be set back.
         let changes = vec![change(3, 50), change(4, -7), change(4, 20)];
         let mut filling = Filling::of(&changes[..1]);
         filling.clear();

@@ -1,12 +1,12 @@
-//! Which paths are recorded.
+//! Filter for the recorded paths.
 
 use crate::error::{HistoryError, Result};
 
-/// Patterns of paths. A path is recorded if it, or a znode above it, matches one of `include` and
-/// none of `exclude`.
+/// Patterns of paths. A path is recorded if it, or one of its ancestors, matches one of `include`
+/// and none of `exclude`.
 ///
-/// In a pattern `*` stands for any characters of one component, and a component `**` for any number
-/// of components.
+/// In a pattern `*` matches any characters of one component, and a component `**` matches any
+/// number of components.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFilter {
     include: Vec<String>,
@@ -21,7 +21,7 @@ impl Default for PathFilter {
 }
 
 impl PathFilter {
-    /// Without `include` every path is recorded that is not excluded.
+    /// Constructs a filter. Without `include` all paths are recorded except excluded ones.
     ///
     /// # Errors
     /// [`HistoryError::BadPath`] for a pattern that is not an absolute path.
@@ -48,18 +48,18 @@ impl PathFilter {
         is_included && !any_matches(&self.exclude, path)
     }
 
-    /// Patterns of what is recorded.
+    /// Returns the patterns of recorded paths.
     pub fn include(&self) -> &[String] {
         &self.include
     }
 
-    /// Patterns of what is not.
+    /// Returns the patterns of excluded paths.
     pub fn exclude(&self) -> &[String] {
         &self.exclude
     }
 }
 
-/// Checks the path of a query: absolute, no empty component, no slash at the end.
+/// Validates the path of a query: absolute, without empty components and a final slash.
 pub(crate) fn check(path: &str) -> Result<()> {
     let refuse = |reason| {
         Err(HistoryError::BadPath {
@@ -94,10 +94,10 @@ fn components(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|component| !component.is_empty())
 }
 
-/// Whether the pattern matches the path or the beginning of it.
+/// Whether the pattern matches the path or one of its ancestors.
 ///
-/// As for one component: a star is tried with ever more of the text, and only the last one has to be
-/// gone back to. So the work is bounded by the product of the lengths.
+/// As for one component, a star is tried with an increasing part of the text, and only the last
+/// star needs backtracking. So the work is bounded by the product of the lengths.
 fn matches(pattern: &[&str], path: &[&str]) -> bool {
     let (mut p, mut at) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -196,7 +196,7 @@ mod tests {
         assert!(matched("*", ""));
         assert!(!matched("a*b", "a-c"));
         assert!(!matched("a", "ab"));
-        // Were every star gone back to, this would take longer than anybody waits.
+        // Backtracking to every star would not finish in a reasonable time.
         assert!(!matched(&"*a".repeat(40), &"a".repeat(39)));
     }
 }

@@ -1,8 +1,8 @@
-//! What of a stream of committed transactions is recorded, and what is to be looked for in the log.
+//! Deciding which committed transactions to record directly, and which to read from the log.
 //!
-//! A member is told of transactions as it applies them, and misses some: it was down, a queue was
-//! full, a leader's snapshot took the place of the log. Nothing is taken to follow what it may not
-//! follow: an honest hole is better than a gap that nobody sees.
+//! A member receives transactions as it applies them, and misses some: it was down, a queue was
+//! full, or a leader's snapshot replaced the log. A transaction is only recorded after its certain
+//! predecessor: a recorded hole is better than a gap that is not noticed.
 
 use proto::mutant::{self, Mutant};
 use proto::txn::{TxnHeader, TxnRecord};
@@ -13,24 +13,24 @@ use crate::error::{HistoryError, Result};
 use crate::expand::Origin;
 use crate::index::{Index, Settings};
 
-/// Where histories are kept: files, or the memory of a simulation.
+/// Storage of histories: files, or the memory of a simulation.
 pub trait Keeper {
-    /// A history.
+    /// Type of a history.
     type History: Recording;
 
-    /// The history that is there.
+    /// Opens the existing history.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if there is none.
+    /// [`HistoryError::Missing`] if it does not exist.
     fn open(&self) -> Result<Self::History>;
 
-    /// For the znodes of a snapshot.
+    /// Constructs an empty set for the znodes of a snapshot.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     fn baseline(&self) -> Result<<Self::History as Recording>::Znodes>;
 
-    /// A new history, behind a snapshot.
+    /// Creates a history that begins after a snapshot.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -41,12 +41,12 @@ pub trait Keeper {
     ) -> Result<Self::History>;
 }
 
-/// Takes the znodes of a snapshot.
+/// Receiver of a snapshot's znodes.
 pub trait Znodes {
-    /// An entry of its table of ACLs.
+    /// Adds an entry of the snapshot's table of ACLs.
     fn acl(&mut self, id: i64, acl: &[Acl]);
 
-    /// A znode; the root's path may be empty.
+    /// Adds a znode; the root's path may be empty.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -59,39 +59,39 @@ pub trait Znodes {
     ) -> Result<()>;
 }
 
-/// Where transactions are recorded.
+/// Receiver of recorded transactions.
 pub trait Recording {
-    /// The znodes that it begins with.
+    /// Type of the initial znodes.
     type Znodes: Znodes;
 
-    /// The last one that is recorded.
+    /// Returns the zxid of the last recorded transaction.
     fn head(&self) -> Zxid;
 
-    /// Whether the one at the head is this one, as far as that is known.
+    /// Whether the transaction at the head has this header, as far as that is known.
     fn is_head(&self, header: &TxnHeader) -> bool;
 
-    /// Records the next one.
+    /// Records the next transaction.
     ///
     /// # Errors
     /// If it cannot be recorded.
     fn append(&mut self, record: &TxnRecord, origin: &Origin) -> Result<()>;
 
-    /// Goes on behind a gap, with a snapshot.
+    /// Continues after a gap with a snapshot.
     ///
     /// # Errors
     /// If it cannot be written.
     fn begin_era(&mut self, znodes: Self::Znodes, at: SnapshotAt) -> Result<()>;
 
-    /// Shows what was recorded.
+    /// Makes recorded transactions visible to readers.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If they cannot be written.
     fn publish(&mut self) -> Result<()>;
 
-    /// Makes it durable.
+    /// Makes recorded transactions durable.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If they cannot be written.
     fn checkpoint(&mut self) -> Result<()>;
 }
 
@@ -155,25 +155,25 @@ impl Recording for Index {
     }
 }
 
-/// What became of a transaction.
+/// Result of passing a transaction to the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It followed the last one, and is recorded.
+    /// It followed the last recorded transaction and was recorded.
     Recorded,
-    /// It was known.
+    /// It was already recorded.
     Known,
-    /// Others are missing before it, or may be: the log is to be read.
+    /// Transactions before it are or may be missing, so the log must be read.
     Missing,
 }
 
-/// A transaction was applied, as a committed one.
+/// Records a transaction that was applied as committed.
 ///
 /// # Errors
-/// [`HistoryError::OtherEnsemble`] if another one of the same zxid is recorded, and what recording it
-/// brings.
+/// [`HistoryError::OtherEnsemble`] if another transaction with its zxid is recorded, and the errors
+/// of recording it.
 pub fn take_applied(to: &mut impl Recording, record: &TxnRecord, origin: &Origin) -> Result<Taken> {
     let (head, zxid) = (to.head(), record.header.zxid);
-    // The first of an epoch may follow more than one: the log tells.
+    // More than one predecessor is possible for the first transaction of an epoch; the log decides.
     if zxid == head.next() && zxid.epoch() == head.epoch() {
         to.append(record, origin)?;
         return Ok(Taken::Recorded);
@@ -191,10 +191,10 @@ pub fn take_applied(to: &mut impl Recording, record: &TxnRecord, origin: &Origin
     Ok(Taken::Known)
 }
 
-/// Records what a log has behind the last transaction that is recorded.
+/// Records the transactions of a log after the last recorded one.
 ///
-/// The log is to be read from that transaction on, itself included: if it is there, what follows it
-/// is sure to follow it, also over the end of an epoch.
+/// The log must be read from that transaction on, including it. If it is found, the transactions
+/// after it are certain to follow it, even across the end of an epoch.
 #[derive(Debug)]
 pub struct CatchUp {
     head: Zxid,
@@ -203,21 +203,22 @@ pub struct CatchUp {
     has_snapshot: bool,
 }
 
-/// What a log says.
+/// Result of reading a transaction from a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FromLog {
-    /// There may be more.
+    /// There may be more transactions.
     More,
-    /// What comes is not known to be committed.
+    /// The next transactions are not known to be committed.
     End,
-    /// It does not reach back to the last one recorded.
+    /// The log does not reach back to the last recorded transaction.
     Gap,
 }
 
 impl CatchUp {
-    /// Up to a transaction that is known to be committed. `has_snapshot`: there is a snapshot of the last
-    /// one recorded, and the log goes on from it. It need not hold that one: a leader's snapshot took the
-    /// place of the log in front of it.
+    /// Begins catching up to `upto`, which must be known to be committed. With `has_snapshot`, a
+    /// snapshot of the last recorded transaction exists and the log continues after it. The log
+    /// need not contain that transaction, because a leader's snapshot may have replaced the log
+    /// before it.
     pub fn new(to: &impl Recording, upto: Zxid, has_snapshot: bool) -> Self {
         Self {
             head: to.head(),
@@ -227,10 +228,10 @@ impl CatchUp {
         }
     }
 
-    /// Takes the next transaction of the log.
+    /// Processes the next transaction of the log.
     ///
     /// # Errors
-    /// As [`take_applied`].
+    /// As for [`take_applied`].
     pub fn take(&mut self, to: &mut impl Recording, record: &TxnRecord) -> Result<FromLog> {
         let zxid = record.header.zxid;
         if zxid > self.upto {
@@ -243,8 +244,9 @@ impl CatchUp {
             self.has_head = true;
         } else if zxid > self.head {
             let begins_log = to.head() == self.head && !self.has_head;
-            // Behind a snapshot the log goes on with what its member was told next. Without one, behind a
-            // transaction that the log does not have, whole epochs may be missing.
+            // After a snapshot the log continues with the next transaction of its member. Without
+            // one, and without the last recorded transaction in the log, whole epochs may be
+            // missing.
             let is_next = match self.has_snapshot {
                 true => follows(self.head, zxid),
                 false => zxid == self.head.next() && zxid.epoch() == self.head.epoch(),
@@ -254,7 +256,7 @@ impl CatchUp {
             }
             to.append(record, &Origin::default())?;
         }
-        // What is being written behind it may look like damage.
+        // A record that is being written after `upto` may look like corruption.
         Ok(match zxid == self.upto {
             true => FromLog::End,
             false => FromLog::More,
@@ -262,8 +264,8 @@ impl CatchUp {
     }
 }
 
-/// Whether a log that begins with `next` misses nothing behind a snapshot that ends with `last`.
-/// Source: as recovery does.
+/// Whether a log that begins with `next` is complete after a snapshot that ends with `last`. The
+/// rule is the one of recovery.
 pub fn follows(last: Zxid, next: Zxid) -> bool {
     next == last.next() || (next.epoch() > last.epoch() && next.counter() == 1)
 }
@@ -275,7 +277,7 @@ mod tests {
 
     use super::*;
 
-    /// Zxids that are recorded, behind a snapshot.
+    /// The zxid of a snapshot, and the zxids recorded after it.
     struct Zxids(Zxid, Vec<Zxid>);
 
     impl Znodes for () {
@@ -348,13 +350,13 @@ mod tests {
     #[test]
     fn what_the_log_shows_to_follow_is_recorded() {
         let mut to = Zxids(Zxid(4), Vec::new());
-        // The log begins behind the snapshot, and goes over the end of an epoch. Nothing is read behind
-        // what is wanted: it may be half written.
+        // The log begins after the snapshot and continues across the end of an epoch. Nothing is
+        // read after the requested end, because it may be partly written.
         assert_eq!(
             read(&mut to, &[5, 6, EPOCH_2 + 1], EPOCH_2 + 1),
             FromLog::End
         );
-        // The last one recorded is in it.
+        // The log contains the last recorded transaction.
         let log = [6, EPOCH_2 + 1, EPOCH_2 + 2, EPOCH_2 + 3];
         assert_eq!(read(&mut to, &log, EPOCH_2 + 2), FromLog::End);
         let recorded = [5, 6, EPOCH_2 + 1, EPOCH_2 + 2];
@@ -365,18 +367,19 @@ mod tests {
     fn an_epoch_that_begins_the_log_follows_a_snapshot_and_no_transaction() {
         let mut to = Zxids(Zxid(4), Vec::new());
         assert_eq!(read(&mut to, &[EPOCH_2 + 1], i64::MAX), FromLog::More);
-        // The snapshot was purged, and with it the rest of its epoch.
+        // The snapshot was purged, and the rest of its epoch with it.
         let mut to = Zxids(Zxid(4), Vec::new());
         let found = read_with(&mut to, &[EPOCH_2 + 1], i64::MAX, false);
         assert_eq!(found, FromLog::Gap);
         assert_eq!(read_with(&mut to, &[5], i64::MAX, false), FromLog::More);
-        // The same with a transaction before: others may have come between, and their log is gone.
+        // With a recorded transaction: others may be missing in between because their log was
+        // purged.
         let mut to = Zxids(Zxid(3), vec![Zxid(4)]);
         let found = read_with(&mut to, &[EPOCH_2 + 1], i64::MAX, false);
         assert_eq!(found, FromLog::Gap);
         assert_eq!(read(&mut to, &[6], i64::MAX), FromLog::Gap);
         assert_eq!(read(&mut to, &[5], i64::MAX), FromLog::More);
-        // It came with its leader's snapshot after it was recorded.
+        // The transaction was recorded before the leader's snapshot arrived.
         let mut to = Zxids(Zxid(3), vec![Zxid(4)]);
         assert_eq!(read(&mut to, &[EPOCH_2 + 1], i64::MAX), FromLog::More);
     }

@@ -1,8 +1,8 @@
-//! The writer: changes into blocks, blocks into files, and what is needed to find them again.
+//! The writer of a history: writes changes to blocks, blocks to files, and the index to find them.
 //!
-//! Nothing is overwritten in place. Files grow at their end or appear whole; a *checkpoint* syncs
-//! them and then writes all rows that point to what is new, together. A crash takes the history back
-//! to the last checkpoint, and the log has what came after it.
+//! Nothing is overwritten in place. Files grow at their end or appear as a whole. A *checkpoint*
+//! syncs them and then atomically writes all rows that point to new data. After a crash the history
+//! continues from the last checkpoint, and the log contains the later transactions.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -32,31 +32,32 @@ use crate::recent::RecentKeys;
 use crate::record::{BlockRow, Change, Content, IndexRow, Kind, RunRow};
 use crate::view::{Run, Shared};
 
-/// How a history is kept.
+/// Settings of a history.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where.
+    /// Directory of the history.
     pub dir: PathBuf,
-    /// What.
+    /// Filter for the recorded paths.
     pub filter: PathFilter,
-    /// Bytes of data or of an ACL beyond which only its size and hash are kept.
+    /// Size of data or of an ACL in bytes above which only its size and hash are stored.
     pub content_bytes_max: usize,
-    /// Bytes on disk beyond which the oldest changes are dropped; 0 for any number.
+    /// Bytes on disk above which the oldest changes are dropped; 0 for no limit.
     pub bytes_max: u64,
-    /// Changes that are older than this are dropped, ms; 0 for any age.
+    /// Age in ms above which changes are dropped; 0 for no limit.
     pub age_ms_max: i64,
-    /// How much lies together.
+    /// Sizes of blocks, runs and files.
     pub shape: Shape,
-    /// For a thread that must not keep others waiting.
+    /// Callback for yielding the processor.
     pub give_way: GiveWay,
 }
 
-/// Called now and then in the middle of long work, so that others may have the processor.
+/// A callback that is invoked regularly during long work, so that other threads can use the
+/// processor.
 #[derive(Clone)]
 pub struct GiveWay(Arc<dyn Fn() + Send + Sync>);
 
 impl GiveWay {
-    /// What to do then; it is to be cheap.
+    /// Constructs the callback, which should be cheap.
     pub fn new(what: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(what))
     }
@@ -66,7 +67,7 @@ impl GiveWay {
     }
 }
 
-/// Goes on with the work.
+/// Does not yield.
 impl Default for GiveWay {
     fn default() -> Self {
         Self::new(|| ())
@@ -80,7 +81,7 @@ impl std::fmt::Debug for GiveWay {
 }
 
 impl Settings {
-    /// Everything, forever.
+    /// Returns settings that record all paths and keep everything.
     pub fn new(dir: &Path) -> Self {
         Self {
             dir: dir.to_path_buf(),
@@ -93,12 +94,13 @@ impl Settings {
         }
     }
 
-    /// Whether there is a history in the directory, whatever it is worth.
+    /// Whether the directory contains a history, valid or not.
     pub fn is_there(&self) -> bool {
         are_there(&self.dir.join(ROWS_DIR))
     }
 
-    /// Old changes are dropped by whole files, so these are small where little is kept.
+    /// Returns the size of a file of changes. Old changes are dropped as whole files, so the files
+    /// are small if `bytes_max` is small.
     pub(crate) fn segment_bytes(&self) -> u64 {
         let most = self.shape.segment_bytes;
         match self.bytes_max {
@@ -108,10 +110,11 @@ impl Settings {
     }
 }
 
-/// A history that is written. There is one at a time for a directory; [`Index::reader`] gives as many
-/// readers as are wanted.
+/// A history that is being written. A directory has only one writer at a time; [`Index::reader`]
+/// returns any number of readers.
 ///
-/// After an error it must not be used any more; opened again it is as at its last checkpoint.
+/// After an error it must not be used any more. When reopened, it has the state of its last
+/// checkpoint.
 pub struct Index {
     pub(crate) shared: Arc<Shared>,
     pub(crate) rows: Box<dyn Rows>,
@@ -119,26 +122,26 @@ pub struct Index {
     pub(crate) state: IndexRow,
     pub(crate) writer: SegmentWriter,
     pub(crate) ephemerals: Ephemerals,
-    /// Contents of the current segment, by their hash.
+    /// Offsets of contents in the current segment, by hash.
     pub(crate) known: HashMap<[u8; 16], u64>,
-    /// The block that is being filled.
+    /// The block being filled.
     pub(crate) filling: Filling,
     pub(crate) drafts: Drafts,
     pub(crate) last_acl: LastAcl,
-    /// The view's. Keys of changes that readers do not see yet are in it, too: no look goes beyond its
-    /// own last transaction.
+    /// The recent keys of the view. They include keys of changes that readers do not see yet,
+    /// because a look never reads beyond its own last transaction.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
-    /// What readers do not see yet.
+    /// Blocks and segments that readers do not see yet.
     pub(crate) staged: Vec<Staged>,
     /// Rows for the next checkpoint.
     pub(crate) writes: Writes,
-    /// Runs that are to be on the disk before the next checkpoint's rows are, by their numbers.
+    /// Runs that must be on disk before the rows of the next checkpoint, by number.
     pub(crate) unsynced: Vec<(u64, Unsynced)>,
-    /// Files that nothing points to once the next checkpoint is written.
+    /// Files that are unused after the next checkpoint is written.
     pub(crate) obsolete: Vec<PathBuf>,
     pub(crate) is_dirty: bool,
     pub(crate) task: Option<Task>,
-    /// At which file of changes, and when, it was last seen that there is nothing to drop.
+    /// File of changes and time at which retention last found nothing to drop.
     pub(crate) looked_at: (u64, i64),
 }
 
@@ -147,7 +150,7 @@ pub(crate) enum Staged {
     Segment(Arc<Segment>),
 }
 
-/// Where the rows of the index lie.
+/// Directory with the rows of the index.
 pub(crate) const ROWS_DIR: &str = "index";
 
 pub(crate) fn run_path(dir: &Path, number: u64) -> PathBuf {
@@ -162,19 +165,19 @@ impl Index {
     /// Opens the history of a directory.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if there is none: [`Index::create`] makes one. Errors for which
-    /// [`HistoryError::is_unusable`] holds ask for [`set_aside`](crate::set_aside).
+    /// [`HistoryError::Missing`] if there is none: [`Index::create`] creates one. After an error
+    /// for which [`HistoryError::is_unusable`] is true, call [`set_aside`](crate::set_aside).
     pub fn open(settings: Settings) -> Result<Self> {
         Loaded::read(settings, Use::Write)?.into_index()
     }
 
-    /// The last transaction that is recorded.
+    /// Returns the zxid of the last recorded transaction.
     pub fn head(&self) -> Zxid {
         Zxid(self.state.head)
     }
 
-    /// Whether the transaction at [`Index::head`] is this one; another one of the same number means
-    /// that the history is another ensemble's. True also if that is not known.
+    /// Whether the transaction at [`Index::head`] has this header. Another transaction with its
+    /// zxid means that the history belongs to another ensemble. Also true if the header is unknown.
     pub fn is_head(&self, header: &TxnHeader) -> bool {
         let state = &self.state;
         let is_known = (state.head_session, state.head_cxid, state.head_time_ms) != (0, 0, 0);
@@ -184,18 +187,18 @@ impl Index {
                 == (state.head_session, state.head_cxid, state.head_time_ms)
     }
 
-    /// For queries, in any number of threads.
+    /// Returns a reader for queries, which can be used in any number of threads.
     pub fn reader(&self) -> Reader {
         Reader::new(self.shared.clone())
     }
 
-    /// Changes recorded since the beginning.
+    /// Returns the number of changes recorded since the beginning.
     pub fn changes(&self) -> u64 {
         self.state.changes
     }
 
-    /// Records a committed transaction. It must follow the one before; that none is missing is the
-    /// caller's to see to. Readers see it after [`Index::publish`].
+    /// Records a committed transaction. The caller must ensure that it is the direct successor of
+    /// the previous one. Readers see it after [`Index::publish`].
     ///
     /// # Errors
     /// [`HistoryError::OutOfTurn`], or if a file cannot be written.
@@ -263,7 +266,7 @@ impl Index {
         }
     }
 
-    /// A long content goes to the segment, unless it is there.
+    /// Stores a long content in the segment unless it is already there.
     fn store(&mut self, bytes: Bytes) -> Result<Content> {
         if bytes.len() <= INLINE_BYTES {
             return Ok(inline(bytes));
@@ -316,7 +319,7 @@ impl Index {
         Ok(())
     }
 
-    /// What comes next is of another era.
+    /// Closes the block before another era begins.
     pub(crate) fn close_open_block(&mut self) -> Result<()> {
         if self.filling.changes() > 0 {
             self.close_block()?;
@@ -324,14 +327,14 @@ impl Index {
         self.publish()
     }
 
-    /// All ephemerals are to be told anew.
+    /// Removes all ephemerals, which the next era lists again.
     pub(crate) fn forget_ephemerals(&mut self) {
         let gone = std::mem::take(&mut self.ephemerals);
         let removed = gone.paths().map(|path| (keys::ephemeral(path), None));
         self.writes.extend(removed);
     }
 
-    /// Contents of a block lie in the file of the block, so a file ends with one.
+    /// Begins a segment. Contents are in the file of their block, so a file ends with a block.
     fn begin_segment(&mut self) -> Result<()> {
         self.writer.sync()?;
         self.state.segment = self.take_file_number();
@@ -351,10 +354,10 @@ impl Index {
         self.shared.view.read().first_recent()
     }
 
-    /// Shows readers what was appended.
+    /// Makes appended changes visible to readers.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If they cannot be written.
     pub fn publish(&mut self) -> Result<()> {
         self.writer.write()?;
         let mut view = self.shared.view.write();
@@ -372,7 +375,7 @@ impl Index {
         Ok(())
     }
 
-    /// The keys in memory go to a file. No block is being filled.
+    /// Writes the keys in memory to a run. No block may be being filled.
     fn make_run(&mut self) -> Result<()> {
         let first_block = self.first_recent();
         let last_block = self.state.open_block - 1;
@@ -421,10 +424,10 @@ impl Index {
         self.writes.push((key, Some(row.encode_to_vec())));
     }
 
-    /// Makes durable what was appended, and shows it to readers.
+    /// Makes appended changes durable and visible to readers.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If they cannot be written.
     pub fn checkpoint(&mut self) -> Result<()> {
         self.publish()?;
         if !self.is_dirty {
@@ -448,7 +451,7 @@ impl Index {
         Ok(())
     }
 
-    /// Bytes that the history takes up on disk.
+    /// Returns the bytes on disk of the history.
     pub fn bytes_on_disk(&self) -> u64 {
         let view = self.shared.view.read();
         let segments: u64 = view.segments.values().map(|segment| segment.bytes()).sum();
@@ -457,7 +460,7 @@ impl Index {
         segments + runs + bases + self.rows.bytes_on_disk()
     }
 
-    /// A history of which nothing but `state` is there yet; its first era is added by the caller.
+    /// Creates a history that only contains `state`; the caller adds its first era.
     pub(crate) fn create_empty(settings: Settings) -> Result<Self> {
         let dir = &settings.dir;
         files::create_dir_all(dir).map_err(io_error("create", dir))?;

@@ -1,7 +1,7 @@
-//! Answers as JSON: what commands print, one object a line, and what the admin server sends.
+//! Answers as JSON: one object per line for commands, and the responses of the admin server.
 //!
-//! Zxids and sessions are text in hex, since a number of 64 bits does not pass through every reader
-//! of JSON. Data is in base64.
+//! Zxids and sessions are text in hex, because not every reader of JSON supports 64-bit numbers.
+//! Data is in base64.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -16,12 +16,12 @@ use crate::query::{Blame, Difference};
 use crate::read::Extent;
 use crate::record::{AclEntry, AclList, Change, Content, ExportedChange, Znode};
 
-/// A change, with the znode before and after it if that was asked for.
+/// Formats a change, with the znode before and after it if requested.
 pub fn exported(result: &ExportedChange) -> Value {
     value(&ExportedView(result))
 }
 
-/// The same of many, as the lines of a feed.
+/// Formats many changes as the lines of a feed.
 pub fn lines(results: &[ExportedChange]) -> Vec<u8> {
     let mut lines = Vec::new();
     for result in results {
@@ -35,13 +35,13 @@ pub fn lines(results: &[ExportedChange]) -> Vec<u8> {
     lines
 }
 
-/// A change without what was before and after it.
+/// Formats a change without the znode before and after it.
 fn alone(found: &ExportedChange) -> Value {
     let view = |change| value(&ChangeView(change, found.is_origin_hidden));
     found.change.as_ref().map_or(Value::Null, view)
 }
 
-/// A znode.
+/// Formats a znode.
 pub fn znode(path: &str, znode: &Znode) -> Value {
     value(&ZnodeView(path, znode))
 }
@@ -50,7 +50,7 @@ fn value(view: &impl Serialize) -> Value {
     serde_json::to_value(view).unwrap_or_default()
 }
 
-/// How a change is written, with its states.
+/// Serializes a change with its states.
 struct ExportedView<'a>(&'a ExportedChange);
 
 impl Serialize for ExportedView<'_> {
@@ -80,7 +80,7 @@ impl ChangeView<'_> {
         map.serialize_entry("index", &change.index)?;
         map.serialize_entry("time_ms", &change.time_ms)?;
         map.serialize_entry("time", &time_text(change.time_ms))?;
-        // An origin that is hidden is `null`, and not the origin of a change by the server itself.
+        // A hidden origin is `null`, unlike the origin of a change by the server itself.
         let is_shown = !self.1;
         let session = is_shown.then_some(Hex(change.session));
         map.serialize_entry("session", &session)?;
@@ -105,7 +105,7 @@ impl Serialize for ChangeView<'_> {
     }
 }
 
-/// Its path, and what it was.
+/// A path and the state of its znode.
 struct ZnodeView<'a>(&'a str, &'a Znode);
 
 impl Serialize for ZnodeView<'_> {
@@ -162,7 +162,7 @@ impl Serialize for AclEntryView<'_> {
     }
 }
 
-/// A zxid or a session, as [`hex`] has it.
+/// A zxid or a session, formatted as by [`hex`].
 struct Hex(i64);
 
 impl Serialize for Hex {
@@ -179,7 +179,7 @@ impl<T: std::fmt::Display> Serialize for Shown<T> {
     }
 }
 
-/// Who last changed what of a znode.
+/// Formats the last changes of a znode.
 pub fn blame(blame: &Blame) -> Value {
     let change = |found: &Option<ExportedChange>| found.as_ref().map_or(Value::Null, alone);
     let children = blame.children.iter().map(
@@ -194,7 +194,7 @@ pub fn blame(blame: &Blame) -> Value {
     })
 }
 
-/// A znode that differs between two moments.
+/// Formats a znode that differs between two moments.
 pub fn difference(one: &Difference) -> Value {
     json!({
         "path": one.path,
@@ -204,7 +204,7 @@ pub fn difference(one: &Difference) -> Value {
     })
 }
 
-/// How far the history reaches, what is missing in it, and which paths it records.
+/// Formats the recorded range of the history, its holes, and the filter for its paths.
 pub fn extent(extent: &Extent, filter: &PathFilter) -> Value {
     let holes = extent.holes.iter().map(|hole| {
         json!({
@@ -223,7 +223,7 @@ pub fn extent(extent: &Extent, filter: &PathFilter) -> Value {
     })
 }
 
-/// A zxid or a session.
+/// Formats a zxid or a session.
 pub fn hex(number: i64) -> String {
     format!("{number:#x}")
 }

@@ -1,16 +1,18 @@
-//! The change history: who changed what and when, and the tree as it was.
+//! The change history: all changes with their origin and time, and the tree at past moments.
 //!
-//! It is fed with committed transactions, in order ([`Index::append`]), and is *derived*: whatever
-//! happens to its files, it can be made again from a snapshot and the log. Nothing waits for it.
+//! Committed transactions are passed to it in order ([`Index::append`]). The history is *derived*:
+//! it can be rebuilt from a snapshot and the log, whatever happens to its files. No server
+//! operation waits for it.
 //!
-//! * [`Index`] writes. Changes are gathered in blocks, blocks in files, and small rows in sled say
-//!   where they are. [`Index::checkpoint`] makes durable, [`Index::step`] does the work in the
-//!   background: it merges and drops.
-//! * [`Baseline`] takes the znodes of the snapshot that a history begins with.
-//! * [`Reader`] answers: [`history`](Reader::history), [`blame`](Reader::blame),
-//!   [`znode_at`](Reader::znode_at), [`tree_at`](Reader::tree_at), [`diff`](Reader::diff), all page by
-//!   page, each only what its [`Viewer`] may see. [`feed`](Reader::feed) gives all in its order,
-//!   from a [`Position`] on. [`ask`] takes questions as commands put them, [`json`] is how answers look.
+//! * [`Index`] writes. Changes are collected in blocks and blocks in files, and small rows in sled
+//!   contain their positions. [`Index::checkpoint`] makes them durable. [`Index::step`] does the
+//!   background work: merging and dropping.
+//! * [`Baseline`] collects the initial znodes of a history from a snapshot.
+//! * [`Reader`] answers queries: [`history`](Reader::history), [`blame`](Reader::blame),
+//!   [`znode_at`](Reader::znode_at), [`tree_at`](Reader::tree_at) and [`diff`](Reader::diff). All
+//!   answers are pages and are limited to what their [`Viewer`] may see. [`feed`](Reader::feed)
+//!   returns all changes in order, from a [`Position`] on. [`ask`] parses queries of commands, and
+//!   [`json`] formats answers.
 //!
 //! ```text
 //! <dir>/index/          rows in sled: where blocks, runs and eras are, and how far they are valid
@@ -19,11 +21,11 @@
 //! <dir>/base.<n>        znodes that an era begins with
 //! ```
 //!
-//! An *era* is a time without a gap. Where transactions were never seen (a snapshot of the leader took
-//! the place of the log), the next era begins, and answers say so ([`Extent`]).
+//! An *era* is a range without a gap. If transactions were missed because a snapshot of the leader
+//! replaced the log, the next era begins, and answers show the hole ([`Extent`]).
 //!
-//! Records are those of `proto/history.proto` ([`record::DEFINITION`]). No clocks, threads or sockets;
-//! files are its own. Time comes in as an argument.
+//! The records are defined in `proto/history.proto` ([`record::DEFINITION`]). The crate uses files,
+//! but no clocks, threads or sockets; the time is an argument.
 
 pub mod ask;
 mod baseline;

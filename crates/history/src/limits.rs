@@ -1,68 +1,70 @@
-//! Bounds of what the history holds in memory, writes at a time and answers.
+//! Limits for the memory, the writes and the answers of the history.
 
-/// Version of the files.
+/// Version of the file format.
 pub const FORMAT: u32 = 1;
 
-/// Bytes of changes after which a block is closed earlier.
+/// Bytes of changes above which a block is closed early.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
-/// Contents up to this many bytes lie in the change itself: in a block they are compressed
-/// together, and one of their own would cost more than it spares.
+/// Size in bytes up to which a content is stored in the change itself. Such contents are compressed
+/// together in a block, where a separate frame would cost more than it saves.
 pub(crate) const INLINE_BYTES: usize = 256;
 
-/// Blocks of one key in one entry of a run.
+/// Maximum number of blocks in one entry of a run.
 pub(crate) const POSTINGS_CHUNK: usize = 2048;
 
-/// Bytes of a page of a sorted file, before compression.
+/// Size in bytes of a page of a sorted file, before compression.
 pub(crate) const PAGE_BYTES: usize = 8 << 10;
-/// Bytes of a frame that is believed: a block or a page with one entry of the largest size.
+/// Largest accepted frame in bytes: a block or a page with one entry of the maximum size.
 pub(crate) const FRAME_BYTES_MAX: usize = 256 << 20;
-/// Bytes of znodes that are sorted in memory before they go to a file.
+/// Bytes of znodes that are sorted in memory before they are written to a file.
 pub(crate) const SORT_BYTES: usize = 8 << 20;
 
-/// Blocks that readers keep decoded.
+/// Number of decoded blocks that readers cache.
 pub(crate) const CACHED_BLOCKS: usize = 64;
-/// Pages that one step of a merge reads.
+/// Number of pages that one step of a merge reads.
 pub(crate) const STEP_PAGES: usize = 16;
 
-/// Keys of a run that are written before others may have the processor: some tens of microseconds.
+/// Number of keys of a run that are written before the thread yields: some tens of microseconds.
 pub(crate) const GIVE_WAY_KEYS: usize = 128;
 
-/// Contents remembered to find equal ones.
+/// Number of contents that are remembered to find equal ones.
 pub(crate) const KNOWN_CONTENTS: usize = 16 << 10;
 
-/// Results of one page of an answer, at most.
+/// Maximum number of results in one page of an answer.
 pub const PAGE_RESULTS_MAX: usize = 1000;
-/// Blocks that one page of an answer reads, at most; it may then hold fewer results than asked
-/// for, and says where to go on.
+/// Maximum number of blocks that one page of an answer reads. The page may then contain fewer
+/// results than requested, with the position of the next page.
 pub(crate) const PAGE_BLOCKS_MAX: usize = 2000;
-/// Bytes of contents in one page of an answer, at most (but one result always fits).
+/// Maximum bytes of contents in one page of an answer (but one result always fits).
 pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
-/// Paths of a subtree whose blocks are looked up one by one; with more, all blocks are gone through.
+/// Maximum number of paths of a subtree whose blocks are looked up separately. For more, all blocks
+/// are read.
 pub(crate) const SUBTREE_KEYS_MAX: usize = 20_000;
-/// Bytes of changes in one page of a feed, at most (but one change always fits).
+/// Maximum bytes of changes in one page of a feed (but one change always fits).
 pub(crate) const FEED_BYTES_MAX: usize = 256 << 10;
-/// Blocks that one page of a feed goes through, at most.
+/// Maximum number of blocks that one page of a feed reads.
 pub(crate) const FEED_BLOCKS_MAX: usize = 64;
 
-/// Znodes of which one reader of a feed is known to be permitted to read them or not; twice, as they
-/// were and as they are.
+/// Number of znodes for which the permissions of a feed's reader are remembered, twice: at the
+/// change and now.
 pub(crate) const MEMORY_PATHS_MAX: usize = 4096;
-/// New blocks that are gone through to see what of that still holds.
+/// Maximum number of new blocks that are read to check which remembered permissions are still
+/// valid.
 pub(crate) const MEMORY_BLOCKS_MAX: u64 = 16;
 
-/// How much lies together. The default is meant for servers; tests take less of everything, so that
-/// little data takes every way.
+/// Sizes of blocks, runs and files. The default is for servers. Tests use smaller values, so that
+/// little data covers all cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Changes in a block: what is read to see one of them.
+    /// Number of changes in a block, which is read as a whole.
     pub block_changes: usize,
-    /// Closed blocks whose keys are held in memory before they become a run.
+    /// Number of closed blocks whose keys are in memory before they become a run.
     pub run_blocks: u64,
-    /// Runs of one level that are merged into one of the next.
+    /// Number of runs of one level that are merged into one of the next level.
     pub runs_merged: usize,
-    /// Bytes after which the next file of changes is begun. Old changes are dropped by whole files,
-    /// and equal contents are kept once a file.
+    /// Size in bytes after which the next file of changes begins. Old changes are dropped as whole
+    /// files, and equal contents are stored once per file.
     pub segment_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Opening: what the rows say is read, and compared with what is there.
+//! Opening a history: reads the rows and compares them with the files.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,7 +24,7 @@ use crate::recent::RecentKeys;
 use crate::record::{Block, BlockRow, Change, Era, IndexRow, RunRow};
 use crate::view::{BlockCache, Effort, EraView, Look, Run, Shared, View};
 
-/// What the rows of a directory say.
+/// The content of a directory's rows.
 pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     pub(crate) rows: Box<dyn Rows>,
@@ -74,7 +74,7 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Files that the rows name.
+    /// Returns the files to which the rows refer.
     fn files(&self) -> Vec<PathBuf> {
         let dir = &self.settings.dir;
         let mut files = vec![segment::path(dir, self.state.segment), dir.join(ROWS_DIR)];
@@ -89,7 +89,7 @@ impl Loaded {
         files
     }
 
-    /// What readers need of it.
+    /// Returns the state shared with readers.
     fn shared(&mut self) -> Result<Arc<Shared>> {
         let dir = &self.settings.dir;
         let mut segments = BTreeMap::new();
@@ -157,24 +157,25 @@ impl Loaded {
 }
 
 impl Reader {
-    /// Reads the history of a server that does not run, as it was at its last checkpoint. An index that the
-    /// server has left behind after a failure is made usable first, as the server does at its next start.
+    /// Opens the history of a server that is not running, in the state of its last checkpoint. An
+    /// index that the server abandoned after a failure is first made usable, as the server does at
+    /// its next start.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if there is none, and as for [`Index::open`]. That of a server that
-    /// runs is locked.
+    /// [`HistoryError::Missing`] if it does not exist, and the errors of [`Index::open`]. The
+    /// history of a running server is locked.
     pub fn open(dir: &Path) -> Result<Self> {
         let mut loaded = Loaded::read(Settings::new(dir), Use::ReadOnly)?;
         Ok(Self::new(loaded.shared()?))
     }
 }
 
-/// What a history is opened for.
+/// Purpose of opening a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// Files of no use are removed, and the patterns must be those of the settings.
+    /// Unused files are removed, and the patterns must equal the patterns of the settings.
     Write,
-    /// Files stay as they are, but for an index that was left behind: a copy takes its place.
+    /// Files are not changed, except that an abandoned index is replaced with a copy.
     ReadOnly,
 }
 
@@ -202,7 +203,7 @@ fn check_state(state: &IndexRow, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Blocks without a gap, up to the one that is being filled.
+/// Reads the blocks, which must not have a gap up to the block being filled.
 fn read_blocks(
     rows: &dyn Rows,
     state: &IndexRow,
@@ -228,7 +229,7 @@ fn read_blocks(
     Ok((first, blocks))
 }
 
-/// Runs without a gap and without an overlap, from the first block on.
+/// Reads the runs, which must not have a gap or an overlap from the first block on.
 fn read_runs(rows: &dyn Rows, dir: &Path, first: u64, open: u64) -> Result<Vec<Arc<Run>>> {
     let mut runs = Vec::new();
     for (key, row) in rows.scan(keys::RUN)? {
@@ -280,7 +281,7 @@ fn read_ephemerals(rows: &dyn Rows, path: &Path) -> Result<Ephemerals> {
     Ok(ephemerals)
 }
 
-/// Removes what a crash left: files that no row names.
+/// Removes files of a crash, to which no row refers.
 pub(crate) fn remove_strays(dir: &Path, named: &[PathBuf]) -> Result<()> {
     let entries = fs::read_dir(dir).map_err(io_error("list", dir))?;
     for entry in entries.flatten() {
@@ -297,8 +298,8 @@ pub(crate) fn remove_strays(dir: &Path, named: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Moves a history that is of no use out of the way, beside itself, and returns where it is now. One
-/// that was moved before goes.
+/// Moves an unusable history aside within its parent directory, and returns its new path. Replaces
+/// a history that was moved before.
 ///
 /// # Errors
 /// If it cannot be moved.
@@ -322,7 +323,7 @@ mod tests {
     use super::*;
     use crate::{Baseline, SnapshotAt};
 
-    /// A history of an older or a newer build is told by its number, and made again.
+    /// A history of another build's format is recognised by its version number and rebuilt.
     #[test]
     fn another_version_is_of_no_use() {
         for found in [FORMAT - 1, FORMAT + 1] {

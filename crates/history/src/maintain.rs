@@ -1,5 +1,5 @@
-//! Work in the background, in small steps: runs are merged, and what is too old or too much is
-//! dropped.
+//! Background work in small steps: merging runs, and dropping changes that exceed the limits for
+//! age or size.
 
 use std::sync::Arc;
 
@@ -17,25 +17,25 @@ use crate::read::apply;
 use crate::record::{Change, Era, Znode};
 use crate::view::{EraView, Look, Run};
 
-/// How often retention is looked at when nothing is recorded, ms.
+/// Interval in ms at which retention is checked while nothing is recorded.
 const LOOK_EVERY_MS: u64 = 60_000;
 
-/// Work that was begun.
+/// Background work in progress.
 pub(crate) enum Task {
     Merge(Box<Merge>),
     Trim(Box<Trim>),
 }
 
-/// What a step did.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// There is nothing to do.
     Idle,
-    /// Some work was done, and there may be more.
+    /// Some work was done, and more may remain.
     Worked,
 }
 
-/// Several runs become one.
+/// Merge of several runs into one.
 pub(crate) struct Merge {
     number: u64,
     inputs: Vec<Arc<Run>>,
@@ -44,15 +44,15 @@ pub(crate) struct Merge {
     pending: Pending,
 }
 
-/// An entry that is not written yet: the next input may have more of its key.
+/// An entry that is not written yet, because the next input may contain more postings of its key.
 ///
-/// Most keys come once, and their entries are written as they were read.
+/// Most keys occur once, and their entries are written as they were read.
 #[derive(Default)]
 struct Pending {
     key: Vec<u8>,
-    /// As it is read and written.
+    /// The encoded value.
     value: Vec<u8>,
-    /// What `value` says, if it had to be looked at; it is out of date then.
+    /// The decoded postings, if needed. `value` is then out of date.
     postings: Option<Vec<Posting>>,
 }
 
@@ -69,7 +69,7 @@ impl Pending {
         self.postings = None;
     }
 
-    /// Its postings, to be changed. `None` if they do not decode.
+    /// Decodes the postings to change them. `None` if they cannot be decoded.
     fn postings(&mut self) -> Option<&mut Vec<Posting>> {
         if self.postings.is_none() {
             let mut found = Vec::new();
@@ -79,14 +79,14 @@ impl Pending {
         self.postings.as_mut()
     }
 
-    /// Whether it decodes.
+    /// Drops postings of blocks before `first_block`. Returns whether the entry could be decoded.
     fn drop_before(&mut self, first_block: u64) -> bool {
         let postings = self.postings();
         let kept = postings.map(|all| all.retain(|posting| posting.block >= first_block));
         kept.is_some()
     }
 
-    /// More of the same key; whether all decodes.
+    /// Adds postings of the same key. Returns whether everything could be decoded.
     fn add(&mut self, value: &[u8], first_block: u64, out: &mut SortedWriter) -> Result<bool> {
         let mut more = Vec::new();
         let is_whole = decode(value, &mut more).is_some();
@@ -119,7 +119,7 @@ impl Pending {
 }
 
 impl Merge {
-    /// Takes one entry; whether there was one, and whether a page was read.
+    /// Processes one entry. Returns `None` at the end, otherwise whether a page was read.
     fn take(&mut self, first_block: u64) -> Result<Option<bool>> {
         let Some((key, value)) = self.cursor.entry() else {
             return Ok(None);
@@ -141,28 +141,27 @@ impl Merge {
     }
 }
 
-/// Blocks in front of `upto` are dropped. What they did goes into the znodes that the era begins
-/// with.
+/// Drops the blocks before `upto`. Their changes are applied to the initial znodes of the era.
 pub(crate) struct Trim {
     upto: u64,
     next: u64,
     look: Look,
-    /// The era that `upto` lies in.
+    /// The era that contains `upto`.
     era: Era,
     old_base: Arc<SortedFile>,
     stage: TrimStage,
 }
 
 enum TrimStage {
-    /// Changes are sorted by path.
+    /// Sorting changes by path.
     Sort(Sorter),
-    /// They are put into the znodes.
+    /// Applying changes to the znodes.
     Fold(Box<Fold>),
-    /// There is nothing to put anywhere.
+    /// There are no changes to apply.
     Nothing,
 }
 
-/// Changes that are put into znodes.
+/// Applying sorted changes to znodes.
 struct Fold {
     base: SortedCursor,
     changes: MergedCursor,
@@ -171,8 +170,8 @@ struct Fold {
 }
 
 impl Index {
-    /// Does a bit of what there is to do, some milliseconds of it: runs that are to be merged, changes
-    /// that are no longer kept. `now_ms` is since 1970.
+    /// Does some milliseconds of background work: merging runs, and dropping changes that are no
+    /// longer kept. `now_ms` is since 1970.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -192,8 +191,8 @@ impl Index {
     }
 
     fn next_task(&mut self, now_ms: i64) -> Result<Option<Task>> {
-        // Only whole files are dropped. Looking at all of them for every step or block would cost more
-        // than recording it.
+        // Only whole files are dropped. Checking all of them for every step or block would cost
+        // more than recording it.
         let is_due = self.looked_at.0 != self.state.segment
             || now_ms.abs_diff(self.looked_at.1) >= LOOK_EVERY_MS;
         if is_due {
@@ -216,7 +215,7 @@ impl Index {
         }))))
     }
 
-    /// Neighbours of one level.
+    /// Returns adjacent runs of one level.
     fn runs_to_merge(&self) -> Option<Vec<Arc<Run>>> {
         let view = self.shared.view.read();
         let mut groups = view.runs.chunk_by(|a, b| a.level == b.level);
@@ -273,18 +272,18 @@ impl Index {
             self.writes
                 .push((keys::numbered(keys::RUN, run.number), None));
             self.obsolete.push(run.file.path().to_path_buf());
-            // What goes before a row on the disk names it need not get there.
+            // A run that is removed before a row on disk refers to it need not be synced.
             self.unsynced.retain(|(number, _)| *number != run.number);
         }
     }
 
-    /// The first block to keep, if there are some to drop: whole files, never the newest.
+    /// Returns the first block to keep if there are blocks to drop: whole files, never the newest.
     fn trim_upto(&self, now_ms: i64) -> Option<u64> {
         let mut excess = match self.settings.bytes_max {
             0 => 0,
             max => match self.bytes_on_disk() {
                 bytes if bytes <= max => 0,
-                // A bit more than needed, so that it is not done for each file anew.
+                // Slightly more than required, so that not every file causes another trim.
                 bytes => bytes - (max - max / 10),
             },
         };
@@ -433,13 +432,13 @@ impl Index {
         drop(view);
         self.forget_runs(&gone);
         self.is_dirty = true;
-        // What is no longer kept is no longer on the disk.
+        // Dropped data must also be removed from the disk.
         self.checkpoint()
     }
 }
 
 impl Fold {
-    /// Goes on for a while; whether all is done.
+    /// Works for some time. Returns whether everything is done.
     fn step(&mut self, dir: &std::path::Path) -> Result<bool> {
         let mut pages = 0;
         while pages < STEP_PAGES {

@@ -1,4 +1,4 @@
-//! Moments as text: a transaction or a time.
+//! Parsing and formatting moments: a transaction or a time.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
@@ -8,10 +8,10 @@ use proto::position::parse_zxid;
 use crate::read::Moment;
 
 impl Moment {
-    /// `0x1a`, `26`, or a time as `2026-11-20T14:02:00Z`.
+    /// Parses `0x1a`, `26`, or a time such as `2026-11-20T14:02:00Z`.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// If the text has none of these forms; the error describes the forms.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(zxid) = parse_zxid(text) {
             return Ok(Self::Zxid(zxid));
@@ -46,7 +46,7 @@ impl Moment {
 const TYPED_FORMS: &str =
     "examples: 0x1a, 10m, yesterday, 05:51, '2026-11-28 05:51', 2026-11-28T05:51:00Z";
 
-/// The moment that a typed time means; `None` if it has no known form.
+/// Returns the time of a typed text; `None` if its form is unknown.
 fn typed_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     let begin = |date: Date| in_zone(date.to_datetime(Time::midnight()), now.time_zone());
     match text {
@@ -58,7 +58,7 @@ fn typed_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     if let Some(age) = age(text.strip_suffix(" ago").unwrap_or(text)) {
         return now.timestamp().checked_sub(age).ok();
     }
-    // Offsets and zones have a form of their own, which `Moment::parse` accepts.
+    // Offsets and zones have a separate form, which `Moment::parse` accepts.
     if text.ends_with(['Z', 'z']) {
         return None;
     }
@@ -74,7 +74,7 @@ fn in_zone(local: DateTime, zone: &TimeZone) -> Option<Timestamp> {
     Some(zoned.timestamp())
 }
 
-/// The length of `90s`, `10m`, `2h`, `3d` or `1w`.
+/// Parses a duration such as `90s`, `10m`, `2h`, `3d` or `1w`.
 fn age(text: &str) -> Option<SignedDuration> {
     let (digits, seconds) = [
         ('s', 1),
@@ -89,10 +89,10 @@ fn age(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::from_secs(count.checked_mul(seconds)?))
 }
 
-/// Hex digits of a session's id, `0x` may stand in front.
+/// Parses the hex digits of a session's id, with or without `0x`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// If the text is not such a number.
 pub fn parse_session(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16)
@@ -100,7 +100,7 @@ pub fn parse_session(text: &str) -> Result<i64, String> {
         .map_err(|_| "not a session: hex digits, 0x may stand in front".to_owned())
 }
 
-/// A time (ms since 1970) as text.
+/// Formats a time (ms since 1970).
 pub fn time_text(ms: i64) -> String {
     match Timestamp::from_millisecond(ms) {
         Ok(time) => time.to_string(),

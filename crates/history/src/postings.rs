@@ -1,20 +1,22 @@
-//! Which blocks hold changes of a path, of a session, of an identity.
+//! Postings: the blocks with changes of a path, of a session, of an identity.
 //!
-//! A key is one of these, and below it stand numbers of blocks, each with what happened there:
+//! A key is one of these. Its entry lists the numbers of blocks, each with the kinds of changes
+//! there:
 //!
 //! ```text
 //! 'p' path        's' session, 8 bytes        'i' identity `scheme:id`, or a client's host
 //! ```
 //!
-//! Keys of the last blocks are in memory; then they go to a sorted file, a *run*, and runs of one
-//! size are merged into one of the next: what is written for a change grows with the logarithm of
-//! their number. An entry of a run is a key and up to a few thousand blocks:
-//! `count varint | (block, or what it is more than the one before, varint | kinds u8)...`.
+//! Keys of the last blocks are in memory. They are then written to a sorted file, a *run*, and
+//! several runs of one level are merged into one of the next. So the bytes written per change grow
+//! with the logarithm of the number of changes. An entry of a run consists of a key and up to a few
+//! thousand blocks:
+//! `count varint | (block, or its difference from the previous block, varint | kinds u8)...`.
 
 use crate::files::sorted::{put_varint, take_varint};
 use crate::record::{Change, Operation};
 
-/// What changes of one path in one block do.
+/// Kinds of changes of one path in one block.
 pub(crate) mod kinds {
     pub(crate) const CREATES: u8 = 1;
     pub(crate) const SETS_DATA: u8 = 2;
@@ -29,7 +31,7 @@ pub(crate) struct Posting {
     pub(crate) kinds: u8,
 }
 
-/// The kinds of a change.
+/// Returns the kinds of a change.
 pub(crate) fn kinds_of(change: &Change) -> u8 {
     match change.operation() {
         Operation::Create => kinds::CREATES | kinds::SETS_DATA | kinds::SETS_ACL,
@@ -40,7 +42,7 @@ pub(crate) fn kinds_of(change: &Change) -> u8 {
     }
 }
 
-/// The key of a path.
+/// Returns the key of a path.
 pub(crate) fn path_key(path: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(path.len() + 1);
     key.push(b'p');
@@ -48,32 +50,32 @@ pub(crate) fn path_key(path: &str) -> Vec<u8> {
     key
 }
 
-/// The path of such a key.
+/// Returns the path of a path's key.
 pub(crate) fn key_path(key: &[u8]) -> Option<&str> {
     let (kind, path) = key.split_first()?;
     std::str::from_utf8(path).ok().filter(|_| *kind == b'p')
 }
 
-/// The key of a session.
+/// Returns the key of a session.
 pub(crate) fn session_key(session: i64) -> Vec<u8> {
     let mut key = vec![b's'];
     key.extend_from_slice(&session.to_be_bytes());
     key
 }
 
-/// The host of a client's address; none if the client is not known.
+/// Returns the host of a client's address; `None` if the client is unknown.
 pub(crate) fn host(client: &str) -> Option<&str> {
     client.rsplit_once(':').map(|(host, _)| host)
 }
 
-/// The key of an identity, or of a client's host.
+/// Returns the key of an identity, or of a client's host.
 pub(crate) fn identity_key(identity: &str) -> Vec<u8> {
     let mut key = vec![b'i'];
     key.extend_from_slice(identity.as_bytes());
     key
 }
 
-/// Writes postings as the value of an entry.
+/// Encodes postings as the value of an entry.
 pub(crate) fn encode(postings: &[Posting], out: &mut Vec<u8>) {
     put_varint(postings.len() as u64, out);
     let mut before = 0;
@@ -84,7 +86,7 @@ pub(crate) fn encode(postings: &[Posting], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the postings of an entry; `None` if they do not decode.
+/// Decodes the postings of an entry and appends them; `None` if they cannot be decoded.
 pub(crate) fn decode(mut value: &[u8], out: &mut Vec<Posting>) -> Option<()> {
     let count = take_varint(&mut value)?;
     let mut block = 0_u64;

@@ -1,4 +1,4 @@
-//! Reading: moments, and znodes as they were.
+//! Reading znodes at a moment of the past.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::record::{AclList, Change, Content, Znode};
 use crate::view::{Effort, EraView, Look, Shared};
 use crate::viewer::{PastAcl, Sight, Viewer};
 
-/// Answers queries. Cheap to clone; each query sees the history as it is when it begins.
+/// Answers queries. Cheap to clone; each query sees the history at the moment when it begins.
 #[derive(Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
@@ -25,32 +25,33 @@ pub struct Reader {
 pub enum Moment {
     /// After this transaction.
     Zxid(Zxid),
-    /// After the last recorded change (in the order of zxids) that is not later than this, ms since
-    /// 1970. Clocks go back, and leaders' clocks differ.
+    /// After the last recorded change (in the order of zxids) with this or an earlier time, ms
+    /// since
+    /// 1970. Clocks may be set back, and leaders' clocks differ.
     Time(i64),
 }
 
-/// A time of which nothing is known.
+/// A range of transactions that were not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
-    /// The last transaction recorded before it.
+    /// The last transaction recorded before the hole.
     pub after: Zxid,
-    /// Transactions behind this one are recorded again.
+    /// Zxid after which transactions are recorded again.
     pub recorded_after: Zxid,
-    /// From here on the tree is known again.
+    /// Zxid from which the tree is known again.
     pub known_from: Zxid,
 }
 
-/// How far a history reaches.
+/// The recorded range of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extent {
-    /// Changes behind this transaction are kept.
+    /// Zxid after which changes are kept.
     pub recorded_after: Zxid,
-    /// From here on the tree is known.
+    /// Zxid from which the tree is known.
     pub known_from: Zxid,
-    /// The last transaction.
+    /// The last recorded transaction.
     pub head: Zxid,
-    /// What is missing between.
+    /// Holes within the range.
     pub holes: Vec<Hole>,
 }
 
@@ -60,7 +61,7 @@ impl Reader {
         Self { shared, effort }
     }
 
-    /// The same for answers that may cost no more than this.
+    /// Returns the reader with a limit for the cost of its answers.
     #[must_use]
     pub fn within(mut self, effort: Effort) -> Self {
         self.effort = effort;
@@ -71,33 +72,33 @@ impl Reader {
         Look::new(&self.shared, &self.effort)
     }
 
-    /// Where the history lies.
+    /// Returns the directory of the history.
     pub fn dir(&self) -> &PathBuf {
         &self.shared.dir
     }
 
-    /// Which paths it records.
+    /// Returns the filter for the recorded paths.
     pub fn filter(&self) -> &PathFilter {
         &self.shared.filter
     }
 
-    /// How far it reaches.
+    /// Returns the recorded range.
     pub fn extent(&self) -> Extent {
         self.look().extent()
     }
 
-    /// The transaction that a moment stands for.
+    /// Returns the zxid of a moment.
     ///
     /// # Errors
-    /// If the tree at that moment is not known.
+    /// If the tree at that moment is unknown.
     pub fn zxid_at(&self, moment: Moment) -> Result<Zxid> {
         self.look().zxid_at(moment)
     }
 
-    /// A znode as it was; `None` if there was none.
+    /// Returns a znode at a moment; `None` if it did not exist.
     ///
     /// # Errors
-    /// If the moment or the path is not known, or may not be seen.
+    /// If the moment or the path is unknown, or the viewer may not read the znode.
     pub fn znode_at(
         &self,
         path: &str,
@@ -145,7 +146,7 @@ impl Look {
         Ok(())
     }
 
-    /// The era in which the tree of a transaction is known.
+    /// Returns the era in which the tree at a zxid is known.
     pub(crate) fn era_of(&self, zxid: Zxid) -> Result<usize> {
         if zxid > self.head {
             return Err(HistoryError::Future {
@@ -182,7 +183,7 @@ impl Look {
 
     fn zxid_at_time(&self, ms: i64) -> Result<Zxid> {
         let newest = self.eras.last().map(|era| era.row).unwrap_or_default();
-        // Without a change in the newest era, only its own znodes tell how late it is.
+        // Without a change in the newest era, only its initial znodes show its time.
         let known_ms = match self.head_ms {
             0 => newest.known_from_ms,
             head_ms => head_ms,
@@ -216,8 +217,8 @@ impl Look {
         })
     }
 
-    /// The last change of a block that is not later than this. If a hole follows it, nobody knows what
-    /// else was changed until then.
+    /// Returns the last change of a block up to this time. Before a hole, later changes up to this
+    /// time may be missing, so the result is an error.
     fn last_until(&self, block: u64, ms: i64) -> Result<Option<Zxid>> {
         let (changes, _) = self.block(block)?;
         let seen = changes.partition_point(|change| change.zxid <= self.head.0);
@@ -241,7 +242,7 @@ impl Look {
         })
     }
 
-    /// The last block that may hold a change of `zxid` or one before it.
+    /// Returns the last block that may contain a change of `zxid` or an earlier one.
     pub(crate) fn last_block_at(&self, zxid: i64) -> u64 {
         let view = self.shared.view.read();
         let begun = view.blocks.partition_point(|row| row.first_zxid <= zxid) as u64;
@@ -253,22 +254,22 @@ impl Look {
             .min(self.open_block)
     }
 
-    /// The first block that may hold a change of `zxid` or one behind it.
+    /// Returns the first block that may contain a change of `zxid` or a later one.
     pub(crate) fn first_block_from(&self, zxid: i64) -> u64 {
         let view = self.shared.view.read();
         let before = view.blocks.partition_point(|row| row.last_zxid < zxid) as u64;
         view.first_block + before
     }
 
-    /// A znode after the change at `position`, with its contents.
+    /// Returns a znode after the change at `position`, with its contents.
     pub(crate) fn znode(&self, path: &str, position: (i64, u32)) -> Result<Option<Znode>> {
         let era = self.era_of(Zxid(position.0))?;
         let postings = self.postings(&path_key(path))?;
         self.znode_of(path, position, &self.eras[era], &postings)
     }
 
-    /// The same, with the blocks of the path at hand. Goes back from the newest change until it is
-    /// known what the znode was.
+    /// Returns a znode as [`Look::znode`] does, with the known blocks of the path. Reads changes
+    /// from the newest to older ones until the state of the znode is known.
     pub(crate) fn znode_of(
         &self,
         path: &str,
@@ -309,7 +310,7 @@ impl Look {
         Ok(base.map(|base| found.over(base)))
     }
 
-    /// A znode as the era began with it.
+    /// Returns a znode at the beginning of the era.
     pub(crate) fn base_znode(&self, path: &str, era: &EraView) -> Result<Option<Znode>> {
         let key = path_key(path);
         let cursor = era.base.seek(&key)?;
@@ -320,7 +321,8 @@ impl Look {
         Ok(Some(base))
     }
 
-    /// The last change that deleted a path, unless a hole follows it: who knows what was there then.
+    /// Returns the last change that deleted a path, unless a hole follows it, in which the path may
+    /// have changed.
     pub(crate) fn last_deletion(&self, path: &str) -> Result<Option<Change>> {
         let recorded_after = self.eras.last().map_or(0, |era| era.row.recorded_after);
         let found = self.last_recorded(path, kinds::DELETES)?;
@@ -328,7 +330,7 @@ impl Look {
         Ok(found.filter(|change| change.zxid > recorded_after))
     }
 
-    /// The last change of a path that does one of these, and the file that its contents lie in.
+    /// Returns the last change of a path with one of these kinds, and the file with its contents.
     pub(crate) fn last_recorded(
         &self,
         path: &str,
@@ -357,7 +359,7 @@ impl Look {
     }
 }
 
-/// What a znode was, as far as changes that were gone through tell.
+/// State of a znode, as far as the visited changes determine it.
 #[derive(Default)]
 struct Found {
     znode: Znode,
@@ -372,7 +374,7 @@ impl Found {
         kinds::CREATES | kinds::DELETES | data | acl
     }
 
-    /// Takes a change that is older than those before; whether nothing more is wanted.
+    /// Adds a change that is older than the previous ones. Returns whether the state is complete.
     fn take(
         &mut self,
         change: &Change,
@@ -397,7 +399,7 @@ impl Found {
         Ok(is_create)
     }
 
-    /// What was found, over an older state.
+    /// Applies the state to an older state.
     fn over(self, base: Znode) -> Znode {
         let mut znode = base;
         if self.has_data {
@@ -425,9 +427,10 @@ fn note_creation(znode: &mut Znode, change: &Change) {
     };
 }
 
-/// Brings a znode forward by one change, whose contents lie in it.
+/// Applies one change, which contains its contents, to a znode.
 ///
-/// A change of a znode that is not there is one that a snapshot saw deleted already: it stays away.
+/// A change of a missing znode is older than the snapshot, in which the znode is already deleted.
+/// The znode stays missing.
 pub(crate) fn apply(znode: &mut Option<Znode>, change: &Change) {
     if change.is_delete() {
         *znode = None;
@@ -444,7 +447,7 @@ pub(crate) fn apply(znode: &mut Option<Znode>, change: &Change) {
     };
 }
 
-/// An ACL out of a content; empty if it is not known.
+/// Decodes the ACL of a content; empty if it is unknown.
 pub(crate) fn acl_list(content: Option<&Content>) -> Result<AclList> {
     match content.and_then(Content::bytes) {
         Some(bytes) => crate::record::decode(bytes.clone(), std::path::Path::new("an ACL")),

@@ -1,8 +1,8 @@
-//! Keys of the blocks that are in no run yet.
+//! Keys of the blocks that are not in a run yet.
 //!
-//! A busy history brings most keys once: each create has a path of its own. What it costs to note one
-//! counts, so they are put one behind the other, and sorted for a run only. Whoever looks for one of
-//! them goes through the hashes of all, which are some hundred kilobytes at most.
+//! In a busy history most keys occur once, because each create has a different path. Recording a
+//! key must therefore be cheap: keys are appended, and sorted only for a run. A lookup scans the
+//! hashes of all keys, which are at most some hundred kilobytes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,29 +16,29 @@ use crate::index::GiveWay;
 use crate::postings::{Posting, host, kinds_of};
 use crate::record::Change;
 
-/// Keys noted one behind the other.
+/// Keys in the order in which they were recorded.
 #[derive(Debug)]
 pub(crate) struct RecentKeys {
     hasher: DefaultHashBuilder,
-    /// Of each entry the hash of its key.
+    /// Hash of each entry's key.
     hashes: Vec<u64>,
     entries: Vec<Entry>,
-    /// The keys.
+    /// Bytes of all keys.
     bytes: Vec<u8>,
-    /// Entries by the ends of their hashes, the last one of each: what comes again in a block is noted
-    /// once, mostly.
+    /// The latest entry for each value of the low hash bits, so that a key that is repeated in a
+    /// block is usually recorded once.
     latest: Vec<usize>,
 }
 
-/// A key in a block. The same may be there more than once.
+/// A key in a block. A key may have several entries in a block.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// Where its key begins; it ends where the next one begins.
+    /// Position of its key, which ends at the position of the next one.
     start: usize,
     posting: Posting,
 }
 
-/// Entries that are remembered to find equal ones: more than a block has.
+/// Number of entries that are remembered to find equal ones: more than a block has.
 const LATEST: usize = 512;
 
 impl Default for RecentKeys {
@@ -54,7 +54,7 @@ impl Default for RecentKeys {
 }
 
 impl RecentKeys {
-    /// Notes all keys of a change.
+    /// Records all keys of a change.
     pub(crate) fn note(&mut self, block: u64, change: &Change) {
         let of_path = Posting {
             block,
@@ -101,7 +101,7 @@ impl RecentKeys {
         &self.bytes[self.entries[entry].start..end.unwrap_or(self.bytes.len())]
     }
 
-    /// The postings of a key.
+    /// Returns the postings of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Vec<Posting> {
         let mut found = Vec::new();
         let Some((class, rest)) = key.split_first() else {
@@ -117,7 +117,7 @@ impl RecentKeys {
         found
     }
 
-    /// Keys between `from` and `to` (excluded) in order.
+    /// Returns the keys from `from` to `to` (excluded) in order.
     pub(crate) fn between(&self, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, Vec<Posting>)> {
         let all = 0..self.entries.len();
         let within = all.filter(|at| (from..to).contains(&self.key(*at)));
@@ -130,13 +130,14 @@ impl RecentKeys {
         found
     }
 
-    /// All keys in order.
+    /// Returns all keys in order.
     pub(crate) fn sorted(&self, give_way: &GiveWay) -> Sorted<'_> {
         let all: Vec<_> = (0..self.entries.len()).collect();
         Sorted::new(self, &all, give_way)
     }
 
-    /// None, with room for as many as these are: what comes next is often like what came before.
+    /// Returns an empty value with the capacity for as many keys: the next blocks usually resemble
+    /// the previous ones.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             hashes: Vec::with_capacity(self.hashes.len()),
@@ -151,7 +152,7 @@ fn slot(hash: u64) -> usize {
     usize::try_from(hash % LATEST as u64).unwrap_or(0)
 }
 
-/// Appends a posting; what happens in one block is one.
+/// Appends a posting; postings of one block are combined.
 fn add_to(postings: &mut Vec<Posting>, posting: Posting) {
     match postings.last_mut() {
         Some(last) if last.block == posting.block => last.kinds |= posting.kinds,
@@ -161,24 +162,24 @@ fn add_to(postings: &mut Vec<Posting>, posting: Posting) {
 
 /// Keys in order, each with its postings.
 ///
-/// Sorting all of them at once would keep others waiting for milliseconds, so pieces are sorted, and
-/// brought together while they are read.
+/// Sorting all of them in one step would delay other threads by milliseconds. So pieces are sorted
+/// separately, and merged while they are read.
 pub(crate) struct Sorted<'a> {
     keys: &'a RecentKeys,
     pieces: Vec<std::vec::IntoIter<InOrder<'a>>>,
-    /// The next entry of each piece, and which piece that is.
+    /// The next entry of each piece, with the number of the piece.
     next: BinaryHeap<Reverse<(InOrder<'a>, usize)>>,
     postings: Vec<Posting>,
 }
 
-/// An entry by what it is sorted by: entries of one key stay in the order of their blocks.
+/// An entry with its sort key. Entries of one key keep the order of their blocks.
 type InOrder<'a> = (Prefix, &'a [u8], usize);
 
-/// What tells most keys from each other without a look at them: the class, and what comes behind the
-/// bytes that all keys of the class begin with.
+/// A prefix that distinguishes most keys without reading them: the class, and the bytes after the
+/// common prefix of all keys of the class.
 type Prefix = u128;
 
-/// Entries that are sorted before others may have the processor: some tens of microseconds.
+/// Number of entries that are sorted before the thread yields: some tens of microseconds.
 const PIECE: usize = 512;
 
 impl<'a> Sorted<'a> {
@@ -205,7 +206,7 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// The next key.
+    /// Returns the next key.
     pub(crate) fn next(&mut self) -> Option<(&[u8], &[Posting])> {
         let Reverse(((_, key, _), _)) = *self.next.peek()?;
         self.postings.clear();
@@ -223,7 +224,7 @@ impl<'a> Sorted<'a> {
     }
 }
 
-/// How many bytes all keys of a class begin with, by the class.
+/// Lengths of the common prefix of all keys of a class, by class.
 struct Common([usize; 256]);
 
 impl Common {
@@ -276,7 +277,7 @@ mod tests {
         }
     }
 
-    /// What a plain map of all keys has.
+    /// Returns the content of a plain map of all keys.
     fn plain(changes: &[(u64, Change)]) -> BTreeMap<Vec<u8>, Vec<Posting>> {
         let mut plain = BTreeMap::<Vec<u8>, Vec<Posting>>::new();
         for (block, change) in changes {
@@ -296,7 +297,8 @@ mod tests {
     fn keys_are_found_and_come_in_order_whatever_they_begin_with() {
         let mut random = fastrand::Rng::with_seed(11);
         for round in 0..20_u32 {
-            // More paths than are remembered in a block, and such as differ late, or end early.
+            // More paths than are remembered in a block, including paths that differ late or end
+            // early.
             let paths: Vec<String> = (0..[3, 40, 5000][round as usize % 3])
                 .map(|n: u32| match n % 4 {
                     0 => format!("/{}", "a".repeat(n as usize % 40)),

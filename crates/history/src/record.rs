@@ -1,10 +1,10 @@
-//! The records of `proto/history.proto`, and how they come from ours.
+//! The records of `proto/history.proto`, and their conversion from Zoarium's types.
 
 use bytes::Bytes;
 use prost::Message;
 use proto::Acl;
 
-/// What prost makes of the definition; its comments are the documentation.
+/// The code that prost generates; the comments of the definition are its documentation.
 mod generated {
     #![allow(missing_docs, clippy::all, unreachable_pub)]
     include!(concat!(env!("OUT_DIR"), "/zoarium.history.v1.rs"));
@@ -13,14 +13,14 @@ mod generated {
 pub use generated::{AclEntry, AclList, Change, Content, ExportedChange, Kind, Operation, Znode};
 pub(crate) use generated::{Block, BlockRow, Era, IndexRow, RunRow};
 
-/// The text of `proto/history.proto`, for those who read an export.
+/// Text of `proto/history.proto`, for readers of an export.
 pub const DEFINITION: &str = include_str!("../proto/history.proto");
 
-/// Stands for a password's hash.
+/// Text that replaces a password's hash.
 const MASK: &str = "***";
 
 impl AclList {
-    /// The list as transactions have it.
+    /// Converts the list of a transaction.
     pub fn from_acl(acl: &[Acl]) -> Self {
         let entries = acl.iter().map(|entry| AclEntry {
             perms: entry.perms,
@@ -32,7 +32,7 @@ impl AclList {
         }
     }
 
-    /// The list as the tree has it.
+    /// Converts to the list of the tree.
     pub fn to_acl(&self) -> Vec<Acl> {
         let entries = self.entries.iter();
         entries
@@ -40,7 +40,7 @@ impl AclList {
             .collect()
     }
 
-    /// The list without hashes of passwords.
+    /// Returns the list without hashes of passwords.
     #[must_use]
     pub fn masked(mut self) -> Self {
         for entry in &mut self.entries {
@@ -55,36 +55,36 @@ impl AclList {
 }
 
 impl Content {
-    /// The bytes, if they lie in the record.
+    /// Returns the bytes, if the record contains them.
     pub fn bytes(&self) -> Option<&Bytes> {
         self.inline.as_ref()
     }
 }
 
-/// The list of a content, if it is known.
+/// Returns the list of a content, if it is known.
 fn list_of(content: Option<&Content>) -> Option<AclList> {
     AclList::decode(content?.bytes()?.clone()).ok()
 }
 
 impl Znode {
-    /// The ACL, if it is known.
+    /// Returns the ACL, if it is known.
     pub fn acl_list(&self) -> Option<AclList> {
         list_of(self.acl.as_ref())
     }
 }
 
 impl Change {
-    /// The new ACL, if the change sets one and it is known.
+    /// Returns the new ACL, if the change sets one and it is known.
     pub fn acl_list(&self) -> Option<AclList> {
         list_of(self.acl.as_ref())
     }
 
-    /// Where it stands in the order of all changes.
+    /// Returns its position in the order of all changes.
     pub fn position(&self) -> (i64, u32) {
         (self.zxid, self.index)
     }
 
-    /// Whether it removes the znode.
+    /// Whether it deletes the znode.
     pub fn is_delete(&self) -> bool {
         matches!(
             self.operation(),
@@ -107,7 +107,7 @@ impl Change {
 }
 
 impl Operation {
-    /// How commands name it.
+    /// Returns the name for commands.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unspecified => "unspecified",
@@ -121,7 +121,7 @@ impl Operation {
         }
     }
 
-    /// All that are written.
+    /// All operations that are recorded.
     pub const ALL: [Self; 7] = [
         Self::Create,
         Self::SetData,
@@ -132,7 +132,7 @@ impl Operation {
         Self::Reconfig,
     ];
 
-    /// The operation of that name.
+    /// Returns the operation of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -140,7 +140,7 @@ impl Operation {
     }
 }
 
-/// Reads a record; what does not decode is damage, as its checksum was right.
+/// Decodes a record. A failure is corruption, because the checksum was correct.
 pub(crate) fn decode<M: Message + Default>(
     bytes: Bytes,
     path: &std::path::Path,

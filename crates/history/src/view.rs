@@ -1,4 +1,4 @@
-//! What is there to be read, and a look at it that stays as it is while the history goes on.
+//! The readable state of a history, and a consistent look at it while the history continues.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use crate::postings::{Posting, decode};
 use crate::recent::RecentKeys;
 use crate::record::{Block, BlockRow, Change, Content, Era};
 
-/// Changes of a block, shared with whoever reads them.
+/// Changes of a block, shared with its readers.
 pub(crate) type Changes = Arc<Vec<Change>>;
 
-/// A run and the blocks that it covers.
+/// A run and the range of blocks that it covers.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) number: u64,
@@ -31,41 +31,41 @@ pub(crate) struct Run {
     pub(crate) file: Arc<SortedFile>,
 }
 
-/// An era and the znodes that it began with.
+/// An era and its initial znodes.
 #[derive(Debug, Clone)]
 pub(crate) struct EraView {
     pub(crate) row: Era,
     pub(crate) base: Arc<SortedFile>,
 }
 
-/// All that can be read. The writer changes it under its lock, for moments.
+/// Everything that can be read. The writer changes it under its lock, which it holds only briefly.
 pub(crate) struct View {
-    /// The number of the first of `blocks`.
+    /// Number of the first block in `blocks`.
     pub(crate) first_block: u64,
     /// Closed blocks.
     pub(crate) blocks: VecDeque<BlockRow>,
-    /// The block behind them, as far as it is filled.
+    /// The block after them, as far as it is filled.
     pub(crate) open: Bytes,
-    /// Keys of the blocks that are in no run. When they are, others take their place: a look that
-    /// knows nothing of that run keeps these.
+    /// Keys of the blocks that are not in a run. After a run is written, other keys replace these.
+    /// A look that does not know the run keeps the old ones.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
-    /// By their blocks.
+    /// Runs, ordered by their blocks.
     pub(crate) runs: Vec<Arc<Run>>,
-    /// Oldest first; at least one.
+    /// Eras, oldest first; at least one.
     pub(crate) eras: Vec<EraView>,
     pub(crate) segments: BTreeMap<u64, Arc<Segment>>,
     pub(crate) head: i64,
-    /// The time of the last change.
+    /// Time of the last change.
     pub(crate) head_ms: i64,
 }
 
 impl View {
-    /// The number of the block that is being filled.
+    /// Returns the number of the block being filled.
     pub(crate) fn open_block(&self) -> u64 {
         self.first_block + self.blocks.len() as u64
     }
 
-    /// The first block that no run covers.
+    /// Returns the first block that no run covers.
     pub(crate) fn first_recent(&self) -> u64 {
         let last_run = self.runs.last().map(|run| run.last_block + 1);
         last_run.unwrap_or(0).max(self.first_block)
@@ -77,26 +77,26 @@ impl View {
     }
 }
 
-/// What one answer may cost. Whatever is left out then is for the next page.
+/// Limit for the cost of one answer. The rest of the answer is left to the next page.
 #[derive(Clone, Default)]
 pub struct Effort {
-    /// Whether the time of the answer is over, and whether anybody still waits for it.
+    /// Callback that returns whether the answer's time is over, and whether its client still waits.
     state: Option<Arc<dyn Fn() -> Patience + Send + Sync>>,
 }
 
-/// Whether an answer is to go on.
+/// State of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// It is.
+    /// The answer may continue.
     Left,
-    /// The page ends here.
+    /// The page must end.
     Spent,
-    /// Nobody waits for it any more.
+    /// The client no longer waits for the answer.
     Gone,
 }
 
 impl Effort {
-    /// An answer that goes on for as long as `state` says so. It is called often.
+    /// Constructs a limit from a callback, which is called often.
     pub fn new(state: impl Fn() -> Patience + Send + Sync + 'static) -> Self {
         Self {
             state: Some(Arc::new(state)),
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Effort {
     }
 }
 
-/// What writer and readers have in common.
+/// State shared by writer and readers.
 pub(crate) struct Shared {
     pub(crate) dir: PathBuf,
     pub(crate) filter: PathFilter,
@@ -122,7 +122,7 @@ pub(crate) struct Shared {
     pub(crate) cache: Mutex<BlockCache>,
 }
 
-/// The blocks that were decoded last.
+/// The most recently decoded blocks.
 #[derive(Default)]
 pub(crate) struct BlockCache {
     blocks: VecDeque<(u64, Changes)>,
@@ -148,8 +148,8 @@ impl BlockCache {
     }
 }
 
-/// The history as it was when it was looked at: what comes later is not seen, and files that are
-/// removed meanwhile stay readable.
+/// The history at one moment: later changes are not visible, and files that are removed in the
+/// meantime stay readable.
 #[derive(Clone)]
 pub(crate) struct Look {
     pub(crate) shared: Arc<Shared>,
@@ -157,16 +157,16 @@ pub(crate) struct Look {
     pub(crate) head_ms: i64,
     pub(crate) eras: Vec<EraView>,
     pub(crate) first_block: u64,
-    /// The block that was being filled; it can be read, too.
+    /// The block that was being filled, which can be read as well.
     pub(crate) open_block: u64,
     runs: Vec<Arc<Run>>,
     recent: Arc<RwLock<RecentKeys>>,
     effort: Effort,
-    /// Blocks that were read for this answer.
+    /// Number of blocks read for this answer.
     blocks_read: Arc<AtomicUsize>,
 }
 
-/// Keys of blocks that are in no run, as a query found them.
+/// A query's copy of keys of blocks that are not in a run.
 pub(crate) type RecentCopy = Vec<(Vec<u8>, Vec<Posting>)>;
 
 impl Look {
@@ -186,10 +186,10 @@ impl Look {
         }
     }
 
-    /// Whether the page ends here: it has read enough, or its time is over.
+    /// Whether the page ends here, because it has read enough or its time is over.
     ///
     /// # Errors
-    /// [`HistoryError::Abandoned`] if nobody waits for it.
+    /// [`HistoryError::Abandoned`] if its client no longer waits.
     pub(crate) fn is_spent(&self) -> Result<bool> {
         match self.effort.patience() {
             Patience::Gone => Err(HistoryError::Abandoned),
@@ -212,15 +212,15 @@ impl Look {
         }
     }
 
-    /// Where a closed block lies; `None` for the one that is being filled.
+    /// Returns the position of a closed block; `None` for the block being filled.
     pub(crate) fn row(&self, block: u64) -> Option<BlockRow> {
         self.shared.view.read().row(block).cloned()
     }
 
-    /// Changes of a block, and the file that their contents lie in.
+    /// Returns the changes of a block and the file with their contents.
     ///
     /// # Errors
-    /// [`HistoryError::NotKept`] if the block was dropped meanwhile.
+    /// [`HistoryError::NotKept`] if the block was dropped in the meantime.
     pub(crate) fn block(&self, block: u64) -> Result<(Changes, Option<Arc<Segment>>)> {
         self.blocks_read.fetch_add(1, Ordering::Relaxed);
         let (row, segment) = {
@@ -254,7 +254,7 @@ impl Look {
         Ok((changes, Some(segment)))
     }
 
-    /// The blocks that hold the key, in order.
+    /// Returns the blocks that contain the key, in order.
     pub(crate) fn postings(&self, key: &[u8]) -> Result<Vec<Posting>> {
         let mut found = Vec::new();
         for run in &self.runs {
@@ -284,7 +284,7 @@ impl Look {
         out.extend(seen);
     }
 
-    /// Keys between `from` and `to` (excluded) and their blocks.
+    /// Returns the keys from `from` to `to` (excluded) and their blocks.
     pub(crate) fn keys(&self, from: &[u8], to: &[u8]) -> Result<KeyCursor> {
         let recent: RecentCopy = self.recent.read().between(from, to);
         let runs = self.runs.iter().cloned();
@@ -299,7 +299,7 @@ impl Look {
         })
     }
 
-    /// The bytes of a content.
+    /// Reads the bytes of a content.
     pub(crate) fn content(
         &self,
         content: &Content,
@@ -323,7 +323,7 @@ impl Look {
     }
 }
 
-/// Walks over keys: those of runs, of memory and of the znodes that an era began with.
+/// Iterates over the keys of runs, of memory and of the initial znodes of eras.
 pub(crate) struct KeyCursor {
     look: Look,
     to: Vec<u8>,
@@ -333,7 +333,8 @@ pub(crate) struct KeyCursor {
 }
 
 impl KeyCursor {
-    /// The next key and its blocks; there may be none, if it is only in an era's beginning.
+    /// Returns the next key and its blocks. A key that occurs only in the initial znodes of an era
+    /// does not have blocks.
     pub(crate) fn next(&mut self) -> Result<Option<(Vec<u8>, Vec<Posting>)>> {
         let in_runs = self.runs.iter().filter_map(|(run, _)| Some(run.entry()?.0));
         let in_bases = self.bases.iter().filter_map(|base| Some(base.entry()?.0));

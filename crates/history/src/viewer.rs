@@ -1,8 +1,8 @@
-//! Who may see what of the past: one rule for every query and feed.
+//! Permissions for the past: one rule for all queries and feeds.
 //!
-//! A client sees a past change or znode if it could read the znode *then* and may read it *now*. The
-//! ACL of a deleted znode is the last ACL that it had. Where an ACL is unknown, only super users see
-//! what it protected.
+//! A client sees a past change or znode if it could read the znode *then* and may read it *now*.
+//! The current ACL of a deleted znode is its last ACL. If an ACL is unknown, only super users see
+//! the changes and znodes that it protected.
 
 use std::cell::RefCell;
 
@@ -18,34 +18,35 @@ use crate::read::acl_list;
 use crate::record::{Change, Content, ExportedChange, Znode};
 use crate::view::Look;
 
-/// Who asks.
+/// The reader of an answer.
 #[derive(Debug, Clone, Copy)]
 pub enum Viewer<'a> {
-    /// The owner of the files: no ACL applies.
+    /// The owner of the files, to whom no ACL applies.
     FileOwner {
-        /// Whether hashes of passwords and the member list are shown.
+        /// Whether password hashes and the member list are shown.
         shows_secrets: bool,
     },
     /// A client of a server.
     Client {
-        /// The tree of the server, as it is now.
+        /// The current tree of the server.
         tree: &'a RwLock<Tree>,
-        /// What the client has proved; nothing if it is empty.
+        /// Identities of the client; empty if it has none.
         identities: &'a [Id],
     },
 }
 
-/// The ACL of a znode at a moment.
+/// ACL of a znode at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PastAcl {
-    /// The list.
+    /// The known list.
     Known(Vec<Acl>),
-    /// The history does not have the list. That is not an empty list, which permits everybody.
+    /// The history does not contain the list. This differs from an empty list, which permits
+    /// everything.
     Unknown,
 }
 
 impl PastAcl {
-    /// The list in a content.
+    /// Returns the list in a content.
     pub(crate) fn of_content(content: Option<&Content>) -> Result<Self> {
         match content.filter(|acl| acl.bytes().is_some()) {
             Some(acl) => Ok(Self::Known(acl_list(Some(acl))?.to_acl())),
@@ -53,7 +54,7 @@ impl PastAcl {
         }
     }
 
-    /// The list of a znode as it was.
+    /// Returns the list of a znode in a past state.
     pub(crate) fn of_znode(znode: Option<&Znode>) -> Result<Self> {
         Self::of_content(znode.and_then(|znode| znode.acl.as_ref()))
     }
@@ -67,7 +68,7 @@ impl PastAcl {
 }
 
 impl Viewer<'_> {
-    /// Whether a znode with this ACL may be read.
+    /// Whether the viewer may read a znode with this ACL.
     pub(crate) fn permits(&self, acl: &PastAcl) -> bool {
         match self {
             Self::FileOwner { .. } => true,
@@ -75,7 +76,7 @@ impl Viewer<'_> {
         }
     }
 
-    /// Whether a path may be read in the tree of the server; `None` if it is not there.
+    /// Whether the viewer may read a path in the tree of the server; `None` if it does not exist.
     fn may_read_now(&self, path: &str) -> Option<bool> {
         match self {
             Self::FileOwner { .. } => Some(true),
@@ -83,7 +84,7 @@ impl Viewer<'_> {
         }
     }
 
-    /// Whether hashes of passwords in ACLs, and the member list with its addresses, may be seen.
+    /// Whether the viewer may see password hashes in ACLs, and the member list with its addresses.
     pub(crate) fn may_see_secrets(&self) -> bool {
         match self {
             Self::FileOwner { shows_secrets } => *shows_secrets,
@@ -91,7 +92,7 @@ impl Viewer<'_> {
         }
     }
 
-    /// Whether the address, the identities and the session behind a change may be seen.
+    /// Whether the viewer may see the address, the identities and the session of a change.
     pub(crate) fn may_see_origins(&self) -> bool {
         match self {
             Self::FileOwner { .. } => true,
@@ -100,7 +101,7 @@ impl Viewer<'_> {
     }
 }
 
-/// A viewer during one query, and what was looked up of the znodes as they are now.
+/// A viewer during one query, with a cache of its permissions for current znodes.
 pub(crate) struct Sight<'a> {
     viewer: &'a Viewer<'a>,
     now: RefCell<HashMap<String, bool>>,
@@ -122,7 +123,7 @@ impl<'a> Sight<'a> {
         self.viewer.permits(acl)
     }
 
-    /// A znode without what the viewer must not see of it.
+    /// Removes from a znode the parts that the viewer must not see.
     pub(crate) fn shown(&self, path: &str, mut znode: Znode) -> Znode {
         if !self.sees_secrets {
             hide(path, znode.data.as_mut(), znode.acl.as_mut());
@@ -133,7 +134,7 @@ impl<'a> Sight<'a> {
         znode
     }
 
-    /// Removes from an exported change what the viewer must not see of it.
+    /// Removes from an exported change the parts that the viewer must not see.
     pub(crate) fn mask(&self, mut found: ExportedChange) -> ExportedChange {
         let Some(change) = &mut found.change else {
             return found;
@@ -152,7 +153,7 @@ impl<'a> Sight<'a> {
 }
 
 impl Look {
-    /// Whether the viewer could read the znode with the ACL that it had, and may read it now.
+    /// Whether the viewer could read the znode with its ACL at that time, and may read it now.
     pub(crate) fn may_see(&self, path: &str, then: &PastAcl, sight: &Sight<'_>) -> Result<bool> {
         Ok(sight.permits(then) && self.may_see_now(path, sight)?)
     }
@@ -171,7 +172,7 @@ impl Look {
         Ok(found)
     }
 
-    /// By the tree of the server, and by the last ACL that is recorded.
+    /// Checks the tree of the server and the last recorded ACL.
     fn look_up_now(&self, path: &str, sight: &Sight<'_>) -> Result<bool> {
         let in_tree = sight.viewer.may_read_now(path);
         if in_tree == Some(false) {
@@ -183,7 +184,7 @@ impl Look {
         }
     }
 
-    /// The ACL that a change is judged by: the one after it, or the one before a deletion.
+    /// Returns the ACL that decides about a change: the ACL after it, or before a deletion.
     pub(crate) fn acl_then(&self, change: &Change) -> Result<PastAcl> {
         if change.acl.is_some() {
             return PastAcl::of_content(change.acl.as_ref());
@@ -192,7 +193,7 @@ impl Look {
         PastAcl::of_znode(then.as_ref())
     }
 
-    /// The last ACL that a znode had, whether or not it is still there.
+    /// Returns the last ACL of a znode, whether or not the znode still exists.
     pub(crate) fn last_acl(&self, path: &str) -> Result<PastAcl> {
         if let Some(now) = self.known_znode(path, (self.head.0, u32::MAX))? {
             return PastAcl::of_znode(Some(&now));
@@ -204,7 +205,7 @@ impl Look {
         PastAcl::of_znode(before.as_ref())
     }
 
-    /// A znode at a position; `None` also where it is not known.
+    /// Returns a znode at a position; `None` also if its state is unknown.
     fn known_znode(&self, path: &str, position: (i64, u32)) -> Result<Option<Znode>> {
         match self.znode(path, position) {
             Err(error) if error.is_unknown_moment() => Ok(None),
@@ -213,7 +214,7 @@ impl Look {
     }
 }
 
-/// The position whose ACL a change is judged by.
+/// Returns the position whose ACL decides about a change.
 pub(crate) fn position_then(change: &Change) -> (i64, u32) {
     match change.is_delete() {
         true => position_before(change),
@@ -221,7 +222,7 @@ pub(crate) fn position_then(change: &Change) -> (i64, u32) {
     }
 }
 
-/// Just before a change.
+/// Returns the position directly before a change.
 pub(crate) fn position_before(change: &Change) -> (i64, u32) {
     match change.index {
         0 => (change.zxid - 1, u32::MAX),
@@ -229,10 +230,10 @@ pub(crate) fn position_before(change: &Change) -> (i64, u32) {
     }
 }
 
-/// Holds the addresses of the members.
+/// Path of the znode with the addresses of the members.
 const CONFIG: &str = "/zookeeper/config";
 
-/// Masks what is secret in contents.
+/// Masks secrets in contents.
 fn hide(path: &str, data: Option<&mut Content>, acl: Option<&mut Content>) {
     use prost::Message;
     if let Some(data) = data.filter(|_| path == CONFIG) {

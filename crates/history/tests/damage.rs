@@ -1,5 +1,5 @@
-//! Whatever happens to the files: an error that says so, or the same answers; never a panic, never
-//! another answer.
+//! Corrupted files lead to a clear error or to equal answers; never to a panic or a different
+//! answer.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -65,7 +65,7 @@ fn make(dir: &Path, count: i64) -> Index {
     index
 }
 
-/// All that there is to know.
+/// Returns all answers of a history.
 fn everything(settings: Settings) -> Result<(Zxid, String), HistoryError> {
     let index = Index::open(settings)?;
     let reader = index.reader();
@@ -112,7 +112,7 @@ fn damage_anywhere_is_told_or_does_no_harm() {
     let dir = tempfile::tempdir().unwrap();
     let good = dir.path().join("good");
     let mut index = make(&good, 150);
-    // A checkpoint in the middle of a block, and one behind it.
+    // A checkpoint in the middle of a block, and one after it.
     for zxid in 151..=180 {
         index.append(&create_txn(zxid), &Origin::default()).unwrap();
         index.checkpoint().unwrap();
@@ -140,7 +140,7 @@ fn damage_anywhere_is_told_or_does_no_harm() {
         }
         fs::write(&path, bytes).unwrap();
         match everything(settings(&bad)) {
-            // Rows of an earlier checkpoint: the log has what came behind it.
+            // Rows of an earlier checkpoint: the log contains the later transactions.
             Ok((head, _)) if head < wanted.0 => told += 1,
             Ok(found) => {
                 assert_eq!(found, wanted, "{}", path.display());
@@ -175,7 +175,7 @@ fn what_is_of_no_use_is_set_aside_and_made_again() {
     assert!(aside.is_dir() && !path.exists());
     drop(make(&path, 60));
     assert_eq!(everything(settings(&path)).unwrap(), wanted);
-    // Once more: the earlier one goes.
+    // A second time, which replaces the earlier history.
     set_aside(&path).unwrap();
 }
 

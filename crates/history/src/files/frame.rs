@@ -4,7 +4,7 @@
 //! length u32 | crc32 of the bytes u32 | bytes
 //! ```
 //!
-//! All numbers are big-endian. The bytes are compressed (snappy) by whoever writes them.
+//! All numbers are big-endian. The writer compresses the bytes (snappy).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use std::path::Path;
 use crate::error::{HistoryError, Result, io_error};
 use crate::limits::FRAME_BYTES_MAX;
 
-/// Bytes in front of a frame's content.
+/// Length of a frame's header.
 pub(crate) const HEADER_BYTES: usize = 8;
 
 /// Compresses `content` and appends it as a frame.
@@ -31,8 +31,8 @@ pub(crate) fn put_compressed(content: &[u8], out: &mut Vec<u8>, encoder: &mut sn
     out[header_at + 4..content_at].copy_from_slice(&crc.to_be_bytes());
 }
 
-/// Reads the frame at `offset` and decompresses it. `bytes` is its length with the header, if it is
-/// known from elsewhere.
+/// Reads the frame at `offset` and decompresses it. `bytes` is its length including the header, if
+/// it is known from another source.
 pub(crate) fn read_compressed(
     file: &File,
     path: &Path,

@@ -1,6 +1,7 @@
-//! The rows of the index: small records by key, written together or not at all.
+//! The rows of the index: small records by key, written atomically.
 //!
-//! [`Rows`] is all that the history knows of the store below it. What ships is [`SledRows`].
+//! [`Rows`] is the history's whole interface to its store. The shipped implementation is
+//! [`SledRows`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -14,54 +15,56 @@ use parking_lot::Mutex;
 
 use crate::error::{HistoryError, Result, io_error};
 
-/// What is written at once: `None` removes.
+/// An atomic write; `None` removes a row.
 pub(crate) type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// Small records by key.
+/// Store of small records by key.
 pub(crate) trait Rows: Send {
-    /// All records whose key begins with `prefix`, in the order of the keys.
+    /// Returns all records whose key begins with `prefix`, ordered by key.
     fn scan(&self, prefix: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>>;
 
-    /// Writes all of it or, if the process ends, nothing.
+    /// Writes all rows or, if the process ends, none.
     fn write(&self, writes: Writes) -> Result<()>;
 
-    /// Puts on the disk what was written.
+    /// Syncs the written rows to the disk.
     fn sync(&self) -> Result<()>;
 
-    /// Bytes on disk.
+    /// Returns the bytes on disk.
     fn bytes_on_disk(&self) -> u64;
 }
 
-/// Leaves of the tree hold so many rows: each is some 50 bytes, and a changed leaf is written whole.
+/// Number of rows in a leaf of the tree. A row has about 50 bytes, and a changed leaf is written as
+/// a whole.
 const LEAF_ROWS: usize = 128;
-/// For all leaves that are read.
+/// Cache size in bytes for all leaves.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// Instances of sled that may be left behind in a directory before it is not opened again: each holds some 100 open
-/// files.
+/// Number of abandoned sled instances in a directory above which it is not opened again. Each keeps
+/// about 100 open files.
 const LEFT_MAX: usize = 4;
-/// How many this process has left behind in which directory.
+/// Number of abandoned instances of this process by directory.
 static LEFT: LazyLock<Mutex<HashMap<PathBuf, usize>>> = LazyLock::new(Mutex::default);
 
 /// Rows in sled.
 ///
-/// Each value has a checksum of key and value in front (crc32): what sled hands out is believed no
-/// more than what any other file holds.
+/// Each value begins with a checksum of key and value (crc32), because data from sled is not
+/// trusted more than data from other files.
 ///
-/// After an error sled must not even be dropped: it flushes then, and a flush waits for the one before
-/// it, for ever if that has failed. So it is left behind, with its threads, files and the lock on its
-/// directory; that gets another name, and [`SledRows::open`] goes on with a copy.
+/// After an error sled must not even be dropped: it flushes then, and a flush waits for the
+/// previous one, forever if that has failed. So the instance is abandoned with its threads, its
+/// files and the lock on its directory. The directory is renamed, and [`SledRows::open`] continues
+/// with a copy.
 pub(crate) struct SledRows {
-    /// `None` from the end on.
+    /// `None` after the end.
     db: Option<sled::Db<LEAF_ROWS>>,
     path: PathBuf,
     has_failed: AtomicBool,
-    /// Files and directories whose modes need no more care: they existed before, or have the mode of data.
+    /// Files and directories whose modes are final: they existed before, or have the mode of data.
     seen: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl SledRows {
-    /// Opens the directory; makes it if it is not there.
+    /// Opens the directory, and creates it if it is missing.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if LEFT.lock().get(path).is_some_and(|left| *left >= LEFT_MAX) {
             let error = io::Error::other(format!(
@@ -71,7 +74,7 @@ impl SledRows {
         }
         take_back(path)?;
         files::create_dir_all(path).map_err(io_error("create", path))?;
-        // A process may have been killed before it set the mode of a file in a directory that it had made.
+        // A process may have been killed after it created a file and before it set the file's mode.
         let before = match files::is_restricted(path) {
             true => BTreeSet::new(),
             false => files_below(path),
@@ -79,7 +82,7 @@ impl SledRows {
         let mut config = sled::Config::new()
             .path(path)
             .cache_capacity_bytes(CACHE_BYTES);
-        // Only when what the rows point to is on disk.
+        // Flushed only after the data to which the rows point is on disk.
         config.flush_every_ms = None;
         let rows = Self {
             db: Some(config.open().map_err(opening(path))?),
@@ -107,7 +110,8 @@ impl SledRows {
 }
 
 impl SledRows {
-    /// sled creates files without a mode. The mode of their directory protects them until now.
+    /// Sets the modes of files that sled created. Until then, the mode of their directory protects
+    /// them.
     fn restrict_new_files(&self) {
         let mut seen = self.seen.lock();
         for path in files_below(&self.path) {
@@ -118,7 +122,7 @@ impl SledRows {
                 Ok(()) => {
                     seen.insert(path);
                 }
-                // sled removes files that it has merged into others.
+                // sled removes files after merging them into others.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     tracing::debug!(err = %error, path = %path.display(), "cannot set the mode of a file");
@@ -128,7 +132,7 @@ impl SledRows {
     }
 }
 
-/// All files and directories below this one. sled has two levels.
+/// Returns all files and directories below a directory, which has two levels in sled.
 fn files_below(path: &Path) -> BTreeSet<PathBuf> {
     let list = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
     let mut found = BTreeSet::new();
@@ -153,17 +157,17 @@ impl Drop for SledRows {
     }
 }
 
-/// Where an index is whose instance of sled was left behind.
+/// Returns the path of an index whose sled instance was abandoned.
 fn left(path: &Path) -> PathBuf {
     path.with_extension("left")
 }
 
-/// Whether there is an index, in use or left behind.
+/// Whether there is an index, in use or abandoned.
 pub(crate) fn are_there(path: &Path) -> bool {
     path.is_dir() || left(path).is_dir()
 }
 
-/// A copy of what was left behind takes its place: files that nobody has open or locked.
+/// Replaces an abandoned index with a copy, whose files are not open or locked.
 fn take_back(path: &Path) -> Result<()> {
     let left = left(path);
     if !left.is_dir() {
@@ -185,7 +189,7 @@ fn take_back(path: &Path) -> Result<()> {
     again().map_err(io_error("copy", &left))
 }
 
-/// Copies a directory, and syncs all of it.
+/// Copies a directory, and syncs the copy.
 fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
     files::create_dir(to)?;
     for entry in fs::read_dir(from)? {
@@ -200,7 +204,8 @@ fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
     fs::File::open(to)?.sync_all()
 }
 
-/// Damage shows as invalid data; another process that has it open as a lock that is held.
+/// Converts an error of opening. Corruption has the kind of invalid data; a lock held by another
+/// process has another kind.
 fn opening(path: &Path) -> impl FnOnce(io::Error) -> HistoryError {
     let path = path.to_path_buf();
     move |error| match error.kind() {
@@ -263,7 +268,7 @@ impl Rows for SledRows {
     }
 }
 
-/// Bytes that the files below a directory take up.
+/// Returns the disk space used by the files below a directory.
 pub(crate) fn bytes_below(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -278,31 +283,31 @@ pub(crate) fn bytes_below(dir: &Path) -> u64 {
 
 /// Keys of the rows.
 pub(crate) mod keys {
-    /// The state of the index: one row.
+    /// Prefix of the single row with the state of the index.
     pub(crate) const INDEX: u8 = b'i';
-    /// The block that is being filled: one row.
+    /// Prefix of the single row with the block being filled.
     pub(crate) const OPEN: u8 = b'o';
-    /// Blocks by number.
+    /// Prefix of the blocks, by number.
     pub(crate) const BLOCK: u8 = b'b';
-    /// Runs by number.
+    /// Prefix of the runs, by number.
     pub(crate) const RUN: u8 = b'r';
-    /// Ephemerals by path: the session.
+    /// Prefix of the ephemerals by path; the value is the session.
     pub(crate) const EPHEMERAL: u8 = b'e';
 
-    /// The key of a numbered row.
+    /// Returns the key of a numbered row.
     pub(crate) fn numbered(kind: u8, number: u64) -> Vec<u8> {
         let mut key = vec![kind];
         key.extend_from_slice(&number.to_be_bytes());
         key
     }
 
-    /// The number of such a key.
+    /// Returns the number of a numbered row's key.
     pub(crate) fn number(key: &[u8]) -> Option<u64> {
         let (_, number) = key.split_first()?;
         Some(u64::from_be_bytes(number.try_into().ok()?))
     }
 
-    /// The key of an ephemeral.
+    /// Returns the key of an ephemeral.
     pub(crate) fn ephemeral(path: &str) -> Vec<u8> {
         let mut key = vec![EPHEMERAL];
         key.extend_from_slice(path.as_bytes());

@@ -1,4 +1,4 @@
-//! Files of changes: frames one behind the other, each a block or a content, written once.
+//! Segments, the files of changes: a sequence of frames, each a block or a content, written once.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -10,12 +10,12 @@ use blocking::files;
 use crate::error::{HistoryError, Result, io_error};
 use crate::files::frame;
 
-/// Where a segment lies.
+/// Returns the path of a segment.
 pub(crate) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("changes.{number:x}"))
 }
 
-/// A file of changes that can be read, also after it was removed from its directory.
+/// A readable file of changes, which stays readable after its removal from the directory.
 #[derive(Debug)]
 pub(crate) struct Segment {
     file: File,
@@ -44,28 +44,28 @@ impl Segment {
         &self.path
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.file.metadata().map_or(0, |meta| meta.len())
     }
 }
 
-/// Writes at the end of a segment.
+/// Appends to a segment.
 pub(crate) struct SegmentWriter {
     file: File,
     path: PathBuf,
     end: u64,
-    /// What is not written yet.
+    /// Bytes that are not written yet.
     waiting: Vec<u8>,
     is_synced: bool,
     encoder: snap::raw::Encoder,
 }
 
-/// Bytes that wait for one write.
+/// Number of bytes that are collected for one write.
 const WRITE_BYTES: usize = 256 << 10;
 
 impl SegmentWriter {
-    /// Goes on at `end`; what lies behind it was never valid, and is cut off.
+    /// Opens a segment to append at `end`. Bytes after it were never valid and are removed.
     pub(crate) fn open(dir: &Path, number: u64, end: u64) -> Result<Self> {
         let path = path(dir, number);
         let opened = files::options()
@@ -92,7 +92,7 @@ impl SegmentWriter {
         })
     }
 
-    /// Appends a frame: where it begins, and its bytes.
+    /// Appends a frame. Returns its offset and its length.
     pub(crate) fn append(&mut self, content: &[u8]) -> Result<(u64, u32)> {
         let at = self.waiting.len();
         frame::put_compressed(content, &mut self.waiting, &mut self.encoder);
@@ -104,7 +104,7 @@ impl SegmentWriter {
         Ok((offset, bytes))
     }
 
-    /// Hands everything to the operating system: readers see it then.
+    /// Writes all bytes to the operating system, so that readers see them.
     pub(crate) fn write(&mut self) -> Result<()> {
         blocking::mark("write the change history");
         if self.waiting.is_empty() {
@@ -118,7 +118,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Puts everything on the disk.
+    /// Syncs all bytes to the disk.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.write()?;
         if !self.is_synced {
@@ -130,13 +130,13 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Where the next frame goes.
+    /// Returns the offset of the next frame.
     pub(crate) fn end(&self) -> u64 {
         self.end + self.waiting.len() as u64
     }
 }
 
-/// Removes a file that nothing needs; one that stays is removed at the next start.
+/// Removes an unused file. If that fails, the next start removes it.
 pub(crate) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != std::io::ErrorKind::NotFound

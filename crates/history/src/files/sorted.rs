@@ -1,4 +1,4 @@
-//! Sorted files: entries in the order of their keys, in compressed pages, written once.
+//! Sorted files: entries ordered by key, in compressed pages, written once.
 //!
 //! ```text
 //! page frames...          each: entries (shared varint | rest varint, bytes | value varint, bytes)
@@ -6,7 +6,8 @@
 //! index offset u64 | "ZHSF" | version u32                                       16 bytes
 //! ```
 //!
-//! `shared` is how many bytes of the key before are kept. A key may come more than once.
+//! `shared` is the length of the prefix shared with the previous key. A key may occur more than
+//! once.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,7 +22,7 @@ const MAGIC: &[u8; 4] = b"ZHSF";
 const VERSION: u32 = 1;
 const TRAILER_BYTES: usize = 16;
 
-/// Writes a sorted file. Without [`finish`](Self::finish) it is of no use.
+/// Writes a sorted file, which is unusable without [`finish`](Self::finish).
 pub(crate) struct SortedWriter {
     out: BufWriter<File>,
     path: PathBuf,
@@ -50,7 +51,7 @@ impl SortedWriter {
         })
     }
 
-    /// Appends an entry; its key is not smaller than the one before.
+    /// Appends an entry, whose key must not be smaller than the previous one.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.page.len() + key.len() + value.len() > PAGE_BYTES {
             self.end_page()?;
@@ -95,15 +96,15 @@ impl SortedWriter {
         Ok(())
     }
 
-    /// Writes the rest and puts it on the disk.
+    /// Writes the rest and syncs the file.
     pub(crate) fn finish(self) -> Result<Arc<SortedFile>> {
         let (file, unsynced) = self.finish_unsynced()?;
         unsynced.sync()?;
         Ok(file)
     }
 
-    /// Writes the rest. It can be read, but is on the disk only once the second of what is returned is
-    /// synced.
+    /// Writes the rest. The file can then be read, but is not durable before the returned
+    /// [`Unsynced`] is synced.
     pub(crate) fn finish_unsynced(mut self) -> Result<(Arc<SortedFile>, Unsynced)> {
         self.end_page()?;
         let index_at = self.offset;
@@ -123,14 +124,14 @@ impl SortedWriter {
     }
 }
 
-/// A file that was written whole, as it was written: an error of the disk is told here.
+/// The handle by which a complete file was written. Syncing it reports a write error of the disk.
 pub(crate) struct Unsynced {
     file: File,
     path: PathBuf,
 }
 
 impl Unsynced {
-    /// Puts it on the disk.
+    /// Syncs the file to the disk.
     pub(crate) fn sync(&self) -> Result<()> {
         blocking::mark("sync the change history");
         let synced = self.file.sync_data();
@@ -138,7 +139,7 @@ impl Unsynced {
     }
 }
 
-/// A sorted file that can be read, also after it was removed from its directory.
+/// A readable sorted file, which stays readable after its removal from the directory.
 #[derive(Debug)]
 pub(crate) struct SortedFile {
     file: File,
@@ -202,9 +203,9 @@ impl SortedFile {
         frame::read_compressed(&self.file, &self.path, self.pages[number].offset, None)
     }
 
-    /// Stands before the first entry whose key is not smaller than `key`.
+    /// Returns a cursor at the first entry whose key is not smaller than `key`.
     pub(crate) fn seek(self: &Arc<Self>, key: &[u8]) -> Result<SortedCursor> {
-        // Entries of that key may begin in the page before the first one that begins with it.
+        // Entries of this key may begin in the page before the first page that begins with it.
         let behind = self.pages.partition_point(|page| &*page.first_key < key);
         let mut cursor = SortedCursor {
             file: self.clone(),
@@ -233,26 +234,26 @@ fn read_index(mut index: &[u8]) -> Option<Vec<PageAt>> {
     Some(pages)
 }
 
-/// Walks over a sorted file.
+/// Iterates over a sorted file.
 pub(crate) struct SortedCursor {
     file: Arc<SortedFile>,
     next_page: usize,
     page: Vec<u8>,
     at: usize,
     key: Vec<u8>,
-    /// Where the value lies in the page.
+    /// Start and end of the value in the page.
     value: (usize, usize),
     is_over: bool,
 }
 
 impl SortedCursor {
-    /// The entry that it stands before; `None` at the end.
+    /// Returns the current entry; `None` at the end.
     pub(crate) fn entry(&self) -> Option<(&[u8], &[u8])> {
         let (from, to) = self.value;
         (!self.is_over).then(|| (&*self.key, &self.page[from..to]))
     }
 
-    /// Goes to the next entry; whether a page had to be read for it.
+    /// Moves to the next entry. Returns whether a page had to be read.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         let mut has_read = false;
         while self.at == self.page.len() {
@@ -275,7 +276,7 @@ impl SortedCursor {
     }
 }
 
-/// Changes the key before into that of the entry, and passes over the value: its length.
+/// Updates the previous key to the entry's key, and skips to the value. Returns the value's length.
 fn take_entry(rest: &mut &[u8], key: &mut Vec<u8>) -> Option<usize> {
     let shared = usize::try_from(take_varint(rest)?).ok()?;
     let own = take_bytes(rest)?;
@@ -287,12 +288,12 @@ fn take_entry(rest: &mut &[u8], key: &mut Vec<u8>) -> Option<usize> {
     Some(take_bytes(rest)?.len())
 }
 
-/// Appends a number, seven bits a byte, the lowest first.
+/// Appends a number in groups of seven bits per byte, lowest first.
 pub(crate) fn put_varint(number: u64, out: &mut Vec<u8>) {
     prost::encoding::encode_varint(number, out);
 }
 
-/// Takes a number from the front.
+/// Removes a number from the front.
 pub(crate) fn take_varint(input: &mut &[u8]) -> Option<u64> {
     prost::encoding::decode_varint(input).ok()
 }
@@ -304,7 +305,7 @@ fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-/// How many bytes both begin with.
+/// Returns the length of the common prefix.
 pub(crate) fn shared(a: &[u8], b: &[u8]) -> usize {
     const STEP: usize = 8;
     let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP));

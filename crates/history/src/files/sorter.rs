@@ -1,4 +1,4 @@
-//! Sorting more than fits into memory: sorted pieces go to files, and are merged when read.
+//! External sorting: sorted pieces are written to files and merged when read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::files::segment;
 use crate::files::sorted::{SortedCursor, SortedFile, SortedWriter};
 use crate::limits::SORT_BYTES;
 
-/// Takes entries in any order. Entries of one key keep their order.
+/// Sorts entries that are added in any order. Entries of one key keep their order.
 pub(crate) struct Sorter {
     dir: PathBuf,
     name: String,
@@ -18,7 +18,7 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    /// Pieces get names that begin with `name`, in `dir`.
+    /// Constructs a sorter. Names of its pieces begin with `name`, in `dir`.
     pub(crate) fn new(dir: &Path, name: &str) -> Self {
         Self {
             dir: dir.to_path_buf(),
@@ -30,7 +30,7 @@ impl Sorter {
     }
 
     pub(crate) fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<()> {
-        // What the two vectors themselves take up.
+        // The overhead of the two vectors.
         self.bytes += key.len() + value.len() + 64;
         self.entries.push((key, value));
         if self.bytes >= SORT_BYTES {
@@ -51,26 +51,26 @@ impl Sorter {
             writer.push(&key, &value)?;
         }
         self.bytes = 0;
-        // It is gone after a crash, so it never has to be on the disk.
+        // The piece is not needed after a crash, so it is never synced.
         let (piece, _) = writer.finish_unsynced()?;
-        // Its pages are read through the open file; nothing is left behind after a crash.
+        // Its pages are read through the open file, and a crash leaves no file behind.
         segment::remove(piece.path());
         self.pieces.push(piece);
         Ok(())
     }
 
-    /// All entries in order.
+    /// Returns all entries in order.
     pub(crate) fn finish(mut self) -> Result<MergedCursor> {
         self.spill()?;
         MergedCursor::seek(&self.pieces, b"")
     }
 }
 
-/// Walks over several sorted files at once. Of equal keys, that of the first file comes first.
+/// Iterates over several sorted files. For equal keys, the entry of the first file is first.
 pub(crate) struct MergedCursor {
     inputs: Vec<SortedCursor>,
-    /// Those that are not at their end, in the order of their entries, the last one first: the next
-    /// entry is at the end.
+    /// Inputs that are not at their end, ordered by their next entries in descending order: the
+    /// next entry belongs to the last input.
     order: Vec<usize>,
 }
 
@@ -87,8 +87,8 @@ impl MergedCursor {
         Ok(cursor)
     }
 
-    /// Puts an input where it belongs. Few are compared with: neighbours in a file are often
-    /// neighbours in all of them.
+    /// Inserts an input at its position. Few comparisons are needed: neighbours in one file are
+    /// often neighbours in all of them.
     fn put(&mut self, number: usize) {
         let key_of = |input: usize| self.inputs[input].entry().map(|(key, _)| key);
         let Some(key) = key_of(number) else {
@@ -101,12 +101,12 @@ impl MergedCursor {
         self.order.insert(at, number);
     }
 
-    /// The entry that it stands before; `None` at the end.
+    /// Returns the next entry; `None` at the end.
     pub(crate) fn entry(&self) -> Option<(&[u8], &[u8])> {
         self.inputs[*self.order.last()?].entry()
     }
 
-    /// Goes to the next entry; whether a page had to be read for it.
+    /// Moves to the next entry. Returns whether a page had to be read.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         let Some(number) = self.order.pop() else {
             return Ok(false);

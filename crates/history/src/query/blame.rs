@@ -1,4 +1,4 @@
-//! Who last changed what of a znode.
+//! Blame: the last change of each part of a znode.
 
 use crate::error::{HistoryError, Result};
 use crate::limits::PAGE_RESULTS_MAX;
@@ -9,41 +9,42 @@ use crate::record::{Change, ExportedChange};
 use crate::view::Look;
 use crate::viewer::{Sight, Viewer};
 
-/// The last changes of a znode; each is `None` if it is older than what is kept, or if a later one may
-/// lie in a hole.
+/// The last changes of a znode. Each is `None` if it is no longer kept, or if a hole may contain a
+/// later change.
 #[derive(Debug, Clone)]
 pub struct Blame {
-    /// Which created it.
+    /// Change that created the znode.
     pub created: Option<ExportedChange>,
-    /// Which set the data.
+    /// Change that set the data.
     pub data: Option<ExportedChange>,
-    /// Which set the ACL.
+    /// Change that set the ACL.
     pub acl: Option<ExportedChange>,
-    /// Which deleted it, if it is gone.
+    /// Change that deleted the znode, if it does not exist.
     pub deleted: Option<ExportedChange>,
-    /// Its children as they are now, and those that were deleted since the history begins.
+    /// Its current children, and those that were deleted since the history begins.
     pub children: Vec<ChildBlame>,
-    /// The name behind which there are more children.
+    /// Name after which there are more children.
     pub next: Option<String>,
 }
 
 /// The last change of a child.
 #[derive(Debug, Clone)]
 pub struct ChildBlame {
-    /// Its name.
+    /// Name of the child.
     pub name: String,
-    /// Whether it is there.
+    /// Whether the child exists.
     pub exists: bool,
-    /// The last change of the child itself; `None` if it is older than what is kept, or if a later one
-    /// may lie in a hole.
+    /// The last change of the child itself; `None` if it is no longer kept, or if a hole may
+    /// contain a later change.
     pub last: Option<ExportedChange>,
 }
 
 impl Reader {
-    /// Who last changed data, ACL and each child of a znode; children from behind `after` on.
+    /// Returns the last changes of the data, the ACL and each child of a znode; children start
+    /// after `after`.
     ///
     /// # Errors
-    /// If the path makes no sense, is not recorded or may not be seen.
+    /// If the path is invalid or not recorded, or the viewer may not see it.
     pub fn blame(
         &self,
         path: &str,
@@ -88,7 +89,7 @@ impl Reader {
 }
 
 impl Look {
-    /// The last change of a path that does one of these, as it is shown.
+    /// Exports the last change of a path with one of these kinds.
     fn last_change(
         &self,
         path: &str,
@@ -105,8 +106,8 @@ impl Look {
         self.exported(change, false, sight)
     }
 
-    /// Whether the last change that is recorded is the last that there was: the znodes behind the last
-    /// hole still are what it made of them. Of a deletion nobody can tell.
+    /// Whether the last recorded change is the last actual one: the znodes after the last hole
+    /// still have the state that it left. This cannot be decided for a deletion.
     fn is_last_over_holes(&self, change: &Change, wanted: u8) -> Result<bool> {
         let Some(era) = self.eras.last().filter(|_| self.eras.len() > 1) else {
             return Ok(true);
@@ -150,7 +151,7 @@ impl Look {
                 continue;
             };
             if let Some((child, _)) = rest.split_once('/') {
-                // All that is below a child lies together: it is passed over at once.
+                // The keys of all descendants of a child are adjacent and are skipped in one step.
                 behind = format!("{prefix}{child}/\u{10ffff}");
                 paths = SubtreeCursor::new(self, path, Some(&behind));
                 continue;

@@ -1,4 +1,4 @@
-//! What is different between two moments.
+//! The differences between two moments.
 
 use crate::error::{HistoryError, Result};
 use crate::filter;
@@ -9,21 +9,21 @@ use crate::read::{Moment, Reader};
 use crate::record::Znode;
 use crate::viewer::{PastAcl, Sight, Viewer};
 
-/// How a znode differs.
+/// Kind of difference of a znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DifferenceKind {
-    /// It was not there before.
+    /// It did not exist before.
     Created,
-    /// It is not there any more.
+    /// It no longer exists.
     Deleted,
-    /// It was deleted, and another one was created in its place.
+    /// It was deleted, and another znode was created at its path.
     Replaced,
     /// Its data, its ACL or both were set.
     Changed,
 }
 
 impl DifferenceKind {
-    /// How commands name it.
+    /// Returns the name for commands.
     pub fn name(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -34,28 +34,28 @@ impl DifferenceKind {
     }
 }
 
-/// A znode that is not what it was.
+/// A znode that differs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// Its path.
+    /// Path of the znode.
     pub path: String,
-    /// How it differs.
+    /// Kind of difference.
     pub kind: DifferenceKind,
-    /// At the earlier moment.
+    /// State at the earlier moment.
     pub before: Option<Znode>,
-    /// At the later one.
+    /// State at the later moment.
     pub after: Option<Znode>,
 }
 
-/// Paths that one page looks at.
+/// Maximum number of paths that one page visits.
 const PATHS_MAX: usize = 20_000;
 
 impl Reader {
-    /// Znodes of a subtree that differ between two moments, in the order of the bytes of their paths,
-    /// from behind `after` on.
+    /// Returns the znodes of a subtree that differ between two moments, ordered by the bytes of
+    /// their paths, starting after `after`.
     ///
     /// # Errors
-    /// If a moment is not known, or the path makes no sense.
+    /// If a moment is unknown, or the path is invalid.
     pub fn diff(
         &self,
         path: &str,
@@ -68,7 +68,7 @@ impl Reader {
         let (look, sight) = (self.look(), Sight::new(viewer));
         let (from, to) = (look.zxid_at(from)?, look.zxid_at(to)?);
         let eras = (look.era_of(from)?, look.era_of(to)?);
-        // Changes between the two lie in these.
+        // These blocks contain the changes between the two moments.
         let between = look.first_block_from(from.min(to).0)..=look.last_block_at(from.max(to).0);
         let limit = limit.clamp(1, PAGE_RESULTS_MAX);
         let mut page = Page {

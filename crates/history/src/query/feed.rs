@@ -1,4 +1,4 @@
-//! Changes in their order, from a position on, as far as there are any: what a feed is made of.
+//! The feed: changes in order from a position on, up to the last recorded one.
 
 use prost::Message;
 use proto::position::Position;
@@ -12,33 +12,34 @@ use crate::record::{Change, ExportedChange};
 use crate::view::Look;
 use crate::viewer::{Sight, Viewer};
 
-/// A part of a feed.
+/// A page of a feed.
 #[derive(Debug, Clone)]
 pub struct FeedPage {
-    /// Changes that were asked for, in their order.
+    /// The matching changes, in order.
     pub results: Vec<ExportedChange>,
-    /// Up to here all is in this page, or in those before.
+    /// Position up to which everything is in this page or the previous ones.
     pub position: Position,
-    /// Changes that the reader may not see.
+    /// Number of changes that the reader may not see.
     pub hidden: u64,
-    /// Whether there is more already.
+    /// Whether more changes already exist.
     pub has_more: bool,
-    /// The last transaction that is recorded.
+    /// The last recorded transaction.
     pub head: proto::Zxid,
 }
 
 impl Reader {
-    /// Changes behind `after` that match the query, the oldest first; its `after`, `limit` and
-    /// order do not count.
+    /// Returns the changes after `after` that match the query, oldest first. The `after`, `limit`
+    /// and order of the query are ignored.
     ///
-    /// A page goes over so many changes at most, whether they match or not, and never over a hole: the
-    /// last position in front of one is answered [`HistoryError::Hole`]. The same holds for a change of
-    /// which nobody knows whether the reader might see it: behind a snapshot ACLs are not known yet.
+    /// A page visits a limited number of changes, whether they match or not, and never crosses a
+    /// hole: at the last position before a hole the result is [`HistoryError::Hole`]. The same
+    /// holds for a change that may or may not be visible to the reader, because ACLs are unknown
+    /// after a snapshot.
     ///
     /// # Errors
-    /// [`HistoryError::NotKept`] if changes behind `after` are not kept any more,
-    /// [`HistoryError::Hole`] if what follows it is not known, and for a path that makes no sense or is
-    /// not recorded.
+    /// [`HistoryError::NotKept`] if changes after `after` are no longer kept,
+    /// [`HistoryError::Hole`] if the following changes are unknown, and an error for a path that is
+    /// invalid or not recorded.
     pub fn feed(
         &self,
         query: &HistoryQuery,
@@ -48,11 +49,11 @@ impl Reader {
         self.feed_on(query, after, viewer, &mut FeedMemory::default())
     }
 
-    /// The same for a reader who asks page by page with the same query, and is known from the pages
-    /// before.
+    /// Returns a page as [`feed`](Self::feed) does, for a reader that requests successive pages
+    /// with one query. `memory` contains the reader's permissions from the previous pages.
     ///
     /// # Errors
-    /// As [`feed`](Self::feed).
+    /// As for [`feed`](Self::feed).
     pub fn feed_on(
         &self,
         query: &HistoryQuery,
@@ -117,8 +118,8 @@ impl Look {
                 }
                 let change = look.with_contents(change, segment.as_ref())?;
                 let is_seen = match look.may_see_fed(&change, sight, memory) {
-                    // Nobody knows whether it may be seen: it is missing, as in a hole. What comes
-                    // before it is told first.
+                    // It is unknown whether the reader may see the change, so it counts as missing,
+                    // as in a hole. The page returns the changes before it.
                     Err(error) if error.is_unknown_moment() && page.position > after => {
                         page.has_more = true;
                         return Ok(page);
@@ -142,12 +143,13 @@ impl Look {
                 }
             }
         }
-        // All that is recorded was looked at: transactions without a change count as well.
+        // All recorded transactions were visited, including those without a change.
         page.position = page.position.max(Position::behind(upto));
         Ok(page)
     }
 
-    /// How far a page may go that begins at `after`: up to the next hole, or to what is recorded.
+    /// Returns the end of a page that begins at `after`: the next hole or the last recorded
+    /// transaction.
     fn feed_end(&self, after: Position) -> Result<proto::Zxid> {
         let extent = self.extent();
         if after < Position::behind(extent.recorded_after) {
@@ -172,7 +174,7 @@ impl Look {
     }
 }
 
-/// A change without the znode before and after it.
+/// Exports a change without the znode before and after it.
 fn alone(change: Change) -> ExportedChange {
     ExportedChange {
         format: FORMAT,

@@ -1,4 +1,4 @@
-//! The changes of a path or a subtree.
+//! The query for changes of a path or a subtree.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,35 +14,35 @@ use crate::record::{Change, ExportedChange, Operation, Znode};
 use crate::view::Look;
 use crate::viewer::{PastAcl, Sight, Viewer, position_before};
 
-/// Which changes are asked for. All conditions hold together.
+/// A query for changes. All conditions must hold.
 #[derive(Debug, Clone)]
 pub struct HistoryQuery {
-    /// Of this znode.
+    /// Path of the znode.
     pub path: String,
-    /// And of all below it.
+    /// Whether changes of its descendants are included.
     pub recursive: bool,
-    /// Not before this transaction or time.
+    /// The earliest transaction or time.
     pub since: Option<Moment>,
-    /// Not after this transaction or time.
+    /// The latest transaction or time.
     pub until: Option<Moment>,
-    /// By an identity (`scheme:id`) or from a host, where they are known.
+    /// An identity (`scheme:id`) or a host that made the change, where they are known.
     pub by: Option<String>,
-    /// Of this session.
+    /// Session that made the change.
     pub session: Option<i64>,
-    /// By one of these operations; any if empty.
+    /// Operations of the changes; any if empty.
     pub operations: Vec<Operation>,
-    /// Whether the newest comes first.
+    /// Whether the newest change is first.
     pub newest_first: bool,
-    /// Whether the znode before and after each change is wanted.
+    /// Whether the znode before and after each change is included.
     pub with_states: bool,
-    /// Where the page before said to go on.
+    /// Position at which the previous page ended.
     pub after: Option<(i64, u32)>,
-    /// Changes of a page, up to [`PAGE_RESULTS_MAX`].
+    /// Maximum number of changes in a page, up to [`PAGE_RESULTS_MAX`].
     pub limit: usize,
 }
 
 impl HistoryQuery {
-    /// All changes of a znode, the oldest first.
+    /// Queries all changes of a znode, oldest first.
     pub fn of(path: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -59,7 +59,7 @@ impl HistoryQuery {
         }
     }
 
-    /// Refuses a choice by origin to those who may not see origins: the answer would tell them.
+    /// Refuses a query by origin if the viewer may not see origins, which the answer would reveal.
     pub(crate) fn check_origin(&self, viewer: &Viewer<'_>) -> Result<()> {
         match self.by.is_some() || self.session.is_some() {
             true if !viewer.may_see_origins() => Err(HistoryError::OriginHidden),
@@ -97,20 +97,20 @@ impl HistoryQuery {
     }
 }
 
-/// A part of an answer.
+/// A page of an answer.
 #[derive(Debug, Clone)]
 pub struct Page<T, C> {
-    /// What was found.
+    /// Results of the page.
     pub results: Vec<T>,
-    /// Where to go on; `None` if this is all.
+    /// Position at which the next page begins; `None` if this is the last page.
     pub next: Option<C>,
-    /// Results that the asker may not see.
+    /// Number of results that the viewer may not see.
     pub hidden: u64,
-    /// How far the history reaches, and what it does not know.
+    /// The recorded range of the history, with its holes.
     pub extent: Extent,
 }
 
-/// A page that grows.
+/// A page being built.
 struct Growing<'a> {
     look: &'a Look,
     query: &'a HistoryQuery,
@@ -122,10 +122,10 @@ struct Growing<'a> {
 }
 
 impl Reader {
-    /// Changes that a query asks for, with their contents.
+    /// Returns the changes that match a query, with their contents.
     ///
     /// # Errors
-    /// For a path that makes no sense or is not recorded, or if all of it is not to be seen.
+    /// If the path is invalid or not recorded, or if the viewer may not see any of the results.
     pub fn history(
         &self,
         query: &HistoryQuery,
@@ -149,7 +149,8 @@ impl Reader {
         };
         let mut is_all = true;
         for (number, block) in blocks.into_iter().enumerate() {
-            // A page holds at least what one block has, so that the next one begins later.
+            // A page contains at least the results of one block, so that the next page begins
+            // later.
             if page.is_full() || number > 0 && look.is_spent()? {
                 is_all = false;
                 break;
@@ -172,14 +173,14 @@ impl Reader {
 }
 
 impl Growing<'_> {
-    /// What is hidden counts as well: it takes as long to find out.
+    /// Whether the page is full. Hidden results count as well, because finding them takes as long.
     fn is_full(&self) -> bool {
         self.results.len() >= self.query.limit.clamp(1, PAGE_RESULTS_MAX)
             || self.results.len() as u64 + self.hidden >= PAGE_RESULTS_MAX as u64
             || self.bytes >= PAGE_BYTES_MAX
     }
 
-    /// Takes what matches; whether there was room for all of it.
+    /// Adds the matching changes of a block. Returns whether all of them fit.
     fn take_block(&mut self, block: u64) -> Result<bool> {
         let (changes, segment) = self.look.block(block)?;
         let look = self.look;
@@ -207,7 +208,7 @@ impl Growing<'_> {
                 None => self.hidden += 1,
             }
         }
-        // Where nothing of a block is wanted, the next page need not look at it again.
+        // If no change of a block matches, the next page need not read it again.
         let edge = if self.query.newest_first {
             changes.first().map(|change| change.position())
         } else {
@@ -219,7 +220,7 @@ impl Growing<'_> {
 }
 
 impl Look {
-    /// Blocks that may hold what is asked for, in the order of the answer.
+    /// Returns the blocks that may contain matching changes, in the order of the answer.
     fn candidates(&self, query: &HistoryQuery) -> Result<Vec<u64>> {
         let mut blocks: Option<BTreeSet<u64>> = None;
         let mut narrow = |found: BTreeSet<u64>| {
@@ -264,8 +265,8 @@ impl Look {
         Ok(found)
     }
 
-    /// `None` for a large subtree: going through its keys for each page would take longer than going
-    /// through the blocks.
+    /// Returns the blocks with changes of a subtree. `None` for a large subtree: iterating over its
+    /// keys for each page would take longer than reading the blocks.
     fn blocks_below(&self, path: &str) -> Result<Option<BTreeSet<u64>>> {
         let mut blocks = BTreeSet::new();
         let mut left = SUBTREE_KEYS_MAX;
@@ -282,7 +283,7 @@ impl Look {
         Ok(Some(blocks))
     }
 
-    /// By what the row of the block says.
+    /// Whether a block may contain matching changes, according to its row.
     fn may_hold(&self, query: &HistoryQuery, block: u64) -> bool {
         let Some(row) = self.row(block) else {
             return true;
@@ -307,7 +308,7 @@ impl Look {
         since && until && after
     }
 
-    /// A copy of a change that holds its contents.
+    /// Copies a change and adds its contents.
     pub(crate) fn with_contents(
         &self,
         change: &Change,
@@ -320,7 +321,7 @@ impl Look {
         Ok(change)
     }
 
-    /// A change as it is shown; `None` if the viewer may not see it.
+    /// Exports a change; `None` if the viewer may not see it.
     pub(crate) fn exported(
         &self,
         change: Change,
@@ -356,7 +357,7 @@ impl Look {
         Ok(Some(sight.mask(found)))
     }
 
-    /// Whether a state of a znode may be shown whose later one may.
+    /// Whether the earlier state of a znode may be shown if the later state may.
     fn may_show(&self, state: Option<&Znode>, sight: &Sight<'_>) -> Result<bool> {
         match state {
             Some(_) => Ok(sight.permits(&PastAcl::of_znode(state)?)),

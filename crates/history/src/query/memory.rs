@@ -1,4 +1,4 @@
-//! What the reader of a feed may see: looked up once for each znode, not for each of its changes.
+//! The permissions of a feed's reader, looked up once per znode instead of once per change.
 
 use hashbrown::HashMap;
 use proto::position::Position;
@@ -10,27 +10,27 @@ use crate::record::Change;
 use crate::view::Look;
 use crate::viewer::{PastAcl, Sight, position_then};
 
-/// What one reader is known to be permitted, from page to page of a feed. It is of that reader alone:
-/// another one begins with an empty one.
+/// The known permissions of one reader, kept from page to page of a feed. Another reader must begin
+/// with an empty value.
 #[derive(Debug, Default)]
 pub struct FeedMemory {
-    /// The pages so far end here.
+    /// End of the previous page.
     position: Option<Position>,
-    /// Whether a znode might be read after the last change that went by, by its path.
+    /// Whether the reader could read a znode after its last visited change, by path.
     then: HashMap<String, bool>,
-    /// Whether it may be read as it was at the end of the history when that was looked up.
+    /// Whether the reader may read a znode at the end of the history at the time of the lookup.
     now: HashMap<String, bool>,
     /// That end, and the base of its era.
     end: (i64, u64),
 }
 
 impl FeedMemory {
-    /// The page that was read ends here.
+    /// Records the end of the current page.
     pub(super) fn ends_at(&mut self, position: Position) {
         self.position = Some(position);
     }
 
-    /// A change goes by that nobody asked for.
+    /// Processes a change that does not match the query.
     pub(super) fn pass(&mut self, change: &Change) {
         if changes_permission(change) {
             self.then.remove(&change.path);
@@ -38,7 +38,7 @@ impl FeedMemory {
     }
 }
 
-/// Whether another one may be permitted to read the znode behind it.
+/// Whether the change may alter the permission to read the znode.
 fn changes_permission(change: &Change) -> bool {
     kinds_of(change) & (kinds::CREATES | kinds::SETS_ACL | kinds::DELETES) != 0
 }
@@ -52,7 +52,7 @@ fn put(known: &mut HashMap<String, bool>, path: &str, may_read: bool) -> bool {
 }
 
 impl Look {
-    /// Forgets what does not hold for a page that begins at `after`.
+    /// Discards permissions that are not valid for a page that begins at `after`.
     pub(super) fn refresh(&self, memory: &mut FeedMemory, after: Position) -> Result<()> {
         if memory.position.take() != Some(after) {
             memory.then.clear();
@@ -77,12 +77,12 @@ impl Look {
         Ok(())
     }
 
-    /// By the ACL after a change that holds its contents, or before it if the znode was deleted, and
-    /// by that of now.
+    /// Whether the reader may see a change, by the ACL after it (or before a deletion) and by the
+    /// current ACL. The change must contain its contents.
     ///
     /// # Errors
-    /// What [`crate::HistoryError::is_unknown_moment`] knows, if the ACL of then is not known and the viewer
-    /// may not see everything.
+    /// An error for which [`crate::HistoryError::is_unknown_moment`] is true, if the ACL at that
+    /// time is unknown and the viewer may not see everything.
     pub(super) fn may_see_fed(
         &self,
         change: &Change,
@@ -104,7 +104,7 @@ impl Look {
                 let then = self.acl_then(change)?;
                 let found = sight.permits(&then);
                 if then == PastAcl::Unknown && !found {
-                    // Where the moment is not known, the feed breaks off instead of leaving it out.
+                    // If the moment is unknown, the feed stops instead of omitting the change.
                     self.znode(path, position_then(change))?;
                 }
                 match change.is_delete() {

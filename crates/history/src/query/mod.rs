@@ -1,4 +1,4 @@
-//! Questions, answered page by page.
+//! Queries, which are answered page by page.
 
 mod blame;
 mod diff;

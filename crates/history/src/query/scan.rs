@@ -1,10 +1,10 @@
-//! Walking over the znodes of a subtree.
+//! Iterating over the znodes of a subtree.
 
 use crate::error::Result;
 use crate::postings::{Posting, key_path, path_key};
 use crate::view::{KeyCursor, Look};
 
-/// Whether `path` is `top` or lies below it.
+/// Whether `path` is `top` or one of its descendants.
 pub(crate) fn is_below(top: &str, path: &str) -> bool {
     match path.strip_prefix(top) {
         Some(rest) => top == "/" || rest.is_empty() || rest.starts_with('/'),
@@ -12,8 +12,8 @@ pub(crate) fn is_below(top: &str, path: &str) -> bool {
     }
 }
 
-/// Keys of the path and of all below it, as ranges from a key to another (excluded); only those
-/// behind `after`.
+/// Returns the keys of the path and all its descendants as ranges from a key to another (excluded),
+/// limited to those after `after`.
 pub(crate) fn ranges_below(path: &str, after: Option<&str>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let own = path_key(path);
     let mut behind_own = own.clone();
@@ -39,7 +39,8 @@ pub(crate) fn ranges_below(path: &str, after: Option<&str>) -> Vec<(Vec<u8>, Vec
     ranges
 }
 
-/// Paths of a subtree in the order of their bytes, the top first, each with its blocks.
+/// Iterates over the paths of a subtree in the order of their bytes, the top first, each with its
+/// blocks.
 pub(crate) struct SubtreeCursor {
     look: Look,
     ranges: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! A subtree as it was.
+//! The query for a subtree at a moment.
 
 use prost::Message;
 
@@ -11,23 +11,25 @@ use crate::read::{Moment, Reader};
 use crate::record::Znode;
 use crate::viewer::{PastAcl, Sight, Viewer};
 
-/// A znode and where it was.
+/// A znode with its path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeEntry {
-    /// Its path.
+    /// Path of the znode.
     pub path: String,
-    /// What it was.
+    /// State of the znode.
     pub znode: Znode,
 }
 
-/// Paths that one page looks at, with znodes that were not there at that moment.
+/// Maximum number of paths that one page visits, including znodes that did not exist at that
+/// moment.
 const PATHS_MAX: usize = 20_000;
 
 impl Reader {
-    /// Znodes of a subtree, in the order of the bytes of their paths, from behind `after` on.
+    /// Returns the znodes of a subtree, ordered by the bytes of their paths, starting after
+    /// `after`.
     ///
     /// # Errors
-    /// If the moment is not known, or the path makes no sense.
+    /// If the moment is unknown, or the path is invalid.
     pub fn tree_at(
         &self,
         path: &str,

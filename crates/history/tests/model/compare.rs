@@ -1,4 +1,4 @@
-//! Every kind of query, asked of the history and of the plain list.
+//! Every kind of query, compared between the history and the plain list.
 
 use std::collections::BTreeMap;
 
@@ -384,7 +384,8 @@ impl Asking<'_> {
         }
     }
 
-    /// From a change on, or from the first that is kept, all that follows comes once and in order.
+    /// From a change on, or from the first that is kept, the feed returns all following changes
+    /// once and in order.
     fn feed(&mut self) {
         let mut query = self.query();
         (query.since, query.until, query.newest_first) = (None, None, false);
@@ -418,7 +419,7 @@ impl Asking<'_> {
         assert_eq!(found, wanted, "{query:?} from {from}");
     }
 
-    /// Moments that are not known.
+    /// Moments that are unknown.
     fn outside(&self) {
         let at = |zxid: i64| self.reader.znode_at("/", Moment::Zxid(Zxid(zxid)), &OWNER);
         assert!(matches!(

@@ -1,5 +1,5 @@
-//! Random transactions as a leader makes them: each is possible in the tree that the ones before
-//! made.
+//! Random transactions as a leader creates them: each is possible in the tree after the previous
+//! ones.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use proto::txn::{
 };
 use proto::{Acl, SessionId, Zxid};
 
-/// What the generator has to know of a znode.
+/// The generator's state of a znode.
 #[derive(Debug, Clone, Default)]
 struct Known {
     version: i32,
@@ -19,7 +19,7 @@ struct Known {
     owner: i64,
 }
 
-/// Makes transactions, always the same for a seed.
+/// Generates transactions, deterministically for a seed.
 pub(crate) struct Generator {
     random: Rng,
     znodes: BTreeMap<String, Known>,
@@ -28,7 +28,7 @@ pub(crate) struct Generator {
     made: u64,
 }
 
-/// A transaction and who asked for it.
+/// A transaction and its origin.
 pub(crate) type Made = (TxnRecord, Origin);
 
 impl Generator {
@@ -53,7 +53,7 @@ impl Generator {
             self.zxid = ((self.zxid >> 32) + 1) << 32;
         }
         self.zxid += 1;
-        // A clock that is set back now and then.
+        // The clock is occasionally set back.
         self.time_ms += match self.random.u32(..60) {
             0 => -5_000,
             _ => self.random.i64(0..50),
@@ -90,7 +90,7 @@ impl Generator {
 
     fn multi(&mut self, session: i64) -> Txn {
         if self.random.u32(..8) == 0 {
-            // Failed: nothing of it takes effect.
+            // A failed multi has no effect.
             let set = SetDataTxn {
                 path: "/".into(),
                 data: Some(Bytes::from_static(b"never")),
@@ -137,7 +137,7 @@ impl Generator {
         match self.random.u32(..12) {
             0 => None,
             1 => Some(Bytes::new()),
-            // Often the same: contents are kept once.
+            // Often an equal value, because equal contents are stored once.
             2 => Some(vec![self.random.u8(..3); 700].into()),
             3 => {
                 let len = self.random.usize(257..3000);

@@ -1,5 +1,5 @@
-//! Random histories against a plain list: every query gives the same, also after kills, merges,
-//! retention, and when everything is made again.
+//! Random histories compared with a plain list: every query returns equal results, also after
+//! kills, merges, retention, and rebuilding.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -35,7 +35,7 @@ fn settings(dir: &Path) -> Settings {
     }
 }
 
-/// A history that begins in front of the first transaction.
+/// Creates a history that begins before the first transaction.
 fn create(settings: Settings, made: &[Made]) -> Index {
     let mut baseline = Baseline::new(&settings).unwrap();
     baseline
@@ -74,15 +74,15 @@ fn every_query_is_as_in_the_list() {
         let mut index = create(settings(dir.path()), &made);
         append_rest(&mut index, &made);
         compare(&index.reader(), &plain, seed, 12);
-        // Merged.
+        // After merging.
         assert!(step_to_the_end(&mut index, 0) > 3);
         compare(&index.reader(), &plain, seed + 100, 12);
-        // Opened again.
+        // After reopening.
         index.checkpoint().unwrap();
         drop(index);
         let mut index = Index::open(settings(dir.path())).unwrap();
         compare(&index.reader(), &plain, seed + 200, 12);
-        // Goes on as if nothing had been.
+        // Appending continues as if the history had not been reopened.
         let longer = Generator::make(seed, 2000);
         let head = index.head();
         assert_eq!(head.0, plain.head());
@@ -91,7 +91,7 @@ fn every_query_is_as_in_the_list() {
     }
 }
 
-/// Moments next to each other, in one block or in two.
+/// Adjacent moments, in one block or in two.
 #[test]
 fn neighbours_differ_by_what_one_transaction_did() {
     let dir = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ fn what_is_not_kept_is_forgotten_and_the_rest_stays() {
         drop(index);
         let mut index = Index::open(settings).unwrap();
         compare(&index.reader(), &plain, seed + 100, 12);
-        // By age: everything but the newest file.
+        // By age: everything except the newest file.
         index.checkpoint().unwrap();
         drop(index);
         let settings = Settings {
@@ -177,7 +177,7 @@ fn what_is_not_kept_is_forgotten_and_the_rest_stays() {
     }
 }
 
-/// A snapshot that was taken at a moment.
+/// Returns the baseline of a snapshot that was taken at a moment.
 fn snapshot_of(dir: &Path, zxid: i64, tree: &plain::Tree) -> (Baseline, SnapshotAt) {
     let mut baseline = Baseline::new(&settings(dir)).unwrap();
     let mut acls: Vec<Vec<proto::Acl>> = Vec::new();
@@ -261,7 +261,7 @@ fn a_gap_is_told_and_both_sides_of_it_are_right() {
         index = Index::open(settings(dir.path())).unwrap();
     }
     feed_stops_at_the_hole(&index, &plain, gap_after);
-    // What lies before the gap is dropped, and the gap with it.
+    // The changes before the gap are dropped, and the gap with them.
     drop(index);
     let settings = Settings {
         age_ms_max: 1,
@@ -275,7 +275,7 @@ fn a_gap_is_told_and_both_sides_of_it_are_right() {
     compare(&index.reader(), &plain, 21, 20);
 }
 
-/// A moment that lies in the gap has no answer, up to what the znodes behind it tell.
+/// A moment in the gap has no answer, up to the moment that the znodes after the gap show.
 fn times_in_the_gap_are_not_known(reader: &history::Reader, plain: &Plain) {
     let hole = reader.extent().holes[0];
     let at = |ms: i64| reader.zxid_at(history::Moment::Time(ms));
@@ -292,7 +292,8 @@ fn times_in_the_gap_are_not_known(reader: &history::Reader, plain: &Plain) {
     assert_eq!(at(newest_ms).unwrap(), hole.known_from);
 }
 
-/// Whoever changed something before the gap is named only if it is still as they left it.
+/// The origin of a change before the gap is shown only if the znode still has the state that it
+/// left.
 fn nobody_is_blamed_for_what_was_done_in_the_gap(
     reader: &history::Reader,
     plain: &Plain,
@@ -342,7 +343,7 @@ fn nobody_is_blamed_for_what_was_done_in_the_gap(
     assert!(known > 5 && unknown > 5, "{known} known, {unknown} unknown");
 }
 
-/// A feed ends in front of what is not known, says where it could go on, and does there.
+/// A feed ends before unknown changes, returns the position at which it can continue, and does so.
 fn feed_stops_at_the_hole(index: &Index, plain: &Plain, gap_after: Zxid) {
     let reader = index.reader();
     let hole = reader.extent().holes[0];
@@ -383,7 +384,7 @@ fn feed_stops_at_the_hole(index: &Index, plain: &Plain, gap_after: Zxid) {
     assert_eq!(found, (behind, None));
 }
 
-/// Members that record different paths call the same change by the same position.
+/// Members that record different paths use equal positions for a change.
 #[test]
 fn positions_do_not_depend_on_what_is_recorded() {
     let made = Generator::make(41, 600);
@@ -420,10 +421,10 @@ fn positions_do_not_depend_on_what_is_recorded() {
     }
 }
 
-/// Tells the child what to do.
+/// Name of the variable with the child's task.
 const CHILD: &str = "HISTORY_MODEL_CHILD";
 
-/// Not a test of its own: the process that is killed.
+/// Not a test itself: the process that is killed.
 #[test]
 fn child() {
     let Ok(task) = std::env::var(CHILD) else {

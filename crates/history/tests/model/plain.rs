@@ -1,4 +1,4 @@
-//! The plain list that the history is compared with: every change, and the tree after each.
+//! The plain list with which the history is compared: every change, and the tree after each.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proto::txn::{Txn, TxnRecord};
 
 use crate::generate::Made;
 
-/// A change as the list has it.
+/// A change in the list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlainChange {
     pub(crate) zxid: i64,
@@ -23,7 +23,7 @@ pub(crate) struct PlainChange {
     pub(crate) acl: Option<Vec<Acl>>,
 }
 
-/// A znode as the list has it.
+/// A znode in the list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlainZnode {
     pub(crate) czxid: i64,
@@ -43,9 +43,9 @@ pub(crate) type Tree = BTreeMap<String, PlainZnode>;
 /// Every change, and the tree after each transaction.
 pub(crate) struct Plain {
     pub(crate) changes: Vec<PlainChange>,
-    /// By zxid; the first is the empty tree.
+    /// Trees by zxid; the first is the empty tree.
     pub(crate) trees: Vec<(i64, Tree)>,
-    /// By zxid: the leader's clock.
+    /// Times of the leader's clock by zxid.
     pub(crate) times: Vec<(i64, i64)>,
 }
 
@@ -80,7 +80,7 @@ impl Plain {
         plain
     }
 
-    /// The tree after a transaction.
+    /// Returns the tree after a transaction.
     pub(crate) fn tree(&self, zxid: i64) -> &Tree {
         let at = self.trees.partition_point(|(at, _)| *at <= zxid);
         &self.trees[at - 1].1
@@ -91,7 +91,7 @@ impl Plain {
     }
 }
 
-/// The zxid of the snapshot in front of the first transaction.
+/// Returns the zxid of the snapshot before the first transaction.
 pub(crate) fn start_zxid(made: &[Made]) -> i64 {
     made[0].0.header.zxid.0 - 1
 }
@@ -212,7 +212,7 @@ fn apply(
     change
 }
 
-/// The bytes of an ACL as contents have them.
+/// Decodes the ACL of a content.
 pub(crate) fn acl_of(bytes: &Bytes) -> Vec<Acl> {
     use prost::Message;
     AclList::decode(bytes.clone()).unwrap().to_acl()

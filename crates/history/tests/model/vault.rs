@@ -1,4 +1,4 @@
-//! Znodes that are not open, seen by those who may not read them.
+//! Protected znodes, as seen by clients without permission to read them.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn acl(scheme: &str) -> Vec<proto::Acl> {
     }
 }
 
-/// Transactions of somebody known, one behind the other.
+/// Returns transactions of a known client, in sequence.
 fn of_vault(steps: &[Step]) -> Vec<Made> {
     use proto::txn::{SetAclTxn, SetDataTxn, Txn};
     let mut made = Generator::make(17, 40);
@@ -65,7 +65,8 @@ fn of_vault(steps: &[Step]) -> Vec<Made> {
     made
 }
 
-/// A history that begins with a `/vault` of this ACL, by a snapshot that may hold so many of the changes.
+/// Creates a history that begins with a `/vault` with this ACL, from a snapshot that may contain
+/// the first `covered` changes.
 fn vault(dir: &Path, made: &[Made], scheme: &str, covered: i64) -> (Index, i64) {
     let start = start_zxid(made);
     let mut baseline = Baseline::new(&settings(dir)).unwrap();
@@ -81,8 +82,8 @@ fn vault(dir: &Path, made: &[Made], scheme: &str, covered: i64) -> (Index, i64) 
     (index, start)
 }
 
-/// A private znode is written while a snapshot is taken, and deleted later. Nobody knows by which ACL
-/// the writes were protected, and that is not the same as an ACL that permits everybody.
+/// A private znode is written while a snapshot is taken, and deleted later. The ACL that protected
+/// the writes is unknown, which differs from an ACL that permits everything.
 #[test]
 fn an_unknown_acl_is_for_super_users_only() {
     let (dir, made) = (
@@ -103,7 +104,7 @@ fn an_unknown_acl_is_for_super_users_only() {
         let fed = fed(&index, &query, start, &site.client(&identities)).0;
         assert_eq!(fed, [0; 0]);
     }
-    // Its owner could read it once the ACL is known: then, and before the deletion.
+    // Its owner could read it while the ACL is known: then, and before the deletion.
     let ann = [id("digest", "ann:hash")];
     let hers = reader.history(&query, &site.client(&ann)).unwrap();
     assert_eq!((hers.results.len(), hers.hidden), (3, 1));
@@ -112,7 +113,7 @@ fn an_unknown_acl_is_for_super_users_only() {
     assert_eq!((all.results.len(), all.hidden), (4, 0));
 }
 
-/// A znode was open for a while, then closed, then deleted.
+/// A znode was open for some time, then closed, then deleted.
 #[test]
 fn a_deletion_does_not_widen_access() {
     let close = Step::SetAcl(PRIVATE);
@@ -155,7 +156,7 @@ fn a_deletion_does_not_widen_access() {
     );
 }
 
-/// Who made a change is for administrators, also by the choice of changes.
+/// Only administrators may see the origin of a change or select changes by it.
 #[test]
 fn the_origin_of_a_change_is_for_administrators() {
     let dir = tempfile::tempdir().unwrap();

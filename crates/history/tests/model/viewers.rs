@@ -1,4 +1,4 @@
-//! Who sees what.
+//! Tests of permissions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::generate::Generator;
 use crate::plain::start_zxid;
 use crate::{append_rest, create, settings, step_to_the_end};
 
-/// A server whose tree holds none of the recorded znodes: the history alone knows their ACLs.
+/// A server whose tree contains none of the recorded znodes: only the history knows their ACLs.
 pub(crate) struct Site(RwLock<Tree>);
 
 impl Site {
@@ -22,7 +22,7 @@ impl Site {
         )))))
     }
 
-    /// A client that has proved these identities.
+    /// Returns a client with these identities.
     pub(crate) fn client<'a>(&'a self, identities: &'a [Id]) -> Viewer<'a> {
         Viewer::Client {
             tree: &self.0,
@@ -31,7 +31,7 @@ impl Site {
     }
 }
 
-/// What a feed remembers of a reader from page to page is what each change is looked up for.
+/// The permissions that a feed remembers from page to page equal a lookup for each change.
 #[test]
 fn a_feed_shows_what_a_query_shows() {
     let made = Generator::make(81, 1500);
@@ -53,7 +53,7 @@ fn a_feed_shows_what_a_query_shows() {
                 let page = reader
                     .feed_on(&query, position, &anyone, &mut memory)
                     .unwrap();
-                // Looked up anew.
+                // Looked up again.
                 let anew = reader.feed(&query, position, &anyone).unwrap();
                 assert_eq!((&page.results, page.hidden), (&anew.results, anew.hidden));
                 let mut asked = query.clone();
@@ -82,7 +82,8 @@ fn a_feed_shows_what_a_query_shows() {
     }
 }
 
-/// Behind a snapshot that may hold parts of what came after it, nobody knows the ACLs of then.
+/// After a snapshot that may contain parts of later transactions, the ACLs of that time are
+/// unknown.
 #[test]
 fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
     use proto::txn::{CreateTxn, SetDataTxn, Txn};
@@ -124,7 +125,7 @@ fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
     let (baseline, at) = from(0, 3);
     let mut index = Index::create(settings(dir.path()), baseline, at).unwrap();
     append_rest(&mut index, &made[..5]);
-    // The next three are not seen.
+    // The history misses the next three.
     let (baseline, at) = from(8, 2);
     index.begin_era(baseline, at).unwrap();
     append_rest(&mut index, &made[8..]);
@@ -133,11 +134,11 @@ fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
     for with_states in [false, true] {
         query.with_states = with_states;
         let (seen, refused) = fed_to_anyone(&index, &query, start);
-        // The create has an ACL of its own. Where the hole ends depends on who asks: first it is said
-        // from where on changes are recorded.
+        // The create has its own ACL. The end of the hole depends on the viewer: the first error
+        // contains the position from which changes are recorded.
         assert_eq!(seen, [1, 4, 5, 11, 12]);
         assert_eq!(refused, [(0, 3), (5, 8), (5, 10)]);
-        // The owner of the files needs no ACL.
+        // No ACL applies to the owner of the files.
         let owner = Viewer::FileOwner {
             shows_secrets: false,
         };
@@ -153,8 +154,8 @@ fn fed_to_anyone(index: &Index, query: &HistoryQuery, start: i64) -> (Vec<i64>, 
     (seen, refused)
 }
 
-/// What a feed of the whole history has, where it breaks off and goes on, and how much it hides;
-/// counted from `start`.
+/// Returns the changes of a feed of the whole history, the holes at which it stops and continues,
+/// and the number of hidden changes; counted from `start`.
 pub(crate) fn fed(
     index: &Index,
     query: &HistoryQuery,
@@ -185,7 +186,7 @@ pub(crate) fn fed(
     (seen, refused, hidden)
 }
 
-/// The addresses of the members, before, in and after a change of their list.
+/// The addresses of the members before, in and after a change of their list.
 #[test]
 fn the_member_list_is_for_those_who_may_see_secrets() {
     use proto::txn::{SetDataTxn, Txn};
