@@ -1,4 +1,4 @@
-//! From a request to a response.
+//! Processing of admin requests: from a request to a response.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use tree::auth::X509;
 use super::super::http::{Activity, Answers, AtWork, Caller, NotDone, ResponseBody, respond};
 use super::Admin;
 
-/// A browser sends what somebody else wants.
+/// Reason to refuse a request that a page of another site makes the browser send.
 const FOREIGN_PAGE: &str = "a page of another site asks (Origin or Sec-Fetch-Site)";
 
-/// It may be the name of a stranger that points here.
+/// Reason to refuse a host name of this server that an attacker may control.
 const UNKNOWN_HOST: &str = "this server is not known by the name in Host: add it to admin.console.hosts, or use an address";
 
-/// Where the caller's address is if a proxy stands in front.
-/// Source: IPAuthenticationProvider.X_FORWARDED_FOR_HEADER_NAME.
+/// Header with the caller's address, set by a proxy. Source:
+/// IPAuthenticationProvider.X_FORWARDED_FOR_HEADER_NAME.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Below it are the probes.
+/// Path prefix of the probes.
 pub(super) const HEALTH: &str = "/health/";
 
 impl Answers for Admin {
@@ -90,8 +90,9 @@ impl Answers for Admin {
 }
 
 impl Admin {
-    /// Refuses what a page of another site has a browser ask. Scripts that change nothing may use whatever
-    /// name leads here, as scrapers and dashboards do, unless `admin.strictHost` says otherwise.
+    /// Refuses requests that a page of another site makes a browser send. Scripts that only read
+    /// may use any name of this server, as scrapers and dashboards do, unless `admin.strictHost`
+    /// forbids it.
     fn guard(
         &self,
         command: &Command,
@@ -118,7 +119,8 @@ impl Admin {
         None
     }
 
-    /// The address that identities go by. Source: IPAuthenticationProvider.getClientIPAddress.
+    /// Returns the address that identities use. Source:
+    /// IPAuthenticationProvider.getClientIPAddress.
     pub(super) fn address_of(&self, request: &Request<Incoming>, peer: SocketAddr) -> String {
         let own = peer.ip().to_canonical().to_string();
         if !self.config.auth.use_x_forwarded_for {
@@ -169,14 +171,15 @@ impl Admin {
         }
         let mut call = asked.call;
         if command.access == Access::Caller {
-            // Refused above if they are no good.
+            // Invalid credentials were refused above.
             call.identities = credentials.identities(&view).unwrap_or_default();
         }
         match &command.task {
             Task::List(list) => self.list(served, (command.name, *list), activity).await,
             Task::Look(_) => {
                 let at_work = activity.begin();
-                // What is answered by what the caller may read is read from the history.
+                // Commands whose answer depends on the caller's permissions query the change
+                // history.
                 let turn = match command.access {
                     Access::Caller => self.questions.clone().acquire_owned().await.ok(),
                     Access::Anyone | Access::Administrator => None,
@@ -186,7 +189,7 @@ impl Admin {
             Task::Feed => self.feed(&call).await,
             Task::Snapshot => self.snapshot(served, (command.name, &call), activity).await,
             Task::Log => self.log(served, (command.name, &call), activity).await,
-            // While its body comes in, silence is watched as anywhere.
+            // While the body arrives, the idle timeout applies as usual.
             Task::Restore => {
                 let body = asked.request.into_body();
                 let answer = self.restore(served, body, activity).await;
@@ -195,7 +198,7 @@ impl Admin {
         }
     }
 
-    /// A credential that was written a moment ago counts already.
+    /// Reloads the credential, so that one written a moment ago is already valid.
     async fn take_up_token(&self, headers: &HeaderMap) {
         const BEGINNING: &str = "digest admin-token:";
         let header = headers.get(header::AUTHORIZATION);
@@ -203,12 +206,12 @@ impl Admin {
             header.is_some_and(|header| header.as_bytes().starts_with(BEGINNING.as_bytes()));
         if is_token {
             let token = self.token.clone();
-            // Without it the credential is not known, and the command is refused.
+            // On an error the credential stays unknown, and the command is refused.
             let _ = self.workers.run(move |_| token.refresh()).await;
         }
     }
 
-    /// Whom the client ports would know by the certificate that the caller has shown.
+    /// Returns the identity that the client ports would assign to the caller's certificate.
     async fn subject_of(&self, caller: &Caller) -> Option<String> {
         if caller.certificates.is_empty() {
             return None;
@@ -227,8 +230,8 @@ impl Admin {
         }
     }
 
-    /// Some commands walk the tree or the disk: not on a thread that serves clients. Turn and slot end
-    /// with the work.
+    /// Runs a command that reads. Some commands walk the tree or read the disk, so they do not run
+    /// on a thread that serves clients. The permit and the slot end with the work.
     pub(super) async fn look(
         self: &Arc<Self>,
         name: &'static str,

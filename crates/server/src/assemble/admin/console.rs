@@ -1,4 +1,5 @@
-//! The web console over this server: its znodes by a client's connection, its sessions by a look.
+//! The web console of this server. Znodes are accessed through a client connection, sessions are
+//! read directly.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,14 +19,14 @@ use super::{Admin, Served};
 use crate::client::listener::connect_within;
 use crate::{clock, random};
 
-/// The name of this machine.
+/// Returns the name of this machine.
 #[allow(clippy::disallowed_methods, reason = "runs at the start")]
 fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()
 }
 
-/// Names that the server is reached by, besides addresses and `localhost`.
+/// Returns the names by which the server is reached, in addition to addresses and `localhost`.
 pub(super) fn names(config: &Config) -> Vec<String> {
     let mut names = config.admin.console_hosts.clone();
     names.extend([machine(), config.admin.address.clone()]);
@@ -37,7 +38,7 @@ pub(super) fn names(config: &Config) -> Vec<String> {
     names
 }
 
-/// The console, unless it is switched off or the commands are at `/`.
+/// Returns the console, unless it is switched off or the commands are at `/`.
 pub(super) fn set_up(config: &Config) -> Option<Console> {
     if !config.admin.console_enabled {
         return None;
@@ -62,7 +63,7 @@ pub(super) fn set_up(config: &Config) -> Option<Console> {
 }
 
 impl Admin {
-    /// Answers what the page asks.
+    /// Answers the requests of the page.
     pub(super) async fn ask_console(
         self: &Arc<Self>,
         console: &Console,
@@ -111,7 +112,7 @@ impl Admin {
         looking.await.unwrap_or(false)
     }
 
-    /// They may be many: not on a thread that serves clients.
+    /// There may be many sessions, so they are not listed on a thread that serves clients.
     async fn look_at_sessions(
         self: &Arc<Self>,
         (page, is_administrator): (SessionsPage, bool),
@@ -127,7 +128,7 @@ impl Admin {
         looked.unwrap_or_else(|| Answer::status(StatusCode::SERVICE_UNAVAILABLE))
     }
 
-    /// The same command as below the commands' path, with the visitor's identity in place of a header.
+    /// Runs a command of the admin server with the visitor's identity in place of a header.
     async fn ask_command(
         self: &Arc<Self>,
         (command, parameters, at_work): (&'static str, Vec<(String, String)>, AtWork),
@@ -150,7 +151,7 @@ impl Admin {
         self.look(command, call, (turn, at_work)).await
     }
 
-    /// The log names clients and paths: it is for administrators.
+    /// Returns the log. Only administrators may read it, because it contains clients and paths.
     fn show_log(&self, login: &Login, visitor: &Caller) -> Answer {
         let Some(served) = self.served.get() else {
             return Answer::status(StatusCode::SERVICE_UNAVAILABLE);
@@ -168,18 +169,18 @@ impl Admin {
     }
 }
 
-/// What a visitor has proved.
+/// Returns the identities that a visitor has proved.
 fn of(view: &dyn AdminView, login: &Login, visitor: &Caller) -> Vec<Id> {
     let address = visitor.peer.ip().to_canonical().to_string();
     let auth = Some(login.auth.expose().as_bytes());
     view.identities(&login.scheme, auth, &address)
 }
 
-/// This server, as the console asks it.
+/// Access of the console to this server.
 struct Server<'a> {
     served: Option<&'a Served>,
     config: &'a Config,
-    /// The caller has shown a certificate that the secure client port would take.
+    /// Whether the caller has presented a certificate that the secure client port would accept.
     certified: bool,
 }
 
@@ -216,7 +217,7 @@ impl Member for Server<'_> {
 }
 
 impl Server<'_> {
-    /// The console lets nobody in whom the client ports keep out.
+    /// Refuses visitors that the client ports would refuse.
     fn reachable(&self, caller: &Caller) -> Result<(), String> {
         let reaches = |at: &config::ClientAddress| !at.ip.is_loopback() || caller.is_near;
         let client = &self.config.client;

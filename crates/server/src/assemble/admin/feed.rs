@@ -1,16 +1,16 @@
-//! `history/feed`: committed changes in their order, as they come.
+//! `history/feed`: committed changes in order, as they occur.
 //!
 //! ```text
-//! history thread -> Readers (what is recorded) -> a task a feed: reads a page, writes its lines
-//!                                                  | a few pages; a reader who takes none ends it
+//! history thread -> Readers (recorded changes) -> a task per feed: reads a page, writes its lines
+//!                                                  | a few pages; a reader that stops reading ends it
 //!                                                  v
 //!                                                 the connection
 //! ```
 //!
-//! Lines of JSON: a change; `{"progress", "head", "hidden"}`, first and every few seconds; and last
-//! `{"end": {"reason", "text", "position", "resume_after"}}`, without which the connection broke.
-//! A feed reads what is recorded and holds no changes of its own, so a slow one costs no memory.
-//! Positions are the same on all members of an ensemble.
+//! A feed consists of JSON lines: changes; `{"progress", "head", "hidden"}`, first and every few
+//! seconds; and last `{"end": {"reason", "text", "position", "resume_after"}}`. Without this last
+//! line, the connection broke. A feed reads the recorded changes and does not keep its own copies,
+//! so a slow one does not use memory. Positions are equal on all members of an ensemble.
 
 use std::convert::Infallible;
 use std::io;
@@ -33,36 +33,36 @@ use super::history::{FEED, effort, not_open, refused, resume_after, written};
 use crate::limits;
 use crate::recorder::Current;
 
-/// The type of lines of JSON.
+/// The content type of JSON lines.
 const LINES: &str = "application/x-ndjson";
 
-/// A feed at work.
+/// A running feed.
 struct Feed {
     admin: Arc<Admin>,
     current: watch::Receiver<Current>,
     query: Arc<HistoryQuery>,
     identities: Arc<[Id]>,
-    /// All up to here was sent.
+    /// Position up to which all changes were sent.
     position: Position,
-    /// What the reader may see, as far as that is known.
+    /// Known permissions of the reader.
     memory: FeedMemory,
     hidden: u64,
-    /// How often a line is sent, so that silence means a broken connection.
+    /// Maximum interval between lines. A longer silence means a broken connection.
     every: Duration,
-    /// When the last one was.
+    /// Time of the last line.
     sent_at: Instant,
     _place: OwnedSemaphorePermit,
 }
 
-/// Why a feed ends.
+/// Reasons for the end of a feed.
 enum End {
-    /// The reader has taken nothing for too long.
+    /// The reader has not read for too long.
     Slow,
     /// The history is not open any more.
     Closed,
-    /// It has no answer.
+    /// The history returns an error.
     History(HistoryError),
-    /// The reader is gone.
+    /// The reader has disconnected.
     Gone,
 }
 
@@ -95,18 +95,18 @@ impl Admin {
             _place: place,
         };
         drop(reader);
-        // What cannot be begun is refused before the answer begins.
+        // Errors of the first page are reported before the answer begins.
         let first = match feed.page().await {
             Ok(page) => page,
             Err(End::History(error)) => return respond(refused(FEED, &AskError::History(error))),
             Err(End::Closed | End::Slow | End::Gone) => return respond(not_open(FEED)),
         };
         let (lines, body) = mpsc::channel(limits::FEED_PAGES_MAX + 1);
-        // Kept for the last line.
+        // Reserved for the last line.
         let Ok(last) = lines.clone().reserve_owned().await else {
             return respond(not_open(FEED));
         };
-        // Ends when the connection does, or with the history.
+        // Ends with the connection or the history.
         tokio::spawn(async move {
             let end = feed.run(first, &lines).await;
             if let Some(line) = feed.last_line(end) {
@@ -119,14 +119,14 @@ impl Admin {
 }
 
 impl Feed {
-    /// What is recorded behind the position.
+    /// Returns the recorded changes after the position.
     async fn page(&mut self) -> Result<FeedPage, End> {
         let reader = self.current.borrow_and_update().reader.clone();
         let reader = reader.ok_or(End::Closed)?;
         let (admin, query) = (self.admin.clone(), self.query.clone());
         let (identities, position) = (self.identities.clone(), self.position);
         let mut memory = std::mem::take(&mut self.memory);
-        // A feed that waits for its page in line with the queries holds up nobody.
+        // A feed that waits in line with the queries does not block other work.
         let turn = self.admin.questions.clone().acquire_owned().await;
         let turn = turn.map_err(|_| End::Closed)?;
         let workers = self.admin.workers.clone();
@@ -161,7 +161,7 @@ impl Feed {
         first: FeedPage,
         to: &mpsc::Sender<io::Result<Bytes>>,
     ) -> Result<Infallible, End> {
-        // At once: the reader sees that it is served.
+        // Sent immediately, so that the reader sees that the feed works.
         self.send(self.progress_line(&first), to).await?;
         let mut page = first;
         loop {
@@ -221,7 +221,7 @@ impl Feed {
         format!("{progress}\n")
     }
 
-    /// Says where to go on.
+    /// Returns the last line, with the position at which to continue.
     fn last_line(&self, end: End) -> Option<Bytes> {
         let (reason, text, resume_after) = match end {
             End::Gone => return None,
@@ -252,8 +252,8 @@ impl Feed {
     }
 }
 
-/// Whether there is something to tell without another transaction. A page ends in front of a hole, and
-/// a reader who waited there would wait for as long as nobody writes.
+/// Returns whether there are changes to send without another transaction. A page ends before a
+/// hole. A reader that waited there would wait until the next write.
 fn has_more(page: &FeedPage) -> bool {
     page.has_more || page.position < Position::behind(page.head)
 }

@@ -1,8 +1,8 @@
-//! `history/*`: questions about what was changed, answered by the change history of this member.
+//! `history/*`: queries of this member's change history.
 //!
-//! Callers see what they may read now and might read then; without the header `Authorization` that
-//! is what `world:anyone` may. Secrets (hashes of passwords in ACLs, the member list) are for super
-//! users.
+//! Callers see the changes of znodes that they may read now and might read at that time. Without
+//! the header `Authorization`, these are the znodes that `world:anyone` may read. Only super users
+//! see secrets (hashes of passwords in ACLs, the member list).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use crate::recorder::Readers;
 use crate::{clock, limits};
 
-/// The type of an answer.
+/// The content type of an answer.
 const JSON: &str = "application/json";
 
-/// The type of an export.
+/// The content type of an export.
 const PROTOBUF: &str = "application/x-protobuf";
 
-/// The header of an export that says where its next page begins; the last page has none.
+/// The header of an export with the start of its next page. The last page does not have it.
 const NEXT: &str = "x-history-next";
 
 /// The name of the export.
@@ -67,7 +67,7 @@ fn name(question: Question) -> &'static str {
     }
 }
 
-/// Who asks, and what they may read.
+/// Returns the caller and its permissions.
 fn viewer<'a>(view: &'a dyn AdminView, call: &'a Call) -> Viewer<'a> {
     Viewer::Client {
         tree: view.tree(),
@@ -75,7 +75,7 @@ fn viewer<'a>(view: &'a dyn AdminView, call: &'a Call) -> Viewer<'a> {
     }
 }
 
-/// What one page may cost, for whoever this flag says that they wait no longer.
+/// Returns the limit of work for one page. The flag reports that the caller does not wait any more.
 pub(super) fn effort(is_abandoned: Arc<AtomicBool>) -> Effort {
     let until = clock::monotonic() + limits::HISTORY_PAGE_TIME;
     Effort::new(move || {
@@ -116,13 +116,13 @@ fn export(readers: &Readers, view: &dyn AdminView, call: &Call) -> Answer {
     }
 }
 
-/// The history is not open: it is being made, or the disk is full.
+/// Returns the answer while the history is not open, because it is being built or the disk is full.
 pub(super) fn not_open(name: &str) -> Answer {
     let error = json!({ "error": "the change history is not open at the moment" });
     written(StatusCode::SERVICE_UNAVAILABLE, name, error)
 }
 
-/// What is wrong with a question, or why there is no answer; and what there would be.
+/// Returns the answer for an invalid or unanswerable query, with the available range.
 pub(super) fn refused(name: &str, error: &AskError) -> Answer {
     let mut fields = json!({ "error": error.to_string() });
     let status = match error {
@@ -143,7 +143,7 @@ pub(super) fn refused(name: &str, error: &AskError) -> Answer {
     written(status, name, fields)
 }
 
-/// Behind which transaction there are changes again.
+/// Returns the transaction after which changes are available again.
 pub(super) fn resume_after(error: &HistoryError) -> Option<String> {
     match error {
         HistoryError::NotKept { oldest, .. } => Some(history::json::hex(oldest.0)),
@@ -164,7 +164,7 @@ fn status_of(error: &HistoryError) -> StatusCode {
     }
 }
 
-/// An answer on one line: it may be long, and is read by programs.
+/// Returns an answer on one line, because it may be long and is read by programs.
 pub(super) fn written(status: StatusCode, name: &str, mut fields: Value) -> Answer {
     fields["command"] = json!(name);
     if fields.get("error").is_none() {

@@ -1,7 +1,7 @@
-//! Listings of what clients hold: each is written part by part, at the pace of its client.
+//! Listings of client state, written in parts at the pace of the client.
 //!
-//! The first part is written at once, and most listings have no other part. The server continues one long
-//! listing at a time, and its parts take room of the long replies.
+//! The first part is written immediately, and most listings consist of one part. The server
+//! continues one long listing at a time, and its parts use the memory of the long replies.
 
 use std::io;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use super::served::Served;
 use crate::client::room::{Room, SharedRoom};
 use crate::limits;
 
-/// The type of a listing.
+/// The content type of a listing.
 const JSON: &str = "application/json";
 
-/// Why a listing is refused.
+/// Reason to refuse a listing.
 const BUSY: &str = "too many long listings are read already: try again later";
 
-/// Bytes of a listing in memory: the pieces that wait, and two that are being written.
+/// Bytes of a listing in memory: the waiting pieces, and two that are being written.
 const ROOM_BYTES: usize = (limits::HTTP_PIECES_MAX + 2) * limits::HTTP_PIECE_BYTES;
 
 /// The turns of listings.
 pub(super) struct Turns {
-    /// Permits of the listings that wait and of the listing that has the turn.
+    /// Permits of the waiting listings and of the current one.
     waiting: Arc<Semaphore>,
     /// One turn.
     turn: SharedRoom,
@@ -46,7 +46,7 @@ impl Turns {
     }
 }
 
-/// A listing that is continued.
+/// The rest of a long listing.
 struct Continued {
     admin: Arc<Admin>,
     listing: Listing,
@@ -97,7 +97,7 @@ impl Admin {
         with_head(StatusCode::OK, Vec::new(), Some(JSON), body)
     }
 
-    /// The first part of a listing. The slot of the request ends with the work.
+    /// Returns the first part of a listing. The slot of the request ends with the work.
     async fn begin_listing(
         self: &Arc<Self>,
         (name, list): (&'static str, List),
@@ -116,7 +116,7 @@ impl Admin {
     }
 }
 
-/// Ends the connection of a client that takes too little while other listings wait for their turn.
+/// Ends the connection of a client that reads too slowly while other listings wait for their turn.
 async fn watch(admin: Arc<Admin>, taken: Arc<AtomicUsize>, activity: Activity) {
     loop {
         let before = taken.load(Ordering::Relaxed);
@@ -138,7 +138,7 @@ impl Source for Continued {
                 part.map(Bytes::from)
             }
         };
-        // It is made when there is room for it, as one before it was taken.
+        // A piece is produced when there is space for it, because an earlier one was sent.
         let bytes = piece.as_ref().map_or(0, Bytes::len);
         self.taken.fetch_add(bytes, Ordering::Relaxed);
         Ok(piece)

@@ -1,9 +1,10 @@
-//! `backup/log`: the transactions behind one, for backups. Nothing of Apache ZooKeeper's is like it.
+//! `backup/log`: the transactions after a given one, for backups. Apache ZooKeeper does not have a
+//! similar command.
 //!
-//! `after` (`0x1a`) is the last transaction that the caller has. The answer is a log file: first the
-//! record of that transaction, so that the caller sees whether it has the same one, then all that is
-//! committed, and on the disk of this member, behind it. The header `last_zxid` names the last one;
-//! an answer that breaks off before it is none.
+//! `after` (`0x1a`) is the last transaction of the caller. The answer is a log file. It begins with
+//! the record of that transaction, so that the caller can check whether its own is equal. All later
+//! transactions follow that are committed and on the disk of this member. The header `last_zxid`
+//! contains the last one. An answer that ends before this transaction is incomplete.
 
 use std::io;
 
@@ -29,7 +30,7 @@ use crate::client::clients::Clients;
 use crate::limits;
 use crate::settings::field_limits;
 
-/// Why nothing is sent.
+/// Reasons why the log is not sent.
 #[derive(Debug, thiserror::Error)]
 enum NoLog {
     #[error("after: a zxid is expected, such as 0x1a")]
@@ -64,7 +65,7 @@ impl Admin {
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let at_work = activity.begin();
-        // Each reads files, as questions to the history do.
+        // Each of these requests reads files, as queries of the history do.
         let turn = self.questions.clone().acquire_owned().await.ok();
         let begun = self.begin_log(served, call, turn).await;
         drop(at_work);
@@ -106,20 +107,21 @@ impl Admin {
     }
 }
 
-/// Up to where the log is committed and can be read. `None` if this member is not in a quorum.
+/// Returns the end of the committed log that can be read; `None` if this member is not in a quorum.
 fn committed(clients: &Clients, log_end: &LogEnd) -> Option<Zxid> {
     let mode = clients.role.get().served_mode();
     let is_in_quorum = mode.is_some_and(|mode| mode != Mode::ReadOnly);
     let state = &clients.state;
     let tree = state.tree();
-    // The role may have ended meanwhile, and the tree hold what is cut off again.
+    // The role may have ended meanwhile, and the tree may contain transactions that will be
+    // truncated.
     let is_committed = is_in_quorum && state.generation().is_established();
     is_committed.then(|| tree.last_zxid().min(log_end.get()))
 }
 
 /// The log from a transaction on.
 struct Reading {
-    /// What the next piece begins with.
+    /// Beginning of the next piece.
     begun: Vec<u8>,
     next: Option<LoggedTxn>,
     txns: LoggedTxns<'static, RealDisk>,
@@ -137,7 +139,7 @@ impl Reading {
     ) -> Result<Self, NoLog> {
         let mut txns = read_txns_from(&RealDisk, dirs, after, limits)?;
         let first = match txns.next() {
-            // It is behind the end, and half written.
+            // This record is after the end, and incomplete.
             Some(Err(_)) if upto == after => None,
             first => first.transpose()?,
         };
@@ -146,7 +148,7 @@ impl Reading {
                 let zxid = first.record.header.zxid;
                 zxid == after || follows(after, zxid)
             }
-            // All of it is in the snapshot.
+            // The snapshot contains all of it.
             None => upto == after,
         };
         if !goes_on || !is_log_whole(&RealDisk, dirs, (after, upto), limits)? {
@@ -174,7 +176,7 @@ impl Source for Reading {
             if zxid <= self.upto {
                 log::put_record(&txn.payload, &mut piece);
             }
-            // What is behind it may be half written.
+            // Later records may be incomplete.
             if zxid >= self.upto {
                 break;
             }
@@ -196,7 +198,8 @@ mod tests {
     use super::*;
     use crate::assemble::server::test_server;
 
-    /// Between DIFF and UPTODATE a member has in its tree and its log what may be cut off again.
+    /// Between DIFF and UPTODATE, the tree and the log of a member may contain transactions that
+    /// will be truncated.
     #[tokio::test]
     async fn a_backup_gets_nothing_of_a_tree_that_is_not_established() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,13 +1,13 @@
-//! The admin server, and what its commands do to this process.
+//! The admin server, and the effects of its commands on this process.
 //!
 //! ```text
-//!   super::http -> Admin::answer -> monitoring::admin
-//!                       \--------> snapshot thread, core
+//! super::http -> Admin::answer -> monitoring::admin
+//!                     \--------> snapshot thread, core
 //! ```
 //!
-//! It listens before the data is loaded and during elections; until there is a server to ask,
-//! commands that need one say so. It has tasks of its own and takes short locks only, so clients do
-//! not notice it. Source: JettyAdminServer.
+//! It listens before the data is loaded and during elections. Until the data is loaded, commands
+//! that need it return an error. The admin server has separate tasks and takes only short locks, so
+//! it does not affect clients. Source: JettyAdminServer.
 
 mod answers;
 mod console;
@@ -45,29 +45,29 @@ pub(crate) use served::Served;
 /// The admin server of this process.
 pub(crate) struct Admin {
     commands: Commands,
-    /// What `/` is, unless it is switched off.
+    /// Handler of `/`, unless it is switched off.
     console: Option<Console>,
-    /// Names that the server is reached by.
+    /// Names by which the server is reached.
     names: Names,
     config: Arc<Config>,
     metrics: Arc<Metrics>,
-    /// Where commands are carried out.
+    /// Threads that execute commands.
     workers: Workers,
     token: AdminToken,
-    /// Set once the data is loaded.
+    /// Set after the data is loaded.
     served: OnceLock<Served>,
     /// The comparison of the session secret file, if there is one and there are other members.
     comparison: OnceLock<secrets::Comparison>,
     limits: Mutex<Limits>,
-    /// Held by the one who restores.
+    /// Held during a restore.
     restoring: Arc<tokio::sync::Mutex<()>>,
-    /// The change history, if there is to be one.
+    /// The change history, if configured.
     readers: Readers,
-    /// For questions to it that are answered at a time: each may hold some MiB.
+    /// Permits of concurrent queries of the history; each may use some MiB.
     questions: Arc<Semaphore>,
-    /// For long listings.
+    /// Turns of long listings.
     listings: listing::Turns,
-    /// For feeds of the change history.
+    /// Permits of feeds of the change history.
     feeds: Arc<Semaphore>,
 }
 
@@ -76,13 +76,13 @@ struct Limits {
     restore: RateLimiter,
 }
 
-/// The admin server at its port.
+/// The admin server's port.
 pub(crate) type AdminTask = PortTask<Admin>;
 
-/// Listens and answers, if the configuration wants that.
+/// Listens and answers, if configured.
 ///
 /// # Errors
-/// If the address cannot be listened on.
+/// If the server cannot listen on the address.
 pub(crate) async fn begin(
     config: &Arc<Config>,
     acceptor: Acceptor,
@@ -132,8 +132,8 @@ impl Admin {
     ) -> Self {
         let interval = u64::from(config.admin.rate_limiter_interval_ms);
         let limits = Limits {
-            // Java 3.9.5 takes the figure for microseconds here, and whoever fetches a snapshot
-            // every minute has come to count on that.
+            // Java 3.9.5 interprets this value as microseconds here, and clients that fetch a
+            // snapshot every minute rely on that.
             snapshot: RateLimiter::new(Duration::from_micros(interval)),
             restore: RateLimiter::new(Duration::from_millis(interval)),
         };
@@ -165,17 +165,18 @@ impl Admin {
         }
     }
 
-    /// The data is loaded: from here on there is a server to ask.
+    /// Provides access to the server, after the data is loaded.
     pub(crate) fn serve(&self, served: Served) {
-        // Set once, by the start.
+        // Set only once, by the start.
         let _ = self.served.set(served);
     }
 
-    /// Begins to compare the session secret file with the files of the other members, which `connector` reaches.
+    /// Begins to compare the session secret file with the files of the other members, which
+    /// `connector` reaches.
     pub(crate) fn compare_secrets(self: &Arc<Self>, connector: Connector) {
         let sessions = &self.config.sessions;
         if self.config.ensemble.is_some() && !sessions.secrets.is_empty() {
-            // Set once, by the start.
+            // Set only once, by the start.
             let _ = self.comparison.set(secrets::begin(self, connector));
         }
     }
@@ -188,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// The table is called cell by cell by a test. Here it is complete.
+    /// Another test calls each cell of the table. This test checks that the table is complete.
     #[test]
     fn the_matrix_of_the_security_page_names_every_call() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SECURITY.md");

@@ -1,4 +1,4 @@
-//! `restore`: puts another tree in the place of this server's. Source: RestoreCommand.
+//! `restore`: replaces the tree of this server. Source: RestoreCommand.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use super::served::Served;
 use crate::clock;
 use crate::settings::{field_limits, tree_settings};
 
-/// A tree to be restored, and who waits for that.
+/// A tree to restore, and the sender of the completion.
 pub(crate) struct RestoreOrder {
     pub(crate) tree: Box<Tree>,
     pub(crate) done: oneshot::Sender<()>,
 }
 
-/// Why nothing was restored.
+/// Reasons why a restore failed.
 #[derive(Debug, thiserror::Error)]
 enum RestoreError {
     #[error("the upload broke off: {0}")]
@@ -45,11 +45,13 @@ enum RestoreError {
     Ending,
 }
 
-/// Where an upload is kept until it is known to be whole. No reader takes it for a snapshot.
+/// File for an upload that is not known to be complete. Readers of the directory do not treat it as
+/// a snapshot.
 const UPLOAD: &str = "unfinished.restore";
 
 impl Admin {
-    /// The checks are in Java's order, and the upload is taken in only behind them.
+    /// Restores an upload. The checks are in Java's order, and the upload is received only after
+    /// them.
     pub(super) async fn restore(
         &self,
         served: &Served,
@@ -95,7 +97,7 @@ impl Admin {
         }
     }
 
-    /// The last transaction of the restored tree.
+    /// Receives and restores the upload. Returns the last transaction of the restored tree.
     async fn replace(
         &self,
         served: &Served,
@@ -116,7 +118,8 @@ impl Admin {
         let _at_work = activity.begin();
         let (config, core) = (self.config.clone(), served.core.clone());
         let workers = self.workers.clone();
-        // Goes on if the caller does not wait: the next one must not begin before it is done.
+        // Continues if the caller disconnects, because the next restore must not begin before this
+        // one is done.
         let replacing = tokio::spawn(async move {
             let replaced = load_and_replace(upload, (config, &workers), core).await;
             drop(only_one);
@@ -147,8 +150,8 @@ async fn load_and_replace(
     Ok(zxid)
 }
 
-/// A file that is removed before another restore may begin: by [`Upload::remove`] before the answer, or when this is
-/// dropped, for a client that has gone.
+/// A file that is removed before another restore may begin. [`Upload::remove`] removes it before
+/// the answer; if the client has disconnected, dropping the value removes it.
 struct Upload {
     path: PathBuf,
     workers: Workers,
@@ -178,7 +181,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Removes the file on this thread, which is one for admin work.
+    /// Removes the file on the current thread, which is a thread for admin work.
     fn remove(mut self) {
         remove_upload(&std::mem::take(&mut self.path));
     }
@@ -191,7 +194,7 @@ impl Drop for Upload {
             return;
         }
         let only_one = self.only_one.clone();
-        // A client that disconnects drops the upload on a worker of the runtime.
+        // A client that disconnects drops the upload on a worker thread of the runtime.
         self.workers.discard(move || {
             remove_upload(&path);
             drop(only_one);
@@ -207,7 +210,7 @@ fn remove_upload(path: &Path) {
     }
 }
 
-/// The tree of a snapshot whose every checksum is right, and its last transaction.
+/// Returns the tree of a snapshot whose checksums are all valid, and its last transaction.
 #[allow(clippy::disallowed_methods, reason = "runs on a thread for admin work")]
 fn load(path: &Path, config: &Config) -> Result<(Tree, Zxid), RestoreError> {
     let content = |error: String| RestoreError::Content(error);

@@ -1,7 +1,7 @@
 //! Comparison of the session secret file with the files of the other members.
 //!
-//! A member with another file refuses the sessions that move to it. Members therefore publish a hash of the file at the
-//! admin port, and each member compares the hashes.
+//! A member with another file refuses the sessions that move to it. Members therefore publish a
+//! hash of the file at the admin port, and each member compares the hashes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +32,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// Bytes above which an answer is refused.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// The comparison, until this is dropped.
+/// The running comparison. Dropping the value stops it.
 #[derive(Debug)]
 pub(super) struct Comparison(AbortHandle);
 

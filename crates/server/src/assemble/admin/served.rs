@@ -1,4 +1,4 @@
-//! The server that the admin server is asked about.
+//! Access of the admin server to the running server.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ pub(crate) struct Served {
     pub(crate) snapshots: SnapshotRequests,
     pub(crate) core: CoreHandle,
     pub(crate) dirs: DataDirs,
-    /// How far the log can be read.
+    /// End of the readable log.
     pub(crate) log_end: Arc<LogEnd>,
-    /// Ways by which observers may be connected to this server.
+    /// Ports of this server to which observers may be connected.
     pub(crate) links: Vec<LearnerLinks>,
 }
 
 impl Served {
-    /// The server as commands see it.
+    /// Returns the view of the server for commands.
     pub(super) fn view(&self) -> LiveAdminView {
         LiveAdminView::new(self)
     }

@@ -1,4 +1,4 @@
-//! `snapshot`: takes one, and sends it. Source: SnapshotCommand.
+//! `snapshot`: takes a snapshot and sends it. Source: SnapshotCommand.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,11 +12,11 @@ use super::Admin;
 use super::served::Served;
 use crate::{clock, limits};
 
-/// The type of a snapshot.
+/// The content type of a snapshot.
 pub(super) const BINARY: &str = "application/octet-stream";
 
 impl Admin {
-    /// The checks are in Java's order.
+    /// Takes and sends a snapshot. The checks are in Java's order.
     pub(super) async fn snapshot(
         &self,
         served: &Served,
@@ -70,7 +70,7 @@ impl Admin {
     }
 }
 
-/// A file from its begin, or what is left of it.
+/// A file, read from its start, and its remaining bytes.
 struct Reading {
     file: File,
     left: u64,

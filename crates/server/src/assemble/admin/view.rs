@@ -25,7 +25,7 @@ use crate::client::x509;
 use crate::disk::SnapshotRequests;
 use crate::quorum::peer::LearnerLinks;
 
-/// Names in this are properties that are not in zoo.cfg; Java's own begin like these.
+/// Prefixes of properties that are not set in zoo.cfg. Java's own properties begin with them.
 const ENVIRONMENT: [&str; 3] = ["java.", "os.", "user."];
 
 pub(super) struct LiveAdminView {
