@@ -1,4 +1,4 @@
-//! What the host is to do.
+//! Actions of an election for its host.
 
 use std::fmt;
 
@@ -9,56 +9,58 @@ use proto::{ConfigVersion, ElectionRound, Sid};
 use crate::vote::state_name;
 use crate::{Ballot, MemberList, Vote};
 
-/// An order of [`crate::Election`], to be carried out in turn.
+/// An action of [`crate::Election`] that the host must execute, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send this. To the server itself: hand it back at once, behind what it already has to read.
-    /// Only the newest message to a server matters; an older unsent one may be thrown away.
+    /// Send a notification. If the receiver is this server, pass it to the election immediately,
+    /// after the notifications that wait already. Only the newest notification to a server matters,
+    /// so an older unsent one may be dropped.
     Send {
-        /// To whom. May be a server that is no voter, or that has no connection yet.
+        /// The receiver. It may be a server without a vote or without a connection.
         to: Sid,
-        /// What.
+        /// The notification.
         notification: Notification,
     },
-    /// The election is over. From now on those who look are answered with this vote.
+    /// The election is over. From now on, this vote is the answer to servers that look.
     Elected {
         /// The role: leading, following or observing.
         state: PeerState,
-        /// For whom; the zxid and epoch are those the leader was elected with.
+        /// The elected leader, with the zxid and epoch of its vote.
         vote: Vote,
-        /// In which round.
+        /// The round.
         round: ElectionRound,
     },
-    /// A server has committed a newer member list than this one, and this one looks. The message
-    /// went no further. Install the list; if it differs in more than the version, reset the
-    /// election ([`crate::Election::reset`]) and start again, otherwise only tell of it
-    /// ([`crate::Election::set_electorate`]) and hand the message in once more.
+    /// A server has committed a newer member list than this one, and this one looks. The
+    /// notification was not handled further. Install the list. If more than the version differs,
+    /// reset the election ([`crate::Election::reset`]) and start again. Otherwise only pass the
+    /// list ([`crate::Election::set_electorate`]) and pass the notification again.
     ConfigSeen {
-        /// Who.
+        /// The other server.
         from: Sid,
-        /// Its version.
+        /// Version of its list.
         version: ConfigVersion,
-        /// Its text.
+        /// Text of its list.
         config: Bytes,
     },
-    /// A server whose vote made this one the leader looks again; a leader that still waits for
-    /// its epoch may give up early (`leader.maxTimeToWaitForEpoch`, ZOOKEEPER-3109).
+    /// A server that voted for this leader looks again. A leader without an established epoch may
+    /// then step down early (`leader.maxTimeToWaitForEpoch`, ZOOKEEPER-3109).
     SupporterLooks {
-        /// Who.
+        /// The server.
         sid: Sid,
     },
-    /// A quorum agrees, but a live leader with another member list answers: two leaders would
-    /// serve side by side. Said once for each such leader and list; the server looks on.
+    /// A quorum agrees, but a live leader with a different member list has answered, so there would
+    /// be two leaders. Reported once for each such leader and list. The server continues to look.
     Refused {
-        /// Who would lead by our list.
+        /// The server that would lead by this server's list.
         candidate: Sid,
-        /// Who leads already.
+        /// The present leader.
         leader: Sid,
-        /// Who says so: the leader itself, or a follower of a leader outside our list.
+        /// The server that reported the present leader: the leader itself, or a follower of a
+        /// leader outside this server's list.
         witness: Sid,
-        /// The list it leads by.
+        /// The present leader's list.
         theirs: MemberList,
-        /// Our list.
+        /// This server's list.
         ours: MemberList,
     },
 }

@@ -1,4 +1,4 @@
-//! Answers that would only repeat themselves.
+//! Suppression of repeated answers.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct Answer {
 }
 
 impl Answers {
-    /// Whether this answer is to be sent; if so it is remembered.
+    /// Returns whether this answer may be sent, and stores it if so.
     pub(crate) fn admit(&mut self, to: Sid, ballot: Ballot, now_ms: i64) -> bool {
         let is_recent = |answer: &Answer| now_ms - answer.at_ms < ANSWER_INTERVAL_MS;
         let last = self.last.get(&to);
@@ -37,7 +37,7 @@ impl Answers {
         true
     }
 
-    /// A new connection may belong to a new process, which has heard nothing.
+    /// Forgets a server's last answer: its new connection may belong to a new process.
     pub(crate) fn forget(&mut self, sid: Sid) {
         self.last.remove(&sid);
     }

@@ -1,4 +1,4 @@
-//! One server's part in every election, and what it answers in between.
+//! One server's part in every election, and its answers between elections.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,28 +11,28 @@ use crate::limits::{EARLY_MAX, LOOKER_KEPT_MS};
 use crate::looking::Looking;
 use crate::{Action, Ballot, Electorate, MemberList, Oracle, Vote};
 
-/// What a server is in its own member list.
+/// Role of a server in its own member list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Votes, if the list names it; follows or leads.
+    /// Votes, if the list contains it. Follows or leads.
     Participant,
-    /// Has no vote and is never voted for.
+    /// Does not vote, and cannot be elected.
     Observer,
 }
 
-/// The tunables. `Default` has ZooKeeper's values.
+/// Settings of an election. `Default` has ZooKeeper's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// First pause before the vote is told again (`fastleader.minNotificationInterval`).
+    /// First pause before the vote is sent again (`fastleader.minNotificationInterval`), ms.
     pub notification_interval_min_ms: i64,
-    /// The pause doubles up to this (`fastleader.maxNotificationInterval`).
+    /// Maximum of the pause, which doubles (`fastleader.maxNotificationInterval`), ms.
     pub notification_interval_max_ms: i64,
-    /// How long a quorum waits for a better vote (`finalizeWait`).
+    /// Time for which a quorum waits for a better vote (`finalizeWait`), ms.
     pub settle_ms: i64,
-    /// Whether newer member lists of others are taken over (`reconfigEnabled`).
+    /// Whether this server adopts newer member lists of other servers (`reconfigEnabled`).
     pub reconfig_enabled: bool,
-    /// Whether a leader with another member list keeps this server from electing a second one.
-    /// Ours; ZooKeeper has no such guard.
+    /// Whether a leader with a different member list keeps this server from electing a second one.
+    /// ZooKeeper does not have such a guard.
     pub membership_guard: bool,
 }
 
@@ -48,23 +48,23 @@ impl Default for Settings {
     }
 }
 
-/// How new this server's history is.
+/// State of a server's log for an election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
-    /// The last zxid in the log, committed or not; `None` if the data cannot be trusted (an empty
-    /// directory without its `initialize` file), in which case the server only joins an ensemble
-    /// that has a leader.
+    /// The last zxid in the log, committed or not. `None` if the data is not trusted (an empty
+    /// directory without its `initialize` file). The server then only joins an ensemble with a
+    /// leader.
     pub zxid: Option<Zxid>,
     /// The current epoch.
     pub peer_epoch: Epoch,
 }
 
-/// A notification as it came, and what the host read in its configuration.
+/// A received notification, with the host's decoding of its configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
-    /// The message.
+    /// The notification.
     pub notification: Notification,
-    /// Its member list; `None` if it has none or the text is none, which hurts nothing else.
+    /// Its member list; `None` if it is missing or invalid, which does not invalidate the rest.
     pub members: Option<MemberList>,
 }
 
@@ -80,9 +80,11 @@ impl From<Notification> for Heard {
 
 /// The election of one server.
 ///
-/// Invariants: a round that is looked in never falls (joining an ensemble takes over its round,
-/// whatever it is); the proposal of a round is only ever replaced by a better one; no role is taken
-/// without a quorum of ballots that agree, save at the word of an oracle.
+/// Invariants:
+///
+/// - While looking, the round never falls. (Joining an ensemble adopts its round, whatever it is.)
+/// - Within a round, only a better vote replaces the proposal.
+/// - A role needs a quorum of ballots that agree, or a grant of an oracle.
 #[derive(Debug)]
 pub struct Election {
     pub(crate) me: Sid,
@@ -93,41 +95,42 @@ pub struct Election {
     pub(crate) round: ElectionRound,
     /// Set while the server takes part in a round.
     pub(crate) looking: Option<Looking>,
-    /// The role it has; looking before the first round.
+    /// The role. Looking before the first round.
     pub(crate) state: PeerState,
-    /// What is told to those who need not hear more: the outcome of the last election.
+    /// The outcome of the last election, sent to servers that do not need a vote.
     pub(crate) published: Ballot,
-    /// One ballot a voter of this round, the last (`recvset`).
+    /// The last ballot of each voter of this round (`recvset`).
     pub(crate) ballots: BTreeMap<Sid, Ballot>,
-    /// One ballot a voter that does not look, the last (`outofelection`).
+    /// The last ballot of each voter that does not look (`outofelection`).
     pub(crate) settled: BTreeMap<Sid, Ballot>,
-    /// Those whose votes made this server the leader.
+    /// Servers whose votes made this server the leader.
     pub(crate) supporters: BTreeSet<Sid>,
     pub(crate) other_leaders: OtherLeaders,
     /// See [`Election::take_no_list_before`].
     overtaken_before: ConfigVersion,
     answers: Answers,
-    /// What voters said before the first round: they do not say it again for a while.
+    /// Notifications of voters before the first round. The voters do not repeat them for a while.
     early: VecDeque<(Sid, Heard)>,
-    /// What voters that look said last while this server had a role, and when. They have noticed
-    /// first that the leader is gone, and would say it again only after their pause.
+    /// The last notification of each looking voter while this server had a role, with its time.
+    /// These voters noticed first that the leader has stopped, and would repeat it only after their
+    /// pause.
     lookers: BTreeMap<Sid, (Heard, i64)>,
     presence: BTreeMap<Sid, Presence>,
 }
 
-/// What the connections say of a voter.
+/// State of the connection to a voter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
-    /// There is one.
+    /// There is a connection.
     Up,
-    /// There was one.
+    /// The connection has closed.
     Lost,
-    /// There was one, and where it led nobody takes connections any more.
+    /// The connection has closed, and the server's port refuses connections.
     Gone,
 }
 
 impl Election {
-    /// A server that takes part in no round yet. It answers those who have no vote.
+    /// Creates an election outside a round. It answers servers without a vote.
     pub fn new(
         me: Sid,
         role: Role,
@@ -157,9 +160,9 @@ impl Election {
         }
     }
 
-    /// Begins a round: at the start of the server, and whenever its role has ended.
+    /// Begins a round, at the start of the server and whenever its role has ended.
     ///
-    /// `candidate` must say what is in the log now, uncommitted transactions included.
+    /// `candidate` must describe the present log, including uncommitted transactions.
     pub fn start(&mut self, candidate: Candidate, now_ms: i64, out: &mut Vec<Action>) {
         self.state = PeerState::Looking;
         self.round = ElectionRound(self.round.0.saturating_add(1));
@@ -172,7 +175,7 @@ impl Election {
         self.looking = Some(Looking::new(own, is_trusted, interval_ms, now_ms));
         self.tell_all(out);
         for (from, (heard, at_ms)) in std::mem::take(&mut self.lookers) {
-            // Those of an older round have just been told all that they would be answered.
+            // Voters of an older round have just received everything that an answer would contain.
             let is_of_round = heard.notification.round >= self.round;
             if is_of_round && now_ms.saturating_sub(at_ms) <= LOOKER_KEPT_MS {
                 self.handle_notification(from, &heard, now_ms, out);
@@ -183,7 +186,7 @@ impl Election {
         }
     }
 
-    /// A server said something. Messages to itself come in here as well.
+    /// Handles a notification, possibly from this server itself.
     ///
     /// Source: FastLeaderElection's worker receiver.
     pub fn handle_notification(
@@ -206,7 +209,7 @@ impl Election {
             self.tell_list(from, now_ms, out);
         }
         if !self.electorate.is_voter(from) {
-            // At once and whatever it does: this may be all that it ever hears.
+            // Answer immediately in every state: this may be the only notification of that server.
             self.answer(from, self.present_ballot(), now_ms, out);
         } else if matches!(notification.state, PeerState::Unknown(_)) {
         } else if self.looking.is_some() {
@@ -220,7 +223,7 @@ impl Election {
         }
     }
 
-    /// Whether the message goes no further because its member list must be installed first.
+    /// Whether handling stops because the notification's member list must be installed first.
     fn hand_out_config(&self, from: Sid, heard: &Heard, out: &mut Vec<Action>) -> bool {
         let (Some(members), Some(config)) = (&heard.members, heard.notification.config()) else {
             return false;
@@ -237,7 +240,7 @@ impl Election {
         true
     }
 
-    /// A voter looks while this server has a role.
+    /// Handles a looking voter while this server has a role.
     fn hear_looker(&mut self, from: Sid, heard: &Heard, now_ms: i64, out: &mut Vec<Action>) {
         let notification = &heard.notification;
         if self.electorate.is_voter(notification.leader) {
@@ -263,20 +266,20 @@ impl Election {
         self.early.push_back((from, heard.clone()));
     }
 
-    /// What [`Election::next_deadline`] announced is due.
+    /// Handles the deadline of [`Election::next_deadline`].
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         self.conclude_if_due(now_ms, out);
         self.stand_if_due(now_ms, out);
         self.tell_again_if_due(now_ms, out);
     }
 
-    /// When [`Election::handle_deadline`] wants to be called, if nothing else happens before.
+    /// Time at which to call [`Election::handle_deadline`], without an earlier event.
     pub fn next_deadline(&self) -> Option<i64> {
         self.looking.as_ref().map(Looking::deadline)
     }
 
-    /// There is a connection to this server, new or in place of an older one: what went over the
-    /// old one may be lost, and nobody will ask for it.
+    /// Handles a new connection to a server, possibly in place of an older one. Notifications on
+    /// the old one may be lost, and the peer will not request them again.
     pub fn handle_peer_up(&mut self, sid: Sid, out: &mut Vec<Action>) {
         self.answers.forget(sid);
         if self.electorate.is_voter(sid) {
@@ -291,10 +294,10 @@ impl Election {
         }
     }
 
-    /// The connection to this server is gone.
+    /// Handles a closed connection to a server.
     ///
-    /// A vote that went into it may be lost. So it is sent again, which has the host dial: if the server has ended
-    /// that is refused, and nobody waits for its vote.
+    /// A vote on it may be lost, so it is sent again, which makes the host dial. If that server has
+    /// stopped, the dial is refused, and this server does not wait for its vote.
     pub fn handle_peer_down(&mut self, sid: Sid, now_ms: i64, out: &mut Vec<Action>) {
         self.answers.forget(sid);
         self.lookers.remove(&sid);
@@ -314,8 +317,8 @@ impl Election {
         }
     }
 
-    /// A server refuses to be connected to: the host is there, the process is not. If it was there
-    /// before, its vote is not waited for until it comes back.
+    /// Handles a refused connection: the host responds, but the process has stopped. If the server
+    /// was connected before, its vote is not awaited until it is back.
     pub fn handle_peer_refused(&mut self, sid: Sid, now_ms: i64) {
         if let Some(presence @ Presence::Lost) = self.presence.get_mut(&sid) {
             *presence = Presence::Gone;
@@ -323,30 +326,30 @@ impl Election {
         }
     }
 
-    /// Whether this voter is known to have ended.
+    /// Whether this voter is known to have stopped.
     pub(crate) fn is_gone(&self, sid: Sid) -> bool {
         self.presence.get(&sid) == Some(&Presence::Gone)
     }
 
-    /// This server's history knows a list of this version: an older one of another server was overtaken,
-    /// and those whom it names may have missed what was committed since.
+    /// Sets the version of a list in this server's log. Older lists of other servers are then
+    /// obsolete: their members may lack later commits.
     pub fn take_no_list_before(&mut self, version: ConfigVersion) {
         self.overtaken_before = version;
     }
 
-    /// What the oracle says now. To be told before each [`Election::handle_deadline`].
+    /// Sets the oracle's present answer. Call it before each [`Election::handle_deadline`].
     pub fn handle_oracle(&mut self, oracle: Option<Oracle>, now_ms: i64) {
         self.oracle = oracle;
         self.weigh(now_ms);
     }
 
-    /// The epoch of the leader is established: later answers name it, so that servers which join
-    /// later hear equal votes (ZOOKEEPER-1732).
+    /// Handles that the leader's epoch is established. Later answers contain it, so that servers
+    /// which join later receive equal votes (ZOOKEEPER-1732).
     pub fn handle_epoch_active(&mut self, epoch: Epoch) {
         self.published.vote.peer_epoch = epoch;
     }
 
-    /// Takes a role without an election, as a reconfiguration can order.
+    /// Sets a role without an election, as a reconfiguration can require.
     pub fn appoint(&mut self, state: PeerState, vote: Vote) {
         self.looking = None;
         self.state = state;
@@ -355,29 +358,29 @@ impl Election {
         self.supporters.clear();
     }
 
-    /// The role is over, and the next round does not begin yet: the log may still be on its way to the
-    /// disk. As before the first round voters get no answer, least of all that this server leads; what
-    /// they say is kept for the round.
+    /// Ends the role without beginning the next round, because the log may not be on disk yet.
+    /// Voters do not receive an answer, as before the first round, so this server does not claim to
+    /// lead. Their notifications are kept for the round.
     pub fn end_role(&mut self) {
         self.looking = None;
         self.state = PeerState::Looking;
         self.supporters.clear();
     }
 
-    /// This server's part in the member list has changed, without a new election.
+    /// Sets this server's part in the member list, without a new election.
     pub fn set_role(&mut self, role: Role) {
         self.role = role;
     }
 
-    /// Other configurations apply, without a new election: one was proposed, or was committed
-    /// while this server has a role.
+    /// Uses other configurations, without a new election: one was proposed, or was committed while
+    /// this server has a role.
     pub fn set_electorate(&mut self, electorate: Electorate, now_ms: i64) {
         self.electorate = electorate;
         self.weigh(now_ms);
     }
 
-    /// A different configuration was installed while looking: all that was heard under the old
-    /// one is void, and rounds count from the beginning.
+    /// Restarts with a different configuration that was installed while looking. Notifications
+    /// under the old one are void, and rounds are counted from the beginning.
     pub fn reset(&mut self, role: Role, electorate: Electorate, candidate: Candidate) {
         let (me, settings, oracle) = (self.me, self.settings, self.oracle);
         let overtaken_before = self.overtaken_before;
@@ -387,12 +390,12 @@ impl Election {
         self.overtaken_before = overtaken_before;
     }
 
-    /// The configurations that apply.
+    /// The configurations in use.
     pub fn electorate(&self) -> &Electorate {
         &self.electorate
     }
 
-    /// What this server does.
+    /// The present state.
     pub fn state(&self) -> PeerState {
         self.state
     }
@@ -402,12 +405,12 @@ impl Election {
         self.round
     }
 
-    /// Whom it votes for now; `None` while it has a role or has not started.
+    /// The present vote; `None` while the server has a role or has not started.
     pub fn proposal(&self) -> Option<Vote> {
         self.looking.as_ref().map(|looking| looking.proposal)
     }
 
-    /// The outcome of the last election, as others are told.
+    /// The outcome of the last election, as sent to others.
     pub fn published(&self) -> Vote {
         self.published.vote
     }
@@ -432,7 +435,7 @@ impl Election {
         Vote { leader, ..own }
     }
 
-    /// What a server without a vote is told, whatever this one does.
+    /// The answer to a server without a vote, in any state.
     fn present_ballot(&self) -> Ballot {
         Ballot {
             round: self.round,
@@ -441,15 +444,16 @@ impl Election {
         }
     }
 
-    /// An observer answers nobody: its word is not counted, and it would go back and forth with a
-    /// voter that answers at once. See [`Election::tell_list`] for the exception.
+    /// Answers a server. An observer does not answer: its ballot does not count, and it would
+    /// exchange immediate answers with a voter without end. [`Election::tell_list`] is the
+    /// exception.
     fn answer(&mut self, to: Sid, ballot: Ballot, now_ms: i64, out: &mut Vec<Action>) {
         if self.role == Role::Participant && self.answers.admit(to, ballot, now_ms) {
             out.push(self.send(to, ballot));
         }
     }
 
-    /// Whether a server looks that has not heard of the committed list yet.
+    /// Whether a server looks with an older list than the committed one.
     fn has_older_list(&self, heard: &Heard) -> bool {
         let theirs = heard.members.as_ref().map(|theirs| theirs.version);
         self.settings.reconfig_enabled
@@ -457,9 +461,9 @@ impl Election {
             && theirs.is_some_and(|theirs| theirs < self.electorate.members().version)
     }
 
-    /// An observer, too, tells of a newer list: to a server whose own list names none of today's
-    /// voters, which were all replaced, it may be the only one that can. Whoever has taken the list
-    /// over does not ask with an older one again.
+    /// Sends the newer list to a server, even if this one is an observer. If all voters in the
+    /// receiver's own list were replaced, this server may be the only one that can. A server that
+    /// has adopted the list does not ask with an older one again.
     fn tell_list(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
         let ballot = self.present_ballot();
         if self.answers.admit(to, ballot, now_ms) {
@@ -467,7 +471,7 @@ impl Election {
         }
     }
 
-    /// A voter that looks is behind this server's round.
+    /// Answers a looking voter of an earlier round.
     pub(crate) fn answer_with_proposal(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
         if let Some(looking) = &self.looking {
             let ballot = Ballot::looking(looking.proposal, self.round);
@@ -475,7 +479,7 @@ impl Election {
         }
     }
 
-    /// To every voter, itself included.
+    /// Sends the vote to every voter, including this server.
     pub(crate) fn tell_all(&self, out: &mut Vec<Action>) {
         if let Some(looking) = &self.looking {
             let ballot = Ballot::looking(looking.proposal, self.round);

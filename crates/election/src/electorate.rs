@@ -1,4 +1,4 @@
-//! Who has a vote, and what is enough of them.
+//! Voters, and quorums of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,7 +9,7 @@ use proto::{ConfigVersion, Sid};
 
 use crate::Ballot;
 
-/// What matters here of a configuration: its version, and who votes in it.
+/// The part of a configuration that an election needs: its version and its voters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberList {
     /// The version.
@@ -28,20 +28,19 @@ impl fmt::Display for MemberList {
     }
 }
 
-/// What the oracle of an ensemble of two says (`oraclePath`, since 3.7). The host reads the file.
+/// Answer of the oracle of an ensemble of two (`oraclePath`, since 3.7). The host reads the file.
 ///
 /// Source: QuorumOracleMaj.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oracle {
-    /// Whether it is to be asked at all. True from the start; a leader looks again whenever a
-    /// follower joins.
+    /// Whether the oracle is needed. True initially; a leader updates it whenever a follower joins.
     pub is_needed: bool,
-    /// Whether this server may go on alone: the file begins with `1`.
+    /// Whether this server may continue alone: the file begins with `1`.
     pub grants: bool,
 }
 
-/// The configurations in which a decision needs a quorum: the committed one, and during a
-/// reconfiguration the proposed one as well.
+/// The configurations in which a decision needs a quorum: the committed one and, during a
+/// reconfiguration, the proposed one.
 #[derive(Debug)]
 pub struct Electorate {
     committed: Box<dyn QuorumVerifier>,
@@ -52,8 +51,8 @@ pub struct Electorate {
 }
 
 impl Electorate {
-    /// The voters of the committed configuration; `config` is its text, which goes out with every
-    /// notification.
+    /// Creates the electorate of a committed configuration. `config` is its text, which every
+    /// notification contains.
     pub fn new(
         committed: impl QuorumVerifier + 'static,
         version: ConfigVersion,
@@ -72,20 +71,20 @@ impl Electorate {
         }
     }
 
-    /// Adds the last seen configuration, if it is newer than the committed one: quorums of both
-    /// are needed from now on, and voters of both are told and heard.
+    /// Adds the last seen configuration, if it is newer than the committed one. From now on,
+    /// quorums of both are needed, and voters of both take part.
     pub fn with_proposed(mut self, proposed: impl QuorumVerifier + 'static) -> Self {
         self.voters.extend(proposed.voters());
         self.proposed = Some(Box::new(proposed));
         self
     }
 
-    /// Those who vote in one of the configurations, in order.
+    /// Voters of at least one of the configurations, in order.
     pub fn voters(&self) -> &BTreeSet<Sid> {
         &self.voters
     }
 
-    /// Whether a server votes in one of the configurations.
+    /// Whether a server votes in at least one of the configurations.
     pub fn is_voter(&self, sid: Sid) -> bool {
         self.voters.contains(&sid)
     }
@@ -99,20 +98,20 @@ impl Electorate {
         &self.config
     }
 
-    /// Whether a server may lead as far as its weight goes.
+    /// Whether a server may lead, judged by its weight.
     pub(crate) fn may_lead(&self, sid: Sid) -> bool {
         self.committed.weight(sid) > 0 || self.is_newcomer(sid)
     }
 
-    /// Whether a server that has no vote by the committed configuration has one by the proposed one, and
-    /// may be elected as far as that goes.
+    /// Whether a server without a vote in the committed configuration has one in the proposed one,
+    /// with a weight above zero.
     pub(crate) fn is_newcomer(&self, sid: Sid) -> bool {
         let proposed = self.proposed.as_ref();
         !self.committed.is_voter(sid)
             && proposed.is_some_and(|proposed| proposed.is_voter(sid) && proposed.weight(sid) > 0)
     }
 
-    /// Whether those who agree with `ballot` decide.
+    /// Whether the ballots that agree with `ballot` decide.
     pub(crate) fn is_decided(
         &self,
         ballots: &BTreeMap<Sid, Ballot>,
@@ -123,9 +122,9 @@ impl Electorate {
         is_enough(self.committed.as_ref()) && self.proposed.as_deref().is_none_or(is_enough)
     }
 
-    /// Whether nothing can be committed that whoever `ballot` names lacks: its voters are a quorum of the
-    /// committed configuration, and none of the proposed one can do without them. Votes of newcomers do
-    /// not say what they have logged.
+    /// Whether the candidate of `ballot` has everything that can be committed. Its voters are a
+    /// quorum of the committed configuration, and the proposed one does not have a quorum without
+    /// them. Votes of newcomers do not show their logs.
     pub(crate) fn is_covered(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let agrees = |sid: &Sid| {
             let cast = ballots.get(sid);
@@ -150,10 +149,10 @@ impl Electorate {
         is_enough(self.committed.as_ref()) && !proposed.is_none_or(is_enough)
     }
 
-    /// Whether those who have a leader already decide for server `me` that it follows it, too. One that
-    /// has no vote by the committed configuration adds nothing to a quorum of it, and a proposed one
-    /// that needs its vote may have been given up: the leader then knows nothing of it, and it would
-    /// be waited for without end.
+    /// Whether the servers with a leader already decide that server `me` follows it, too. A server
+    /// without a vote in the committed configuration does not add to its quorum. A proposed
+    /// configuration that needs its vote may have been abandoned. The leader then does not know it,
+    /// and waiting for it would not end.
     pub(crate) fn is_settled(
         &self,
         me: Sid,
@@ -167,7 +166,7 @@ impl Electorate {
         }
     }
 
-    /// Those who agree with `ballot`.
+    /// Servers whose ballots agree with `ballot`.
     pub(crate) fn supporters(
         &self,
         ballots: &BTreeMap<Sid, Ballot>,
@@ -178,7 +177,7 @@ impl Electorate {
     }
 }
 
-/// Whether those of a configuration who agree with `ballot` decide.
+/// Whether the voters of a configuration that agree with `ballot` decide.
 fn agree(
     verifier: &dyn QuorumVerifier,
     ballots: &BTreeMap<Sid, Ballot>,

@@ -1,19 +1,21 @@
-//! The membership guard: no second leader because two servers hold different member lists.
+//! The membership guard: it prevents a second leader when two servers have different member lists.
 //!
-//! Nothing in ZooKeeper compares the lists of files. Servers 1 and 3 of three can elect 3 while
-//! 2, 4 and 5, started with a list of five, elect 5: both quorums are right by their own list, and
-//! both leaders take writes. Yet the servers that would make the second
-//! leader have been told of the first: it answers them, and its list is in the answer. The guard
-//! remembers those answers. Before a server acts on a quorum of lookers it asks the witnesses
-//! again, and goes on only if none answers. Whoever has not agreed is asked as soon as a quorum has:
-//! it may have become a leader since it was last told of our vote.
+//! ZooKeeper does not compare the lists in files. For example, servers 1 and 3 of three can elect
+//! 3, while 2, 4 and 5, started with a list of five, elect 5. Both quorums are correct by their own
+//! list, and both leaders accept writes. However, the first leader answers the servers that would
+//! elect the second one, and its list is in the answer. The guard remembers those answers. Before a
+//! server acts on a quorum of looking voters, it queries these witnesses again, and continues only
+//! if none answers. As soon as a quorum agrees, it also queries every server that has not agreed.
+//! That server may have become a leader since it last received this server's vote.
 //!
-//! A leader's own answer counts. That of a follower counts only if its leader is outside our list,
-//! because then nobody asks the leader itself. Lists of reconfigurations are ordered by version:
-//! a leader with an older one cannot commit any more, and does not keep the newer from electing.
+//! A leader's own answer counts. A follower's answer counts only if its leader is outside this
+//! server's list, because the leader itself is not queried then. Versions order the lists of
+//! reconfigurations: a leader with an older one cannot commit any more, and does not keep a server
+//! with the newer one from electing.
 //!
-//! Growth in the right order is not touched: new servers follow the leader that answers them by a
-//! quorum of *their* list, and when the leader stops at last, nobody answers in its name.
+//! The guard does not affect growth in the correct order. New servers follow the leader that
+//! answers them by a quorum of *their* list. When that leader stops, other servers do not answer in
+//! its name.
 
 use std::collections::BTreeMap;
 
@@ -23,15 +25,15 @@ use proto::notification::{Notification, PeerState};
 use crate::limits::{ANSWER_INTERVAL_MS, WITNESSES_MAX};
 use crate::{Electorate, MemberList};
 
-/// What is known of leaders with other member lists.
+/// Known leaders with different member lists.
 #[derive(Debug, Default)]
 pub(crate) struct OtherLeaders {
     by_witness: BTreeMap<Sid, OtherLeader>,
-    /// What was refused for last, so that it is said once.
+    /// The last reported leader and list, so that each is reported once.
     reported: Option<(Sid, MemberList)>,
 }
 
-/// A leader with another member list.
+/// A leader with a different member list.
 #[derive(Debug, Clone)]
 pub(crate) struct OtherLeader {
     pub(crate) leader: Sid,
@@ -40,7 +42,7 @@ pub(crate) struct OtherLeader {
 }
 
 impl OtherLeaders {
-    /// Takes note of what a server says, and of what it says no longer.
+    /// Records a server's notification. It may also withdraw an earlier one.
     pub(crate) fn hear(
         &mut self,
         witness: Sid,
@@ -70,7 +72,7 @@ impl OtherLeaders {
         }
     }
 
-    /// The connection is gone, and what came over it.
+    /// Forgets a witness whose connection has closed.
     pub(crate) fn forget(&mut self, witness: Sid) {
         self.by_witness.remove(&witness);
     }
@@ -83,15 +85,15 @@ impl OtherLeaders {
         self.by_witness.is_empty()
     }
 
-    /// Drops the witnesses that were asked and kept silent. The slack is for answers that were
-    /// left out because they had just been given.
+    /// Removes the witnesses that did not answer the query. The slack covers answers that were
+    /// suppressed as repeats.
     pub(crate) fn drop_silent(&mut self, asked_at_ms: i64) {
         let heard_since = asked_at_ms - 2 * ANSWER_INTERVAL_MS;
         self.by_witness
             .retain(|_, other| other.heard_at_ms >= heard_since);
     }
 
-    /// A leader to refuse for that was not reported yet.
+    /// The next leader to be reported as the reason of a refusal.
     pub(crate) fn next_report(&mut self) -> Option<(Sid, OtherLeader)> {
         let (witness, other) = self.by_witness.first_key_value()?;
         let key = (other.leader, other.theirs.clone());

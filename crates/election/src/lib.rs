@@ -1,10 +1,10 @@
-//! Who leads: ZooKeeper's FastLeaderElection as a state machine.
+//! Leader election: ZooKeeper's FastLeaderElection as a state machine.
 //!
-//! Each voter votes for the server with the newest history it has heard of, itself to begin with,
-//! and tells the others. A server that sees a quorum agree with it waits a moment for something
-//! better, then takes its role. Zab, not the election, makes the result safe: a wrong leader finds
-//! no quorum that follows it, and all look again. The election makes it *likely* that the server
-//! with the newest history leads, and that servers which come late find who does.
+//! Each voter votes for the server with the newest log that it knows, initially itself, and sends
+//! its vote to the others. A server that sees a quorum agree with it waits a moment for a better
+//! vote, then takes its role. Zab, not the election, makes the result safe: a wrong leader does not
+//! find a quorum of followers, and all servers look again. The election makes it *likely* that the
+//! server with the newest log leads, and that servers which start later find the leader.
 //!
 //! ```text
 //!                 start: round + 1, vote for oneself, tell all voters
@@ -30,8 +30,8 @@
 //! ```
 //!
 //! [`Election`] is the machine above. [`links::Links`] decides which connections between servers
-//! are kept and when one is dialled. Both take time as a number of milliseconds and append what is
-//! to be done as values; nothing here reads a clock or a socket.
+//! are kept and when one is dialled. Both receive time as a number of milliseconds and append
+//! actions as values. They do not read a clock or a socket.
 //!
 //! # Driving it
 //!

@@ -1,47 +1,49 @@
-//! Bounds on what peers can make a server keep or send.
+//! Bounds on the memory and messages that peers can cause.
 
-/// An answer equal to the last one to the same server is not repeated before this (milliseconds).
+/// Time before an answer equal to the last one to that server is repeated, ms.
 ///
-/// A looking observer and a voter whose round has not begun otherwise answer each other at wire
-/// speed. Half the shortest default interval between two notifications, so that an honest question
-/// is never left without its answer.
+/// Without it, a looking observer and a voter whose round has not begun would answer each other at
+/// wire speed. It is half of the minimum default interval between two notifications, so a correct
+/// question always receives its answer.
 pub const ANSWER_INTERVAL_MS: i64 = 100;
 
-/// Servers whose last answer is remembered; those beyond are answered without the limit.
+/// Number of servers whose last answer is remembered. Answers to further ones are not suppressed.
 pub const ANSWERED_MAX: usize = 256;
 
-/// Messages of voters that are kept until the first round begins; the oldest are dropped. As many
-/// as Java's receive queue holds.
+/// Number of voters' notifications that are kept until the first round begins. The oldest are
+/// dropped. Equal to the size of Java's receive queue.
 pub const EARLY_MAX: usize = 100;
 
-/// How long the word of a voter that looks is kept for this server's own next round
-/// (milliseconds): as long as two servers can take to notice that one leader is gone, when one sees
-/// its connection end and the other is busy. Older ones may be of an election long over.
+/// Time for which a looking voter's notification is kept for this server's next round, ms. Two
+/// servers can differ by this time in noticing that a leader has stopped, if one sees its
+/// connection close and the other is busy. Older notifications may belong to an earlier election.
 pub const LOOKER_KEPT_MS: i64 = 2000;
 
-/// How long the leader of another member list has to answer before it counts as gone
-/// (milliseconds). A leader answers at once; the rest is for a loaded machine.
+/// Time after which a leader with a different member list is considered gone if it does not answer,
+/// ms. A leader answers immediately; the rest is slack for a loaded machine.
 pub const GUARD_WAIT_MS: i64 = 1000;
 
-/// Witnesses of leaders with other member lists that are remembered.
+/// Number of remembered witnesses of leaders with different member lists.
 pub const WITNESSES_MAX: usize = 64;
 
-/// Servers outside the member list that may have a connection at a time.
+/// Number of servers outside the member list that may be connected.
 pub const STRANGERS_MAX: usize = 64;
 
-/// First pause between two dials of a server that does not take them (milliseconds).
+/// First pause between two dials of a server that does not accept them, ms.
 pub const DIAL_PAUSE_MIN_MS: i64 = 200;
 
-/// Longest pause between two dials (milliseconds): how long a server that has come back, and says
-/// nothing itself, is at most not noticed.
+/// Maximum pause between two dials, ms. A server that is back and does not send anything is noticed
+/// within this time.
 pub const DIAL_PAUSE_MAX_MS: i64 = 5000;
 
-/// How long a newcomer waits for an election to end without its vote before it stands itself. Longer than
-/// votes settle ([`Settings::settle_ms`](crate::Settings::settle_ms)).
+/// Time for which a newcomer waits for an election to end without its vote before it becomes a
+/// candidate itself. Longer than votes settle
+/// ([`Settings::settle_ms`](crate::Settings::settle_ms)).
 pub(crate) const HOLD_UP_MS: i64 = 1_000;
 
-/// How often in a round a server is told the vote at once because its connection broke. More than once: the system
-/// takes connections for a process that ends until it has closed its port.
+/// Number of times per round that a server is sent the vote immediately because its connection
+/// closed. More than one: the system accepts connections for a process that is exiting until its
+/// port is closed.
 pub(crate) const TOLD_ANEW_MAX: usize = 3;
 
 const _: () = assert!(ANSWER_INTERVAL_MS * 2 < GUARD_WAIT_MS);

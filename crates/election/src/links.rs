@@ -1,8 +1,8 @@
-//! Which connections between servers are kept, and when one is dialled.
+//! Connections between servers: which one is kept, and when one is dialled.
 //!
-//! Two servers share one connection, to the election address. The one with the greater sid owns
-//! it, so that two that dial each other at the same time do not end with two or none. The smaller
-//! one can only *knock*: it connects, says who it is and hangs up; the greater one calls back.
+//! Two servers share one connection, to the election address. The server with the greater sid owns
+//! it, so that two simultaneous dials do not result in two connections or none. The other server
+//! can only *knock*: it connects, introduces itself and closes. The owner calls back.
 //!
 //! ```text
 //!            send, connection missing               it is ours to dial, hello written
@@ -16,11 +16,11 @@
 //!                                    closed, or they knock again (a new process)
 //! ```
 //!
-//! What is to be sent while there is no connection waits in a queue of one: a vote makes every
-//! older one worthless. Java dials again with every message; here a server that cannot be reached
-//! is dialled after pauses that double (ZOOKEEPER-2164, 3756), and a knock ends the pause.
+//! Without a connection, a notification waits in a queue of one, because a vote makes every older
+//! one obsolete. Java dials again with every message. Here an unreachable server is dialled after
+//! pauses that double (ZOOKEEPER-2164, 3756), and a knock ends the pause.
 //!
-//! Host names are resolved by the host at every [`LinkAction::Dial`], never kept.
+//! The host resolves host names at every [`LinkAction::Dial`], and does not cache them.
 //!
 //! Source: QuorumCnxManager.
 
@@ -34,7 +34,7 @@ use proto::notification::Notification;
 use crate::Ballot;
 use crate::limits::{DIAL_PAUSE_MAX_MS, DIAL_PAUSE_MIN_MS, STRANGERS_MAX};
 
-/// A connection, numbered by the host; a number is never used twice.
+/// The host's number for a connection. Numbers are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
@@ -44,16 +44,16 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// Why a connection is closed.
+/// Reason to close a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The dialer has our own sid: two servers share one `myid`.
+    /// The dialer has this server's sid: two servers have one `myid`.
     OwnSid,
     /// The other server has the greater sid and calls back.
     Knocked,
-    /// The dialer has the smaller sid: it is called back.
+    /// The dialer has the smaller sid. This server calls it back.
     CallBack,
-    /// A newer connection of the same server takes its place.
+    /// A newer connection of that server replaces it.
     Replaced,
     /// Too many servers outside the member list are connected.
     TooManyStrangers,
@@ -71,41 +71,41 @@ impl fmt::Display for CloseReason {
     }
 }
 
-/// An order of [`Links`], to be carried out in turn.
+/// An action of [`Links`] that the host must execute, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkAction {
-    /// Connect, write the hello (and pass SASL), then tell [`Links::handle_dialled`] or
-    /// [`Links::handle_dial_failed`].
+    /// Connect, authenticate by SASL if configured, and write the hello. Then call
+    /// [`Links::handle_dialled`] or [`Links::handle_dial_failed`].
     Dial {
-        /// Whom.
+        /// The server.
         sid: Sid,
-        /// Where it said that it is; if empty, where the configuration says.
+        /// The address that the server reported. If empty, use the configuration's.
         at: Vec<Endpoint>,
     },
-    /// Hand what comes over this connection to the election, and tell it that the peer is up.
+    /// Pass notifications on this connection to the election, and report the peer as up.
     Keep {
         /// The connection.
         connection: ConnectionId,
-        /// Whose.
+        /// The server on it.
         sid: Sid,
     },
-    /// Hang up. Nothing is to be reported for this connection any more.
+    /// Close the connection. Do not report events of it any more.
     Close {
         /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
-    /// Tell the election that the peer is down.
+    /// Report the peer to the election as down.
     Down {
-        /// Which.
+        /// The server.
         sid: Sid,
     },
-    /// Write this, in place of what was not written yet.
+    /// Write this notification. It replaces an unwritten one.
     Write {
         /// The connection.
         connection: ConnectionId,
-        /// The message.
+        /// The notification.
         notification: Notification,
     },
 }
@@ -135,9 +135,9 @@ impl fmt::Display for LinkAction {
 pub struct Links {
     me: Sid,
     members: BTreeSet<Sid>,
-    /// Members, and strangers that are connected or being called back.
+    /// Members, and servers outside the list that are connected or being called back.
     peers: BTreeMap<Sid, Peer>,
-    /// The next sid for an observer without one: -1, -2 and so on.
+    /// The next sid for an observer without a sid: -1, -2 and so on.
     next_anonymous: i64,
 }
 
@@ -145,16 +145,17 @@ pub struct Links {
 struct Peer {
     connection: Option<ConnectionId>,
     is_dialling: bool,
-    /// Not to be dialled before this, unless it knocks.
+    /// Time before which it is not dialled, unless it knocks.
     dial_at_ms: Option<i64>,
     pause_ms: i64,
-    /// Where it said that it is, until it has been reached there.
+    /// The address that it reported, until it was reached there.
     at: Vec<Endpoint>,
     waiting: Option<Notification>,
 }
 
 impl Links {
-    /// No connections. `members` are all servers that a configuration names, observers included.
+    /// Creates the state without connections. `members` are all servers in a configuration,
+    /// including observers.
     pub fn new(me: Sid, members: BTreeSet<Sid>) -> Self {
         Self {
             me,
@@ -164,8 +165,8 @@ impl Links {
         }
     }
 
-    /// Sends a message, or keeps it and dials. For a stranger without a connection it is lost:
-    /// nobody knows where that is.
+    /// Sends a notification, or stores it and dials. For a server outside the list without a
+    /// connection, it is dropped, because the address is unknown.
     pub fn send(
         &mut self,
         to: Sid,
@@ -190,7 +191,7 @@ impl Links {
         }
     }
 
-    /// A dial succeeded and the hello is written.
+    /// Handles a successful dial. The hello is written.
     pub fn handle_dialled(
         &mut self,
         sid: Sid,
@@ -206,13 +207,13 @@ impl Links {
         let reason = CloseReason::Knocked;
         out.push(LinkAction::Close { connection, reason });
         if peer.connection.is_none() {
-            // It calls back; if it does not, the knock was lost like a dial that failed.
+            // It calls back. If it does not, the knock was lost, like a failed dial.
             peer.pause(now_ms);
         }
         self.forget_stranger(sid);
     }
 
-    /// A dial failed.
+    /// Handles a failed dial.
     pub fn handle_dial_failed(&mut self, sid: Sid, now_ms: i64) {
         if let Some(peer) = self.peers.get_mut(&sid) {
             peer.is_dialling = false;
@@ -222,7 +223,7 @@ impl Links {
         }
     }
 
-    /// A server connected and said who it is. It need not be a member.
+    /// Handles a server that connected and introduced itself. It need not be a member.
     pub fn handle_hello(
         &mut self,
         connection: ConnectionId,
@@ -254,7 +255,7 @@ impl Links {
         self.forget_stranger(sid);
     }
 
-    /// A kept connection broke, from whichever side.
+    /// Handles that a kept connection was closed by either side.
     pub fn handle_closed(&mut self, connection: ConnectionId, out: &mut Vec<LinkAction>) {
         let mut peers = self.peers.iter_mut();
         let Some((sid, peer)) = peers.find(|(_, peer)| peer.connection == Some(connection)) else {
@@ -266,7 +267,7 @@ impl Links {
         self.forget_stranger(sid);
     }
 
-    /// What [`Links::next_deadline`] announced is due.
+    /// Handles the deadline of [`Links::next_deadline`].
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<LinkAction>) {
         for (sid, peer) in &mut self.peers {
             if peer.wants_dial().is_some_and(|at_ms| at_ms <= now_ms) {
@@ -275,18 +276,18 @@ impl Links {
         }
     }
 
-    /// When the next server is to be dialled again.
+    /// Time of the next dial.
     pub fn next_deadline(&self) -> Option<i64> {
         self.peers.values().filter_map(Peer::wants_dial).min()
     }
 
-    /// Whether there is a connection.
+    /// Whether the server is connected.
     pub fn is_up(&self, sid: Sid) -> bool {
         let peer = self.peers.get(&sid);
         peer.is_some_and(|peer| peer.connection.is_some())
     }
 
-    /// Other servers are members now. Connections stay: a server that left may still ask.
+    /// Sets the members. Connections stay, because a removed server may still ask.
     pub fn set_members(&mut self, members: BTreeSet<Sid>) {
         self.members = members;
         let members = &self.members;
@@ -299,7 +300,7 @@ impl Links {
         sids.filter(|sid| !self.members.contains(sid)).count()
     }
 
-    /// Nothing is kept of a server outside the list that is not connected.
+    /// Removes the state of an unconnected server outside the list.
     fn forget_stranger(&mut self, sid: Sid) {
         let is_busy = self.peers.get(&sid).is_some_and(Peer::is_busy);
         if !is_busy && !self.members.contains(&sid) {
@@ -335,7 +336,7 @@ impl Peer {
         self.dial_at_ms = Some(now_ms.saturating_add(self.pause_ms));
     }
 
-    /// When to dial without being asked: there is something to say.
+    /// Time of a dial for a waiting notification.
     fn wants_dial(&self) -> Option<i64> {
         let is_wanted = !self.is_busy() && self.waiting.is_some();
         self.dial_at_ms.filter(|_| is_wanted)

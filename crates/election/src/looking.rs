@@ -1,15 +1,15 @@
-//! A round, from the first vote to a decision.
+//! A round of an election, from the first vote to a decision.
 //!
-//! Java waits for the end of an election inside one function that polls a queue; here each message
-//! and each deadline is a step. Two waits run side by side: the pause before the vote is told
-//! again, and, once a quorum agrees, the time it is given to hear of something better.
+//! Java waits for the end of an election inside one function that polls a queue. Here each
+//! notification and each deadline is a step. There are two concurrent waits: the pause before the
+//! vote is sent again and, once a quorum agrees, the time for a better vote.
 //!
-//! A quorum that agrees while a voter has ended and all others agree settles at once.
+//! The quorum settles immediately if a voter has stopped and all others agree.
 //!
-//! Differs from Java: messages that come while the quorum settles are counted like any other
-//! (Java throws away those with no better vote), and the pause runs from the last telling (Java's
-//! starts again with every message, so that a talkative peer keeps it from telling the others). The
-//! round of a voter that votes for nobody yet is taken over as any other's.
+//! Differs from Java. Notifications that arrive while the quorum settles count like others. (Java
+//! drops those without a better vote.) The pause starts when the vote was last sent. (Java's
+//! restarts with every message, so a busy peer delays the vote to the others.) A later round is
+//! adopted even from a voter without a candidate.
 //!
 //! Source: FastLeaderElection.lookForLeader.
 
@@ -22,33 +22,35 @@ use proto::notification::{Notification, PeerState};
 use crate::limits::{GUARD_WAIT_MS, HOLD_UP_MS, TOLD_ANEW_MAX};
 use crate::{Action, Ballot, Election, Role, Vote};
 
-/// What a server keeps while it looks.
+/// State of a server while it looks.
 #[derive(Debug)]
 pub(crate) struct Looking {
-    /// What it would vote for if it had heard nobody.
+    /// Its vote without knowledge of other servers.
     own: Vote,
     is_trusted: bool,
     pub(crate) proposal: Vote,
     tell_again_at_ms: i64,
     interval_ms: i64,
     settling: Option<Settling>,
-    /// Since when the voters agree on somebody for whom this newcomer cannot vote.
+    /// Time since which the voters agree on a candidate that this newcomer cannot vote for, ms.
     held_up_since_ms: Option<i64>,
-    /// Who was told anew since the connection broke, and how often.
+    /// Servers that were sent the vote again after their connection closed, with the number of
+    /// times.
     told_anew: BTreeMap<Sid, usize>,
 }
 
-/// A quorum agrees.
+/// State after a quorum has agreed.
 #[derive(Debug, Clone, Copy)]
 struct Settling {
     until_ms: i64,
-    /// When the guard asked whether another leader lives, if it did.
+    /// Time at which the guard queried other leaders, if it did.
     asked_at_ms: Option<i64>,
 }
 
 impl Looking {
-    /// Whether a server whose connection broke is to be told at once, and not only when it is time for that: not more
-    /// than [`TOLD_ANEW_MAX`] times in a round, so that one that closes every connection is not dialled all the time.
+    /// Whether a server whose connection closed is sent the vote immediately, before the pause
+    /// ends. Permitted [`TOLD_ANEW_MAX`] times per round, so that a server that closes every
+    /// connection is not dialled constantly.
     pub(crate) fn may_tell_anew(&mut self, sid: Sid) -> bool {
         let told = self.told_anew.entry(sid).or_default();
         let may = *told < TOLD_ANEW_MAX;
@@ -91,7 +93,7 @@ impl Looking {
         }
     }
 
-    /// Nobody is left whose answer matters.
+    /// Ends the wait for witnesses, because none is left.
     pub(crate) fn stop_asking(&mut self, now_ms: i64) {
         if let Some(settling) = &mut self.settling
             && settling.asked_at_ms.is_some()
@@ -136,9 +138,9 @@ impl Election {
         }
     }
 
-    /// A voter that must not lead by the committed list has heard of nobody to vote for, and its round
-    /// is later. If this server stayed behind, its own votes would be too old for that voter, and a
-    /// proposed list can need it. Java stays behind.
+    /// Adopts the later round of a voter that must not lead by the committed list and does not know
+    /// a candidate. With its old round, this server's votes would be obsolete for that voter, and a
+    /// proposed list can need its vote. Java keeps its round.
     fn catch_up(&mut self, notification: &Notification, now_ms: i64, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
@@ -193,9 +195,10 @@ impl Election {
         self.weigh_and_ask(now_ms, out);
     }
 
-    /// A newcomer, which has a vote by the proposed list alone, may have logged more than any voter: what
-    /// nobody has committed. It votes for somebody behind itself if those who agree would have to know of
-    /// all that can be committed. In Java it never does, and such an ensemble may have no leader.
+    /// Votes for a candidate with a shorter log if all commits are covered. A newcomer, which votes
+    /// only by the proposed list, may have logged more than any voter, but these records are
+    /// uncommitted. It may vote for a candidate if the servers that agree must know everything that
+    /// can be committed. In Java it never does, and such an ensemble may stay without a leader.
     fn vote_behind_if_covered(&mut self, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
@@ -218,8 +221,8 @@ impl Election {
         }
     }
 
-    /// As [`Election::weigh`]. Once a quorum agrees, the guard asks the others: one of them may
-    /// have become a leader by another list since it was told of this vote.
+    /// Like [`Election::weigh`]. Once a quorum agrees, the guard queries the other servers: one of
+    /// them may have become a leader by a different list since it received this vote.
     fn weigh_and_ask(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let has_agreed = self.weigh(now_ms);
         let Some(proposal) = self.proposal().filter(|_| has_agreed) else {
@@ -237,8 +240,7 @@ impl Election {
         }
     }
 
-    /// Looks whether the votes of this round still agree, or do so now; true if they did not
-    /// before.
+    /// Checks whether the votes of this round agree. Returns true if they did not agree before.
     pub(crate) fn weigh(&mut self, now_ms: i64) -> bool {
         let Some(looking) = &mut self.looking else {
             return false;
@@ -268,8 +270,8 @@ impl Election {
         has_agreed
     }
 
-    /// Whether a voter has ended and all others agree, as it is when a leader dies: no better vote
-    /// is under way then, and clients wait for the new leader.
+    /// Whether a voter has stopped and all others agree, as after the death of a leader. A better
+    /// vote cannot arrive then, and clients wait for the new leader.
     fn is_left_by_a_voter(&self, ballot: &Ballot) -> bool {
         let agrees = |sid: &Sid| {
             let cast = self.ballots.get(sid);
@@ -280,7 +282,7 @@ impl Election {
             && voters().all(|sid| agrees(sid) || self.is_gone(*sid))
     }
 
-    /// Somebody has a role: in this round, or in one this server knows nothing of.
+    /// Counts the ballot of a server with a role, in this round or in an unknown one.
     fn count_settled(
         &mut self,
         from: Sid,
@@ -300,7 +302,7 @@ impl Election {
             );
         }
         if leader == self.me && self.is_guarded() {
-            // Servers without the guard follow already; that makes one more leader no better.
+            // Servers without the guard follow already. A second leader would still be wrong.
             return self.weigh_and_ask(now_ms, out);
         }
         if ballot.round == self.round && self.joins(&self.ballots, &ballot) {
@@ -316,7 +318,8 @@ impl Election {
         }
     }
 
-    /// Of two servers, the one that the oracle denies follows the other without a quorum.
+    /// Whether the oracle refuses this server of two, which then follows the other without a
+    /// quorum.
     fn oracle_says_follow(&self) -> bool {
         let oracle = self.oracle;
         oracle.is_some_and(|oracle| oracle.is_needed && !oracle.grants)
@@ -326,8 +329,8 @@ impl Election {
         self.settings.membership_guard && !self.other_leaders.is_empty()
     }
 
-    /// Whether a quorum names this leader, and the leader itself agrees: followers may name one
-    /// that is gone (ZOOKEEPER-1514).
+    /// Whether a quorum names this leader, and the leader itself agrees: followers may name a
+    /// leader that has stopped (ZOOKEEPER-1514).
     fn joins(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let leader = ballot.vote.leader;
         let is_confirmed = if leader == self.me {
@@ -392,10 +395,12 @@ impl Election {
         self.tell_all(out);
     }
 
-    /// A newcomer votes for nobody before it hears of a candidate, as in Java. If the voters agree on one
-    /// for whom it cannot vote, and wait for its vote, nobody can be elected but the newcomer. In Java it
-    /// never stands, and such an ensemble has no leader. Nor must it stand where it is not needed: a server of Java votes for a
-    /// newcomer, but does not find it (QuorumPeer.getView has the committed list alone).
+    /// Tracks whether the election waits for this newcomer. A newcomer does not vote before it
+    /// knows a candidate, as in Java. If the voters agree on a candidate that it cannot vote for,
+    /// and need its vote, only the newcomer can be elected. In Java it never becomes a candidate,
+    /// and such an ensemble stays without a leader. It must not become one unnecessarily either: a
+    /// Java server votes for a newcomer, but does not find its address (QuorumPeer.getView contains
+    /// only the committed list).
     fn watch_hold_up(&mut self, now_ms: i64) {
         let is_held_up = self.role == Role::Participant
             && self.electorate.is_newcomer(self.me)

@@ -1,4 +1,4 @@
-//! What is voted for, and how votes are compared.
+//! Votes and their order.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use proto::mutant::{self, Mutant};
 use proto::notification::{Notification, PeerState};
 use proto::{ElectionRound, Epoch, Sid, Zxid};
 
-/// A server, and how new its history is. Prints as `(peer epoch, zxid, sid)`: the order in which
+/// A candidate with the state of its log. Prints as `(peer epoch, zxid, sid)`: the order in which
 /// votes are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vote {
-    /// Who should lead.
+    /// The candidate.
     pub leader: Sid,
     /// The last zxid in that server's log, committed or not.
     pub zxid: Zxid,
@@ -19,18 +19,18 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// What a server that must not lead votes for until it hears of another.
+    /// Vote of a server that must not lead, until it knows a candidate.
     pub const NOBODY: Self = Self {
         leader: Sid(i64::MIN),
         zxid: Zxid(i64::MIN),
         peer_epoch: Epoch(i64::MIN),
     };
 
-    /// The zxid of a server whose data cannot be trusted: such a vote is not counted.
+    /// The zxid of a server whose data is not trusted. Such a vote does not count.
     pub const UNTRUSTED: Zxid = Zxid(-1);
 
-    /// Whether this is a better choice: the newer epoch, then the greater zxid, then the greater
-    /// sid; all compared with their sign. Weights are the electorate's business.
+    /// Whether this vote is better: the newer epoch, then the greater zxid, then the greater sid,
+    /// all as signed numbers. The electorate handles weights.
     pub fn is_better_than(&self, other: &Self) -> bool {
         self.rank() > other.rank()
     }
@@ -45,14 +45,14 @@ impl Vote {
         }
     }
 
-    /// Some order, the same on all servers: whose history is newest does not count.
+    /// An arbitrary order, equal on all servers, that does not prefer newer logs.
     fn any_rank(&self) -> (Epoch, Zxid, Sid) {
         let seen = self.zxid.0 ^ self.peer_epoch.0.rotate_left(7);
         let mixed = (seen ^ self.leader.0.rotate_left(48)).wrapping_mul(0x1e37_79b9_7f4a_7c15);
         (Epoch(0), Zxid(mixed & i64::MAX), self.leader)
     }
 
-    /// Whether no candidate has been heard of yet.
+    /// Whether a candidate is not known yet.
     pub(crate) fn is_for_nobody(self) -> bool {
         self.leader == Self::NOBODY.leader
     }
@@ -84,16 +84,17 @@ impl fmt::Display for Vote {
     }
 }
 
-/// A vote as one server cast it.
+/// A vote of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ballot {
     /// The vote.
     pub vote: Vote,
-    /// In which round.
+    /// The round.
     pub round: ElectionRound,
-    /// What the server was doing.
+    /// State of the server.
     pub state: PeerState,
-    /// The form of its message; 0 for the oldest ones, and for those of the receiver's own round.
+    /// Version of its message format; 0 for the oldest format, and for messages of the receiver's
+    /// own round.
     pub(crate) version: i32,
 }
 
@@ -116,9 +117,9 @@ impl Ballot {
         }
     }
 
-    /// Whether two servers say the same. Those that look must agree in everything. Those of a
-    /// settled ensemble came to it in different rounds and with different zxids, so that only the
-    /// leader and its epoch count, and of the oldest forms only the leader.
+    /// Whether two ballots agree. Ballots of looking servers must be equal. Servers of a settled
+    /// ensemble have different rounds and zxids, so only the leader and its epoch are compared.
+    /// With the oldest format, only the leader is compared.
     ///
     /// Source: Vote.equals, ZOOKEEPER-1732, 1805.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
@@ -138,7 +139,7 @@ impl fmt::Display for Ballot {
     }
 }
 
-/// ZooKeeper's word for what a server is doing.
+/// ZooKeeper's name of a state.
 pub(crate) fn state_name(state: PeerState) -> &'static str {
     match state {
         PeerState::Looking => "LOOKING",
@@ -205,7 +206,7 @@ mod tests {
         assert!(ballot.agrees_with(&settled(vote(1, 9, 3), 7, 2)));
         assert!(!ballot.agrees_with(&settled(vote(2, 2, 3), 4, 2)));
         assert!(!ballot.agrees_with(&settled(vote(1, 2, 1), 4, 2)));
-        // The oldest form does not say the epoch.
+        // The oldest format does not contain the epoch.
         assert!(ballot.agrees_with(&settled(vote(0, 2, 3), 4, 0)));
         assert!(!settled(vote(1, 2, 3), 4, 0).agrees_with(&settled(vote(0, 2, 3), 4, 0)));
     }

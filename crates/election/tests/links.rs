@@ -1,4 +1,4 @@
-//! Who keeps a connection, who calls back, and when somebody is dialled again.
+//! Kept connections, calls back, and repeated dials.
 
 use bytes::Bytes;
 use election::limits::{DIAL_PAUSE_MAX_MS, DIAL_PAUSE_MIN_MS, STRANGERS_MAX};
@@ -36,7 +36,7 @@ fn hello(sid: i64, host: &str) -> Hello {
     }
 }
 
-/// What was done, a line each.
+/// Returns the actions, one line each.
 fn take(out: &mut Vec<LinkAction>) -> Vec<String> {
     out.drain(..).map(|action| action.to_string()).collect()
 }
@@ -48,7 +48,7 @@ fn the_greater_sid_dials_and_keeps() {
     links.send(Sid(1), vote(2), 0, &mut out);
     assert_eq!(take(&mut out), ["dial 1"]);
     links.handle_dialled(Sid(1), ConnectionId(7), 5, &mut out);
-    // The newest message took the place of the older one.
+    // The newest notification replaced the older one.
     let written = "write #7: LOOKING (0x0, 0x0, 1) round 2";
     assert_eq!(take(&mut out), ["keep #7 of 1", written]);
     links.send(Sid(1), vote(3), 6, &mut out);
@@ -81,7 +81,8 @@ fn a_wildcard_is_called_back_where_the_configuration_says() {
     let (mut links, mut out) = (links(3), Vec::new());
     links.handle_hello(ConnectionId(1), &hello(1, "0.0.0.0"), &mut out);
     assert_eq!(take(&mut out), ["close #1: call back", "dial 1"]);
-    // A stranger that says the same cannot be called back at all, and nothing is kept of it.
+    // A server outside the list with such an address cannot be called back, and its state is not
+    // kept.
     links.handle_hello(ConnectionId(2), &hello(0, "0.0.0.0"), &mut out);
     assert_eq!(take(&mut out), ["close #2: call back"]);
     links.send(Sid(0), vote(1), 0, &mut out);
@@ -105,7 +106,7 @@ fn a_new_connection_replaces_the_old_one() {
     one.handle_hello(ConnectionId(2), &hello(3, "10.0.0.3"), &mut out);
     let replaced = ["close #1: replaced", "down: 3", "keep #2 of 3"];
     assert_eq!(take(&mut out), replaced);
-    // A late word of the old one changes nothing.
+    // A late close of the old connection changes nothing.
     one.handle_closed(ConnectionId(1), &mut out);
     assert!(out.is_empty() && one.is_up(Sid(3)));
     one.handle_closed(ConnectionId(2), &mut out);
@@ -127,7 +128,7 @@ fn a_knock_of_a_connected_server_means_a_new_process() {
         "dial 1 10.0.0.1:3888",
     ];
     assert_eq!(take(&mut out), steps);
-    // While that is under way, neither a knock nor a message dials a second time.
+    // During a dial, a knock or a notification does not dial a second time.
     links.handle_hello(ConnectionId(3), &hello(1, "10.0.0.1"), &mut out);
     links.send(Sid(1), vote(2), 0, &mut out);
     assert_eq!(take(&mut out), ["close #3: call back"]);
@@ -141,7 +142,7 @@ fn dials_pause_longer_each_time_and_a_knock_ends_the_pause() {
     for _ in 0..8 {
         assert_eq!(take(&mut out), ["dial 1"]);
         links.handle_dial_failed(Sid(1), now_ms);
-        // Messages in between do not dial.
+        // Notifications in between do not dial.
         links.send(Sid(1), vote(2), now_ms, &mut out);
         assert!(out.is_empty());
         let next_ms = links.next_deadline().expect("there is something to say");
@@ -163,7 +164,7 @@ fn dials_pause_longer_each_time_and_a_knock_ends_the_pause() {
         take(&mut out),
         ["close #9: call back", "dial 1 10.0.0.1:3888"]
     );
-    // The address of the knock is tried once; then the configuration's again.
+    // The address of the knock is tried once, then the configuration's again.
     links.handle_dial_failed(Sid(1), now_ms);
     assert_eq!(links.next_deadline(), Some(now_ms + DIAL_PAUSE_MIN_MS));
     links.handle_deadline(now_ms + DIAL_PAUSE_MIN_MS, &mut out);
@@ -194,7 +195,7 @@ fn strangers_are_served_but_only_so_many() {
     out.clear();
     links.handle_hello(ConnectionId(900), &hello(999, "10.1.0.1"), &mut out);
     assert_eq!(take(&mut out), ["close #900: too many strangers"]);
-    // Members always have room, and one that goes makes room.
+    // Members always have a slot, and a closed connection frees one.
     links.handle_hello(ConnectionId(901), &hello(5, "10.0.0.5"), &mut out);
     links.handle_closed(ConnectionId(0), &mut out);
     links.handle_hello(ConnectionId(902), &hello(999, "10.1.0.1"), &mut out);

@@ -1,8 +1,8 @@
 //! Election and links together: servers that find each other over simulated connections.
 //!
-//! A dial takes its time and fails if nobody listens; what travels on a connection keeps its order;
-//! a process that ends takes its connections with it. No message is ever repeated for the servers:
-//! if the two halves did not play together, votes would be lost and nobody elected.
+//! A dial takes time and fails without a listener. Messages on a connection keep their order. A
+//! stopped process closes its connections. The simulation does not repeat messages: if election and
+//! links did not fit together, votes would be lost, and the election would fail.
 
 use std::collections::BTreeMap;
 
@@ -45,9 +45,9 @@ enum Event {
 struct Mesh {
     hosts: BTreeMap<Sid, Host>,
     events: BTreeMap<(i64, u64), (Sid, Event)>,
-    /// Both ends: who has it, and the number of the other end.
+    /// Both ends: the owner, and the number of the other end.
     ends: BTreeMap<ConnectionId, (Sid, ConnectionId)>,
-    /// Whose the connections are that were kept.
+    /// The kept connections with their servers.
     kept: BTreeMap<ConnectionId, Sid>,
     next: u64,
     now_ms: i64,
@@ -107,7 +107,7 @@ impl Mesh {
             .for_each(|connection| self.close(connection));
     }
 
-    /// One end hangs up; the other hears of it.
+    /// Closes one end. The other end is informed.
     fn close(&mut self, connection: ConnectionId) {
         self.kept.remove(&connection);
         if let Some((_, other)) = self.ends.remove(&connection)
@@ -294,8 +294,8 @@ impl Mesh {
         );
     }
 
-    /// What Zab would do: who follows one that does not lead looks again, and so does a leader that
-    /// too few follow.
+    /// Simplified Zab: a follower of a server that does not lead looks again. A leader with too few
+    /// followers does, too.
     fn supervise(&mut self) {
         let state = |sid: Sid| self.hosts.get(&sid).map(|host| host.election.state());
         let leader_of = |host: &Host| host.election.published().leader;
@@ -313,7 +313,7 @@ impl Mesh {
         idle.into_iter().for_each(|sid| self.look_again(sid, 0));
     }
 
-    /// Who leads in the eyes of all that run.
+    /// The leader, if all running servers agree on it.
     fn leader(&self) -> Option<Sid> {
         let mut leaders = self.hosts.values().map(|host| {
             let is_settled = host.election.state() != PeerState::Looking;
@@ -361,8 +361,8 @@ fn a_server_that_is_down_is_not_dialled_without_end() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-    /// In whatever order and however slowly they come, they end with one leader and one
-    /// connection for each pair that talked.
+    /// In any order and at any speed of their start, servers end with one leader, and one
+    /// connection for each pair that communicated.
     #[test]
     fn servers_find_each_other(
         servers in 3..=7i64,
@@ -384,7 +384,7 @@ proptest! {
         let pairs = servers * (servers - 1) / 2;
         let connections = i64::try_from(mesh.connections()).expect("few");
         prop_assert!(connections <= pairs, "{} of {}", connections, pairs);
-        // Each dial was needed: a knock and a call a pair, and those that met nobody.
+        // Each dial was necessary: a knock and a call per pair, and dials that failed.
         let dials = i64::try_from(mesh.dials).expect("few");
         prop_assert!(dials <= pairs * 12, "{} dials of {} pairs", dials, pairs);
     }

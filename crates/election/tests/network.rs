@@ -38,7 +38,7 @@ fn best(candidates: &[Candidate], alive: &[Sid]) -> Sid {
     alive.reduce(better).expect("somebody").leader
 }
 
-/// What befalls the servers before the weather clears.
+/// A fault before the network becomes stable.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
     Crash(usize),
@@ -70,8 +70,8 @@ fn strike(network: &mut Network, servers: usize, blow: Blow) {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-    /// As long as every server is heard within the time a quorum waits, all choose the best of
-    /// those that are there, and no round has two outcomes.
+    /// If every notification arrives within the time that a quorum waits, all servers elect the
+    /// best running one, and a round does not have two outcomes.
     #[test]
     fn a_connected_quorum_elects_its_best(
         candidates in candidates(),
@@ -101,11 +101,12 @@ proptest! {
             let outcome = *outcomes.entry(decision.round).or_insert(decision.vote);
             prop_assert_eq!(outcome, decision.vote);
         }
-        // No storm: a few votes of each to each, with the repeats of three seconds.
+        // The number of votes is bounded: a few from each to each, with the repeats of three
+        // seconds.
         prop_assert!(network.messages < 30 * servers * servers, "{}", network.messages);
     }
 
-    /// Whatever happened before: once messages arrive again, one leader is found and stays.
+    /// After any faults, once messages arrive again, one leader is elected and stays.
     #[test]
     fn the_ensemble_heals(
         candidates in candidates(),

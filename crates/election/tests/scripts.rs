@@ -1,7 +1,7 @@
-//! Elections as text: what is done to a few servers, and each line they answer with.
+//! Elections as text: commands for a few servers, and their output line by line.
 //!
-//! A file of `tests/scripts` is a list of blocks: commands, `----`, and what came of them up to
-//! the next empty line. `ZOARIUM_BLESS=1` writes the outcome into the files.
+//! A file in `tests/scripts` is a list of blocks: commands, `----`, and the expected output up to
+//! the next empty line. `ZOARIUM_BLESS=1` writes the present output into the files.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::{env, fs};
 
 use common::script::Script;
 
-/// Runs every block of a file; the outcome has the same shape as the file.
+/// Runs every block of a file. The result has the format of the file.
 fn run(text: &str) -> String {
     let mut script = Script::default();
     let mut done = String::new();
@@ -24,7 +24,7 @@ fn run(text: &str) -> String {
                 done.push('\n');
             }
             done.push('\n');
-            // What stands there is the expected outcome.
+            // The lines that follow are the expected output.
             let _skipped = lines.by_ref().take_while(|line| !line.is_empty()).count();
         } else if !line.is_empty() && !line.starts_with('#') {
             script.run(line);

@@ -1,9 +1,8 @@
-//! A few servers on a simulated clock and network, from one seed.
+//! A few servers on a simulated clock and network, with one seed.
 //!
-//! Every message takes its own time, so that messages overtake each other. A message that is lost
-//! takes the connection with it: both sides see it go and come back. What the hosts do besides the
-//! election is played in short: a follower whose leader does not lead looks again, and so does a
-//! leader without followers enough.
+//! Every message has its own delay, so messages overtake each other. A lost message closes the
+//! connection: both sides see it close and reopen. Hosts are simplified: a follower of a server
+//! that does not lead looks again. A leader with too few followers does, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +13,15 @@ use proto::notification::{Notification, PeerState};
 use proto::quorum::{Majority, QuorumVerifier};
 use proto::{ElectionRound, Sid};
 
-/// How long a role may go without its other half.
+/// Time for which a role may lack its counterpart.
 const PATIENCE_MS: i64 = 1000;
 
-/// What goes wrong.
+/// Faults of the network.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weather {
-    /// Longest way of a message.
+    /// Maximum delay of a message.
     pub(crate) delay_max_ms: i64,
-    /// Of a hundred messages, how many are lost.
+    /// Lost messages, in percent.
     pub(crate) lost_percent: i64,
 }
 
@@ -31,7 +30,7 @@ enum Event {
     Start,
     Message(Sid, Notification),
     Up(Sid),
-    /// The host looks whether its role still holds.
+    /// The host checks whether its role is still valid.
     Check(u64),
 }
 
@@ -39,7 +38,7 @@ struct Server {
     candidate: Candidate,
     election: Election,
     is_running: bool,
-    /// Counts roles, so that a check meets the role it was meant for.
+    /// Number of the role, so that a check applies to the intended role.
     role: u64,
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct Decision {
     pub(crate) round: ElectionRound,
 }
 
-/// The servers, and all that is on its way.
+/// The servers, and the events in flight.
 pub(crate) struct Network {
     voters: Majority,
     servers: BTreeMap<Sid, Server>,
@@ -64,7 +63,7 @@ pub(crate) struct Network {
     pub(crate) weather: Weather,
     pub(crate) decisions: Vec<Decision>,
     pub(crate) messages: usize,
-    /// Whom each server ever voted for or followed, and in which round.
+    /// Every candidate that each server has voted for or followed, with the round.
     said: BTreeSet<(Sid, Sid, ElectionRound)>,
 }
 
@@ -102,7 +101,7 @@ impl Network {
         self.later(in_ms, sid, Event::Start);
     }
 
-    /// The process ends, and what is on its way to it is lost.
+    /// Stops a server. Messages to and from it are lost.
     pub(crate) fn crash(&mut self, sid: Sid) {
         self.events.retain(|_, (to, event)| {
             let from_it = matches!(event, Event::Message(from, _) if *from == sid);
@@ -119,7 +118,7 @@ impl Network {
         }
     }
 
-    /// A new process with the same data.
+    /// Starts a new process with unchanged data.
     pub(crate) fn restart(&mut self, sid: Sid) {
         let Some(server) = self
             .servers
@@ -152,7 +151,7 @@ impl Network {
         }
     }
 
-    /// No more cuts, and every server runs.
+    /// Removes all cuts, and starts every server.
     pub(crate) fn heal(&mut self) {
         for (one, other) in std::mem::take(&mut self.cuts) {
             self.reconnect(one, other);
@@ -183,7 +182,7 @@ impl Network {
         self.events.insert(key, (to, event));
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub(crate) fn run(&mut self, ms: i64) {
         let end_ms = self.now_ms + ms;
         loop {
@@ -321,7 +320,7 @@ impl Network {
         self.later(in_ms, to, Event::Message(from, notification));
     }
 
-    /// Nobody takes a role unless a quorum really said so, in the round it names.
+    /// Checks that a quorum really voted for a decision, in its round.
     fn judge(&self, decision: &Decision) {
         let leader = decision.vote.leader;
         let said = |sid| self.said.contains(&(sid, leader, decision.round));
@@ -335,7 +334,7 @@ impl Network {
             self.voters.is_quorum(&anywhere),
             "no quorum behind {decision:?}"
         );
-        // Joining an ensemble whose servers came together in different rounds.
+        // The server joined an ensemble whose members have different rounds.
         let joins = decision.state == PeerState::Following && said(leader);
         assert!(
             is_in_round || joins,
@@ -345,7 +344,7 @@ impl Network {
         assert_eq!(leads, leader == decision.sid);
     }
 
-    /// Who leads, if there is one leader and every running server says so.
+    /// The leader, if every running server agrees on it.
     pub(crate) fn agreed_leader(&self) -> Option<Sid> {
         let running = self.servers.values().filter(|server| server.is_running);
         let leaders: BTreeSet<Option<Sid>> = running

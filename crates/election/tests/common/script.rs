@@ -30,7 +30,7 @@ use proto::notification::{Form, Notification, PeerState};
 use proto::quorum::{GroupId, Hierarchical, Majority};
 use proto::{ConfigVersion, ElectionRound, Epoch, Sid, Zxid};
 
-/// Servers, what is on its way between them, and what they printed.
+/// Servers, notifications in flight between them, and their output.
 #[derive(Default)]
 pub(crate) struct Script {
     servers: BTreeMap<Sid, Server>,
@@ -47,7 +47,7 @@ struct Server {
     election: Option<Election>,
 }
 
-/// `name=value` words, and bare ones.
+/// Words of the form `name=value`, and bare ones.
 struct Words<'a>(Vec<&'a str>);
 
 impl<'a> Words<'a> {
@@ -78,12 +78,12 @@ fn sids(text: &str) -> Vec<Sid> {
     text.split(',').map(|sid| Sid(number(sid))).collect()
 }
 
-/// A list as the text of a configuration; scripts need no addresses.
+/// Formats a list as the text of a configuration. Scripts do not need addresses.
 fn config_text(members: &MemberList) -> Bytes {
     Bytes::from(members.to_string())
 }
 
-/// What a host reads in the text.
+/// Parses the text, like a host.
 fn read_config(text: &[u8]) -> Option<MemberList> {
     let text = std::str::from_utf8(text).ok()?;
     let (voters, version) = text.split_once(" version ")?;
@@ -102,12 +102,12 @@ fn heard(notification: Notification) -> Heard {
 }
 
 impl Script {
-    /// What was printed since the last call.
+    /// Output since the last call.
     pub(crate) fn take_output(&mut self) -> Vec<String> {
         std::mem::take(&mut self.output)
     }
 
-    /// Carries out one command.
+    /// Executes one command.
     pub(crate) fn run(&mut self, line: &str) {
         let mut all = line.split_whitespace();
         let command = all.next().expect("a command");
@@ -187,7 +187,7 @@ impl Script {
         }
     }
 
-    /// Its role is over, and its log is not on disk yet.
+    /// Ends a server's role before its log is on disk.
     fn resign(&mut self, sid: Sid) {
         if let Some(election) = self.election(sid) {
             election.end_role();
@@ -220,7 +220,7 @@ impl Script {
         }
     }
 
-    /// `sid` sees that it has a connection to `to`.
+    /// Reports to `sid` that it has a connection to `to`.
     fn connect(&mut self, sid: Sid, to: Sid) {
         if self.is_linked(sid, to)
             && let Some(election) = self.election(sid)
@@ -254,7 +254,7 @@ impl Script {
         }
     }
 
-    /// `sid` sees that its connection to `gone` has broken.
+    /// Reports to `sid` that its connection to `gone` has closed.
     fn lose(&mut self, sid: Sid, gone: Sid) {
         let now_ms = self.now_ms;
         let mut out = Vec::new();
@@ -429,7 +429,7 @@ impl Script {
         self.output.append(&mut lines);
     }
 
-    /// Prints what a server does, and puts what it sends on its way.
+    /// Prints a server's actions, and queues its notifications.
     fn act(&mut self, sid: Sid, out: Vec<Action>) {
         let mut told: Vec<(String, Vec<String>)> = Vec::new();
         for action in out {
@@ -438,14 +438,14 @@ impl Script {
                 told.push((line, Vec::new()));
                 continue;
             };
-            // The same to many is one line.
+            // Equal notifications to several servers are one line.
             let what = line.split_once(": ").expect("send N: what").1.to_owned();
             match told.last_mut() {
                 Some((last, all)) if *last == what => all.push(to.to_string()),
                 _ => told.push((what, vec![to.to_string()])),
             }
             if to == sid || self.is_linked(sid, to) {
-                // Only the newest waits in a queue of one, but a connection may take several.
+                // A queue of one keeps only the newest, but a connection may transport several.
                 self.on_the_way.push_back((sid, to, notification));
             }
         }

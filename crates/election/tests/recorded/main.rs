@@ -1,10 +1,10 @@
-//! Elections of Apache ZooKeeper 3.9.5 servers as recorded: one
-//! server of each is replaced by ours, hears what it heard when it heard it, and must come to the
-//! same end by the same votes.
+//! Replay of recorded elections of Apache ZooKeeper 3.9.5: a server of Zoarium replaces one server
+//! of each recording. It receives the recorded notifications at their recorded times, and must
+//! reach the recorded outcome by equal votes.
 //!
-//! A queue of one lost some of Java's votes on their way out, and two threads of Java answer one
-//! connection; so what Java sent to a peer must be a subsequence of what we send, with the same
-//! end. Answers of settled servers are compared byte by byte.
+//! A queue of one dropped some of Java's votes, and two threads of Java answer one connection.
+//! Java's notifications to a peer must therefore be a subsequence of Zoarium's, with an equal last
+//! one. Answers of settled servers are compared byte by byte.
 
 mod reactions;
 mod recording;
@@ -23,7 +23,7 @@ use crate::recording::{
 };
 use crate::standin::Standin;
 
-/// A server that looks: in which recording, which one, and what becomes of it.
+/// Looking servers: recording, server, resulting state and leader.
 const LOOKERS: &[(&str, i64, PeerState, i64)] = &[
     ("election-3-fresh", 1, PeerState::Following, 3),
     ("election-3-fresh", 2, PeerState::Following, 3),
@@ -47,7 +47,7 @@ const LOOKERS: &[(&str, i64, PeerState, i64)] = &[
     ("reconfig-add-election", 5, PeerState::Following, 3),
     ("leader-loss-election", 1, PeerState::Following, 2),
     ("leader-loss-election", 2, PeerState::Leading, 2),
-    // Led astray by what the voters publish: 3 is the leader that was killed.
+    // A wrong result because of the voters' published votes: 3 is the killed leader.
     ("leader-loss-election", 4, PeerState::Observing, 3),
 ];
 
@@ -101,7 +101,7 @@ fn lookers_vote_as_java_did_and_come_to_the_same_end() {
             let java = records
                 .iter()
                 .filter(|record| record.from == me && record.to == peer);
-            // What it says to those without a vote is what it published, not how it votes.
+            // Servers without a vote receive the published outcome instead of the present vote.
             let is_voter = standin.election.electorate().is_voter(peer);
             let java = distinct(java.map(|record| &record.notification));
             let ours = standin.votes_to(peer);
@@ -131,7 +131,8 @@ fn a_server_outside_the_list_takes_the_list_of_the_ensemble() {
         standin.hear(record.from, &record.notification, record.at_ms);
     }
     assert_eq!(standin.configs_seen, [ConfigVersion(0x1_0000_0000)].into());
-    // Itself by its own list; nobody, as it has no vote, by that of the ensemble.
+    // It votes for itself by its own list, and for no candidate by the ensemble's list, where it
+    // lacks a vote.
     let java = records
         .iter()
         .filter(|record| record.from == me && record.to == Sid(1));
@@ -140,7 +141,7 @@ fn a_server_outside_the_list_takes_the_list_of_the_ensemble() {
     assert_eq!((java.len(), java[1].0.leader), (2, Vote::NOBODY.leader));
 }
 
-/// A server that has a role, and who asks it.
+/// Servers with a role that answer others.
 const SETTLED: &[(&str, i64)] = &[
     ("election-probe-joins", 1),
     ("election-probe-joins", 2),
@@ -179,7 +180,7 @@ fn settled_servers_answer_in_javas_bytes() {
         let answer = records.iter().find(is_answer).expect("an answer");
         let agreed = vote(&answer.notification);
         let mut standin = Standin::new(me, &answer.notification);
-        // It came to its role by this vote; the epoch was set when the leader was established.
+        // This vote led to its role. The epoch was set when the leader was established.
         standin.elect(members(&answer.notification).voters, &answer.notification);
         standin.election.handle_epoch_active(agreed.peer_epoch);
         standin.sent.clear();
@@ -199,15 +200,14 @@ fn settled_servers_answer_in_javas_bytes() {
     }
 }
 
-/// Recordings with tests of their own, and the servers that are replaced there.
+/// Recordings with their own tests, and the servers replaced there.
 const ALONE: &[(&str, &[i64])] = &[
     (roles::MULTI_ADDRESS, &[1, 2, 3]),
     (roles::QUORUM_LOSS, &[2, 4]),
     (reactions::REACTIONS, &[1]),
 ];
 
-/// A new recording must not lie unused: each real server that says something in it is replaced once
-/// by ours.
+/// Every recording must be used: each real server that sends something in it is replaced once.
 #[test]
 fn every_server_of_every_recorded_election_is_replaced() {
     let Some(folder) = folder() else { return };

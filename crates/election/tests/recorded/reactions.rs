@@ -1,12 +1,13 @@
-//! A follower that is sent wrong hellos and wrong messages, case by case: whom it keeps, whom it
-//! hangs up on or calls back, and what it says, byte by byte.
+//! A follower that receives wrong hellos and notifications, case by case: connections that it
+//! keeps, closes or calls back, and its answers byte by byte.
 //!
-//! Two things differ on purpose (COMPATIBILITY.md, Ensembles):
+//! Two deliberate differences (COMPATIBILITY.md, Ensembles):
 //!
-//! * Java opens every connection with the last message it ever sent to that server, so that the
-//!   follower tells of a vote it has long changed. Ours says something when it is asked; while it
-//!   looks it tells its present vote.
-//! * Java leaves a connection open, unread, that names its own sid. Ours hangs up.
+//! * Java opens every connection with its last message to that server, so the follower sends an
+//!   obsolete vote. Zoarium sends a notification only as an answer. While it looks, it sends its
+//!   present vote.
+//! * If a hello contains the receiver's own sid, Java leaves the connection open without reading
+//!   it. Zoarium closes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,15 +26,15 @@ pub(crate) const REACTIONS: &str = "reactions-election";
 const ME: Sid = Sid(1);
 const OWN_SID: &str = "handshake with the server's own sid";
 
-/// One wrong input and what came of it.
+/// One wrong input and its outcome.
 struct Case {
     title: String,
     lines: Vec<Value>,
-    /// As the script saw it: open or closed, and how many bytes came.
+    /// The script's view: open or closed, and the number of bytes received.
     outcome: String,
 }
 
-/// The notes of the script stand before and behind each case.
+/// Splits the lines into cases. The script's notes surround each case.
 fn cases(lines: &[Value]) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for line in lines.iter().skip(1) {
@@ -62,7 +63,8 @@ fn hex(line: &Value) -> Vec<u8> {
     bytes(line["hex"].as_str().expect("bytes"))
 }
 
-/// What the recorder could not tell from noise, as the script wrote it: connection, hello, message.
+/// Input that the recorder could not distinguish from noise, as the script wrote it: connection,
+/// hello, message.
 fn unrecorded(title: &str, lines: &[Value]) -> Option<(u64, Vec<u8>, Option<Vec<u8>>)> {
     let of_ninth = |kind: &str| {
         let mut all = lines.iter().filter(|line| line["from"] == "probe-9");
@@ -91,20 +93,20 @@ fn unrecorded(title: &str, lines: &[Value]) -> Option<(u64, Vec<u8>, Option<Vec<
     }
 }
 
-/// The follower: its election, its connections, and as much of a host as they need.
+/// The follower: its election, its connections, and a minimal host.
 struct Follower {
     standin: Standin,
     links: Links,
     now_ms: i64,
     kept: BTreeMap<ConnectionId, Sid>,
     closed: BTreeSet<ConnectionId>,
-    /// Whom it dials, and where.
+    /// Dialled servers and addresses.
     dials: Vec<(Sid, Vec<Endpoint>)>,
     wrote: Vec<(ConnectionId, Vec<u8>)>,
 }
 
 impl Follower {
-    /// Follows 3 together with 2; the fourth voter, 5, was never reached.
+    /// Creates a follower of 3 together with 2. The fourth voter, 5, was never reached.
     fn new(elected: &Notification, established: &Notification) -> Self {
         let voters = members(elected).voters;
         let links = Links::new(ME, voters);
@@ -128,7 +130,7 @@ impl Follower {
         follower
     }
 
-    /// Hands what the election says to the connections.
+    /// Passes the election's notifications to the connections.
     fn flush(&mut self) {
         for (to, notification) in std::mem::take(&mut self.standin.sent) {
             let mut out = Vec::new();
@@ -218,7 +220,7 @@ impl Follower {
         self.flush();
     }
 
-    /// What a script sees of a connection after a step.
+    /// A script's view of a connection after a step.
     fn seen(&self, connection: ConnectionId, frames: &[Vec<u8>]) -> String {
         let bytes: usize = frames.iter().map(Vec::len).sum();
         if self.closed.contains(&connection) {
@@ -229,8 +231,9 @@ impl Follower {
     }
 }
 
-/// One case as ours meets it: the outcome in the script's words, and what was sent. `last` has the
-/// last message to each server, which Java repeats; how often it did is counted.
+/// One case played against Zoarium: the outcome in the script's format, and the sent notifications.
+/// `last` contains the last notification to each server, which Java repeats; `repeats` counts the
+/// repeats.
 struct Played<'a> {
     follower: &'a mut Follower,
     last: &'a mut BTreeMap<Sid, Vec<u8>>,
@@ -294,7 +297,7 @@ impl Played<'_> {
                 self.follower.is_called_back(connection, hello);
                 self.outcome += "; called back";
             }
-            // Compared when the case is over.
+            // Compared at the end of the case.
             (Some(_), true) => {}
             (None, true) => assert!(self.follower.closed.contains(&connection), "{line}"),
             (None, false) => self.follower.hang_up(connection),

@@ -1,4 +1,4 @@
-//! What is in a recording, read for a server that takes part.
+//! Parser of recordings, for a server that takes part in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use proto::quorum::Majority;
 use proto::{ConfigVersion, ElectionRound, Sid};
 use serde_json::Value;
 
-/// A notification on its way between two servers.
+/// A notification between two servers.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) at_ms: i64,
@@ -20,7 +20,7 @@ pub(crate) struct Record {
     pub(crate) notification: Notification,
 }
 
-/// Where the recordings are; `None` if they are not there.
+/// Folder of the recordings; `None` if they are not available.
 pub(crate) fn folder() -> Option<PathBuf> {
     testkit::recordings::find("vectors/ensemble")
 }
@@ -63,8 +63,8 @@ pub(crate) fn records(folder: &Path, file: &str) -> Vec<Record> {
         .collect()
 }
 
-/// What a host would read in a configuration, if it is one; the crate that can is out of reach
-/// here.
+/// Parses a configuration like a host, if it is one. This crate cannot depend on the crate with the
+/// real parser.
 fn parse(config: &[u8]) -> Option<MemberList> {
     let mut list = MemberList::default();
     for line in std::str::from_utf8(config).ok()?.lines() {
@@ -118,7 +118,7 @@ pub(crate) fn distinct<'a>(
     votes
 }
 
-/// Whether all of `part` is in `whole`, in this order.
+/// Whether `whole` contains all items of `part`, in this order.
 pub(crate) fn is_subsequence<T: PartialEq>(part: &[T], whole: &[T]) -> bool {
     let mut rest = whole.iter();
     part.iter().all(|item| rest.any(|other| other == item))

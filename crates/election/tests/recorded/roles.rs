@@ -1,7 +1,8 @@
-//! Servers that gain and lose roles in one recording: all that they say to each peer, whatever
-//! their state.
+//! Servers that gain and lose roles in one recording: all of their notifications to each peer, in
+//! any state.
 //!
-//! What comes over other connections is told in: when a role ends, when the leader's epoch begins.
+//! The test provides the input from other connections: the end of a role, and the beginning of the
+//! leader's epoch.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +15,17 @@ use crate::standin::Standin;
 pub(crate) const MULTI_ADDRESS: &str = "election-multi-address";
 pub(crate) const QUORUM_LOSS: &str = "quorum-loss-election";
 
-/// A change that no election connection carries.
+/// A change that is not visible on election connections.
 #[derive(Clone, Copy)]
 enum Step {
-    /// The server starts or its role is over; its history is in this epoch.
+    /// The server starts or its role is over. Its log is in this epoch.
     Looks(Epoch),
     /// The leader is established, and its list has this version.
     Commits(ConfigVersion),
 }
 
-/// Plays one server of a recording. It must say to every peer what Java said, without repeats, but
-/// for votes that another one overtook in Java's queue of one.
+/// Plays one server of a recording. It must send to every peer the notifications that Java sent,
+/// without repeats, except for votes that another one replaced in Java's queue of one.
 fn replay(standin: &mut Standin, records: &[Record], steps: &[(i64, Step)]) {
     let me = standin.me;
     let mut steps = steps.iter().peekable();
@@ -88,14 +89,14 @@ fn by_peer<'a>(all: impl Iterator<Item = (Sid, &'a Notification)>) -> BTreeMap<S
 
 fn first_of(records: &[Record], me: Sid) -> &Notification {
     let mut own = records.iter().filter(|record| record.from == me);
-    // The first vote is for itself, if it has a vote, though it may have overtaken another.
+    // The first vote is for itself, if the server has a vote, though it may have replaced another.
     let for_itself = own.clone().find(|record| record.notification.leader == me);
     let first = for_itself.or_else(|| own.next());
     &first.expect("a vote").notification
 }
 
-/// Each server has two addresses, and so one line of its list has two parts; 2 loses its leader and
-/// comes back to it.
+/// Each server has two addresses, so its line of the list has two parts. Server 2 loses its leader
+/// and finds it again.
 #[test]
 fn servers_with_two_addresses_each() {
     let Some(folder) = folder() else { return };
@@ -126,8 +127,8 @@ fn servers_with_two_addresses_each() {
     }
 }
 
-/// The leader has lost its last follower: it elects nobody, least of all by the word of an
-/// observer, to which it goes on to name the outcome of the last election.
+/// The leader has lost its last follower and cannot elect a leader, also not by the ballot of an
+/// observer. It continues to send the observer the outcome of the last election.
 #[test]
 fn a_leader_without_a_quorum() {
     let Some(folder) = folder() else { return };
@@ -145,7 +146,8 @@ fn a_leader_without_a_quorum() {
     replay(&mut standin, &records, &[(425, Step::Looks(Epoch(2)))]);
     assert_eq!(standin.elected, []);
     assert_eq!(standin.election.state(), PeerState::Looking);
-    // Each question has its answer. The recorder left out what came more than four times.
+    // Each question has its answer. The recorder left out packets that were repeated more than four
+    // times.
     let to_observer = |to: Sid| to == observer;
     let ours = standin.sent.iter().filter(|(to, _)| to_observer(*to));
     let java = records.iter().filter(|record| to_observer(record.to));
@@ -153,7 +155,7 @@ fn a_leader_without_a_quorum() {
     assert_eq!((ours.count(), java.count()), (questions, questions.min(4)));
 }
 
-/// An observer that hears of one voter only, by which nobody is elected.
+/// An observer that receives notifications of one voter only, which is not enough for an election.
 #[test]
 fn an_observer_of_a_lost_quorum() {
     let Some(folder) = folder() else { return };

@@ -1,4 +1,4 @@
-//! One of our servers in the place of a recorded one.
+//! A server of Zoarium in the place of a recorded one.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use proto::{ConfigVersion, ElectionRound, Epoch, Sid, Zxid};
 
 use crate::recording::{distinct, electorate, heard, members, vote};
 
-/// One of our servers in the place of a recorded one.
+/// A server of Zoarium in the place of a recorded one.
 pub(crate) struct Standin {
     pub(crate) me: Sid,
     pub(crate) candidate: Candidate,
@@ -19,7 +19,7 @@ pub(crate) struct Standin {
 }
 
 impl Standin {
-    /// As the server was when it sent its first vote of the recording.
+    /// Creates the server in the state in which it sent its first recorded vote.
     pub(crate) fn new(me: Sid, first: &Notification) -> Self {
         let own = vote(first);
         let is_observer = own == Vote::NOBODY;
@@ -57,7 +57,7 @@ impl Standin {
         self.act(out, now_ms);
     }
 
-    /// Comes to its role by this outcome, which all of `others` vote for.
+    /// Gives the server its role by this outcome, for which all of `others` vote.
     pub(crate) fn elect(&mut self, others: impl IntoIterator<Item = Sid>, outcome: &Notification) {
         let elected = Notification {
             state: PeerState::Looking,
@@ -94,8 +94,8 @@ impl Standin {
         }
     }
 
-    /// What the host does with a newer configuration: only if it names other servers does the
-    /// election begin anew.
+    /// Installs a newer configuration, like a host. The election restarts only if the servers
+    /// differ.
     fn install(&mut self, from: Sid, notification: &Notification, now_ms: i64) {
         let list = members(notification);
         self.configs_seen.insert(list.version);
@@ -123,7 +123,7 @@ impl Standin {
         }
     }
 
-    /// The votes it cast towards a peer while looking, without repeats.
+    /// The votes that it sent to a peer while looking, without repeats.
     pub(crate) fn votes_to(&self, peer: Sid) -> Vec<(Vote, ElectionRound)> {
         let sent = self.sent.iter().filter(|(to, _)| *to == peer);
         distinct(sent.map(|(_, notification)| notification))
