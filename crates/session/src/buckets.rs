@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use proto::SessionId;
 
-/// Sessions by the time at which somebody has to look at them.
+/// Sessions by the time of their next check.
 ///
-/// A session is filed under one bucket and knows where ([`Place`]), so taking it out does not
-/// search. Empty buckets do not stay.
+/// A session is in one bucket and stores its position ([`Place`]), so removing it does not need a
+/// search. Empty buckets are removed.
 #[derive(Debug, Clone)]
 pub(crate) struct Buckets {
     tick_ms: i64,
     by_deadline: BTreeMap<i64, Vec<SessionId>>,
 }
 
-/// Where a session is filed.
+/// Position of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The bucket's time, a multiple of the tick.
@@ -49,8 +49,8 @@ impl Buckets {
         }
     }
 
-    /// Takes the session at `place` out. Returns the session that has moved to `place` instead,
-    /// whose note of its own place the caller must correct.
+    /// Removes the session at `place`. Returns the session that has moved to `place`; the caller
+    /// must update its stored position.
     pub(crate) fn remove(&mut self, place: Place) -> Option<SessionId> {
         let bucket = self.by_deadline.get_mut(&place.deadline_ms)?;
         if place.index < bucket.len() {
@@ -63,7 +63,7 @@ impl Buckets {
         bucket.get(place.index).copied()
     }
 
-    /// Takes out the earliest bucket if its time has come.
+    /// Removes and returns the earliest bucket if it is due.
     pub(crate) fn pop_due(&mut self, now_ms: i64) -> Option<Vec<SessionId>> {
         let first = self.by_deadline.first_entry()?;
         (*first.key() <= now_ms).then(|| first.remove())

@@ -1,18 +1,18 @@
-//! Global sessions that have ended lately.
+//! Global sessions that have ended recently.
 
 use std::collections::{HashSet, VecDeque};
 
 use proto::SessionId;
 
-/// Sessions that are remembered. A request that is later than the end of so many sessions is as late as the request of a
-/// session that nobody knows.
+/// Number of remembered sessions. A request that arrives after the end of this number of sessions
+/// is as late as a request of an unknown session.
 const REMEMBERED_MAX: usize = 8192;
 
 /// Ids of the global sessions that ended last, at most [`REMEMBERED_MAX`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EndedSessions {
     ids: HashSet<SessionId>,
-    /// The same ids, oldest first.
+    /// Ids in the order of their ends, oldest first.
     order: VecDeque<SessionId>,
 }
 

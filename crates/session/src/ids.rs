@@ -1,12 +1,12 @@
-//! Where session ids come from.
+//! Generator of session ids.
 
 use proto::SessionId;
 
-/// Gives out session ids: the server's id in the top byte, the start in the next five, a counter
-/// that starts at 0 in the last two (and may run into the start's bits).
+/// Generates session ids: the server's id in the top byte, the start in the next five, a counter
+/// from 0 in the last two (which may overflow into the start's bits).
 ///
-/// Source: SessionTrackerImpl.initializeNextSessionId; differs: the start is a time there, and 0 is
-/// never given out, because it means "no session" on the wire.
+/// Source: SessionTrackerImpl.initializeNextSessionId. Differs: the start is a time there, and 0 is
+/// never used, because it means "no session" on the wire.
 #[derive(Debug, Clone)]
 pub struct SessionIds {
     next: i64,
@@ -16,13 +16,14 @@ impl SessionIds {
     /// Server id of a standalone server, whatever its `myid`.
     pub const STANDALONE_SERVER: u8 = 1;
 
-    /// Ids of one run of a server.
+    /// Creates the ids for one run of a server.
     ///
-    /// `server_id` is the low byte of the server's `myid`. `start` is to be another one at every
-    /// start on the same data, or ids repeat. Whoever takes them leaves out those of living
-    /// sessions, but a password follows from its id: who still holds a session that is over could
-    /// take over the new one. A wall clock does not do, because it may stand at the same time at
-    /// each start. Only the low 39 bits are used: no counter gets from there to the server's byte.
+    /// `server_id` is the low byte of the server's `myid`. `start` must differ at every start on
+    /// the same data, or ids repeat. The caller skips ids of living sessions. A repeated id would
+    /// still be a danger: its password depends on the id only, so the client of an ended session
+    /// could take over the new one. A wall clock is not sufficient, because it may show an equal
+    /// time at each start. Only the low 39 bits are used, so the counter cannot reach the server's
+    /// byte.
     pub fn new(server_id: u8, start: u64) -> Self {
         let start = (start & Self::START_MASK) << 16;
         let server = u64::from(server_id) << 56;
@@ -33,9 +34,9 @@ impl SessionIds {
 
     const START_MASK: u64 = (1 << 39) - 1;
 
-    /// The next id.
+    /// Returns the next id.
     ///
-    /// Skips the value that as an ephemeral owner marks a container.
+    /// Skips the value that marks a container when it is an ephemeral owner.
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> SessionId {
         while matches!(self.next, 0 | i64::MIN) {
@@ -53,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_first_id_holds_server_and_start() {
-        // As in the recorded id.
+        // The recorded id.
         let mut ids = SessionIds::new(SessionIds::STANDALONE_SERVER, 0x0015_ccec);
         assert_eq!(ids.next(), SessionId(0x0100_0015_ccec_0000));
         assert_eq!(ids.next(), SessionId(0x0100_0015_ccec_0001));

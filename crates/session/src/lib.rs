@@ -1,9 +1,9 @@
 //! Sessions without their sockets: ids, passwords, timeouts, owners, expiry.
 //!
-//! A session outlives connections. A client proves that a session is its own with the session's
-//! [`password()`], every request it sends touches the session, and one server (the standalone one,
-//! or the leader) decides from the touches when the session is over. That server also remembers
-//! who holds the session's connection, so that a request which comes in behind a move is refused.
+//! A session outlives connections. A client proves its ownership with the session's [`password()`],
+//! every request touches the session, and one server (the standalone one, or the leader) decides by
+//! the touches when the session is over. That server also records the holder of the session's
+//! connection, so that a request after a move is refused.
 //!
 //! ```text
 //!            add                    set_closing | expire               remove
@@ -12,11 +12,11 @@
 //!                      touch                   touch, check: refused, SessionExpired
 //! ```
 //!
-//! A session leaves `closing` only when its closeSession transaction has been applied; until then
-//! it can neither come back to life nor expire a second time.
+//! A session leaves `closing` only when its closeSession transaction has been applied. Until then
+//! it cannot become live again, and cannot expire a second time.
 //!
-//! Everything here is a value: time is an argument (milliseconds of a clock that never goes
-//! back), nothing sleeps, nothing is shared.
+//! Everything here is a value: time is an argument (milliseconds of a monotonic clock), and nothing
+//! sleeps or is shared.
 //!
 //! ```
 //! use proto::SessionId;

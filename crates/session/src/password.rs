@@ -1,4 +1,4 @@
-//! The password that goes with a session id.
+//! The password of a session id.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use proto::{Secret, SessionId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Bytes in a password.
+/// Size of a password, bytes.
 pub const PASSWORD_BYTES: usize = 16;
 
 const SALT: i64 = 0xb341_5c00;
@@ -16,23 +16,24 @@ const MULTIPLIER: u64 = 0x5_deec_e66d;
 const INCREMENT: u64 = 0xb;
 const MASK: u64 = (1 << 48) - 1;
 
-/// The way from a session's id to its password.
+/// Derivation of a session's password from its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PasswordRule {
-    /// The public formula of Apache ZooKeeper. Everybody who knows an id knows its password.
+    /// The public formula of Apache ZooKeeper. Anyone with an id can compute its password.
     Legacy,
     /// An HMAC of the id with this secret.
     Secret(Secret),
 }
 
-/// The passwords of sessions: the first rule makes them, and the passwords of all rules are accepted.
+/// The passwords of sessions. The first rule creates them, and the passwords of all rules are
+/// accepted.
 ///
-/// All members of an ensemble have the same rules. Otherwise no session survives a move.
+/// All members of an ensemble must have equal rules. Otherwise a session does not survive a move.
 #[derive(Clone)]
 pub struct Passwords(Arc<[PasswordRule]>);
 
 impl Default for Passwords {
-    /// Apache ZooKeeper's formula alone.
+    /// Only Apache ZooKeeper's formula.
     fn default() -> Self {
         Self(Arc::new([PasswordRule::Legacy]))
     }
@@ -45,7 +46,7 @@ impl fmt::Debug for Passwords {
 }
 
 impl Passwords {
-    /// Rules in their order. Without any, Apache ZooKeeper's formula is the only one.
+    /// Creates the rules in this order. Without rules, only Apache ZooKeeper's formula applies.
     pub fn new(rules: impl IntoIterator<Item = PasswordRule>) -> Self {
         let rules: Arc<[PasswordRule]> = rules.into_iter().collect();
         match rules.is_empty() {
@@ -54,15 +55,15 @@ impl Passwords {
         }
     }
 
-    /// Makes the password of a session.
+    /// Computes the password of a session.
     pub fn password(&self, id: SessionId) -> [u8; PASSWORD_BYTES] {
         self.0
             .first()
             .map_or_else(|| password(id), |rule| rule.password(id))
     }
 
-    /// Whether `given` is a password of `id` by any of the rules. Null, a wrong length and session 0 never match. The
-    /// time that this takes reveals nothing about the bytes.
+    /// Whether `given` is a password of `id` by any of the rules. Null, a wrong length and session
+    /// 0 never match. The duration does not reveal the bytes.
     pub fn matches(&self, id: SessionId, given: Option<&[u8]>) -> bool {
         let given = given.unwrap_or_default();
         let is_right = self.0.iter().fold(false, |is_right, rule| {
@@ -72,8 +73,8 @@ impl Passwords {
         id != SessionId::NONE && is_right
     }
 
-    /// A hash of the rules and their order, by which members compare them. It reveals no secret, because secrets are
-    /// too long to be guessed.
+    /// A hash of the rules and their order, by which members compare them. It does not reveal a
+    /// secret, because secrets are too long to be guessed.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new_with_prefix("zoarium session passwords");
         for rule in &*self.0 {
@@ -97,7 +98,7 @@ impl PasswordRule {
         let Self::Secret(secret) = self else {
             return password(id);
         };
-        // Keys of any length are accepted, so there is no other way out.
+        // Keys of any length are accepted, so this case cannot occur.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()) else {
             return password(id);
         };
@@ -111,8 +112,8 @@ impl PasswordRule {
 
 /// The password of a session by Apache ZooKeeper's formula.
 ///
-/// It follows from the id alone, so it guards against mix-ups and not against attackers. Apache ZooKeeper before or
-/// after us on the same data comes to the same bytes.
+/// It depends on the id only, so it protects against mix-ups and not against attackers. An Apache
+/// ZooKeeper server before or after Zoarium on the same data computes equal bytes.
 ///
 /// Source: ZooKeeperServer.generatePasswd over java.util.Random.
 pub fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
@@ -120,7 +121,7 @@ pub fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
     let mut out = [0; PASSWORD_BYTES];
     for word in out.chunks_exact_mut(4) {
         state = state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & MASK;
-        // The generator hands out the upper 32 of its 48 bits.
+        // The generator returns the upper 32 of its 48 bits.
         word.copy_from_slice(&(((state >> 16) & 0xffff_ffff) as u32).to_le_bytes());
     }
     out
@@ -196,7 +197,7 @@ mod tests {
         let (a, b) = (with([secret('a')]), with([secret('b')]));
         let legacy = Passwords::default();
         assert_eq!(legacy.password(id), password(id));
-        // The steps of a roll-in, a rotation and a roll-out. Each accepts the passwords of the step before.
+        // Steps to introduce, rotate and remove a secret. Each accepts the previous passwords.
         let steps = [
             legacy.clone(),
             with([PasswordRule::Legacy, secret('a')]),

@@ -1,10 +1,10 @@
-//! Agreeing on a session's timeout.
+//! Negotiation of a session's timeout.
 
-/// The timeout a session gets: what was asked for, kept within the server's bounds.
+/// Returns a session's timeout: the requested one, limited to the server's bounds.
 ///
-/// All in ms. If `min_ms` is above `max_ms`, `max_ms` wins. A client that asks for zero or less
-/// gets the least there is. Applied at every handshake, also when a session is renewed.
-/// Source: ZooKeeperServer.processConnectRequest.
+/// All in ms. If `min_ms` is above `max_ms`, `max_ms` wins. A request of zero or less receives the
+/// minimum. Applied at every handshake, including renewals. Source:
+/// ZooKeeperServer.processConnectRequest.
 pub fn negotiate(requested_ms: i32, min_ms: i32, max_ms: i32) -> i32 {
     requested_ms.max(min_ms).min(max_ms)
 }

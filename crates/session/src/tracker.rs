@@ -1,4 +1,4 @@
-//! Every session a server watches over.
+//! The sessions that a server tracks.
 
 use std::collections::BTreeMap;
 
@@ -9,79 +9,78 @@ use proto::{ErrorCode, SessionId};
 use crate::buckets::{Buckets, Place};
 use crate::ended::EndedSessions;
 
-/// Who holds a session's connection, as seen by the server that decides about sessions.
+/// Holder of a session's connection, as seen by the server that decides about sessions.
 ///
 /// Source: ServerCnxn.me, LearnerHandler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(pub u64);
 
 impl Owner {
-    /// The deciding server itself. Learners get any other number.
+    /// The deciding server itself. Learners have other numbers.
     pub const THIS_SERVER: Self = Self(0);
 }
 
-/// What a tracker makes of sessions it does not know.
+/// Treatment of unknown sessions by a tracker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// There is no other server: nobody knows them.
+    /// The only server: unknown sessions do not exist.
     Standalone,
     /// Leader of an ensemble.
     Leader {
         /// Low byte of the leader's `myid`.
         server_id: u8,
-        /// Whether other servers may have sessions of their own, which the leader never hears of.
+        /// Whether other servers may have local sessions, which the leader does not know.
         local_sessions: bool,
     },
 }
 
-/// Which servers know a session.
+/// Servers that know a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// All of them: a createSession transaction made it.
+    /// All servers: a createSession transaction created it.
     Global,
-    /// Only this one, which also expires it.
+    /// Only this server, which also expires it.
     Local,
-    /// Still local; a createSession transaction for it is under way.
+    /// Still local. Its createSession transaction is in progress.
     Upgrading,
 }
 
-/// What is known about a session.
+/// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
     /// Negotiated timeout, ms.
     pub timeout_ms: i32,
-    /// Expires when this time comes without another touch; a multiple of the tick.
+    /// Time at which it expires without another touch, ms; a multiple of the tick.
     pub deadline_ms: i64,
-    /// Which servers know it.
+    /// Servers that know it.
     pub kind: Kind,
     /// Whether its end is decided.
     pub is_closing: bool,
-    /// Who holds its connection; `None` until first used.
+    /// Holder of its connection; `None` until its first use.
     pub owner: Option<Owner>,
-    /// Where it is filed for expiry, never behind `deadline_ms`; `None` if closing.
+    /// Its bucket, never later than `deadline_ms`; `None` if closing.
     place: Option<Place>,
 }
 
-/// Sessions, when they expire and who holds them.
+/// Sessions with their expiry and holders.
 ///
-/// A touch only notes the new deadline. The session stays filed under its older one, and is filed
-/// again when that bucket's time has come: however often a session is touched, it moves at most
-/// once per timeout, so a touch costs one lookup and allocates nothing.
+/// A touch only stores the new deadline. The session stays in its older bucket, and is moved when
+/// that bucket is due. However often a session is touched, it moves at most once per timeout, so a
+/// touch costs one lookup and does not allocate.
 ///
-/// Times are ms of any clock that never goes back.
-/// Invariants: a session that is not closing is filed in exactly one bucket, at or before its
-/// deadline; a closing one in none.
+/// Times are ms of any monotonic clock. Invariants: a session that is not closing is in exactly one
+/// bucket, at or before its deadline; a closing one is not in a bucket.
 #[derive(Debug, Clone)]
 pub struct SessionTracker {
     role: Role,
     sessions: HashMap<SessionId, Session>,
     buckets: Buckets,
-    /// Sessions that no other server can have as local ones.
+    /// Ended sessions, which cannot be local sessions of other servers.
     ended: EndedSessions,
 }
 
 impl SessionTracker {
-    /// A tracker without sessions. `tick_ms` is the width of an expiry bucket, at least 1.
+    /// Creates a tracker without sessions. `tick_ms` is the width of an expiry bucket, at least 1.
     pub fn new(tick_ms: i64, role: Role) -> Self {
         Self {
             role,
@@ -93,7 +92,7 @@ impl SessionTracker {
 
     /// Begins a global session, or makes a known one global. Returns whether it was unknown.
     ///
-    /// A known session gets the timeout and is touched, unless it is closing: creating it again
+    /// A known session receives the timeout and is touched, unless it is closing: creating it again
     /// does not save it. Source: SessionTrackerImpl.trackSession.
     pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         self.add_kind(id, Kind::Global, timeout_ms, now_ms)
@@ -105,9 +104,9 @@ impl SessionTracker {
         self.add_kind(id, Kind::Local, timeout_ms, now_ms)
     }
 
-    /// Notes a session that a request of `owner` is about to make global, and that is local to another
-    /// server until then: whoever comes back with it meanwhile finds it alive. A session that is known
-    /// stays as it is. [`add`](Self::add) ends the upgrade.
+    /// Adds a session that a request of `owner` will make global, and that is local to another
+    /// server until then. A client that returns with it meanwhile finds it alive. A known session
+    /// does not change. [`add`](Self::add) ends the upgrade.
     pub fn expect(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: i64) {
         if !self.contains(id) {
             self.add_kind(id, Kind::Upgrading, timeout_ms, now_ms);
@@ -136,14 +135,14 @@ impl SessionTracker {
         true
     }
 
-    /// The session was heard from: it now lives for `timeout_ms` from `now_ms`, and up to a tick
-    /// longer. `false` if it is unknown or closing: whatever it asked for must be dropped.
+    /// Touches the session: it now lives for `timeout_ms` from `now_ms`, and up to a tick longer.
+    /// Returns `false` if it is unknown or closing. Its request must then be dropped.
     pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         self.touch_if(id, timeout_ms, now_ms, |_| true)
     }
 
-    /// Touches the session as [`touch`](Self::touch) does, unless somebody other than `owner` holds
-    /// its connection. Returns `false` in that case, too.
+    /// Touches the session like [`touch`](Self::touch), unless another owner than `owner` holds its
+    /// connection. Returns `false` in that case, too.
     pub fn touch_by(&mut self, id: SessionId, owner: Owner, timeout_ms: i32, now_ms: i64) -> bool {
         self.touch_if(id, timeout_ms, now_ms, |session| {
             session.owner.is_none_or(|current| current == owner)
@@ -166,7 +165,7 @@ impl SessionTracker {
             return true;
         }
         session.deadline_ms = self.buckets.deadline(timeout_ms, now_ms);
-        // Only a shortened timeout brings a deadline forward.
+        // Only a shortened timeout moves a deadline forward.
         if let Some(place) = session
             .place
             .filter(|p| p.deadline_ms > session.deadline_ms)
@@ -176,7 +175,7 @@ impl SessionTracker {
         true
     }
 
-    /// Files a session under its deadline, after taking it out of `old`.
+    /// Puts a session into the bucket of its deadline, after removing it from `old`.
     fn file(&mut self, id: SessionId, old: Option<Place>) {
         if let Some(old) = old {
             self.unfile(old);
@@ -194,8 +193,8 @@ impl SessionTracker {
         }
     }
 
-    /// The session's end is decided: it cannot be touched, used, or expire any more. `false` if
-    /// it is unknown or was closing already.
+    /// Decides the session's end: it cannot be touched, used, or expire any more. Returns `false`
+    /// if it is unknown or was closing already.
     pub fn set_closing(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id).filter(|s| !s.is_closing) else {
             return false;
@@ -207,7 +206,8 @@ impl SessionTracker {
         true
     }
 
-    /// The session is over: its closeSession was applied, or it was local. Returns what was known.
+    /// Removes an ended session: its closeSession was applied, or it was local. Returns its last
+    /// state.
     pub fn remove(&mut self, id: SessionId) -> Option<Session> {
         let session = self.sessions.remove(&id)?;
         if session.kind == Kind::Global {
@@ -219,21 +219,20 @@ impl SessionTracker {
         Some(session)
     }
 
-    /// Whether a request that `owner` passed on for the session may go on, and which servers know
-    /// the session: `None` if it is unknown here and may be local to another server. The first
-    /// owner to ask becomes the session's owner.
+    /// Checks whether a request that `owner` forwarded for the session may continue. Returns which
+    /// servers know the session, or `None` if it is unknown here and may be local to another
+    /// server. The first owner that asks becomes the session's owner.
     ///
     /// Only a global session may own ephemerals.
     ///
     /// # Errors
-    /// * `SessionExpired`: it is closing; or unknown to a leader, unless it may be a local session
-    ///   of another server. A session that was global and has ended is not: its late requests would
-    ///   come after its end. (Apache ZooKeeper carries them out.)
-    /// * `SessionMoved`: somebody else holds its connection.
-    /// * `UnknownSession`: unknown to a standalone server.
+    /// * `SessionExpired`: it is closing; or it is unknown to a leader, and cannot be a local
+    ///   session of another server. An ended global session cannot: its late requests would follow
+    ///   its end. (Apache ZooKeeper executes them.)
+    /// * `SessionMoved`: another owner holds its connection.
+    /// * `UnknownSession`: it is unknown to a standalone server.
     ///
-    /// Source: SessionTrackerImpl, LeaderSessionTracker.checkSession and
-    /// checkGlobalSession.
+    /// Source: SessionTrackerImpl, LeaderSessionTracker.checkSession and checkGlobalSession.
     pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<Option<Kind>, ErrorCode> {
         let Some(session) = self.sessions.get_mut(&id) else {
             return match self.role {
@@ -261,8 +260,8 @@ impl SessionTracker {
         }
     }
 
-    /// The session's connection is now held by `owner`: it was made or renewed there. `false` if
-    /// it is unknown or closing.
+    /// Makes `owner` the holder of the session's connection, because it was created or renewed
+    /// there. Returns `false` if it is unknown or closing.
     pub fn set_owner(&mut self, id: SessionId, owner: Owner) -> bool {
         match self.sessions.get_mut(&id).filter(|s| !s.is_closing) {
             Some(session) => {
@@ -273,19 +272,19 @@ impl SessionTracker {
         }
     }
 
-    /// The session is made at `owner`, unless somebody holds its connection already: a local session
-    /// that becomes global may have moved since its request was made.
+    /// Makes `owner` the holder of the session's connection if there is none. A local session that
+    /// becomes global may have moved since its request was made.
     pub fn claim(&mut self, id: SessionId, owner: Owner) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.owner.get_or_insert(owner);
         }
     }
 
-    /// Begins the upgrade of a local session: the timeout that its createSession must carry.
+    /// Begins the upgrade of a local session. Returns the timeout for its createSession.
     ///
-    /// `None` for every other session, also for one whose upgrade has begun: only the first
-    /// request in need of it sends a createSession. [`add`](Self::add) ends the upgrade.
-    /// Source: UpgradeableSessionTracker.upgradeSession.
+    /// `None` for every other session, including one whose upgrade has begun: only the first
+    /// request that needs it sends a createSession. [`add`](Self::add) ends the upgrade. Source:
+    /// UpgradeableSessionTracker.upgradeSession.
     pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
         let session = self.sessions.get_mut(&id)?;
         if session.is_closing || session.kind != Kind::Local {
@@ -295,8 +294,8 @@ impl SessionTracker {
         Some(session.timeout_ms)
     }
 
-    /// Takes the sessions whose time has come, marked closing, in order of deadline and id. Each
-    /// needs a closeSession transaction (or, if local, a `remove`).
+    /// Marks the due sessions as closing and returns them, in order of deadline and id. Each needs
+    /// a closeSession transaction (or, if local, a `remove`).
     pub fn expire(&mut self, now_ms: i64) -> Vec<SessionId> {
         let mut expired = Vec::new();
         while let Some(due) = self.buckets.pop_due(now_ms) {
@@ -317,18 +316,18 @@ impl SessionTracker {
         expired.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// When to call [`expire`](Self::expire) next; `None` without live sessions. No session
-    /// expires before it, but touches may have left nothing to expire then.
+    /// Time of the next call of [`expire`](Self::expire); `None` without live sessions. Sessions do
+    /// not expire before it, but because of touches, a call may return nothing.
     pub fn next_deadline(&self) -> Option<i64> {
         self.buckets.first_deadline()
     }
 
-    /// What is known about a session.
+    /// State of a session.
     pub fn get(&self, id: SessionId) -> Option<&Session> {
         self.sessions.get(&id)
     }
 
-    /// Who holds the session's connection.
+    /// Holder of the session's connection.
     pub fn owner(&self, id: SessionId) -> Option<Owner> {
         self.get(id)?.owner
     }
@@ -348,23 +347,23 @@ impl SessionTracker {
         self.sessions.contains_key(&id)
     }
 
-    /// Sessions known, closing ones too.
+    /// Number of known sessions, including closing ones.
     pub fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether no session is known.
+    /// Whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
 
-    /// Every session, in no order.
+    /// Every session, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = (SessionId, &Session)> {
         self.sessions.iter().map(|(id, session)| (*id, session))
     }
 
-    /// Live sessions that are local, or those that are not, by the time they expire, ids in
-    /// order: what `dump` prints. Visits every session.
+    /// Live sessions that are local, or that are not, by their expiry, with ids in order: the
+    /// output of `dump`. Visits every session.
     pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         let mut sets = BTreeMap::<i64, Vec<SessionId>>::new();
         for (id, session) in self.iter().filter(|(_, session)| !session.is_closing) {

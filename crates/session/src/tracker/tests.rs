@@ -178,7 +178,7 @@ fn the_dump_shows_live_sessions_under_their_true_deadlines() {
     assert_eq!((sessions.len(), sessions.iter().count()), (5, 5));
 }
 
-/// What the tracker must hold to, written the slow way.
+/// A slow reference implementation of the tracker.
 #[derive(Default)]
 struct Model {
     /// Id, last touch, timeout, closing.
@@ -219,8 +219,8 @@ impl Model {
 }
 
 proptest! {
-    /// However a session is touched, it expires no earlier than its timeout after the last touch
-    /// and no later than one tick behind that; expiry looked for at every tick misses nobody.
+    /// However a session is touched, it expires between its timeout after the last touch and one
+    /// tick later. Calling `expire` at every tick finds every session.
     #[test]
     fn expiry_stays_in_its_window(steps in proptest::collection::vec(step(), 0..200)) {
         let mut sessions = standalone();
