@@ -1,4 +1,4 @@
-//! A session with an ensemble, and what its watches saw.
+//! A session with an ensemble, and the events of its watches.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::path::Chroot;
 
-/// A connection that was made.
+/// An established connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
@@ -19,7 +19,7 @@ pub(crate) struct Connection {
     watches: BTreeSet<(Watch, String)>,
 }
 
-/// What kind of watch was left. Source: ZKWatchManager.
+/// Kind of a watch. Source: ZKWatchManager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Watch {
     Child,
@@ -29,7 +29,7 @@ pub(crate) enum Watch {
 }
 
 impl Watch {
-    /// The event of its removal. Source: Watcher.Event.EventType.
+    /// Returns the event of its removal. Source: Watcher.Event.EventType.
     fn removed(self) -> &'static str {
         match self {
             Self::Child => "ChildWatchRemoved",
@@ -62,25 +62,25 @@ impl Connection {
         }
     }
 
-    /// Notes a watch that was left on `path`.
+    /// Records a watch on `path`.
     pub(crate) fn leave(&mut self, watch: Watch, path: &str) {
         self.watches.insert((watch, path.to_owned()));
     }
 
-    /// The watches on `path` of a kind.
+    /// Returns the watches of a kind on `path`.
     pub(crate) fn watches_on(&self, path: &str, kind: WatchKind) -> Vec<Watch> {
         let here = self.watches.iter().filter(|(_, watched)| watched == path);
         let kinds = here.map(|(watch, _)| *watch);
         kinds.filter(|watch| watch.is_meant_by(kind)).collect()
     }
 
-    /// Forgets a watch, and says so as an event does.
+    /// Forgets a watch, and returns the text of the event.
     pub(crate) fn remove(&mut self, watch: Watch, path: &str) -> String {
         self.watches.remove(&(watch, path.to_owned()));
         block("SyncConnected", watch.removed(), Some(path), -1)
     }
 
-    /// What has happened since this was last asked, as blocks of text.
+    /// Returns the events since the last call, as blocks of text.
     pub(crate) fn news(&mut self) -> Vec<String> {
         let mut news = Vec::new();
         loop {
@@ -96,7 +96,7 @@ impl Connection {
         }
         if self.state.has_changed().unwrap_or(false) {
             let state = self.state.borrow_and_update();
-            // Java's client keeps no time of its own: it is told of the loss, and then of the end.
+            // Java's client does not measure time itself: it receives the loss, and then the end.
             if *state != State::Lost {
                 news.push(block(state_name(&state), "None", None, -1));
             }
@@ -119,7 +119,7 @@ impl Connection {
         block("SyncConnected", &kind, Some(&path), event.zxid.0)
     }
 
-    /// As the prompt shows it.
+    /// Returns the state as the prompt shows it.
     pub(crate) fn state(&self) -> &'static str {
         match &*self.client.state().borrow() {
             State::Connected {
@@ -146,7 +146,7 @@ fn state_name(state: &State) -> &'static str {
     }
 }
 
-/// An event as zkCli.sh shows it. Source: ZooKeeperMain.MyWatcher, WatchedEvent.toString.
+/// Formats an event as zkCli.sh shows it. Source: ZooKeeperMain.MyWatcher, WatchedEvent.toString.
 pub(crate) fn block(state: &str, kind: &str, path: Option<&str>, zxid: i64) -> String {
     let path = path.unwrap_or("null");
     format!("\nWATCHER::\n\nWatchedEvent state:{state} type:{kind} path:{path} zxid: {zxid}")

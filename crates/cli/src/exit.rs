@@ -5,7 +5,7 @@ use proto::ErrorCode;
 
 /// The command succeeded.
 pub const DONE: u8 = 0;
-/// The command failed for a reason without a code of its own. `diff` found differences.
+/// The command failed for a reason without a separate code. `diff` found differences.
 pub const FAILED: u8 = 1;
 /// The command line is wrong.
 pub const USAGE: u8 = 2;
@@ -13,7 +13,7 @@ pub const USAGE: u8 = 2;
 pub const NOT_FOUND: u8 = 4;
 /// The server refused the request because of permissions, or refused the identity.
 pub const DENIED: u8 = 5;
-/// The state is another one than the command expects: the znode exists, has children or has another version.
+/// The state differs from the expected one: the znode exists, has children or has another version.
 pub const CONFLICT: u8 = 6;
 /// No server could be reached, or the connection was lost. For `status`: the ensemble is down.
 pub const UNREACHABLE: u8 = 7;

@@ -1,4 +1,4 @@
-//! Why a command failed, in the words of zkCli.sh.
+//! Failures of commands, with the texts of zkCli.sh.
 //!
 //! Source: ZooKeeperMain.processCmd, CliWrapperException, KeeperException.
 
@@ -11,17 +11,17 @@ use crate::exit;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub(crate) struct Failure {
-    /// What to print on standard error, without the last line's end.
+    /// Text for standard error, without the final line break.
     pub(crate) text: String,
-    /// The exit code.
+    /// Exit code.
     pub(crate) code: u8,
-    /// Whether nothing more is read when nobody types: Java ends there with a stack trace.
+    /// Whether a script ends after this failure. Java ends it with a stack trace.
     pub(crate) ends_script: bool,
     /// Whether the session is over.
     pub(crate) ends_session: bool,
-    /// The exit code of a command of the program, such as `zoarium get`.
+    /// Exit code of a command of the program, such as `zoarium get`.
     pub(crate) exit: u8,
-    /// The text that such a command prints, if it is another one.
+    /// Text for such a command, if it differs.
     pub(crate) plain: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Failure {
         }
     }
 
-    /// The text that a command of the program prints.
+    /// Returns the text for a command of the program.
     pub(crate) fn plain(&self) -> &str {
         self.plain.as_deref().unwrap_or(&self.text)
     }
@@ -47,7 +47,7 @@ impl Failure {
         Self { exit, ..self }
     }
 
-    /// Names the line of the input that failed.
+    /// Adds the number of the failed input line.
     pub(crate) fn in_line(self, number: usize) -> Self {
         Self {
             text: format!("line {number}: {}", self.text),
@@ -81,7 +81,7 @@ impl Failure {
         Self::commons_cli("MissingArgument", &text)
     }
 
-    /// What Apache Commons CLI calls an exception of this name.
+    /// Returns a failure with the text of an Apache Commons CLI exception.
     pub(crate) fn commons_cli(exception: &str, text: &str) -> Self {
         Self {
             plain: Some(text.to_owned()),
@@ -104,7 +104,7 @@ impl Failure {
         Self::new("Not connected").with_code(0)
     }
 
-    /// What the client says about a request for `path`, which is empty where there is none.
+    /// Returns a failure for an error of the client about `path`, which may be empty.
     pub(crate) fn of(error: &Error, path: &str) -> Self {
         let ends_session = error.ends_session();
         let code = match error {
@@ -132,7 +132,7 @@ impl Failure {
         }
     }
 
-    /// What an error code says about `path`.
+    /// Returns a failure for an error code about `path`.
     pub(crate) fn of_code(code: i32, path: &str) -> Self {
         Self {
             exit: exit::of_code(code),
@@ -169,7 +169,7 @@ fn java_text(code: i32, path: &str) -> String {
     }
 }
 
-/// An error code in plain English.
+/// Returns an error code in plain English.
 fn plain(code: i32, path: &str) -> String {
     let Some(code) = ErrorCode::from_i32(code) else {
         return format!("{path}: the server answers with the unknown error code {code}");
@@ -201,7 +201,7 @@ fn plain(code: i32, path: &str) -> String {
     }
 }
 
-/// `KeeperException.getMessage`.
+/// Returns the text of `KeeperException.getMessage`.
 pub(crate) fn keeper_error(message: &str, path: &str) -> String {
     match path {
         "" => format!("KeeperErrorCode = {message}"),
@@ -209,7 +209,7 @@ pub(crate) fn keeper_error(message: &str, path: &str) -> String {
     }
 }
 
-/// `KeeperException.getCodeMessage`.
+/// Returns the text of `KeeperException.getCodeMessage`.
 fn message(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::InvalidAcl => "InvalidACL",

@@ -1,7 +1,7 @@
-//! What the commands that read print with `--output json`: an object a line.
+//! Output of the reading commands with `--output json`: one object per line.
 //!
-//! Zxids and session ids are texts in hexadecimal, as in a Stat that is printed: as numbers they are too
-//! large for many readers of JSON.
+//! Zxids and session ids are hexadecimal strings, as in a printed Stat. As numbers they are too
+//! large for many JSON parsers.
 
 use std::fmt::Write;
 
@@ -10,7 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use proto::{Acl, Stat};
 use serde_json::{Value, json};
 
-/// A line. Control characters that JSON lets pass are escaped: a terminal would follow them.
+/// Formats a line. It escapes control characters that JSON permits, because a terminal would
+/// execute them.
 pub(crate) fn line(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(is_escaped) {
@@ -18,7 +19,7 @@ pub(crate) fn line(value: &Value) -> String {
     }
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        // Outside of texts there are none.
+        // They occur only in strings.
         match is_escaped(c) {
             true => {
                 let _ = write!(plain, "\\u{:04x}", u32::from(c));
@@ -29,13 +30,13 @@ pub(crate) fn line(value: &Value) -> String {
     plain
 }
 
-/// Control characters, and those that YAML does not allow in texts.
+/// Returns whether the character is a control character, or is not allowed in YAML strings.
 fn is_escaped(c: char) -> bool {
     c.is_control() || matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Data with its `encoding`: `utf-8` for text, `base64` for all else or if that is wanted, null for
-/// null.
+/// Returns data with its `encoding`: `utf-8` for text, `base64` for other data or on request, and
+/// null for null.
 pub(crate) fn data(data: Option<&[u8]>, wants_base64: bool) -> (Value, Value) {
     let Some(data) = data else {
         return (Value::Null, Value::Null);
@@ -46,7 +47,7 @@ pub(crate) fn data(data: Option<&[u8]>, wants_base64: bool) -> (Value, Value) {
     }
 }
 
-/// The fields of a Stat, by the names that are printed.
+/// Returns the fields of a Stat, with their printed names.
 pub(crate) fn stat(stat: &Stat) -> Value {
     json!({
         "cZxid": format!("0x{:x}", stat.czxid),
@@ -63,7 +64,7 @@ pub(crate) fn stat(stat: &Stat) -> Value {
     })
 }
 
-/// An ACL as `export` writes it.
+/// Returns an ACL in the format of `export`.
 pub(crate) fn acl(acl: &[Acl]) -> Value {
     let entry =
         |acl: &Acl| json!({ "perms": acl.perms, "scheme": &*acl.id.scheme, "id": &*acl.id.id });

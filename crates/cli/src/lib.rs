@@ -1,13 +1,13 @@
-//! `zoarium cli`: the commands of zkCli.sh with their output and exit codes, and what people miss
-//! there.
+//! `zoarium cli`: the commands of zkCli.sh with the same output and exit codes, and additional
+//! commands.
 //!
-//! * [`run`] is the whole of it: a command, lines from a pipe, or a terminal.
-//! * `commands` has the table of commands and a module for each group; `options` takes their words
-//!   apart as Apache Commons CLI does; `failure` has the words of errors.
-//! * `shell` is what lasts from one command to the next, `connection` the session and its watches.
+//! * [`run`] is the entry point: it runs a command, lines from a pipe, or a terminal.
+//! * `commands` contains the table of commands and a module for each group. `options` parses their
+//!   words as Apache Commons CLI does. `failure` contains the texts of errors.
+//! * `shell` contains the state between commands, and `connection` the session and its watches.
 //!
-//! Source: ZooKeeperMain and org.apache.zookeeper.cli of Apache ZooKeeper 3.9.5. What differs is in
-//! docs/COMPATIBILITY.md.
+//! Source: ZooKeeperMain and org.apache.zookeeper.cli of Apache ZooKeeper 3.9.5.
+//! docs/COMPATIBILITY.md lists the differences.
 
 mod commands;
 mod connection;
@@ -38,13 +38,13 @@ pub use yaml::yaml;
 
 static VERSION: OnceLock<String> = OnceLock::new();
 
-/// What `version` tells.
+/// Returns the output of `version`.
 fn version() -> &'static str {
     VERSION.get().map_or("unknown", String::as_str)
 }
 
-/// Carries out the command that `words` end with, or a shell's worth of them from standard input.
-/// `version` is the server's. `settings` are for TLS and the login.
+/// Executes the command at the end of `words`, or the commands from standard input. `version` is
+/// the server's. `settings` are for TLS and the login.
 pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitCode {
     VERSION.get_or_init(|| version.to_owned());
     let start = match Start::parse(words) {
@@ -60,7 +60,7 @@ pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitC
     if start.wants_help {
         return help(&start);
     }
-    // The main thread waits for a person or a pipe; one other drives the connection.
+    // The main thread waits for a person or a pipe. The other one drives the connection.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -68,7 +68,7 @@ pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitC
     match runtime {
         Ok(runtime) => {
             let code = runtime.block_on(serve(start));
-            // A thread that still reads the terminal is not waited for.
+            // A thread that still reads from the terminal is abandoned.
             runtime.shutdown_background();
             ExitCode::from(code)
         }
@@ -98,7 +98,7 @@ async fn serve(start: Start) -> u8 {
     let start = shell.start.clone();
     let is_own = |name: &String| commands::is_own(name);
     if start.format.is_structured() || start.command.first().is_some_and(is_own) {
-        // What it prints is for other programs too.
+        // Its output may be for other programs.
         shell.prints_watches = false;
     } else {
         shell.print(&format!("Connecting to {}", start.server));
@@ -138,7 +138,7 @@ async fn serve(start: Start) -> u8 {
     shell.exit_code()
 }
 
-/// Carries out what comes through a pipe or from a file.
+/// Executes commands from a pipe or a file.
 async fn read_lines(shell: &mut Shell) {
     let mut line = Vec::new();
     while !shell.is_over && !shell.is_unheard() {

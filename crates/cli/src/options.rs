@@ -1,18 +1,18 @@
-//! Options of one command, as Apache Commons CLI reads them: anywhere among the words, several
-//! letters behind one hyphen, a value behind the letter, an equals sign or a blank.
+//! Options of one command, parsed as by Apache Commons CLI: anywhere among the words, several
+//! letters after one hyphen, and a value after the letter, an equals sign or a blank.
 //!
 //! Source: org.apache.commons.cli.DefaultParser.
 
 use crate::failure::Failure;
 
-/// An option that a command has.
+/// An option of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opt {
     pub(crate) name: &'static str,
     pub(crate) has_value: bool,
 }
 
-/// An option without a value.
+/// Returns an option without a value.
 pub(crate) const fn flag(name: &'static str) -> Opt {
     Opt {
         name,
@@ -20,7 +20,7 @@ pub(crate) const fn flag(name: &'static str) -> Opt {
     }
 }
 
-/// An option with a value.
+/// Returns an option with a value.
 pub(crate) const fn value(name: &'static str) -> Opt {
     Opt {
         name,
@@ -28,19 +28,20 @@ pub(crate) const fn value(name: &'static str) -> Opt {
     }
 }
 
-/// A command's words, taken apart.
+/// The parsed words of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Given {
     options: Vec<(&'static str, String)>,
-    /// All that is no option.
+    /// Words that are not options.
     pub(crate) words: Vec<String>,
 }
 
 impl Given {
-    /// Takes the words behind the command apart.
+    /// Parses the words after the command.
     ///
     /// # Errors
-    /// In Commons CLI's words, with the name of its exception.
+    /// If an option is invalid. The error contains Commons CLI's text and the name of its
+    /// exception.
     pub(crate) fn parse(words: &[String], known: &[Opt]) -> Result<Self, Failure> {
         let mut given = Self::default();
         let mut words = words.iter();
@@ -73,7 +74,7 @@ impl Given {
             let inside = with_equals.map(str::to_owned);
             return self.note(*opt, inside, known, words);
         }
-        // Letters behind one hyphen; the first that has a value takes what is behind it.
+        // Several letters after one hyphen. The first letter with a value takes the rest.
         for (at, letter) in text.char_indices() {
             let behind = &text[at + letter.len_utf8()..];
             let unknown = || Failure::unrecognized(&format!("-{text}"));
@@ -107,33 +108,33 @@ impl Given {
         Ok(())
     }
 
-    /// Whether the option is there.
+    /// Returns whether the option is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
 
-    /// The option's first value.
+    /// Returns the option's first value.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let mut found = self.options.iter().filter(|(option, _)| *option == name);
         found.next().map(|(_, text)| text.as_str())
     }
 
-    /// The options in the order given.
+    /// Returns the options in the order of the words.
     pub(crate) fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.options
             .iter()
             .map(|(name, text)| (*name, text.as_str()))
     }
 
-    /// A word by its place.
+    /// Returns a word by its index.
     pub(crate) fn word(&self, at: usize) -> Option<&str> {
         self.words.get(at).map(String::as_str)
     }
 
-    /// The value of an option as a number.
+    /// Returns the value of an option as a number.
     ///
     /// # Errors
-    /// If it is none; the shell ends with that when nobody types, as Java's does.
+    /// If it is not a number. As in Java, this error ends a script.
     pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
         let parse = |text: &str| text.parse().map_err(|_| Failure::no_number(name, text));
         self.value(name).map(parse).transpose()

@@ -1,14 +1,14 @@
-//! Paths as a client checks them, and the path below which a session lives.
+//! Paths as a client checks them, and the chroot of a session.
 //!
 //! Source: PathUtils.validatePath, ZooKeeper.prependChroot.
 
 use crate::exit;
 use crate::failure::Failure;
 
-/// Checks a path before it is sent. Positions count UTF-16 units, as Java's do.
+/// Checks a path before it is sent. Positions count UTF-16 units, as in Java.
 ///
 /// # Errors
-/// In Java's words.
+/// If the path is invalid. The error contains Java's text.
 pub(crate) fn validate(path: &str) -> Result<(), Failure> {
     let Some(behind) = path.strip_prefix('/') else {
         let text = match path {
@@ -53,15 +53,15 @@ fn fault(units: &[u16], at: usize) -> Option<String> {
     Some(format!("{reason} @{at}"))
 }
 
-/// Below which path of the ensemble all paths of a session are; empty for the root.
+/// Path of the ensemble below which all paths of a session are. Empty for the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Chroot(String);
 
 impl Chroot {
-    /// Splits it off a connect string: `a:2181,b:2181/app`.
+    /// Splits the chroot off a connect string: `a:2181,b:2181/app`.
     ///
     /// # Errors
-    /// If it is no path.
+    /// If the chroot is not a path.
     pub(crate) fn split(connect: &str) -> Result<(&str, Self), Failure> {
         let Some(at) = connect.find('/') else {
             return Ok((connect, Self::default()));
@@ -74,7 +74,7 @@ impl Chroot {
         Ok((servers, Self(chroot.to_owned())))
     }
 
-    /// The path as the server knows it.
+    /// Returns the path as the server knows it.
     pub(crate) fn outside(&self, path: &str) -> String {
         match (self.0.as_str(), path) {
             ("", path) => path.to_owned(),
@@ -83,7 +83,7 @@ impl Chroot {
         }
     }
 
-    /// The path as the session knows it.
+    /// Returns the path as the session knows it.
     pub(crate) fn inside<'a>(&self, path: &'a str) -> &'a str {
         match path.strip_prefix(self.0.as_str()) {
             Some("") => "/",
@@ -93,7 +93,7 @@ impl Chroot {
     }
 }
 
-/// A child's path.
+/// Returns a child's path.
 pub(crate) fn child(path: &str, name: &str) -> String {
     match path {
         "/" => format!("/{name}"),

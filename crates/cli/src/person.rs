@@ -18,21 +18,21 @@ use crate::failure::Failure;
 use crate::path::Chroot;
 use crate::shell::Shell;
 
-/// How long completion of a path may take: a person waits for it.
+/// Time limit for the completion of a path, because a person waits for it.
 const COMPLETION_MAX: Duration = Duration::from_secs(2);
 
-/// How many names completion looks at.
+/// Maximum number of names for completion.
 const NAMES_MAX: usize = 1000;
 
-/// How often what watches saw is looked for while a person thinks.
+/// Interval between two checks for events while a person types.
 const NEWS_EVERY: Duration = Duration::from_millis(100);
 
-/// What completion asks: the runtime, and the session of the moment.
+/// Context of completion: the runtime, and the current session.
 #[derive(Helper, Validator)]
 struct Completion {
     runtime: Handle,
     session: Option<(Client, Chroot)>,
-    /// Path that relative paths begin with.
+    /// Current path for relative paths.
     dir: Option<String>,
     /// Whether hints are shown while the user types.
     has_hints: bool,
@@ -94,7 +94,7 @@ impl Completer for Completion {
 }
 
 impl Completion {
-    /// The znodes below the path of `cd` that begin with what is typed.
+    /// Returns the znodes below the current path that begin with the typed text.
     fn relative_paths(&self, word: &str) -> Vec<String> {
         let Some(dir) = &self.dir else {
             return Vec::new();
@@ -105,7 +105,7 @@ impl Completion {
         below.map(str::to_owned).collect()
     }
 
-    /// The znodes that begin with what is typed.
+    /// Returns the znodes that begin with the typed text.
     fn paths(&self, word: &str) -> Vec<String> {
         let Some((client, chroot)) = &self.session else {
             return Vec::new();
@@ -117,7 +117,7 @@ impl Completion {
             tokio::time::timeout(COMPLETION_MAX, client.get_children(&outside)).await
         });
         let names = answer.ok().and_then(Result::ok).unwrap_or_default();
-        // The terminal shows them as they are.
+        // The terminal would execute control characters.
         let fitting = names
             .iter()
             .filter(|name| name.starts_with(begin) && !name.contains(char::is_control));
@@ -142,7 +142,7 @@ pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
     let mut lines = Lines::with_config(config).map_err(wrong)?;
     let file = history_file();
     if let Some(file) = &file {
-        // The first time there is none.
+        // The file does not exist the first time.
         let _ = lines.load_history(file);
         forget_secrets(&mut lines);
     }
@@ -168,25 +168,25 @@ pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
         match line {
             Ok(line) => {
                 if !has_secret(&line) {
-                    // A line that is left out of the history is no reason to end.
+                    // A line that is missing in the history is not a reason to end.
                     let _ = lines.add_history_entry(line.as_str());
                 }
                 shell.line(&line).await;
             }
-            // Ctrl-C takes back what is typed, Ctrl-D ends.
+            // Ctrl-C deletes the typed text, and Ctrl-D ends the shell.
             Err(ReadlineError::Interrupted) => {}
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(wrong(error)),
         }
     }
     if let Some(file) = &file {
-        // A home that cannot be written costs the history, nothing else.
+        // A read-only home directory only costs the history.
         let _ = lines.save_history(file);
     }
     Ok(())
 }
 
-/// Removes the lines with secrets that an earlier version has stored.
+/// Removes lines with secrets that an earlier version has stored.
 fn forget_secrets(lines: &mut Lines) {
     let all: Vec<String> = lines.history().iter().cloned().collect();
     if !all.iter().any(|line| has_secret(line)) {
@@ -199,8 +199,9 @@ fn forget_secrets(lines: &mut Lines) {
     }
 }
 
-/// Waits for a line, and shows meanwhile what watches see: below what is typed, with the prompt anew, as
-/// zkCli.sh does. (rustyline's own way for this, up to 18, leaves keys unread that came in one piece.)
+/// Waits for a line, and meanwhile shows the events of watches: below the typed text, with a new
+/// prompt, as zkCli.sh does. (rustyline's own method for this, up to version 18, leaves keys unread
+/// that arrived together.)
 async fn wait_for<T: Send + 'static>(
     shell: &mut Shell,
     mut reading: tokio::task::JoinHandle<T>,
@@ -219,8 +220,7 @@ async fn wait_for<T: Send + 'static>(
     }
 }
 
-/// Where the lines typed before are. Commands with credentials are among them, as in Java's; the
-/// file is the user's own.
+/// Returns the file of earlier lines, which belongs to the user. Lines with secrets are not stored.
 fn history_file() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
     Some(PathBuf::from(home).join(".zoarium_cli_history"))

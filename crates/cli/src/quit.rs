@@ -8,14 +8,14 @@ pub(crate) async fn by_user(has_key: bool) {
     let (quit, pressed) = oneshot::channel();
     let listen = || {
         QuitKey::listen(move || {
-            // The command has ended already.
+            // The command has already ended.
             let _ = quit.send(());
         })
     };
     let _key = has_key.then(listen).flatten();
     let pressed = async {
         if pressed.await.is_err() {
-            // Nobody listens to keys.
+            // No thread listens for keys.
             std::future::pending::<()>().await;
         }
     };

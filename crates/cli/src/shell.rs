@@ -1,4 +1,4 @@
-//! What a shell is between two commands: its session, its history, its exit code.
+//! State of a shell between two commands: session, history and exit code.
 //!
 //! Source: ZooKeeperMain.
 
@@ -18,22 +18,23 @@ use crate::start::{Format, Start};
 use crate::words;
 use crate::yaml::yaml;
 
-/// How many commands `history` shows besides itself.
+/// Number of commands that `history` shows in addition to itself.
 const HISTORY_SHOWN: usize = 10;
 
-/// Where a session stands.
+/// State of the session.
 #[derive(Debug)]
 enum Link {
-    /// Nothing has needed one.
+    /// No command has needed a session yet.
     NotYet,
     Open(Box<Connection>),
-    /// By `close`.
+    /// The session was closed by `close`.
     Closed,
-    /// A server refused credentials: it serves no more, and says why to each command.
+    /// A server refused credentials. The session executes no commands, and reports the reason to
+    /// each of them.
     AuthFailed,
 }
 
-/// A shell, or one command of it.
+/// A shell, or a single command.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub(crate) start: Start,
@@ -49,13 +50,13 @@ pub(crate) struct Shell {
     history: BTreeMap<usize, String>,
     commands: usize,
     exit_code: u8,
-    /// Whether somebody types: an odd number is no reason to leave then.
+    /// Whether a person types. An invalid number then does not end the shell.
     pub(crate) talks_to_a_person: bool,
-    /// Path that relative paths begin with, after `cd`.
+    /// Current path for relative paths, after `cd`.
     pub(crate) dir: Option<String>,
-    /// Whether this is `zoarium shell`, whose prompt and errors are not those of zkCli.sh.
+    /// Whether this is `zoarium shell`, whose prompt and errors differ from zkCli.sh.
     pub(crate) is_friendly: bool,
-    /// Whether standard output takes no more: there is nobody left to talk to.
+    /// Whether standard output is closed.
     is_unheard: bool,
 }
 
@@ -80,7 +81,7 @@ impl Shell {
         }
     }
 
-    /// `host:port[,...][/chroot]` of the current session.
+    /// Returns `host:port[,...][/chroot]` of the current session.
     pub(crate) fn server(&self) -> &str {
         &self.server
     }
@@ -93,13 +94,13 @@ impl Shell {
         self.is_unheard
     }
 
-    /// Prints on standard output, behind what has happened before.
+    /// Prints on standard output, after all earlier events.
     pub(crate) fn print(&mut self, text: &str) {
         self.print_news();
         self.write(text);
     }
 
-    /// Prints an object in the form of the output.
+    /// Prints an object in the output format.
     pub(crate) fn show(&mut self, value: impl FnOnce() -> Value, text: impl FnOnce() -> String) {
         let shown = match self.start.format {
             Format::Json => json::line(&value()),
@@ -117,7 +118,7 @@ impl Shell {
         }
     }
 
-    /// Writes bytes on standard output as they are. A terminal gets the end of a line as well.
+    /// Writes bytes unchanged on standard output. A terminal also receives a line break.
     pub(crate) fn print_bytes(&mut self, bytes: &[u8]) {
         let mut out = terminal::stdout();
         let ends_line = out.is_terminal() && !bytes.ends_with(b"\n");
@@ -129,11 +130,11 @@ impl Shell {
     /// Prints on standard error.
     pub(crate) fn complain(&mut self, text: &str) {
         self.print_news();
-        // Whoever closed it does not want to know.
+        // A failure is ignored, because the reader has closed standard error.
         terminal::complain!("{text}");
     }
 
-    /// Prints what watches and the connection have seen; whether there was anything to print.
+    /// Prints the events of watches and of the connection. Returns whether there were any.
     pub(crate) fn print_news(&mut self) -> bool {
         let Link::Open(connection) = &mut self.link else {
             return false;
@@ -149,7 +150,7 @@ impl Shell {
         }
     }
 
-    /// Shows the prompt again, below what was printed.
+    /// Prints the prompt again, below the printed text.
     pub(crate) fn print_prompt(&mut self) {
         let prompt = self.prompt();
         let mut out = terminal::stdout();
@@ -157,7 +158,7 @@ impl Shell {
         self.is_unheard |= written.is_err();
     }
 
-    /// Clears the terminal, and moves the cursor to its first place.
+    /// Clears the terminal, and moves the cursor to the top left.
     pub(crate) fn clear_screen(&mut self) {
         self.is_unheard |= terminal::stdout().clear().is_err();
     }
@@ -168,10 +169,11 @@ impl Shell {
         self.is_unheard |= written.is_err();
     }
 
-    /// The session's client; connects if nothing has needed one yet. `path` is what it is for.
+    /// Returns the session's client. Connects for the first command that needs it. `path` is the
+    /// path of that command.
     ///
     /// # Errors
-    /// No connection; closed by command; credentials were refused.
+    /// If the connection fails, the session was closed by a command, or credentials were refused.
     pub(crate) async fn client(&mut self, path: &str) -> Result<Client, Failure> {
         if matches!(self.link, Link::NotYet) {
             self.connect(path).await?;
@@ -186,16 +188,16 @@ impl Shell {
         }
     }
 
-    /// The client for a request about `path`, and the path as the server knows it.
+    /// Returns the client for a request about `path`, and the path as the server knows it.
     ///
     /// # Errors
-    /// As of [`Shell::client`].
+    /// Under the conditions of [`Shell::client`].
     pub(crate) async fn client_for(&mut self, path: &str) -> Result<(Client, String), Failure> {
         let client = self.client(path).await?;
         Ok((client, self.outside(path)))
     }
 
-    /// The connection, if there is one.
+    /// Returns the connection, if there is one.
     pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
         match &mut self.link {
             Link::Open(connection) => Some(connection),
@@ -203,7 +205,7 @@ impl Shell {
         }
     }
 
-    /// A path as the server knows it.
+    /// Returns a path as the server knows it.
     pub(crate) fn outside(&self, path: &str) -> String {
         match &self.link {
             Link::Open(connection) => connection.chroot.outside(path),
@@ -211,7 +213,7 @@ impl Shell {
         }
     }
 
-    /// A path of the server as the session knows it.
+    /// Returns a path of the server as the session knows it.
     pub(crate) fn inside<'a>(&self, path: &'a str) -> &'a str {
         match &self.link {
             Link::Open(connection) => connection.chroot.inside(path),
@@ -232,18 +234,18 @@ impl Shell {
         Ok(())
     }
 
-    /// Connects now, for a person who waits for the prompt or as `-waitforconnection` asks.
+    /// Connects now, for a person who waits for the prompt, or as `-waitforconnection` requests.
     ///
     /// # Errors
-    /// No connection.
+    /// If the connection fails.
     pub(crate) async fn connect_now(&mut self) -> Result<(), Failure> {
         self.client("").await.map(drop)
     }
 
-    /// Ends the session and begins one with `server`, or the same again.
+    /// Ends the session and starts another one with `server`, or with the current server.
     ///
     /// # Errors
-    /// No connection; a server that cannot be.
+    /// If the connection fails, or the server is invalid.
     pub(crate) async fn reconnect(&mut self, server: Option<&str>) -> Result<(), Failure> {
         self.close().await;
         if let Some(server) = server {
@@ -257,15 +259,15 @@ impl Shell {
     pub(crate) async fn close(&mut self) {
         self.print_news();
         if let Link::Open(connection) = std::mem::replace(&mut self.link, Link::Closed) {
-            // Without an answer it ends by its timeout.
+            // Without an answer the session ends by its timeout.
             let _ = connection.client.close().await;
             self.print_event(&block("Closed", "None", None, -1));
         }
         self.has_ephemerals = false;
     }
 
-    /// Ends the session without a word, unless it owns ephemerals: they stay until its timeout, as
-    /// those of zkCli.sh do.
+    /// Ends the session silently, unless it owns ephemerals. As with zkCli.sh, these exist until
+    /// the session timeout.
     pub(crate) async fn leave(&mut self) {
         if let Link::Open(connection) = &self.link
             && !self.has_ephemerals
@@ -287,7 +289,7 @@ impl Shell {
         }
     }
 
-    /// What the prompt shows.
+    /// Returns the prompt.
     pub(crate) fn prompt(&self) -> String {
         let state = match &self.link {
             Link::Open(connection) => connection.state(),
@@ -307,7 +309,7 @@ impl Shell {
         }
     }
 
-    /// Carries out a line that was typed or read.
+    /// Executes a line that was typed or read.
     pub(crate) async fn line(&mut self, line: &str) {
         if line.is_empty() {
             return;
@@ -318,7 +320,7 @@ impl Shell {
         self.commands += 1;
     }
 
-    /// Carries out a command, and prints what it says.
+    /// Executes a command, and prints its result.
     pub(crate) async fn run(&mut self, words: &[String]) {
         let Some(name) = words.first() else {
             return;
@@ -326,7 +328,8 @@ impl Shell {
         let before = self.exit_code;
         let done = commands::execute(self, name, &words[1..]).await;
         self.print_news();
-        // A shell ends with the code of the last command before it was told to.
+        // The exit code of a shell is the code of the last command before the command that ended
+        // it.
         self.exit_code = if self.is_over { before } else { 0 };
         if let Err(failure) = done {
             self.exit_code = failure.code;
@@ -339,7 +342,7 @@ impl Shell {
         }
     }
 
-    /// The last commands with their numbers. Source: ZooKeeperMain, case `history`.
+    /// Returns the last commands with their numbers. Source: ZooKeeperMain, case `history`.
     pub(crate) fn history(&self) -> Vec<String> {
         let first = self.commands.saturating_sub(HISTORY_SHOWN);
         let show = |number: usize| {
@@ -349,7 +352,7 @@ impl Shell {
         (first..=self.commands).map(show).collect()
     }
 
-    /// The command with a number, which takes the place of the `redo` in the history.
+    /// Returns the command with a number, which replaces the `redo` in the history.
     pub(crate) fn redo(&mut self, number: usize) -> Option<Vec<String>> {
         let line = self
             .history
@@ -361,7 +364,7 @@ impl Shell {
         Some(words)
     }
 
-    /// The session, for completion.
+    /// Returns the session, for completion.
     pub(crate) fn session(&self) -> Option<(Client, Chroot)> {
         match &self.link {
             Link::Open(connection) => Some((connection.client.clone(), connection.chroot.clone())),

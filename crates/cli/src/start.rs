@@ -1,4 +1,4 @@
-//! The words in front of the command.
+//! The words before the command.
 //!
 //! Source: ZooKeeperMain.MyCommandOptions.parseOptions, connectToZK.
 
@@ -12,13 +12,13 @@ use client::{Login, Options};
 use crate::failure::Failure;
 use crate::path::Chroot;
 
-/// Settings of the client from its caller: those that flags of a virtual machine have with Apache ZooKeeper.
+/// Settings of the client from its caller, which Apache ZooKeeper takes from JVM flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientSettings {
     /// Names and values of properties, such as `zookeeper.client.secure`. The file of `-client-configuration` has
     /// priority.
     pub properties: Vec<(String, String)>,
-    /// The login on each connection.
+    /// Login on each connection.
     pub login: Option<SaslClient>,
 }
 
@@ -35,25 +35,25 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether programs read the output.
+    /// Returns whether the output is for programs.
     pub fn is_structured(self) -> bool {
         self != Self::Text
     }
 }
 
-/// A login by SASL.
+/// A SASL login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaslClient {
-    /// By name and password.
+    /// Login with name and password.
     Password(Login),
-    /// By a Kerberos ticket, with the service of this user on the server's host.
+    /// Login with a Kerberos ticket, for the service of this user on the server's host.
     Kerberos(String),
 }
 
-/// What `zoarium cli` was asked for.
+/// Parsed arguments of `zoarium cli`.
 #[derive(Debug, Clone)]
 pub(crate) struct Start {
-    /// `host:port[,...][/chroot]`, as given.
+    /// `host:port[,...][/chroot]` from the arguments.
     pub(crate) server: String,
     timeout: String,
     pub(crate) read_only: bool,
@@ -62,11 +62,11 @@ pub(crate) struct Start {
     pub(crate) settings: ClientSettings,
     /// Form of the output.
     pub(crate) format: Format,
-    /// Connector for all connections, in place of the configuration's.
+    /// Connector for all connections, instead of the configuration's.
     pub(crate) connector: Option<Connector>,
-    /// Whether the user wants to read the help only.
+    /// Whether the user only wants to read the help.
     pub(crate) wants_help: bool,
-    /// The command and its words; empty for a shell.
+    /// The command and its words. Empty for a shell.
     pub(crate) command: Vec<String>,
 }
 
@@ -88,10 +88,10 @@ impl Default for Start {
 }
 
 impl Start {
-    /// Words that begin with a hyphen and are unknown are passed over, as Java does it.
+    /// Parses the words. Like Java, skips unknown words that begin with a hyphen.
     ///
     /// # Errors
-    /// An option without its value.
+    /// If an option lacks its value.
     pub(crate) fn parse(words: Vec<String>) -> Result<Self, Failure> {
         let mut start = Self::default();
         let mut words = words.into_iter();
@@ -120,7 +120,8 @@ impl Start {
         Ok(start)
     }
 
-    /// Takes `--output FORM` and `--help` out of the words of the command. Java's commands have no such options.
+    /// Removes `--output FORM` and `--help` from the words of the command. Java's commands do not
+    /// have such options.
     fn take_output(&mut self) -> Result<(), Failure> {
         let ends = self.command.iter().position(|word| word == "--");
         let rest = self.command.split_off(ends.unwrap_or(self.command.len()));
@@ -141,7 +142,7 @@ impl Start {
         Ok(())
     }
 
-    /// Settings for a command of the program.
+    /// Returns settings for a command of the program.
     pub(crate) fn direct(server: String, format: Format, connector: Option<Connector>) -> Self {
         Self {
             server,
@@ -151,10 +152,10 @@ impl Start {
         }
     }
 
-    /// How to connect to `server`, which may be another than the one of the start.
+    /// Returns the options of a connection to `server`, which may differ from the initial one.
     ///
     /// # Errors
-    /// What is wrong with the timeout, the server or the configuration.
+    /// If the timeout, the server or the configuration is invalid.
     pub(crate) fn options(&self, server: &str) -> Result<(Options, Chroot), Failure> {
         let timeout_ms: u64 = self
             .timeout
@@ -184,11 +185,11 @@ impl Start {
         Ok((options, chroot))
     }
 
-    /// TLS with admin ports, whether or not the session has it: with the stores of the configuration, and without one
-    /// with the certificates that the platform trusts.
+    /// Returns the TLS settings for admin ports, whether or not the session uses TLS: with the
+    /// stores of the configuration, or otherwise with the certificates that the platform trusts.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// If the configuration is invalid.
     pub(crate) fn admin_connector(&self) -> Result<Connector, Failure> {
         match &self.connector {
             Some(connector) => Ok(connector.clone()),
@@ -219,7 +220,8 @@ fn format_of(name: &str) -> Result<Format, Failure> {
     }
 }
 
-/// A client's properties: its file, which has priority, and those of its caller. Source: ZKClientConfig, ClientX509Util.
+/// Properties of a client: its file, which has priority, and the properties of its caller. Source:
+/// ZKClientConfig, ClientX509Util.
 #[derive(Debug, Default)]
 struct Configuration {
     file: PathBuf,
@@ -263,7 +265,7 @@ impl Configuration {
         })
     }
 
-    /// Whether sessions are to have TLS.
+    /// Returns whether sessions must use TLS.
     fn is_secure(&self) -> bool {
         let secure = self.find("zookeeper.client.secure");
         secure.is_some_and(|value| value.eq_ignore_ascii_case("true"))

@@ -1,6 +1,6 @@
-//! Names that the user may have meant.
+//! Suggestions of names that the user may have meant.
 
-/// Returns the known name that is most like `typed`, if one is like it.
+/// Returns the most similar known name, if one is similar to `typed`.
 pub(crate) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -15,7 +15,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// Insertions, deletions and replacements that turn one text into the other (Levenshtein).
+/// Returns the number of insertions, deletions and replacements between two texts (Levenshtein).
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,7 +1,7 @@
-//! How things are printed.
+//! Text output of values.
 //!
-//! Source: StatPrinter, DefaultFormatter, HexDumpOutputFormatter (Netty's ByteBufUtil.prettyHexDump),
-//! ZKUtil.getPermString.
+//! Source: StatPrinter, DefaultFormatter, HexDumpOutputFormatter (Netty's
+//! ByteBufUtil.prettyHexDump), ZKUtil.getPermString.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use proto::data::perms;
 use proto::{Acl, Stat};
 
-/// The eleven lines of a Stat.
+/// Returns the eleven lines of a Stat.
 pub(crate) fn stat(stat: &Stat) -> String {
     let mut text = String::with_capacity(300);
     let _ = writeln!(text, "cZxid = 0x{:x}", stat.czxid);
@@ -27,7 +27,7 @@ pub(crate) fn stat(stat: &Stat) -> String {
     text
 }
 
-/// As `java.util.Date.toString`, in the machine's time zone.
+/// Formats a time like `java.util.Date.toString`, in the machine's time zone.
 pub(crate) fn time(ms: i64) -> String {
     match Timestamp::from_millisecond(ms) {
         Ok(moment) => moment
@@ -39,7 +39,7 @@ pub(crate) fn time(ms: i64) -> String {
     }
 }
 
-/// Data as text: what is no UTF-8 is replaced.
+/// Returns data as text. Invalid UTF-8 is replaced.
 pub(crate) fn data(data: Option<&[u8]>) -> String {
     match data {
         None => "null".to_owned(),
@@ -47,7 +47,7 @@ pub(crate) fn data(data: Option<&[u8]>) -> String {
     }
 }
 
-/// `'scheme,'id` and the permissions, two lines for each entry.
+/// Returns `'scheme,'id` and the permissions, two lines for each entry.
 pub(crate) fn acl(entries: &[Acl]) -> String {
     let lines = entries.iter().map(|entry| {
         let perms = permissions(entry.perms);
@@ -56,7 +56,7 @@ pub(crate) fn acl(entries: &[Acl]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The letters of permissions, in the order in which they are printed.
+/// Letters of the permissions, in the order of output.
 pub(crate) const PERMISSIONS: [(char, i32); 5] = [
     ('c', perms::CREATE),
     ('d', perms::DELETE),
@@ -71,7 +71,7 @@ pub(crate) fn permissions(bits: i32) -> String {
     set.map(|(letter, _)| letter).collect()
 }
 
-/// `[a, b, c]`.
+/// Formats a list as `[a, b, c]`.
 pub(crate) fn list<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = items
         .into_iter()
@@ -80,7 +80,7 @@ pub(crate) fn list<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String 
     format!("[{}]", items.join(", "))
 }
 
-/// Sixteen bytes a line, in hexadecimal and as text.
+/// Returns a hexadecimal dump with sixteen bytes per line, and their text.
 pub(crate) fn hex_dump(data: &[u8]) -> String {
     if data.is_empty() {
         return String::new();

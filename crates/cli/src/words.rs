@@ -1,10 +1,10 @@
-//! How a line becomes words.
+//! Splits a line into words.
 //!
-//! Source: ZooKeeperMain.MyCommandOptions.parseCommand, whose pattern is followed in its odd cases
+//! Source: ZooKeeperMain.MyCommandOptions.parseCommand. Its pattern is reproduced in unusual cases,
 //! too: a line of blanks is a command with the name `" "`.
 
-/// The words of a line: separated by blanks, or in single or double quotes. A quote without its
-/// partner is passed over.
+/// Returns the words of a line, which are separated by blanks or are in single or double quotes. An
+/// unmatched quote is skipped.
 pub(crate) fn split(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = line;

@@ -1,6 +1,7 @@
 //! YAML documents from JSON values.
 //!
-//! Texts are written as JSON writes them, which is YAML, too: no value can be mistaken for a number or a date.
+//! Strings are written as in JSON, which is valid YAML. Thus no value can be mistaken for a number
+//! or a date.
 
 use std::fmt::Write;
 
@@ -20,7 +21,7 @@ pub fn yaml(value: &Value) -> String {
     out
 }
 
-/// Whether the value stands on one line.
+/// Returns whether the value fits on one line.
 fn is_leaf(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.is_empty(),

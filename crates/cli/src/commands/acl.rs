@@ -13,11 +13,11 @@ use crate::options::Given;
 use crate::shell::Shell;
 use crate::text::{self, PERMISSIONS};
 
-/// Reads `scheme:id:perms[,...]`. Letters that are no permission are told and passed over, entries
-/// of another form too.
+/// Parses `scheme:id:perms[,...]`. Reports and skips invalid permission letters and malformed
+/// entries.
 ///
 /// # Errors
-/// If no entry is left: what is wrong with them.
+/// If no entry remains. The error describes the faults of the entries.
 pub(super) fn parse_acl(shell: &mut Shell, text: &str) -> Result<Vec<Acl>, Failure> {
     let mut acl = Vec::new();
     let mut wrong = Vec::new();

@@ -1,7 +1,8 @@
-//! Requests about one znode after the other, of which the next ones are sent before their turn.
+//! Requests for a sequence of znodes. Later requests are sent before their turn.
 //!
-//! Answers are taken in the order of the znodes, and requests are sent in it: on one connection a znode is created
-//! before its children that way, and none of them has to wait for an answer.
+//! Requests are sent in the order of the znodes, and answers are taken in the same order. Thus, on
+//! one connection, a znode is created before its children, and no request has to wait for an
+//! answer.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -11,32 +12,32 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 
-/// Znodes that are asked for before their turn, at most. The client takes four times as many requests without a wait:
-/// those that wait for room would be sent in any order.
+/// Maximum number of znodes that are requested before their turn. The client accepts four times as
+/// many requests without a wait. Requests that wait for capacity would be sent in any order.
 const AHEAD_MAX: usize = 256;
 
-/// And at least, however much data they have.
+/// Minimum number, however much data the znodes have.
 const AHEAD_MIN: usize = 4;
 
-/// Bytes of data that may be there before their turn, as far as the znodes before tell how much the next ones have.
+/// Maximum bytes of data before their turn, as estimated from the data of earlier znodes.
 const AHEAD_BYTES: usize = 8 << 20;
 
-/// Bytes that a znode is taken to have while none has been seen.
+/// Assumed bytes of a znode before any znode was received.
 const UNSEEN_BYTES: usize = 256 << 10;
 
-/// One whose turn comes.
+/// A request that waits for its turn.
 struct Waiting<Q, A> {
     question: Q,
-    /// `None` until it is asked.
+    /// `None` until it is sent.
     asked: Option<JoinHandle<A>>,
 }
 
-/// Questions that wait for their turn.
+/// Requests in the order of their turns.
 pub(super) struct Ahead<Q, A> {
     waiting: VecDeque<Waiting<Q, A>>,
-    /// So many of the first have been asked, and some behind them may have.
+    /// The first `asked` requests were sent. Later ones may have been sent, too.
     asked: usize,
-    /// Mean of the lengths of the data seen, the latest count most.
+    /// Moving average of the received data lengths, in which the latest have the most weight.
     mean_bytes: usize,
 }
 
@@ -51,22 +52,22 @@ impl<Q, A> Default for Ahead<Q, A> {
 }
 
 impl<Q, A: Send + 'static> Ahead<Q, A> {
-    /// The question whose turn is next.
+    /// Returns the question whose turn is next.
     pub(super) fn first(&self) -> Option<&Q> {
         self.waiting.front().map(|next| &next.question)
     }
 
-    /// Whether one of those that wait is such a one.
+    /// Returns whether any waiting question satisfies a condition.
     pub(super) fn has(&self, is_such: impl Fn(&Q) -> bool) -> bool {
         self.waiting.iter().any(|next| is_such(&next.question))
     }
 
-    /// Whether one more at the end would not be asked yet.
+    /// Returns whether another question at the end would not be sent yet.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= self.window()
     }
 
-    /// Puts a question behind all others.
+    /// Adds a question at the end.
     pub(super) fn push(&mut self, question: Q) {
         self.waiting.push_back(Waiting {
             question,
@@ -74,7 +75,7 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
         });
     }
 
-    /// Puts questions in front of all others.
+    /// Adds questions at the beginning.
     pub(super) fn push_first(&mut self, questions: impl DoubleEndedIterator<Item = Q>) {
         for question in questions.rev() {
             self.waiting.push_front(Waiting {
@@ -85,7 +86,7 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
         }
     }
 
-    /// Asks as many as may be asked now, in their order.
+    /// Sends as many questions as the limits permit, in order.
     pub(super) fn ask<F>(&mut self, ask: impl Fn(&Q) -> F)
     where
         F: Future<Output = A> + Send + 'static,
@@ -100,10 +101,10 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
         }
     }
 
-    /// Asks as many as may be asked, and waits for the answer to the first.
+    /// Sends as many questions as the limits permit, and waits for the answer to the first.
     ///
     /// # Errors
-    /// Only if the program itself is wrong.
+    /// Only after a bug of this program.
     pub(super) async fn next<F>(&mut self, ask: impl Fn(&Q) -> F) -> Result<Option<(Q, A)>, Failure>
     where
         F: Future<Output = A> + Send + 'static,
@@ -119,13 +120,14 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
         Ok(Some((question, answer)))
     }
 
-    /// Forgets those that have not been asked.
+    /// Drops the questions that were not sent.
     pub(super) fn ask_no_more(&mut self) {
         self.waiting.retain(|next| next.asked.is_some());
         self.asked = self.waiting.len();
     }
 
-    /// Znodes with much data are asked for a few at a time: says how much one had.
+    /// Updates the average with the data length of a znode. Of znodes with much data, only a few
+    /// are requested at a time.
     pub(super) fn has_seen(&mut self, bytes: usize) {
         self.mean_bytes = (self.mean_bytes * 15 + bytes) / 16;
     }
@@ -142,13 +144,14 @@ impl<Q, A> Drop for Ahead<Q, A> {
     }
 }
 
-/// Begins work whose first request is sent before that of the next one. Tasks begin in any order, so it is begun here;
-/// and whatever else this task has done, it must not be put off.
+/// Starts work, and sends its first request before the request of the next work. Spawned tasks
+/// start in any order, so the work is first polled here. The poll is unconstrained, because the
+/// budget of this task may be exhausted.
 fn begin<A: Send + 'static>(work: impl Future<Output = A> + Send + 'static) -> JoinHandle<A> {
     let mut work = Box::pin(work);
     let begun = {
         let first = pin!(tokio::task::unconstrained(&mut work));
-        // The task looks again by itself.
+        // The spawned task polls again.
         first.poll(&mut Context::from_waker(Waker::noop()))
     };
     match begun {
@@ -190,7 +193,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn many_are_unanswered_at_one_time_and_answers_come_in_order() {
-        // Nobody is answered before all have asked.
+        // No question is answered before all were sent.
         let all = Arc::new(Barrier::new(AHEAD_MAX));
         let mut ahead = of(0..AHEAD_MAX);
         let ask = |number: &usize| {

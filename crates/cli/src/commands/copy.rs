@@ -1,4 +1,4 @@
-//! `cp`: a znode or a subtree, inside an ensemble and from one to another.
+//! `cp`: copies a znode or a subtree within an ensemble or between two ensembles.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::options::Given;
 use crate::shell::Shell;
 
-/// What was done.
+/// Results of a copy.
 #[derive(Debug, Default)]
 struct Tally {
     created: usize,
@@ -26,10 +26,10 @@ struct Tally {
     unreadable: usize,
 }
 
-/// What became of one znode.
+/// Result for one znode.
 #[derive(Debug)]
 enum Done {
-    /// With so many bytes.
+    /// Created, with the number of bytes.
     Created(usize),
     Replaced(usize),
     Ephemeral,
@@ -37,7 +37,7 @@ enum Done {
     Unreadable,
 }
 
-/// The exit code is 0 if all that is no ephemeral was copied.
+/// Copies a znode or a subtree. The exit code is 0 if everything except ephemerals was copied.
 pub(super) async fn cp(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
     let [source, target] = given.words.as_slice() else {
         return Err(command.misused());
@@ -57,7 +57,7 @@ pub(super) async fn cp(shell: &mut Shell, command: &Command, given: &Given) -> R
             0 => exit::FAILED,
             _ => exit::DENIED,
         })),
-        // What is there already is good to know.
+        // The completed part is useful information.
         Err(failure) if tally.created + tally.replaced > 0 => {
             Err(failure.with_note(&format!("Not finished: {text}")))
         }
@@ -73,8 +73,8 @@ async fn copy(
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     check(given, source, target).await?;
-    // Listed first: a target below the source, by whatever name of the ensemble, does not grow
-    // what is copied.
+    // The source is listed first, so that a target below the source does not extend the copied
+    // subtree, under whatever name of the ensemble.
     let mut levels = vec![vec![String::new()]];
     if given.has("r") {
         levels = list(shell, source, tally).await?;
@@ -86,7 +86,7 @@ async fn copy(
         async move { copy_one(&source, &target, &path, replaces).await }
     };
     let (mut ahead, mut failed, mut count) = (Ahead::default(), None, 0);
-    // A level at a time: a parent is there before its children.
+    // One level at a time, so that a parent exists before its children.
     for level in levels {
         level.into_iter().for_each(|path| ahead.push(path));
         while let Some((path, done)) = ahead.next(copy_of).await? {
@@ -95,7 +95,7 @@ async fn copy(
                     ahead.has_seen(done.bytes());
                     tally.note(shell, source, &path, &done);
                 }
-                // Those that were asked for with it are counted first.
+                // Pending requests are counted first.
                 Err(failure) => {
                     failed.get_or_insert(failure);
                     ahead.ask_no_more();
@@ -111,7 +111,7 @@ async fn copy(
     Ok(())
 }
 
-/// Refuses what cannot end well, before anything is written.
+/// Refuses invalid copies before anything is written.
 async fn check(given: &Given, source: &Place, target: &Place) -> Result<(), Failure> {
     let [from, to] = [source, target].map(|place| plain(&place.shown("")));
     let root = match source.read("", false).await? {
@@ -148,7 +148,7 @@ async fn check(given: &Given, source: &Place, target: &Place) -> Result<(), Fail
     }
 }
 
-/// The paths below the source level by level, its root the first.
+/// Returns the paths below the source level by level, starting with its root.
 async fn list(
     shell: &mut Shell,
     source: &Arc<Place>,
@@ -166,7 +166,7 @@ async fn list(
         match names? {
             Ok(names) => {
                 let below = names.iter().map(|name| format!("{path}/{name}"));
-                // The target has its own.
+                // The target has these znodes itself.
                 below
                     .filter(|path| !source.is_of_the_ensemble(path))
                     .for_each(|path| ahead.push(path));
@@ -211,7 +211,7 @@ async fn copy_one(
 }
 
 impl Done {
-    /// Of data that went through here.
+    /// Returns the bytes of copied data.
     fn bytes(&self) -> usize {
         match self {
             Self::Created(bytes) | Self::Replaced(bytes) => *bytes,
@@ -221,7 +221,7 @@ impl Done {
 }
 
 impl Tally {
-    /// Counts a znode, and tells if it is not there as its source is.
+    /// Counts a znode, and reports it if the target differs from its source.
     fn note(&mut self, shell: &mut Shell, source: &Place, path: &str, done: &Done) {
         let shown = || plain(&source.shown(path));
         match done {

@@ -1,4 +1,4 @@
-//! `diff`: what two subtrees, of one ensemble or of two, do not have in common.
+//! `diff`: the differences between two subtrees of one ensemble or of two.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::options::Given;
 use crate::shell::Shell;
 
-/// The exit code where it is not known whether there is a difference, as of diff(1).
+/// Exit code if it is unknown whether there is a difference, as in diff(1).
 pub(super) const TROUBLE: u8 = 2;
 
-/// What has been seen so far.
+/// Results so far.
 #[derive(Debug, Default)]
 struct Tally {
     znodes: usize,
@@ -27,8 +27,8 @@ struct Tally {
     unreadable: usize,
 }
 
-/// The exit code is 0 if both are equal, 1 if not, and 2 if that is not known: something could not be
-/// read, or an ensemble does not answer.
+/// Compares two subtrees. The exit code is 0 if they are equal, 1 if not, and 2 if the result is
+/// unknown because a znode could not be read or an ensemble does not answer.
 pub(super) async fn diff(
     shell: &mut Shell,
     command: &Command,
@@ -68,7 +68,7 @@ async fn compare(shell: &mut Shell, command: &Command, given: &Given) -> Result<
     compared
 }
 
-/// Level by level: what is below a znode is known from both places.
+/// Compares level by level. The children of a znode are known from both places.
 async fn compare_places(
     shell: &mut Shell,
     given: &Given,
@@ -90,7 +90,7 @@ async fn compare_places(
         tell_progress(shell, tally.znodes);
         let names = judge(shell, &mut tally, given, places, &path, found)?;
         let below = names.iter().map(|name| format!("{path}/{name}"));
-        // Each ensemble has its own: quotas, configuration.
+        // Each ensemble has its own quotas and configuration.
         let is_compared =
             |path: &String| !places.iter().any(|place| place.is_of_the_ensemble(path));
         below.filter(is_compared).for_each(|path| ahead.push(path));
@@ -101,7 +101,7 @@ async fn compare_places(
     Ok(tally)
 }
 
-/// Tells how one path differs; the names to go on with.
+/// Reports the differences of one path, and returns the names of the children to compare.
 fn judge(
     shell: &mut Shell,
     tally: &mut Tally,
@@ -126,7 +126,7 @@ fn judge(
             tally.ephemerals += 1;
             return Ok(BTreeSet::new());
         }
-        // Nothing to compare, and the reason is told.
+        // There is nothing to compare, and the reason was reported.
         (Found::Unreadable, _) | (_, Found::Unreadable) => return Ok(BTreeSet::new()),
         (Found::Nothing, _) if path.is_empty() => return Err(missing(places[0])),
         (_, Found::Nothing) if path.is_empty() => return Err(missing(places[1])),
@@ -154,7 +154,7 @@ fn missing(place: &Place) -> Failure {
     Failure::new(format!("Node does not exist: {place}")).with_exit(exit::NOT_FOUND)
 }
 
-/// What is below it is not told: it is there only, too.
+/// Reports a path that exists only in one place. Its descendants are not reported.
 fn only_in(shell: &mut Shell, tally: &mut Tally, place: &Place, path: &str) -> BTreeSet<String> {
     tally.differences += 1;
     let difference = format!("only in {}", place.shown(""));
@@ -166,7 +166,7 @@ fn only_in(shell: &mut Shell, tally: &mut Tally, place: &Place, path: &str) -> B
     BTreeSet::new()
 }
 
-/// A path below both roots; a slash is the roots themselves.
+/// Returns the path below both roots. A slash stands for the roots themselves.
 fn below_roots(path: &str) -> &str {
     match path {
         "" => "/",
@@ -183,7 +183,7 @@ fn differences(first: &Znode, second: &Znode) -> Vec<String> {
         });
         found.push(format!("data differs ({a}, {b})"));
     }
-    // Whose ephemeral it is differs in any case.
+    // The owners of ephemerals always differ.
     if first.is_ephemeral() != second.is_ephemeral() {
         found.push("only one is ephemeral".to_owned());
     }
@@ -193,7 +193,7 @@ fn differences(first: &Znode, second: &Znode) -> Vec<String> {
     found
 }
 
-/// The order of the entries means nothing.
+/// Returns the sorted entries, because their order has no meaning.
 fn sorted(acl: &[Acl]) -> Vec<(String, String, i32)> {
     let entry = |acl: &Acl| (acl.id.scheme.to_string(), acl.id.id.to_string(), acl.perms);
     let mut entries: Vec<_> = acl.iter().map(entry).collect();

@@ -15,7 +15,7 @@ use crate::options::Given;
 use crate::shell::Shell;
 use crate::text;
 
-/// Where the member list is. No chroot applies to it.
+/// Path of the member list. The chroot does not apply to it.
 pub(crate) const CONFIG: &str = "/zookeeper/config";
 
 pub(super) async fn config(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
@@ -48,7 +48,7 @@ pub(super) async fn config(shell: &mut Shell, given: &Given) -> Result<(), Failu
 pub(crate) struct Member {
     /// Id of the server.
     pub(crate) id: String,
-    /// Its host.
+    /// Host of the server.
     pub(crate) host: String,
     /// Client address, if it is known.
     pub(crate) client: Option<String>,
@@ -82,7 +82,7 @@ fn member(line: &str) -> Option<Member> {
         Some((quorum, client)) => (quorum, Some(client)),
         None => (rest, None),
     };
-    // A member may have several addresses; the first one stands for it.
+    // A member may have several addresses. The first one represents it.
     let first = quorum.split('|').next().unwrap_or(quorum);
     let host = match first
         .strip_prefix('[')
@@ -92,7 +92,7 @@ fn member(line: &str) -> Option<Member> {
         None => first.split(':').next().unwrap_or_default().to_owned(),
     };
     let client = client.map(|client| match client.rsplit_once(':') {
-        // All addresses of a machine are none to connect to.
+        // A client cannot connect to the unspecified address.
         Some(("0.0.0.0" | "[::]" | "", port)) => format!("{host}:{port}"),
         Some(_) => client.to_owned(),
         None => format!("{host}:{client}"),
@@ -111,8 +111,9 @@ fn member(line: &str) -> Option<Member> {
     })
 }
 
-/// Returns the members of the ensemble; none of a server that stands alone, or if the list may not be read. A member
-/// whose line has no client address is expected at the port of this session, if no other member has that address.
+/// Returns the members of the ensemble. The list is empty for a standalone server, or if it must
+/// not be read. A member without a client address in its line is assumed to use the port of this
+/// session, if no other member has that address.
 pub(crate) async fn member_addresses(shell: &mut Shell) -> Result<Vec<Member>, Failure> {
     let client = shell.client("").await?;
     let data = match client.get_data(CONFIG).await {
@@ -140,14 +141,14 @@ fn expect_at_port(members: &mut [Member], port: &str) {
     }
 }
 
-/// The version and the client addresses of all members: `100000000 a:2181,b:2181`.
+/// Returns the version and the client addresses of all members: `100000000 a:2181,b:2181`.
 fn for_clients(members: &str) -> String {
     let (version, addresses) = version_and_addresses(members);
     let addresses: Vec<String> = addresses.into_iter().map(|(_, address)| address).collect();
     format!("{version} {}", addresses.join(","))
 }
 
-/// The version, and the host and the client address of each member.
+/// Returns the version, and the host and the client address of each member.
 fn version_and_addresses(members: &str) -> (&str, Vec<(&str, String)>) {
     let mut version = "";
     let mut addresses = Vec::new();
@@ -159,7 +160,7 @@ fn version_and_addresses(members: &str) -> (&str, Vec<(&str, String)>) {
             && let Some((member, client)) = rest.split_once(';')
         {
             let host = member.split(':').next().unwrap_or_default();
-            // A port alone is at the member's own address.
+            // A port without a host belongs to the member's own address.
             let address = match client.contains(':') {
                 true => client.to_owned(),
                 false => format!("{host}:{client}"),
@@ -226,10 +227,10 @@ fn print_stat(shell: &mut Shell, given: &Given, stat: &Stat) {
     }
 }
 
-/// The members, groups and weights of a file, as the request has them.
+/// Returns the members, groups and weights of a file in the format of the request.
 fn read_members(file: &str) -> Result<String, Failure> {
     let text = fs::read_to_string(file).map_err(|error| match error.kind() {
-        // As Java says it: the name is there twice.
+        // Java's message contains the name twice, too.
         std::io::ErrorKind::NotFound => Failure::new(format!(
             "Error processing {file}{file} (No such file or directory)"
         )),

@@ -132,7 +132,7 @@ const TEXTS: &[(&str, &str, &str)] = &[
 /// Returns the help of one command.
 ///
 /// # Errors
-/// If there is no such command.
+/// If the command does not exist.
 pub(super) fn of(name: &str) -> Result<String, Failure> {
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
         return Err(Failure::new(unknown(name)));

@@ -1,4 +1,4 @@
-//! `import`: the znodes that `export` wrote, many of them under way at a time.
+//! `import`: creates the znodes that `export` wrote, with many requests in flight.
 
 use std::io::{self, BufRead, Read};
 
@@ -17,10 +17,10 @@ use crate::options::Given;
 use crate::path;
 use crate::shell::Shell;
 
-/// Longest line that `import` reads: a znode of the largest size, in base64.
+/// Longest line that `import` reads: a znode of the maximum size, in base64.
 const LINE_BYTES_MAX: u64 = 512 << 20;
 
-/// A line of an export, read.
+/// A parsed line of an export.
 #[derive(Debug, Clone)]
 struct Line {
     number: usize,
@@ -29,7 +29,7 @@ struct Line {
     acl: Vec<Acl>,
 }
 
-/// What became of it.
+/// Result for one line.
 #[derive(Debug)]
 enum Done {
     Created,
@@ -37,7 +37,7 @@ enum Done {
     Kept,
 }
 
-/// How many.
+/// Counts of the results.
 #[derive(Debug, Default)]
 struct Tally {
     created: usize,
@@ -45,8 +45,8 @@ struct Tally {
     kept: usize,
 }
 
-/// Creates the znodes that `export` wrote, below a path. What exists stays as it is, or with `-f` gets
-/// data and ACL of the line.
+/// Creates the znodes that `export` wrote, below a path. Existing znodes are kept, or with `-f`
+/// receive the data and ACL of the line.
 pub(super) async fn import(
     shell: &mut Shell,
     command: &Command,
@@ -59,7 +59,8 @@ pub(super) async fn import(
             shell.report(tally.json(), &tally.text());
             Ok(())
         }
-        // Lines behind the one that was refused may be there: they were under way with it.
+        // Lines after the refused one may have been executed, because their requests were already
+        // in flight.
         Err(failure) if tally.created + tally.replaced > 0 => {
             Err(failure.with_note(&format!("Not finished: {}", tally.text())))
         }
@@ -113,7 +114,7 @@ async fn import_lines(
                 tally.note(&done);
                 tell_progress(shell, tally.count());
             }
-            // Those that are under way with it are counted first.
+            // Pending requests are counted first.
             Err(error) => {
                 let failure = Failure::of(&error, &line.path);
                 refused.get_or_insert(failure.in_line(line.number));
@@ -127,14 +128,15 @@ async fn import_lines(
     }
 }
 
-/// Whether it depends on what becomes of an earlier line whether this one is refused, or what is there in the end. A
-/// create is sent behind the one of its parent, but what exists gets its ACL only when that is known.
+/// Returns whether the result of `line` depends on the result of `earlier`. A create is sent
+/// directly after the create of its parent. An existing znode receives its ACL only after the
+/// parent's result is known.
 fn decides_on(earlier: &Line, line: &Line) -> bool {
     let parent = line.path.rsplit_once('/').map_or("", |(parent, _)| parent);
     earlier.path == line.path || earlier.path == parent
 }
 
-/// Creates a znode or, if it is there already and is to be replaced, sets data and ACL.
+/// Creates a znode, or sets data and ACL if it exists and is to be replaced.
 async fn put(client: Client, outside: String, line: Line, replaces: bool) -> Result<Done, Error> {
     let create = Create::persistent().with_acl(line.acl.clone());
     let made = match line.data.clone() {
@@ -185,7 +187,8 @@ fn wrong(number: usize, what: &str) -> Failure {
     Failure::new(format!("line {number}: {what}"))
 }
 
-/// The line of this number, or the one behind it: the root of a tree is there already. `None` at the end.
+/// Returns the line with this number or the next one, because the root of a tree already exists.
+/// Returns `None` at the end.
 fn next_line(number: usize, below: &str) -> Result<Option<Line>, Failure> {
     for number in number.. {
         let Some(text) = read_line(number)? else {
@@ -199,7 +202,7 @@ fn next_line(number: usize, below: &str) -> Result<Option<Line>, Failure> {
     Ok(None)
 }
 
-/// Its path is empty if it is the root of a tree.
+/// Parses a line. The path is empty if the line describes the root of a tree.
 fn parse(text: &str, number: usize, below: &str) -> Result<Line, Failure> {
     let wrong = |what: &str| wrong(number, what);
     let znode: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;

@@ -1,6 +1,6 @@
-//! What zkCli.sh does not have: a subtree at a glance, searched, and written out.
+//! Commands on subtrees that zkCli.sh does not have: overview, search and export.
 //!
-//! All of it is a [`Walk`] of the subtree.
+//! Each of them is a [`Walk`] of the subtree.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,17 +15,17 @@ use crate::path;
 use crate::shell::Shell;
 use crate::start::Format;
 
-/// Lines of an export are printed so many bytes at a time: each print is a system call.
+/// Bytes of an export that are printed together, because each print is a system call.
 const LINES_BYTES: usize = 64 << 10;
 
-/// Every how many znodes long work on standard error says how far it is.
+/// Number of znodes between two progress reports of a long command on standard error.
 const PROGRESS_EVERY: usize = 10_000;
 
 fn depth(given: &Given) -> Result<usize, Failure> {
     Ok(given.number("d")?.unwrap_or(usize::MAX))
 }
 
-/// Escapes what would make one line two, or a terminal do things.
+/// Escapes line breaks and terminal control characters.
 pub(super) fn plain(name: &str) -> String {
     let escape = |c: char| match c.is_control() {
         true => c.escape_default().to_string(),
@@ -34,7 +34,7 @@ pub(super) fn plain(name: &str) -> String {
     name.chars().map(escape).collect()
 }
 
-/// Names, indented; how many children there are where the depth ends.
+/// Prints indented names, and the number of children at the maximum depth.
 pub(super) async fn tree(
     shell: &mut Shell,
     command: &Command,
@@ -74,12 +74,12 @@ pub(super) async fn tree(
     Ok(())
 }
 
-/// Znodes and bytes of data below each path, down to a depth.
+/// Prints the number of znodes and bytes of data below each path, down to a depth.
 pub(super) async fn du(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
     let root = command.path(given)?;
     let shown: usize = given.number("d")?.unwrap_or(1);
     let mut walk = Walk::new(root, usize::MAX, Wanted::Names);
-    // Path, znodes, bytes of those whose subtree is not through.
+    // Path, znodes and bytes of the ancestors whose subtree is not complete.
     let mut open: Vec<(String, usize, i64)> = Vec::new();
     let mut count = 0;
     loop {
@@ -115,7 +115,7 @@ pub(super) fn tell_progress(shell: &mut Shell, count: usize) {
     }
 }
 
-/// Paths whose last name matches a pattern with `*` and `?`.
+/// Prints paths whose last name matches a pattern with `*` and `?`.
 pub(super) async fn find(
     shell: &mut Shell,
     command: &Command,
@@ -142,7 +142,7 @@ pub(super) async fn find(
     Ok(())
 }
 
-/// In time of the product of both lengths, whatever the pattern.
+/// Matches in time proportional to the product of both lengths, whatever the pattern.
 fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     let (mut at, mut name_at) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -157,7 +157,7 @@ fn matches_glob(pattern: &[char], name: &[char]) -> bool {
                 name_at += 1;
             }
             _ => match star {
-                // The last star takes one more.
+                // The last star matches one more character.
                 Some((star_at, taken)) => {
                     star = Some((star_at, taken + 1));
                     at = star_at + 1;
@@ -170,8 +170,8 @@ fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     pattern[at..].iter().all(|c| *c == '*')
 }
 
-/// Paths whose data has a text, with the line that has it; with `-l` the paths alone. Exit code 1 if
-/// there is none, as of grep.
+/// Prints paths whose data contains a text, with the matching line, or only the paths with `-l`.
+/// The exit code is 1 without a match, as in grep.
 pub(super) async fn grep(
     shell: &mut Shell,
     command: &Command,
@@ -215,7 +215,7 @@ pub(super) async fn grep(
     }
 }
 
-/// Data and Stat; `None` if it is gone or may not be read, which is told.
+/// Returns data and Stat. Returns `None` for a deleted or unreadable znode, which it reports.
 async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, Failure> {
     let client = shell.client(path).await?;
     match client.get_data(&shell.outside(path)).await {
@@ -231,9 +231,9 @@ async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, 
     }
 }
 
-/// A JSON object for each znode on a line of its own, parents first: `path`, `data` (base64; null as
-/// the znode's), `acl`, and what makes it no ordinary znode. Ephemerals are told and left out: they
-/// belong to their sessions.
+/// Prints a JSON object per line for each znode, parents first: `path`, `data` (base64, or null for
+/// null data), `acl`, and the properties of special znodes. Ephemerals are reported and skipped,
+/// because they belong to their sessions.
 pub(super) async fn export(
     shell: &mut Shell,
     command: &Command,
@@ -283,13 +283,14 @@ pub(super) async fn export(
     Ok(())
 }
 
-/// Whether it belongs to a session. Servers tell clients of containers and TTL znodes as of any
-/// other. Source: DataNode.copyStat.
+/// Returns whether the znode belongs to a session. Servers describe containers and TTL znodes to
+/// clients like any other znode. Source: DataNode.copyStat.
 pub(crate) fn is_ephemeral(stat: &Stat) -> bool {
     stat.ephemeral_owner != 0 && is_session(stat.ephemeral_owner)
 }
 
-/// Container and TTL znodes have marks in the top byte. Source: EphemeralType.
+/// Returns whether an owner is a session. Container and TTL znodes have marks in the top byte.
+/// Source: EphemeralType.
 fn is_session(owner: i64) -> bool {
     owner.to_be_bytes()[0] != 0xff && owner != i64::MIN
 }

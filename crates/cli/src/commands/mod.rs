@@ -28,10 +28,10 @@ use crate::shell::Shell;
 pub(crate) struct Command {
     kind: Kind,
     pub(crate) name: &'static str,
-    /// Its line in the usage, without the name.
+    /// Usage line without the name.
     usage: &'static str,
     options: &'static [Opt],
-    /// Whether only this shell has it.
+    /// Whether zkCli.sh lacks the command.
     is_own: bool,
 }
 
@@ -95,7 +95,7 @@ commands! {
     Watch, "watch", "path", [], true;
 }
 
-/// Whether a line may contain a secret: credentials of `addauth`, or of the option `-auth`.
+/// Returns whether a line may contain a secret: credentials of `addauth`, or of the option `-auth`.
 pub(crate) fn has_secret(line: &str) -> bool {
     let mut words = line
         .split_whitespace()
@@ -113,17 +113,17 @@ pub(crate) fn arguments(name: &str) -> Option<&'static str> {
     (!command.usage.is_empty()).then_some(command.usage)
 }
 
-/// Whether zkCli.sh does not have the command.
+/// Returns whether zkCli.sh lacks the command.
 pub(crate) fn is_own(name: &str) -> bool {
     COMMANDS
         .iter()
         .any(|command| command.name == name && command.is_own)
 }
 
-/// Carries out a command.
+/// Executes a command.
 ///
 /// # Errors
-/// What is to be printed on standard error, with the exit code.
+/// If the command fails. The error contains the text for standard error, and the exit code.
 pub(crate) async fn execute(
     shell: &mut Shell,
     name: &str,
@@ -131,7 +131,7 @@ pub(crate) async fn execute(
 ) -> Result<(), Failure> {
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
         let text = match terminal::stdout().is_terminal() {
-            // Programs get the text of zkCli.sh.
+            // Programs receive the text of zkCli.sh.
             false => format!(
                 "{}Command not found: Command not found {name}",
                 usage(false)
@@ -144,7 +144,7 @@ pub(crate) async fn execute(
         return Err(Failure::new(format!("{name} has no structured output")));
     }
     let mut given = Given::parse(words, command.options).map_err(|failure| match command.kind {
-        // Its code 1 says that there are differences.
+        // The exit code 1 of `diff` means that there are differences.
         Kind::Diff => failure.with_code(diff::TROUBLE),
         _ => failure,
     })?;
@@ -219,7 +219,7 @@ async fn run(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), 
 /// Returns the help of one command, or of the shell.
 ///
 /// # Errors
-/// If there is no such command.
+/// If the command does not exist.
 pub(crate) fn help(name: Option<&str>) -> Result<String, Failure> {
     match name {
         Some(name) => help::of(name),
@@ -244,7 +244,8 @@ Options:
 
 Commands:";
 
-/// The lines of all commands, with our own if wanted. Source: ZooKeeperMain.usage.
+/// Returns the usage lines of all commands, optionally with Zoarium's own. Source:
+/// ZooKeeperMain.usage.
 fn usage(with_own: bool) -> String {
     let mut text =
         "ZooKeeper -server host:port -client-configuration properties-file cmd args\n".to_owned();
@@ -258,7 +259,7 @@ fn usage(with_own: bool) -> String {
 }
 
 impl Kind {
-    /// Whether it prints what it reads as text alone.
+    /// Returns whether the command prints only text.
     fn prints_text(self) -> bool {
         matches!(
             self,
@@ -277,12 +278,12 @@ impl Command {
         format!("{} {}", self.name, self.usage)
     }
 
-    /// It was called wrongly. Source: MalformedCommandException.
+    /// Returns the error for a wrong use of the command. Source: MalformedCommandException.
     fn misused(&self) -> Failure {
         Failure::new(self.line()).with_exit(exit::USAGE)
     }
 
-    /// Its path, which must be there.
+    /// Returns the path argument, which is mandatory.
     fn path<'a>(&self, given: &'a Given) -> Result<&'a str, Failure> {
         let path = given.word(0).ok_or_else(|| self.misused())?;
         crate::path::validate(path)?;

@@ -11,7 +11,7 @@ use crate::options::Given;
 use crate::path;
 use crate::shell::Shell;
 
-/// Ends the session; a command alone begins one first, as Java does.
+/// Ends the session. As in Java, a single command first starts one.
 pub(super) async fn close(shell: &mut Shell) {
     if shell.client("").await.is_ok() || shell.connection().is_some() {
         shell.close().await;
@@ -51,12 +51,12 @@ pub(super) async fn redo(shell: &mut Shell, given: &Given) -> Result<(), Failure
     }
 }
 
-/// Changes the path that relative paths begin with; without one, to the root.
+/// Changes the current path for relative paths, by default to the root.
 pub(super) async fn cd(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
     let path = given.word(0).unwrap_or("/");
     let path = match &shell.dir {
         Some(_) => path.to_owned(),
-        // The first change begins at the root.
+        // The first relative path starts at the root.
         None => absolute("/", path),
     };
     path::validate(&path)?;
@@ -70,7 +70,7 @@ pub(super) async fn cd(shell: &mut Shell, given: &Given) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Prints the path that relative paths begin with.
+/// Prints the current path for relative paths.
 pub(super) fn pwd(shell: &mut Shell) -> Result<(), Failure> {
     let path = shell.dir.clone().unwrap_or_else(|| "/".to_owned());
     shell.show(|| json!({ "path": path }), || path.clone());
@@ -98,7 +98,7 @@ pub(super) fn resolve(given: &mut Given, kind: Kind, dir: &str) {
         Kind::Grep => &[1],
         _ => &[0],
     };
-    // These show the present path if no other one is named.
+    // These commands show the current path if the user does not name another one.
     let shows_present = matches!(
         kind,
         Kind::Ls | Kind::Stat | Kind::Get | Kind::Tree | Kind::Du | Kind::Find | Kind::GetAcl
@@ -116,7 +116,7 @@ pub(super) fn resolve(given: &mut Given, kind: Kind, dir: &str) {
     }
 }
 
-/// Returns the path that a word means at a path: `..`, `.` and names without a slash at the begin are relative.
+/// Resolves a word against a path. `..`, `.` and names without a leading slash are relative.
 fn absolute(dir: &str, word: &str) -> String {
     if word.starts_with('/') {
         return word.to_owned();

@@ -1,4 +1,4 @@
-//! A subtree of this ensemble or of another one, for the commands that look at two of them.
+//! A subtree of this ensemble or of another one, for the commands that read two of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,49 +14,50 @@ use crate::options::Given;
 use crate::path;
 use crate::shell::Shell;
 
-/// How long another ensemble may take to end a session: without an answer it ends by its timeout.
+/// Time limit for the end of a session with another ensemble. Without an answer, the session ends
+/// by its timeout.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// A subtree.
 #[derive(Debug)]
 pub(super) struct Place {
     client: Client,
-    /// The path as the server knows it.
+    /// Path as the server knows it.
     root: String,
-    /// As it was typed.
+    /// Path as the user entered it.
     pub(super) shown: String,
-    /// Whether the session is the shell's.
+    /// Whether the session belongs to the shell.
     pub(super) is_own: bool,
 }
 
-/// A znode with what was asked for.
+/// A znode with the requested properties.
 #[derive(Debug)]
 pub(super) struct Znode {
     pub(super) data: Option<Bytes>,
     pub(super) stat: Stat,
     pub(super) names: Vec<String>,
-    /// Empty unless asked for.
+    /// Empty unless requested.
     pub(super) acl: Vec<Acl>,
 }
 
-/// What there is at a path.
+/// Result of a read at a path.
 #[derive(Debug)]
 pub(super) enum Found {
     Znode(Box<Znode>),
     Nothing,
-    /// The session may not read it.
+    /// The session lacks the permission to read it.
     Unreadable,
 }
 
 impl Znode {
-    /// Whether it belongs to a session.
+    /// Returns whether it belongs to a session.
     pub(super) fn is_ephemeral(&self) -> bool {
         is_ephemeral(&self.stat)
     }
 }
 
 impl Found {
-    /// Bytes of its data.
+    /// Returns the number of bytes of its data.
     pub(super) fn bytes(&self) -> usize {
         let data = match self {
             Self::Znode(znode) => znode.data.as_ref(),
@@ -67,11 +68,12 @@ impl Found {
 }
 
 impl Place {
-    /// `/path` of the shell's session, or `host:port[,...]/path` of another ensemble, which gets the
-    /// identity of `-auth scheme:auth` and none of the shell's: credentials go where they are sent.
+    /// Opens `/path` in the shell's session, or `host:port[,...]/path` of another ensemble. The
+    /// other ensemble receives the identity of `-auth scheme:auth`, but not the shell's identities,
+    /// because a server sees the credentials that it receives.
     ///
     /// # Errors
-    /// No such place, no connection, an identity that was refused.
+    /// If the place is invalid, the connection fails, or the identity is refused.
     async fn open(shell: &mut Shell, word: &str, given: &Given) -> Result<Arc<Self>, Failure> {
         if word.starts_with('/') {
             path::validate(word)?;
@@ -112,10 +114,10 @@ impl Place {
         }))
     }
 
-    /// Two of them.
+    /// Opens two places.
     ///
     /// # Errors
-    /// As of [`Place::open`].
+    /// Under the conditions of [`Place::open`].
     pub(super) async fn open_two(
         shell: &mut Shell,
         words: [&str; 2],
@@ -131,24 +133,24 @@ impl Place {
         }
     }
 
-    /// Ends the session if it is not the shell's.
+    /// Ends the session, unless it belongs to the shell.
     pub(super) async fn close(&self) {
         if !self.is_own {
             let _ = tokio::time::timeout(CLOSING_MAX, self.client.close()).await;
         }
     }
 
-    /// A path below the root (empty for itself) as the server knows it.
+    /// Returns a path below the root as the server knows it. `below` is empty for the root.
     fn outside(&self, below: &str) -> String {
         join(&self.root, below)
     }
 
-    /// A path below the root as one who reads it knows it.
+    /// Returns a path below the root as the user knows it.
     pub(super) fn shown(&self, below: &str) -> String {
         join(&self.shown, below)
     }
 
-    /// Whether it is what an ensemble keeps for itself.
+    /// Returns whether the path belongs to the ensemble's own znodes.
     pub(super) fn is_of_the_ensemble(&self, below: &str) -> bool {
         let outside = self.outside(below);
         outside == "/zookeeper" || outside.starts_with("/zookeeper/")
@@ -158,7 +160,7 @@ impl Place {
         Failure::of(error, &self.shown(below))
     }
 
-    /// What is there, or why there is no answer.
+    /// Separates results of a read from failures.
     fn judge<T>(
         &self,
         answer: client::Result<T>,
@@ -174,10 +176,10 @@ impl Place {
         }
     }
 
-    /// Data, Stat, names of the children and, if wanted, the ACL.
+    /// Returns data, Stat, names of the children and, if requested, the ACL.
     ///
     /// # Errors
-    /// No answer, or another one than that it is not there or may not be read.
+    /// If there is no answer, or an error other than a missing znode or a missing permission.
     pub(super) async fn read(&self, below: &str, with_acl: bool) -> Result<Found, Failure> {
         let outside = self.outside(below);
         let (data, stat) = match self.judge(self.client.get_data(&outside).await, below)? {
@@ -206,10 +208,10 @@ impl Place {
         })))
     }
 
-    /// The children's names in order, or why there are none.
+    /// Returns the children's names in order, or the reason for which they are not available.
     ///
     /// # Errors
-    /// As of [`Place::read`].
+    /// Under the conditions of [`Place::read`].
     pub(super) async fn names(&self, below: &str) -> Result<Result<Vec<String>, Found>, Failure> {
         let answer = self.client.get_children2(&self.outside(below)).await;
         Ok(self.judge(answer, below)?.map(|(names, _)| {
@@ -219,24 +221,24 @@ impl Place {
         }))
     }
 
-    /// Whether both are known to be one znode.
+    /// Returns whether both are known to be the same znode.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.is_own && other.is_own && self.root == other.root
     }
 
-    /// Whether the znode is there.
+    /// Returns whether the znode exists.
     ///
     /// # Errors
-    /// No answer.
+    /// If there is no answer.
     pub(super) async fn exists(&self, below: &str) -> Result<bool, Failure> {
         let answer = self.client.exists(&self.outside(below)).await;
         Ok(answer.map_err(|error| self.fail(&error, below))?.is_some())
     }
 
-    /// The parent of the root as one who reads it knows it, if it is not there.
+    /// Returns the parent of the root as the user knows it, if it does not exist.
     ///
     /// # Errors
-    /// No answer.
+    /// If there is no answer.
     pub(super) async fn missing_parent(&self) -> Result<Option<String>, Failure> {
         let parent = self.root.rsplit_once('/').map_or("", |(parent, _)| parent);
         if parent.is_empty() {
@@ -249,10 +251,10 @@ impl Place {
         Ok(stat.is_none().then(|| shown.to_owned()))
     }
 
-    /// Creates a znode; `false` if it is there already.
+    /// Creates a znode. Returns `false` if it already exists.
     ///
     /// # Errors
-    /// No answer, or a refusal for another reason.
+    /// If there is no answer, or the server refuses for another reason.
     pub(super) async fn create(
         &self,
         below: &str,
@@ -271,10 +273,10 @@ impl Place {
         }
     }
 
-    /// Gives a znode other data and another ACL. Null data becomes empty data.
+    /// Replaces the data and the ACL of a znode. Null data becomes empty data.
     ///
     /// # Errors
-    /// No answer, or a refusal.
+    /// If there is no answer, or the server refuses.
     pub(super) async fn replace(
         &self,
         below: &str,

@@ -15,7 +15,7 @@ const ROOT: &str = "/zookeeper/quota";
 const LIMITS: &str = "zookeeper_limits";
 const STATS: &str = "zookeeper_stats";
 
-/// Limits, or what is there, as the znodes have them. -1 is none.
+/// Limits or usage of a quota, as its znodes contain them. -1 means that there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Track {
     count: i64,
@@ -32,7 +32,7 @@ impl Track {
         count_hard: -1,
     };
 
-    /// A text that does not parse has no numbers.
+    /// Parses the data of a quota znode. Invalid text counts as missing numbers.
     fn parse(data: Option<&[u8]>) -> Self {
         QuotaText::parse(data).map_or(Self::NONE, |text| Self {
             count: text.count,
@@ -42,7 +42,7 @@ impl Track {
         })
     }
 
-    /// The number that an option is about.
+    /// Returns the field that an option names.
     fn field(&mut self, name: &str) -> Option<&mut i64> {
         match name {
             "n" => Some(&mut self.count),
@@ -69,7 +69,7 @@ impl Track {
     }
 }
 
-/// The option and its value; there must be exactly one of the four.
+/// Returns the option and its value. Exactly one of the four options is required.
 fn one_of(given: &Given) -> Result<Option<(&'static str, &str)>, Failure> {
     let mut options = given.options();
     let first = options.next();
@@ -138,7 +138,7 @@ pub(super) async fn set(
     Ok(())
 }
 
-/// Says which limits are exceeded already.
+/// Reports the limits that are already exceeded.
 fn warn(shell: &mut Shell, limits: Track, usage: Track) {
     let is_less = |limit: i64, used: i64| limit > -1 && limit < used;
     if is_less(limits.count, usage.count) || is_less(limits.count_hard, usage.count) {
@@ -155,7 +155,7 @@ fn warn(shell: &mut Shell, limits: Track, usage: Track) {
     }
 }
 
-/// A quota holds for a whole subtree, so neither above nor below it may be another.
+/// Checks that no ancestor or descendant has a quota, because a quota applies to a whole subtree.
 async fn has_no_relative_with_quota(
     shell: &Shell,
     client: &Client,
@@ -241,7 +241,7 @@ pub(super) async fn list(
     Ok(())
 }
 
-/// With an option that limit goes, without one the quota.
+/// Deletes a limit that an option names, or the whole quota without an option.
 pub(super) async fn delete(
     shell: &mut Shell,
     command: &Command,
@@ -274,7 +274,7 @@ pub(super) async fn delete(
             _ => {}
         }
     }
-    // What stood above it goes too, as far as nothing else needs it.
+    // Its ancestors are deleted too, as far as no other quota needs them.
     let mut above = outside.as_str();
     while above.len() > 1 {
         match client.delete(&format!("{ROOT}{above}"), -1).await {

@@ -1,4 +1,4 @@
-//! `ls`, `get`, `stat`, `sync` and what else only reads.
+//! `ls`, `get`, `stat`, `sync` and the other commands that only read.
 //!
 //! Source: LsCommand, GetCommand, StatCommand, SyncCommand, GetEphemeralsCommand,
 //! GetAllChildrenNumberCommand.
@@ -17,7 +17,8 @@ use crate::path;
 use crate::shell::Shell;
 use crate::text;
 
-/// Whether there is a second word, as old scripts ask for a watch; says that it is out of date.
+/// Returns whether there is a second word, with which old scripts request a watch. Reports that
+/// this form is deprecated.
 fn wants_watch(shell: &mut Shell, command: &Command, given: &Given) -> bool {
     if given.words.len() > 1 {
         let name = command.name;
@@ -53,7 +54,7 @@ pub(super) async fn ls(shell: &mut Shell, command: &Command, given: &Given) -> R
     Ok(())
 }
 
-/// Names of the children, in no order, and the Stat.
+/// Returns the names of the children in any order, and the Stat.
 pub(crate) async fn children(
     shell: &mut Shell,
     path: &str,
@@ -71,7 +72,7 @@ pub(crate) async fn children(
     Ok((names.iter().map(|name| name.to_string()).collect(), stat))
 }
 
-/// A line for each znode, level by level.
+/// Prints a line for each znode, level by level.
 pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Failure> {
     let mut level = vec![path.to_owned()];
     let mut is_first = true;
@@ -80,7 +81,7 @@ pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Fa
         for path in level {
             let mut names = match children(shell, &path, false).await {
                 Ok((names, _)) => names,
-                // Somebody deletes at the same time.
+                // Another client deletes at the same time.
                 Err(failure) if is_first => return Err(failure),
                 Err(_) => continue,
             };
@@ -194,7 +195,7 @@ pub(super) async fn all_children_number(
     Ok(())
 }
 
-/// Without a path, all of the session.
+/// Prints the ephemerals below a path, or all ephemerals of the session.
 pub(super) async fn ephemerals(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
     let path = given.word(0).unwrap_or("/");
     path::validate(path)?;

@@ -1,6 +1,7 @@
-//! A walk through a subtree, whose next znodes are asked for before their turn.
+//! A walk through a subtree. The next znodes are requested before their turn.
 //!
-//! The subtree is as it is at the moment of each request: what is created or deleted meanwhile may or may not be seen.
+//! Each znode is read at the time of its request. Znodes that are created or deleted during the
+//! walk may or may not be visible.
 
 use bytes::Bytes;
 use client::{Client, Error};
@@ -11,30 +12,30 @@ use crate::failure::Failure;
 use crate::path;
 use crate::shell::Shell;
 
-/// What is asked for of each znode.
+/// Properties that are requested for each znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Its Stat and the names of its children.
+    /// Stat and the names of the children.
     Names,
-    /// Its data and ACL as well.
+    /// In addition, data and ACL.
     All,
 }
 
 /// A znode of the walk.
 pub(crate) struct Seen {
     pub(crate) path: String,
-    /// Of its children, sorted.
+    /// Names of its children, sorted.
     pub(crate) names: Vec<String>,
     pub(crate) stat: Stat,
-    /// How far below the root of the walk it is.
+    /// Depth below the root of the walk.
     pub(crate) depth: usize,
-    /// With [`Wanted::All`].
+    /// Only with [`Wanted::All`].
     pub(crate) data: Option<Bytes>,
-    /// With [`Wanted::All`].
+    /// Only with [`Wanted::All`].
     pub(crate) acl: Vec<Acl>,
 }
 
-/// What the server has said of a znode.
+/// Answers of the server about a znode.
 struct Found {
     names: Vec<String>,
     stat: Stat,
@@ -42,13 +43,13 @@ struct Found {
     acl: Vec<Acl>,
 }
 
-/// A znode whose turn comes.
+/// A znode that waits for its turn.
 struct Waiting {
     path: String,
     depth: usize,
 }
 
-/// Walks a subtree in the order of the paths, each znode in front of its children.
+/// Walks a subtree in the order of the paths, each znode before its children.
 pub(crate) struct Walk {
     wanted: Wanted,
     deepest: usize,
@@ -57,7 +58,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Of the znode `root` and so many levels below it.
+    /// Starts a walk at the znode `root`, down to `deepest` levels below it.
     pub(crate) fn new(root: &str, deepest: usize, wanted: Wanted) -> Self {
         let mut ahead = Ahead::default();
         ahead.push(Waiting {
@@ -72,11 +73,10 @@ impl Walk {
         }
     }
 
-    /// The next znode. One that was deleted meanwhile or may not be read is complained of and left out, but for the
-    /// root.
+    /// Returns the next znode. Reports and skips a deleted or unreadable znode, except the root.
     ///
     /// # Errors
-    /// The root cannot be read; the connection is lost.
+    /// If the root cannot be read, or the connection is lost.
     pub(crate) async fn next(&mut self, shell: &mut Shell) -> Result<Option<Seen>, Failure> {
         while let Some(first) = self.ahead.first() {
             let client = shell.client(&first.path).await?;
@@ -139,7 +139,7 @@ async fn ask(client: Client, path: String, wanted: Wanted) -> Result<Found, Erro
     }
     let (read, acl) = tokio::join!(client.get_data(&path), client.get_acl(&path));
     let ((data, stat), (acl, _)) = (read?, acl?);
-    // Most znodes have none, and are not asked.
+    // Most znodes have no children, so their names are not requested.
     let names = match stat.num_children {
         0 => Vec::new(),
         _ => client.get_children(&path).await?,

@@ -38,8 +38,8 @@ pub(super) async fn add_watch(
     Ok(())
 }
 
-/// The watches that are meant must be there, by this client's own account. Nothing else removes them:
-/// with `-l` they go here if the server cannot be told.
+/// Removes watches. They must exist according to this client. Other watches are not removed. With
+/// `-l`, they are removed locally if the server cannot be reached.
 pub(super) async fn remove_watches(
     shell: &mut Shell,
     command: &Command,
@@ -79,7 +79,8 @@ pub(super) async fn remove_watches(
     Ok(())
 }
 
-/// Follows the changes of a subtree until it is interrupted, the session ends, or nobody listens.
+/// Follows the changes of a subtree until the user interrupts it, the session ends, or the output
+/// is closed.
 pub(super) async fn follow(
     shell: &mut Shell,
     command: &Command,
@@ -104,8 +105,8 @@ pub(super) async fn follow(
     done
 }
 
-/// Calls `each` for each event of a subtree until it returns `false`, the user ends it, the session ends, or nobody
-/// reads the output.
+/// Calls `each` for each event of a subtree until it returns `false`, the user ends it, the session
+/// ends, or the output is closed.
 pub(crate) async fn each_event(
     shell: &mut Shell,
     path: &str,
@@ -117,7 +118,7 @@ pub(crate) async fn each_event(
         .add_watch(&outside, AddWatchMode::PersistentRecursive)
         .await;
     added.map_err(|error| Failure::of(&error, path))?;
-    // One for all events: it must not be lost between two.
+    // A single future for all events, so that no key press is lost between two events.
     let mut ended = pin!(crate::quit::by_user(terminal::stdout().is_terminal()));
     let done = loop {
         let event = tokio::select! {

@@ -18,10 +18,10 @@ use crate::path;
 use crate::shell::Shell;
 use crate::text;
 
-/// Most bytes that are taken from standard input as a znode's data: no server takes more.
+/// Maximum bytes of standard input as a znode's data. No server accepts more.
 const STDIN_BYTES_MAX: u64 = 256 << 20;
 
-/// How many znodes `deleteall` deletes in one request without `-b`.
+/// Number of znodes that `deleteall` deletes per request without `-b`.
 pub(crate) const BATCH: usize = 1000;
 
 pub(super) async fn create(
@@ -32,15 +32,15 @@ pub(super) async fn create(
     let path = given.word(0).ok_or_else(|| command.misused())?;
     let create = kind_of_znode(given)?;
     match given.has("s") {
-        // Whatever number the server appends, it is one.
+        // The server appends a number. Any number makes the path valid.
         true => path::validate(&format!("{path}1"))?,
         false => path::validate(path)?,
     }
-    // With data from standard input the ACL is where the data would be.
+    // With data from standard input, the ACL is in the place of the data.
     let acl_at = if given.has("i") { 1 } else { 2 };
     let create = match given.word(acl_at) {
         Some(text) => create.with_acl(parse_acl(shell, text).map_err(|failure| {
-            // Java finds the empty list, and says what it finds.
+            // Java finds the empty list, and reports this.
             let invalid = keeper_error("InvalidACL", "");
             Failure::new(format!(
                 "{}\n{invalid}\nAcl is not valid : null",
@@ -67,7 +67,7 @@ pub(super) async fn create(
     })?;
     shell.has_ephemerals |= given.has("e");
     let created = shell.inside(&created).to_owned();
-    // As Java does: what is made is told on standard error.
+    // As in Java, the created path is reported on standard error.
     shell.complain(&format!("Created {created}"));
     Ok(())
 }
@@ -153,7 +153,7 @@ const SET_OPTIONS: &str = " -b         Supply data in base64 format
  -v <arg>   Set with an expected version
 ";
 
-/// The expected version: by option, or as the word behind the others, as old scripts have it.
+/// Returns the expected version: from the option, or from the last word, as in old scripts.
 fn version(
     shell: &mut Shell,
     command: &Command,
@@ -201,7 +201,7 @@ pub(super) async fn delete_all(
     let all = subtree(shell, path).await?;
     let client = shell.client(path).await?;
     let mut has_failed = false;
-    // Children first: the list has each znode in front of those below it.
+    // Children first: the list contains each znode before its descendants.
     let from_below: Vec<&String> = all.iter().rev().collect();
     for paths in from_below.chunks(batch) {
         let ops: Vec<MultiOp> = paths
@@ -220,14 +220,14 @@ pub(super) async fn delete_all(
     Ok(())
 }
 
-/// The znode and all below it, level by level.
+/// Returns the znode and all its descendants, level by level.
 pub(crate) async fn subtree(shell: &mut Shell, root: &str) -> Result<Vec<String>, Failure> {
     let mut all = vec![root.to_owned()];
     let mut at = 0;
     while let Some(path) = all.get(at).cloned() {
         match children(shell, &path, false).await {
             Ok((names, _)) => all.extend(names.iter().map(|name| path::child(&path, name))),
-            // Somebody deletes at the same time.
+            // Another client deletes at the same time.
             Err(failure) if at == 0 => return Err(failure),
             Err(failure) if failure.ends_session => return Err(failure),
             Err(_) => {}

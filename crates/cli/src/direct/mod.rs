@@ -1,7 +1,8 @@
-//! Commands of the program itself, such as `zoarium get /path`: clean output, plain errors, exit codes.
+//! Commands of the program itself, such as `zoarium get /path`: clean output, plain errors, exit
+//! codes.
 //!
-//! They share sessions, walks and texts with the shell. What differs from zkCli.sh is the output: results go to standard
-//! output, everything else to standard error.
+//! They use the same sessions, walks and texts as the shell. The output differs from zkCli.sh:
+//! results go to standard output, and all other text to standard error.
 
 mod members;
 mod relocate;
@@ -22,16 +23,16 @@ use crate::person;
 use crate::shell::Shell;
 use crate::start::{ClientSettings, Format, Start};
 
-/// Servers of a command, and how it uses them.
+/// Servers of a command, with the settings of their use.
 #[derive(Debug, Clone, Default)]
 pub struct Target {
     /// Connect string: `host:port[,...][/chroot]`.
     pub servers: String,
     /// Form of the output.
     pub format: Format,
-    /// Connector for all connections, in place of the one of `settings`.
+    /// Connector for all connections, instead of the connector of `settings`.
     pub connector: Option<Connector>,
-    /// TLS and login by flags.
+    /// TLS and login settings from flags.
     pub settings: ClientSettings,
     /// Scheme and data of an identity for the session, such as `digest` and `user:password`.
     pub identity: Option<(String, String)>,
@@ -48,7 +49,7 @@ pub enum Data {
     Stdin,
 }
 
-/// How data is printed as text.
+/// Form of data in text output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DataForm {
     /// The bytes as they are.
@@ -99,7 +100,7 @@ pub enum Direct {
         path: String,
         /// Its data.
         data: Data,
-        /// Its ACL; open to everybody if it is missing.
+        /// ACL of the znode. The default is open to everyone.
         acl: Option<String>,
         /// Whether the server appends a number to the path.
         is_sequential: bool,
@@ -148,7 +149,7 @@ pub enum Direct {
     },
     /// Prints changes below a path as they happen.
     Watch {
-        /// Top of the subtree.
+        /// Root of the subtree.
         path: String,
         /// Number of changes after which it ends.
         limit: Option<u64>,
@@ -162,7 +163,7 @@ pub enum Direct {
 /// Checks the path of a znode.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the path is invalid. The error contains the reason.
 pub fn check_path(text: &str) -> Result<String, String> {
     match path::validate(text) {
         Ok(()) => Ok(text.to_owned()),
@@ -170,7 +171,7 @@ pub fn check_path(text: &str) -> Result<String, String> {
     }
 }
 
-/// Runs a command and returns its exit code. `name` stands in its errors.
+/// Runs a command and returns its exit code. Errors contain `name`.
 pub fn run_direct(name: &str, target: Target, direct: Direct) -> u8 {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -184,7 +185,7 @@ pub fn run_direct(name: &str, target: Target, direct: Direct) -> u8 {
         }
     };
     let code = runtime.block_on(run(name, target, direct));
-    // A thread that still reads the terminal is not waited for.
+    // A thread that still reads from the terminal is abandoned.
     runtime.shutdown_background();
     code
 }
@@ -241,7 +242,7 @@ async fn run(name: &str, target: Target, direct: Direct) -> u8 {
     code
 }
 
-/// An explanation if a server is reachable, but the port is not a client port.
+/// Returns an explanation if a server is reachable, but the port is not a client port.
 async fn wrong_port(shell: &Shell) -> Option<String> {
     let (options, _) = shell.start.options(shell.server()).ok()?;
     for server in &options.servers {
@@ -264,7 +265,7 @@ async fn wrong_port(shell: &Shell) -> Option<String> {
 }
 
 impl Direct {
-    /// Returns the exit code.
+    /// Executes the command and returns the exit code.
     async fn execute(&self, shell: &mut Shell) -> Result<u8, Failure> {
         match self {
             Self::Get { path, form } => znode::get(shell, path, *form).await?,

@@ -12,13 +12,13 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::shell::Shell;
 
-/// Bytes of a request for a znode besides its path, data and ACL.
+/// Bytes of a request for a znode in addition to its path, data and ACL.
 const ENTRY_BYTES: usize = 64;
 
-/// Largest transaction of `mv`, in bytes: what a server with default settings accepts.
+/// Largest transaction of `mv` in bytes, as a server with default settings accepts it.
 const MOVE_BYTES_MAX: usize = client::limits::REQUEST_BYTES_MAX - 4096;
 
-/// Deletes a znode, or a subtree from below.
+/// Deletes a znode, or a subtree starting with its leaves.
 pub(super) async fn remove(
     shell: &mut Shell,
     path: &str,
@@ -59,7 +59,7 @@ async fn remove_all(shell: &mut Shell, root: &str) -> Result<usize, Failure> {
     let all = subtree(shell, root).await?;
     let client = shell.client(root).await?;
     let mut count = 0;
-    // The list has each znode before its children.
+    // The list contains each znode before its children.
     let from_below: Vec<&String> = all.iter().rev().collect();
     for paths in from_below.chunks(BATCH) {
         let delete = |path: &&String| MultiOp::delete(&shell.outside(path), -1);
@@ -79,7 +79,7 @@ async fn remove_all(shell: &mut Shell, root: &str) -> Result<usize, Failure> {
     Ok(count)
 }
 
-/// Moves a subtree in one transaction: all of it or nothing.
+/// Moves a subtree in one transaction.
 pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<(), Failure> {
     let refused = |text: String| Failure::new(text).with_exit(exit::USAGE);
     let is_below = |path: &str, root: &str| {
@@ -102,7 +102,7 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
             None => MultiOp::create_without_data(&target, &create),
         });
     }
-    // The versions make the transaction fail if somebody has written since.
+    // The versions make the transaction fail if another client has written since then.
     for znode in seen.iter().rev() {
         ops.push(MultiOp::delete(
             &shell.outside(&znode.path),
@@ -120,7 +120,7 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
     Ok(())
 }
 
-/// All znodes of the subtree.
+/// Reads all znodes of the subtree.
 async fn read(shell: &mut Shell, from: &str) -> Result<Vec<Seen>, Failure> {
     let mut walk = Walk::new(from, usize::MAX, Wanted::All);
     let mut all = Vec::new();
@@ -145,7 +145,7 @@ async fn read(shell: &mut Shell, from: &str) -> Result<Vec<Seen>, Failure> {
     Ok(all)
 }
 
-/// The znode that an operation of the transaction was about.
+/// Returns the failure of a transaction with the path of the failed operation.
 fn explained(error: &client::Error, seen: &[Seen], from: &str, to: &str) -> Failure {
     let client::Error::Multi { index, .. } = error else {
         return Failure::of(error, from);

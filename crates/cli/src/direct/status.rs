@@ -33,14 +33,14 @@ enum State {
     Down,
 }
 
-/// What is known of a member.
+/// Known properties of a member.
 #[derive(Debug, Default)]
 struct Row {
     member: Option<String>,
     address: Option<String>,
     /// Fields of `srvr` by name.
     fields: BTreeMap<String, String>,
-    /// Reason for the absence of fields.
+    /// Reason for which the fields are missing.
     problem: Option<String>,
 }
 
@@ -92,8 +92,8 @@ pub(super) async fn status(shell: &mut Shell, is_all: bool) -> Result<u8, Failur
     })
 }
 
-/// Members and addresses to query. A member whose client address is not known has no address, unless the user named
-/// as many servers as there are members.
+/// Returns the members and addresses to query. A member whose client address is not known has no
+/// address, unless the user named as many servers as there are members.
 fn wanted(members: Vec<Member>, given: Vec<String>) -> Vec<(Option<String>, Option<String>)> {
     let unnamed = |given: Vec<String>| {
         let rows = given.into_iter().map(|address| (None, Some(address)));
@@ -143,7 +143,7 @@ impl Row {
         i64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
     }
 
-    /// Transactions by which the member is behind the leader, if both are in one epoch.
+    /// Returns the number of transactions that the member lacks, if it is in the leader's epoch.
     fn lag(&self, leader: Option<i64>) -> Option<i64> {
         let (own, leader) = (self.zxid()?, leader?);
         (own >> 32 == leader >> 32).then(|| (leader - own).max(0))
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(lines[3], ["healthy"]);
         let json = as_json(&rows, State::Healthy, rows[0].zxid());
         assert_eq!(json["members"][1]["lag"], 7);
-        // Zxids of two epochs have no distance.
+        // The distance between zxids of two epochs is undefined.
         assert_eq!(row("follower", "0x200000001").lag(rows[0].zxid()), None);
     }
 

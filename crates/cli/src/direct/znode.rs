@@ -38,7 +38,7 @@ pub(super) async fn get(shell: &mut Shell, path: &str, form: DataForm) -> Result
     Ok(())
 }
 
-/// Names on lines of their own; with `is_long` a table; with `is_recursive` all paths.
+/// Prints names on separate lines, a table with `is_long`, or all paths with `is_recursive`.
 pub(super) async fn list(
     shell: &mut Shell,
     path: &str,
@@ -173,7 +173,7 @@ pub(super) async fn create(shell: &mut Shell, direct: &Direct) -> Result<(), Fai
         None => client.create_without_data(&outside, &create).await,
     };
     let created = created.map_err(|error| match error.code() {
-        // The path in the answer would be that of the znode.
+        // The path in the answer would be that of the znode, not of its parent.
         Some(ErrorCode::NoNode) => Failure {
             plain: Some(format!("{path}: the parent does not exist (-p creates it)")),
             ..Failure::of(&error, path)

@@ -1,7 +1,7 @@
-//! `top`: a live view of the ensemble, and of who keeps it busy.
+//! `top`: a live view of the ensemble and of its busiest clients.
 //!
-//! Members are found in the member list and asked the word `srvr`, which Apache ZooKeeper answers as well. Clients and
-//! slow requests come from the admin ports of those members that are Zoarium.
+//! The members come from the member list. Each receives the word `srvr`, which Apache ZooKeeper
+//! answers as well. Clients and slow requests come from the admin ports of Zoarium members.
 
 mod sample;
 mod table;
@@ -18,12 +18,13 @@ use crate::shell::Shell;
 pub(crate) use sample::fields;
 use sample::{Admins, Asking, Sample};
 
-/// The pause between two looks, unless another one is asked for.
+/// Default interval between two samples.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// Until the first figures are there: rates need two looks.
+/// Time until the first figures are available, because rates require two samples.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Looks again and again, until it was often enough, it is interrupted, or nobody looks any more.
+/// Samples repeatedly until the requested number is reached, the user interrupts it, or the output
+/// is closed.
 pub(super) async fn top(
     shell: &mut Shell,
     command: &Command,
@@ -44,7 +45,7 @@ pub(super) async fn top(
     let is_live =
         rounds.is_none() && !shell.start.format.is_structured() && terminal::stdout().is_terminal();
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
-    // One for all rounds: it must not be lost between two.
+    // A single future for all rounds, so that no key press is lost between two rounds.
     let mut ended = pin!(crate::quit::by_user(is_live));
     let mut before = (Instant::now(), asking.sample().await);
     let mut round = 0;
@@ -72,7 +73,8 @@ pub(super) async fn top(
     Ok(())
 }
 
-/// Whom to ask, by the member list or, of a server that stands alone, by where this session is.
+/// Returns the members to query: from the member list, or the server of this session if it is
+/// standalone.
 async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
     let by = given.value("by").unwrap_or("address");
     if !["address", "identity"].contains(&by) {

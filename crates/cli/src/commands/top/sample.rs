@@ -1,4 +1,4 @@
-//! One look at the ensemble.
+//! One sample of the ensemble.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,48 +8,48 @@ use client::port::{ADMIN_PORT, ask_word};
 use client::tls::Connector;
 use serde_json::Value;
 
-/// How long a member may take: a look must not wait for one that is gone.
+/// Time limit for a member. A sample must not wait for a stopped member.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Clients, and slow requests, that each member is asked for.
+/// Numbers of clients and of slow requests that each member returns.
 const CLIENTS: usize = 200;
 const SLOW: usize = 5;
 
-/// Whom to ask, and for what.
+/// Members to query, with the requested properties.
 pub(super) struct Asking {
-    /// `host:port` for clients.
+    /// Client addresses as `host:port`.
     members: Vec<String>,
     connector: Connector,
-    /// A client for each admin port.
+    /// One client per admin port.
     admins: Vec<AdminClient>,
-    /// Whether the admin ports were named.
+    /// Whether the user named the admin ports.
     are_named: bool,
     by: &'static str,
 }
 
-/// How admin ports are asked.
+/// Settings for queries to admin ports.
 pub(super) struct Admins {
-    /// `host:port` of each; `None` if they are to be guessed.
+    /// `host:port` of each. `None` means the default ports of the members.
     pub(super) named: Option<Vec<String>>,
     pub(super) authorization: Option<String>,
     pub(super) connector: Connector,
 }
 
-/// What was seen.
+/// Result of a sample.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
-    /// What members say by `srvr`, by name; none of one that does not answer.
+    /// Fields of `srvr` by member name. The fields are empty for a member that does not answer.
     pub(super) members: BTreeMap<String, BTreeMap<String, String>>,
-    /// What clients are told apart by.
+    /// Property by which clients are grouped.
     pub(super) by: &'static str,
-    /// Clients by name, with the sums of their figures; `None` if no admin port answers.
+    /// Clients by name, with the sums of their figures. `None` if no admin port answers.
     pub(super) clients: Option<BTreeMap<String, Client>>,
-    /// The newest slow requests.
+    /// Latest slow requests.
     pub(super) slow: Vec<Value>,
-    /// Admin ports that did not answer, and why; those that were named only.
+    /// Named admin ports that did not answer, with the reasons.
     pub(super) silent: Vec<String>,
 }
 
-/// Figures of a client by their names.
+/// Figures of a client by name.
 pub(super) type Client = BTreeMap<String, u64>;
 
 impl Asking {
@@ -87,7 +87,7 @@ impl Asking {
         }
     }
 
-    /// Asks all of them at once.
+    /// Queries all members concurrently.
     pub(super) async fn sample(&self) -> Sample {
         let mut words = tokio::task::JoinSet::new();
         for member in &self.members {
@@ -114,7 +114,8 @@ impl Asking {
         for (admin, answer) in answers {
             match answer {
                 Ok(answer) => sample.add(&answer),
-                // Apache ZooKeeper has no such command, and an admin port may be anywhere.
+                // Apache ZooKeeper does not have this command, and an admin port may have any
+                // number.
                 Err(reason) if self.are_named => sample.silent.push(format!("{admin}: {reason}")),
                 Err(_) => {}
             }
@@ -127,10 +128,10 @@ impl Asking {
     }
 }
 
-/// What an admin server says of clients and of slow requests.
+/// Answer of an admin server about clients and slow requests.
 struct Answer {
     clients: Value,
-    /// Null if they are not for who asks.
+    /// Null if the user has no permission to see them.
     slow: Value,
 }
 
@@ -165,7 +166,8 @@ impl Sample {
                     continue;
                 };
                 let sum = sums.entry(figure.clone()).or_default();
-                // Of two members the longest time holds, all else adds up.
+                // For two members, the maximum of the longest time applies. All other figures are
+                // added.
                 *sum = match figure.as_str() {
                     "max_latency" => value.max(*sum),
                     _ => sum.saturating_add(value),

@@ -1,4 +1,4 @@
-//! Two looks as text, or as JSON.
+//! Output of two samples as text or as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::sample::{Client, Sample};
 use crate::text;
 
-/// Clients that fit a screen.
+/// Number of clients that fit on a screen.
 const CLIENTS_SHOWN: usize = 20;
-/// Characters of a name that fit a column.
+/// Number of characters of a name that fit into a column.
 const NAME_WIDTH: usize = 28;
 
-/// The two looks, the second so many seconds after the first, for people.
+/// Formats two samples for people. The second one was taken `seconds` after the first.
 pub(super) fn text((before, now): (&Sample, &Sample), seconds: f64) -> String {
     let mut out = String::new();
     let moment = text::time(jiff::Timestamp::now().as_millisecond());
@@ -120,7 +120,7 @@ fn busiest(by: &str, (before, now): (&Clients, &Clients), seconds: f64, out: &mu
     }
 }
 
-/// Clients by what they asked for between the looks, and of equals by what they did before.
+/// Sorts clients by their requests between the samples, and then by their earlier requests.
 fn ranked<'a>(before: &Clients, now: &'a Clients) -> Vec<(&'a String, &'a Client)> {
     let requests = |client: &Client| client.get("requests").copied().unwrap_or(0);
     let mut all: Vec<(&String, &Client)> = now.iter().collect();
@@ -151,7 +151,7 @@ fn slow(requests: &[Value], out: &mut String) {
     }
 }
 
-/// For programs: what was seen, with rates for clients.
+/// Formats the samples for programs, with rates for clients.
 pub(super) fn json((before, now): (&Sample, &Sample), seconds: f64) -> Value {
     let empty = BTreeMap::new();
     let earlier = before.clients.as_ref().unwrap_or(&empty);
@@ -180,13 +180,13 @@ pub(super) fn json((before, now): (&Sample, &Sample), seconds: f64) -> Value {
     })
 }
 
-/// How much more there is in a second. A member that was started anew begins at 0.
+/// Returns the increase per second. The counters of a restarted member start at 0.
 fn rate(before: u64, now: u64, seconds: f64) -> String {
     let per_second = now.saturating_sub(before) as f64 / seconds;
     format!("{per_second:.0}")
 }
 
-/// A name that fits its column.
+/// Shortens a name to the width of its column.
 fn cut(name: &str) -> String {
     let mut cut: String = plain(name).chars().take(NAME_WIDTH).collect();
     if plain(name).chars().count() > NAME_WIDTH {
@@ -196,7 +196,7 @@ fn cut(name: &str) -> String {
     cut
 }
 
-/// What others say is shown as it is, but never followed by the terminal.
+/// Replaces control characters, so that the terminal does not execute text from others.
 fn plain(text: &str) -> String {
     let shown = text
         .chars()
