@@ -1,4 +1,4 @@
-//! The configuration, read and cross-checked.
+//! The complete configuration of a server, parsed and cross-checked.
 
 pub(crate) mod auth;
 pub(crate) mod budgets;
@@ -41,43 +41,43 @@ use crate::surroundings::Surroundings;
 use crate::system_properties::SystemProperties;
 use crate::verdicts;
 
-/// Everything a server is told when it starts.
+/// Complete configuration of a server.
 ///
-/// Made once, by [`Config::load`] or one of its siblings, and not changed afterwards. Log
-/// [`Config::notices`] as soon as logging is set up.
+/// [`Config::load`] and similar functions create it once, and it does not change afterwards. The
+/// caller must log [`Config::notices`] as soon as logging is set up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The file, as it was named; absent for a configuration without one.
+    /// Path of the file, as given. Absent for a configuration without a file.
     pub source: Option<PathBuf>,
-    /// The text of that file without its secrets, for the admin command `initial_configuration`.
+    /// Text of the file without its secrets, for the admin command `initial_configuration`.
     pub initial_configuration: Secret,
     /// Directory of the snapshots and of `myid`.
     pub data_dir: PathBuf,
     /// Directory of the transaction logs.
     pub data_log_dir: PathBuf,
-    /// Length of a tick, in milliseconds; at least 1.
+    /// Length of a tick in milliseconds, at least 1.
     pub tick_time_ms: u32,
-    /// Where clients connect.
+    /// Addresses at which clients connect.
     pub client: ClientListener,
     /// Timeouts and kinds of sessions.
     pub sessions: Sessions,
-    /// Limits on what clients may use.
+    /// Limits on the resources of clients.
     pub limits: Limits,
     /// Log and snapshots.
     pub storage: Storage,
-    /// Deletion of old ones.
+    /// Deletion of old snapshots and logs.
     pub purge: Purge,
     /// Cleaning of containers and TTL nodes.
     pub containers: Containers,
-    /// What is switched on and off.
+    /// Features that can be switched on and off.
     pub features: Features,
     /// Authentication of clients.
     pub auth: Auth,
     /// TLS of the client ports.
     pub client_tls: ClientTls,
-    /// TLS between members and of the admin port, for who has either.
+    /// TLS between members and of the admin port, if either exists.
     pub quorum_tls: Option<QuorumTls>,
-    /// Hosts of members are left out of what is checked in their certificates.
+    /// Whether the check of members' certificates ignores the hosts of members.
     pub fips_mode: bool,
     /// Four-letter words that are answered.
     pub four_letter_words: FourLetterWords,
@@ -85,28 +85,28 @@ pub struct Config {
     pub admin: Admin,
     /// Metrics.
     pub metrics: Metrics,
-    /// The audit log, if there is to be one.
+    /// Audit log, if it is enabled.
     pub audit: Option<AuditSettings>,
-    /// The change history, if one is to be kept.
+    /// Change history, if it is enabled.
     pub history: Option<ChangeHistory>,
-    /// Traces of writes, if a collector takes them.
+    /// Export of write traces, if a collector is configured.
     pub traces: Option<TraceExport>,
-    /// The detector of pauses, if there is to be one.
+    /// Detector of pauses, if it is enabled.
     pub pause_monitor: Option<PauseMonitor>,
-    /// The ensemble this server belongs to; absent for a standalone server.
+    /// Ensemble of this server. Absent for a standalone server.
     pub ensemble: Option<Ensemble>,
-    /// All system properties: flags, and the settings of the file that became properties.
+    /// All system properties: flags, and settings of the file that became properties.
     pub properties: SystemProperties,
-    /// The known settings that were written.
+    /// Known settings that are present.
     pub given: Vec<Given>,
-    /// What is to be logged.
+    /// Notices to log.
     pub notices: Vec<Notice>,
-    /// The settings that ask for what is not there, in the order of their lines. A server starts
-    /// only without any: see [`Config::check_supported`].
+    /// Settings that require missing features, in the order of their lines. A server starts only if
+    /// the list is empty. See [`Config::check_supported`].
     pub refusals: Vec<ConfigError>,
 }
 
-/// A superuser by certificate can exist at a port with TLS only.
+/// Warns if a superuser by certificate is configured without a port with TLS.
 fn warn_of_super_user_without_tls(settings: &mut Settings, client: &ClientListener, admin: &Admin) {
     let has_tls = client.secure.is_some() || client.port_unification || admin.speaks_tls();
     if let Some(found) = settings
@@ -121,11 +121,11 @@ fn warn_of_super_user_without_tls(settings: &mut Settings, client: &ClientListen
 impl Config {
     /// Reads the file `path`, the files that it names, and `myid`.
     ///
-    /// `flags` are the `-D` flags of the command line and of the JVM variables.
+    /// `flags` contains the `-D` flags of the command line and of the JVM variables.
     ///
     /// # Errors
-    /// The first fault in the order in which Apache ZooKeeper looks for them; of several wrong
-    /// values in one file the first line's.
+    /// If the configuration is invalid. Returns the first fault in the order of Apache ZooKeeper's
+    /// checks. If one file contains several invalid values, it returns the first one.
     pub fn load(
         path: &Path,
         flags: SystemProperties,
@@ -138,10 +138,10 @@ impl Config {
         )
     }
 
-    /// The same, from a file that was read already.
+    /// Works like [`Self::load`], with a file that was already read.
     ///
     /// # Errors
-    /// As [`Self::load`].
+    /// If the configuration is invalid, like [`Self::load`].
     pub fn parse(
         raw: RawConfig,
         flags: SystemProperties,
@@ -156,10 +156,10 @@ impl Config {
         Ok(config)
     }
 
-    /// The legacy form without a file: `port datadir [ticktime] [maxcnxns]`.
+    /// Parses the legacy form without a file: `port datadir [ticktime] [maxcnxns]`.
     ///
     /// # Errors
-    /// Another number of arguments, with Java's usage line, and wrong values.
+    /// If the number of arguments is wrong, with Java's usage line, or if a value is invalid.
     pub fn from_arguments(
         arguments: &[&str],
         flags: SystemProperties,
@@ -171,7 +171,7 @@ impl Config {
             [port, data_dir, tick_time, max] => (port, data_dir, Some(tick_time), Some(max)),
             _ => return Err(ConfigError::new(USAGE)),
         };
-        // Java's legacy form has no limit of connections unless one is given.
+        // In Java's legacy form, the number of connections is unlimited by default.
         let mut written = vec![
             (keys::CLIENT_PORT.name, port.to_owned()),
             (keys::DATA_DIR.name, data_dir.to_owned()),
@@ -186,11 +186,11 @@ impl Config {
         Self::build(Settings::new(raw, flags), surroundings)
     }
 
-    /// The configuration of a server that was told nothing: port [`EMBEDDED_PORT`], data in
+    /// Returns the configuration of a server without settings: port [`EMBEDDED_PORT`], data in
     /// [`EMBEDDED_DATA_DIR`].
     ///
     /// # Errors
-    /// Wrong values among the flags.
+    /// If a flag has an invalid value.
     pub fn embedded(
         flags: SystemProperties,
         surroundings: &mut dyn Surroundings,
@@ -204,11 +204,12 @@ impl Config {
         Self::build(Settings::new(raw, flags), surroundings)
     }
 
-    /// The configuration of a server inside another program: `settings` as zoo.cfg would have them, the last one of a
-    /// name counts. There is no file, so reconfigurations are kept nowhere.
+    /// Returns the configuration of a server inside another program. `settings` has the form of
+    /// zoo.cfg, and the last setting with a name takes effect. There is no file, so
+    /// reconfigurations are not saved.
     ///
     /// # Errors
-    /// As [`Self::load`].
+    /// If the configuration is invalid, like [`Self::load`].
     pub fn from_settings(
         settings: &[(String, String)],
         flags: SystemProperties,
@@ -220,11 +221,11 @@ impl Config {
         Self::build(Settings::new(raw, flags), surroundings)
     }
 
-    /// Refuses a configuration that asks for what is not there: nobody may believe to be protected,
-    /// audited or watched by it.
+    /// Refuses a configuration that requires a missing feature. An operator must not rely on
+    /// protection, auditing or monitoring that does not exist.
     ///
     /// # Errors
-    /// The first refusal, which names the other settings that are refused as well.
+    /// If there are refusals. Returns the first refusal, and names the other refused settings.
     pub fn check_supported(&self) -> Result<(), ConfigError> {
         let Some((first, others)) = self.refusals.split_first() else {
             return Ok(());
@@ -241,14 +242,14 @@ impl Config {
         Err(refusal)
     }
 
-    /// The settings of a section that were written.
+    /// Returns the present settings of a section.
     pub fn given_in(&self, section: Section) -> impl Iterator<Item = &Given> {
         let is_in = move |given: &&Given| section.keys().iter().any(|key| **key == *given.key);
         self.given.iter().filter(is_in)
     }
 
-    /// An error keeps what was to be said before: among it may be what caused it, such as a
-    /// misspelt name, and what would be refused next.
+    /// Builds the configuration. An error includes the earlier notices. They may show its cause,
+    /// such as a misspelt name, or the next refusals.
     fn build(
         mut settings: Settings,
         surroundings: &mut dyn Surroundings,
@@ -282,7 +283,8 @@ impl Config {
         let mut client = ClientListener::read(settings)?;
         client.plain = read_address(settings, surroundings, &PLAIN)?;
         client.secure = read_address(settings, surroundings, &SECURE)?;
-        // Java asks for it at secureClientPort only, and then closes whoever comes with TLS to the other.
+        // Java requires it at secureClientPort only. At the other port, it then closes the
+        // connections of clients with TLS.
         if client.secure.is_some() || client.port_unification {
             auth::require_tls_provider(settings)?;
         }
@@ -335,7 +337,7 @@ impl Config {
             };
             Some(Ensemble::read(settings, who, &jaas)?)
         } else {
-            // Java warns; a standalone server is what most people mean by this.
+            // Java logs a warning here, but this configuration usually means a standalone server.
             settings.notice(NoticeLevel::Info, finding::NOTED, STANDALONE);
             None
         };
@@ -379,7 +381,7 @@ impl Config {
     }
 }
 
-/// What Java refuses while it still goes through the lines, and right after.
+/// Makes the checks that Java makes while it reads the lines, and directly afterwards.
 fn check_before_use(settings: &mut Settings) -> Result<(), ConfigError> {
     settings.check_file()?;
     if let Some(found) = settings.find(&cluster::ELECTION_ALG)
@@ -438,7 +440,7 @@ struct AddressKeys {
     host: &'static Key,
 }
 
-/// A port, and the host it is bound at.
+/// Reads a port and the host to which it is bound.
 fn read_address(
     settings: &mut Settings,
     surroundings: &mut dyn Surroundings,
@@ -490,7 +492,7 @@ fn read_tick_time(settings: &mut Settings) -> Result<u32, ConfigError> {
     let reason = match u32::try_from(number) {
         Ok(1..) => return settings.int(&keys::TICK_TIME),
         Ok(0) => "tickTime is not set".to_owned(),
-        // Java goes on with it, into timeouts below zero.
+        // Java accepts the value and computes negative timeouts.
         Err(_) => format!("{number} is not a length of time"),
     };
     Err(match settings.find(&keys::TICK_TIME) {
@@ -500,7 +502,8 @@ fn read_tick_time(settings: &mut Settings) -> Result<u32, ConfigError> {
     .hint("such as tickTime=2000"))
 }
 
-/// A TTL takes the highest id's place, so the leader refuses such a server later.
+/// Warns of a server id whose highest byte collides with TTLs. The leader would refuse such a
+/// server later.
 ///
 /// Source: Java's EphemeralType.validateServerId.
 fn warn_of_large_id(settings: &mut Settings, my_id: i64, features: &Features) {
@@ -513,7 +516,7 @@ fn warn_of_large_id(settings: &mut Settings, my_id: i64, features: &Features) {
     }
 }
 
-/// A setting that is read in two places is spoken of once.
+/// Removes repeated notices. A setting that is read in two places must have one notice.
 fn without_repetition(notices: Vec<Notice>) -> Vec<Notice> {
     let mut once: Vec<Notice> = Vec::with_capacity(notices.len());
     for notice in notices {
@@ -524,9 +527,9 @@ fn without_repetition(notices: Vec<Notice>) -> Vec<Notice> {
     once
 }
 
-/// The client port of [`Config::embedded`].
+/// Client port of [`Config::embedded`].
 pub const EMBEDDED_PORT: u16 = 2181;
-/// The data directory of [`Config::embedded`].
+/// Data directory of [`Config::embedded`].
 pub const EMBEDDED_DATA_DIR: &str = "./zoarium-data";
 
 const ONLY_ELECTION_ALG: i64 = 3;

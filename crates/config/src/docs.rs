@@ -1,10 +1,10 @@
-//! docs/CONFIG.md, made from the registry.
+//! Generator of docs/CONFIG.md from the registry.
 
 use std::fmt::Write;
 
 use crate::registry::{DefaultValue, Fate, Key, Kind, PREFIX, Refusal, Scope, Section, all};
 
-/// The reference of all settings.
+/// Returns the reference of all settings as Markdown.
 pub fn render_markdown() -> String {
     let mut out = String::from(HEAD);
     for section in Section::ALL {
@@ -44,12 +44,12 @@ pub fn render_markdown() -> String {
     out
 }
 
-/// All settings with each case of their fates.
+/// Returns all settings with each case of their fates.
 fn cases() -> impl Iterator<Item = (&'static Key, &'static Fate)> {
     all().flat_map(|key| key.fate.cases().iter().map(move |case| (key, case)))
 }
 
-/// All refusals, in the order in which settings have them.
+/// Returns all refusals, in the order of the settings.
 fn refusals() -> Vec<&'static Refusal> {
     let mut refusals = Vec::new();
     for (_, case) in cases() {
@@ -157,7 +157,7 @@ fn sentence(why: &str) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// The text in lines of 100 columns at most.
+/// Wraps the text at 100 columns.
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut column = 0;

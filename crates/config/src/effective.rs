@@ -1,4 +1,4 @@
-//! What holds for each setting, and where that was said.
+//! Effective values of all settings, and the places where they were written.
 
 use std::fmt;
 use std::path::Path;
@@ -15,31 +15,32 @@ use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 use crate::system_properties::SystemProperties;
 
-/// A setting and the value in force.
+/// Setting and its effective value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effective {
-    /// The section of the registry; absent for a name that is not known.
+    /// Section of the registry. Absent for an unknown name.
     pub section: Option<Section>,
-    /// Its name in zoo.cfg, or the property's.
+    /// Name in zoo.cfg, or name of the property.
     pub name: String,
-    /// The value, [`HIDDEN`] for secrets; absent if nothing holds.
+    /// Effective value, or [`HIDDEN`] for secrets. Absent if the setting does not have a value.
     pub value: Option<String>,
-    /// What a number counts.
+    /// Unit of a number.
     pub unit: &'static str,
-    /// Where the value comes from.
+    /// Source of the value.
     pub place: Place,
-    /// What was written, if something else holds.
+    /// Written value, if another value is in effect.
     pub written: Option<String>,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// It was written there.
+    /// The value was written at this place.
     Written(Origin),
-    /// It was written there, and cannot be taken: the default holds, or what is nearest.
+    /// An invalid value was written at this place. The default or the nearest valid value is in
+    /// effect.
     Corrected(Origin),
-    /// Nobody wrote it.
+    /// The setting was not written.
     Default,
 }
 
@@ -53,11 +54,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// Every setting that has a value, in the order of the registry, the members of families in the order of their names,
-/// and then what is not known.
+/// Returns every setting with a value, in the order of the registry. The members of a family are
+/// sorted by name. Unknown settings follow at the end.
 ///
 /// # Errors
-/// As [`Config::load`]: of a configuration that is refused nothing is in force.
+/// If the configuration is refused, like [`Config::load`]. A refused configuration does not have
+/// effective values.
 pub fn effective(
     path: &Path,
     flags: SystemProperties,
@@ -134,7 +136,7 @@ fn single(
         DefaultValue::Unset => None,
     };
     let is_derived = matches!(key.default, DefaultValue::Derived(_));
-    // -1 is how a file asks for what follows from others.
+    // -1 in a file requests the value derived from other settings.
     let is_default_asked = is_derived && typed.as_deref() == Some("-1");
     let value = typed.filter(|_| !is_default_asked).or(default);
     let value = value.filter(|value| !value.is_empty());
@@ -161,7 +163,7 @@ fn single(
     })
 }
 
-/// Whether a value is what was written, in whatever spelling.
+/// Returns whether `value` equals the written value, independent of its spelling.
 fn is_same(key: &Key, value: &str, written: &str) -> bool {
     let number = |text: &str| match key.is_decimal {
         true => crate::java::parse_decimal(text),
@@ -178,7 +180,7 @@ fn is_same(key: &Key, value: &str, written: &str) -> bool {
     }
 }
 
-/// What follows from other settings, where that is one value.
+/// Returns the value that is derived from other settings, if it is a single value.
 fn derived(key: &Key, config: &Config) -> Option<String> {
     let limits = &config.limits;
     Some(match key.name {
@@ -237,7 +239,7 @@ fn family(
         .collect()
 }
 
-/// What was written and means nothing here.
+/// Returns the written settings that are unknown.
 fn unknown(settings: &Settings) -> Vec<Effective> {
     let lines = settings.raw.settings().into_iter();
     let lines = lines.filter(|(name, _)| registry::find(name).is_none());

@@ -1,7 +1,9 @@
-//! `java.env` and `zookeeper-env.sh`: shell files beside zoo.cfg that set the flags of a JVM.
+//! Shell files `java.env` and `zookeeper-env.sh`, located next to zoo.cfg. They set the flags of a
+//! JVM.
 //!
-//! `zkServer.sh` sources them. Here nothing is run: assignments are read, with quotes and with the variables that were
-//! assigned before, and every other line is named, so that a person can look at it.
+//! `zkServer.sh` sources the files. This module does not execute anything. It reads assignments
+//! with quotes and with the variables that were assigned before. It reports every other line, so
+//! that an operator can check it.
 //!
 //! Source: zkEnv.sh, which sources `zookeeper-env.sh` and then `java.env`.
 
@@ -11,26 +13,26 @@ use std::path::Path;
 use crate::origin::Origin;
 use crate::system_properties::SystemProperties;
 
-/// The files, in the order in which they are sourced.
+/// Names of the files, in the order in which they are sourced.
 pub const FILES: [&str; 2] = ["zookeeper-env.sh", "java.env"];
 
-/// The variables whose `-D` flags count, the later one before the earlier.
+/// Variables with `-D` flags. Flags of a later variable take precedence.
 pub const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
 
-/// Text longer than this is no such file.
+/// Size in bytes above which a file is refused.
 pub const BYTES_MAX: usize = 1 << 20;
 
-/// What a variable may grow to by naming itself again and again.
+/// Size limit of a value in bytes. A variable that contains itself can grow.
 const VALUE_BYTES_MAX: usize = 1 << 20;
 
-/// A part of a value, and where it was written.
+/// Part of a value, and the place where it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Piece {
     text: String,
     origin: Origin,
 }
 
-/// Variables of a shell. Some hold passwords: `Debug` shows their names only.
+/// Shell variables. Some contain passwords, so `Debug` shows only their names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Variables {
     values: BTreeMap<String, Vec<Piece>>,
@@ -43,7 +45,7 @@ impl std::fmt::Debug for Variables {
 }
 
 impl Variables {
-    /// Sets a variable as the environment has it.
+    /// Sets a variable from the environment.
     pub fn set(&mut self, name: &str, value: &str) {
         let piece = Piece {
             text: value.to_owned(),
@@ -52,14 +54,14 @@ impl Variables {
         self.values.insert(name.to_owned(), vec![piece]);
     }
 
-    /// Takes the assignments of a file over. Gives the lines that are no assignments.
+    /// Applies the assignments of a file. Returns the numbers of all other lines.
     pub fn source(&mut self, path: &Path, text: &[u8]) -> Vec<u32> {
         let text = String::from_utf8_lossy(text);
         let mut strange = Vec::new();
         let mut lines = text.lines().zip(1..);
         while let Some((line, number)) = lines.next() {
             let mut logical = line.to_owned();
-            // A backslash, or quotes that are still open, go on in the next line.
+            // A backslash, or an open quote, continues in the next line.
             while is_open(&logical) {
                 let Some((next, _)) = lines.next() else { break };
                 if !strip_continuation(&mut logical) {
@@ -77,18 +79,18 @@ impl Variables {
         strange
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn get(&self, name: &str) -> Option<String> {
         let pieces = self.values.get(name)?;
         Some(pieces.iter().map(|piece| piece.text.as_str()).collect())
     }
 
-    /// Where the last part of a variable was written.
+    /// Returns the place where the last part of a variable was written.
     pub fn origin(&self, name: &str) -> Option<&Origin> {
         Some(&self.values.get(name)?.last()?.origin)
     }
 
-    /// The flags of a JVM in [`FLAG_VARIABLES`], each with the place where it was written.
+    /// Returns the JVM flags in [`FLAG_VARIABLES`], each with the place where it was written.
     pub fn flags(&self) -> Vec<(Origin, String)> {
         let mut flags = Vec::new();
         for pieces in FLAG_VARIABLES
@@ -110,7 +112,7 @@ impl Variables {
         flags
     }
 
-    /// The same, as a server takes them.
+    /// Returns the flags as system properties of a server.
     pub fn system_properties(&self) -> SystemProperties {
         let mut properties = SystemProperties::new();
         for (origin, flag) in self.flags() {
@@ -119,7 +121,7 @@ impl Variables {
         properties
     }
 
-    /// Takes a line over; `None` if it is more than assignments.
+    /// Applies a line. Returns `None` if it contains more than assignments.
     fn take(&mut self, line: &str, origin: &Origin) -> Option<()> {
         let mut rest = line.trim_start();
         rest = rest.strip_prefix("export ").unwrap_or(rest);
@@ -134,7 +136,7 @@ impl Variables {
                 return None;
             }
             let Some(value) = after.strip_prefix('=') else {
-                // `export NAME` of what was set before.
+                // `export NAME` of a variable that was assigned before.
                 let is_exported = line.trim_start().starts_with("export ");
                 let is_whole = after.trim_start_matches([' ', '\t', ';']).is_empty();
                 return (is_exported && is_whole).then_some(());
@@ -145,7 +147,7 @@ impl Variables {
         }
     }
 
-    /// Reads a word with its quotes and variables; `None` if a command is in it.
+    /// Reads a word with quotes and variables. Returns `None` if it contains a command.
     fn word<'a>(&self, text: &'a str, origin: &Origin) -> Option<(Vec<Piece>, &'a str)> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut literal = String::new();
@@ -184,7 +186,7 @@ impl Variables {
         quote.is_none().then_some((pieces, rest))
     }
 
-    /// What stands behind a `$`: `NAME`, `{NAME}` or `{NAME:-text}`.
+    /// Reads the text after a `$`: `NAME`, `{NAME}` or `{NAME:-text}`.
     fn variable<'a>(&self, text: &'a str, origin: &Origin) -> Option<(Vec<Piece>, &'a str)> {
         let (name, default, rest) = match text.strip_prefix('{') {
             Some(inside) => {
@@ -229,7 +231,7 @@ fn flush(literal: &mut String, pieces: &mut Vec<Piece>, origin: &Origin) {
     }
 }
 
-/// Whether a line goes on in the next one.
+/// Returns whether a line continues in the next one.
 fn is_open(line: &str) -> bool {
     if line.trim_start().starts_with('#') {
         return false;
@@ -252,7 +254,7 @@ fn is_open(line: &str) -> bool {
     quote.is_some()
 }
 
-/// Takes a backslash at the end away.
+/// Removes a backslash at the end. Returns whether there was one.
 fn strip_continuation(line: &mut String) -> bool {
     let backslashes = line.chars().rev().take_while(|c| *c == '\\').count();
     if backslashes % 2 == 1 {

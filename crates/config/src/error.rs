@@ -1,4 +1,4 @@
-//! The refusal of a configuration.
+//! Error of a refused configuration.
 
 use std::fmt;
 use std::path::Path;
@@ -7,27 +7,27 @@ use crate::config::operations::AuditSettings;
 use crate::finding;
 use crate::origin::{Notice, NoticeLevel, Origin, write_place};
 
-/// A configuration that is refused: where, which setting, why, and with which exit code.
+/// Error of a refused configuration, with place, setting, reason and exit code.
 ///
-/// Prints as `file:line: key: reason`, followed by the way out if there is one to tell. The reason
-/// is Apache ZooKeeper's own sentence wherever it has one.
+/// Prints as `file:line: key: reason`, followed by the hint if there is one. The reason is Apache
+/// ZooKeeper's own sentence if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The place where the setting was written.
+    /// Place where the setting was written.
     pub origin: Option<Origin>,
-    /// The setting, as written.
+    /// Setting, as written.
     pub key: Option<String>,
-    /// What is wrong.
+    /// Reason for the refusal.
     pub reason: String,
-    /// What to do about it.
+    /// Hint for a correction.
     pub hint: Option<String>,
-    /// The code with which the process is to end: one of [`exit_code`].
+    /// Exit code of the process, one of [`exit_code`].
     pub exit_code: u8,
-    /// Apart, so that results stay small.
+    /// Boxed, so that results stay small.
     more: Box<More>,
 }
 
-/// What kind of refusal it is, and what was known before it.
+/// Kind of the refusal, and earlier results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct More {
     id: &'static str,
@@ -35,13 +35,13 @@ struct More {
     audit: Option<AuditSettings>,
 }
 
-/// The exit codes of a refused configuration, as Java's `ExitCode` numbers them.
+/// Exit codes of a refused configuration, with the numbers of Java's `ExitCode`.
 pub mod exit_code {
-    /// An unexpected error; among them an own id that is not among the members.
+    /// Unexpected error, including a server id that is not in the member list.
     pub const UNEXPECTED_ERROR: u8 = 1;
-    /// A bad invocation or configuration.
+    /// Invalid invocation or configuration.
     pub const INVALID_INVOCATION: u8 = 2;
-    /// A data directory that cannot be used.
+    /// Unusable data directory.
     pub const UNABLE_TO_ACCESS_DATADIR: u8 = 3;
 }
 
@@ -61,7 +61,7 @@ impl ConfigError {
         }
     }
 
-    /// The same, to be said before another error.
+    /// Converts the error to a notice that precedes another error.
     pub(crate) fn into_notice(self) -> Notice {
         let text = match self.hint {
             Some(hint) => format!("{} ({hint})", self.reason),
@@ -81,7 +81,7 @@ impl ConfigError {
         self
     }
 
-    /// What kind of fault it is: one of [`finding`].
+    /// Returns the kind of the fault, one of [`finding`].
     pub fn id(&self) -> &'static str {
         self.more.id
     }
@@ -106,7 +106,7 @@ impl ConfigError {
         self
     }
 
-    /// With this way out, behind the one that it has, if any.
+    /// Adds a hint after the existing one, if any.
     pub(crate) fn or_hint(mut self, more: &str) -> Self {
         self.hint = Some(match self.hint {
             Some(hint) => format!("{hint}; {more}"),
@@ -120,19 +120,19 @@ impl ConfigError {
         self
     }
 
-    /// What was to be said until the refusal; a misspelt name among it may be what caused it. Log
-    /// this first.
+    /// Returns the notices before the refusal. Log them first, because a misspelt name among them
+    /// may be the cause.
     pub fn notices(&self) -> &[Notice] {
         &self.more.notices
     }
 
-    /// The audit log, in which a start that fails has its line, if it is switched on and what is
-    /// wrong is not about it.
+    /// Returns the settings of the audit log, which records a failed start. Absent if the audit log
+    /// is disabled or is itself the fault.
     pub fn audit(&self) -> Option<&AuditSettings> {
         self.more.audit.as_ref()
     }
 
-    /// Where the setting stands: `file:line: key`, as far as known.
+    /// Returns the place of the setting as `file:line: key`, as far as known.
     pub(crate) fn place(&self) -> String {
         let known = [
             self.origin.as_ref().map(Origin::to_string),
@@ -141,7 +141,7 @@ impl ConfigError {
         known.into_iter().flatten().collect::<Vec<_>>().join(": ")
     }
 
-    /// The file that holds the setting, if a file does.
+    /// Returns the file that contains the setting, if any.
     pub fn file(&self) -> Option<&Path> {
         match &self.origin {
             Some(Origin::File { path, .. }) => Some(path),
@@ -149,7 +149,7 @@ impl ConfigError {
         }
     }
 
-    /// The line in [`Self::file`], from 1.
+    /// Returns the line in [`Self::file`], from 1.
     pub fn line(&self) -> Option<u32> {
         match &self.origin {
             Some(Origin::File { line, .. }) => *line,
@@ -157,7 +157,7 @@ impl ConfigError {
         }
     }
 
-    /// The short sentence that Java prints on stderr and logs before the reason.
+    /// Returns the short sentence that Java prints on stderr and logs before the reason.
     pub fn sentence(&self) -> &'static str {
         match self.exit_code {
             exit_code::INVALID_INVOCATION => "Invalid config, exiting abnormally",

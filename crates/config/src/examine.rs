@@ -1,7 +1,8 @@
-//! All that is wrong with a configuration, and not only the first.
+//! Search for all faults of a configuration, instead of the first one.
 //!
-//! A server that starts needs one reason to refuse, and Java gives one. Whoever prepares a start wants all of them: a
-//! setting that is refused is left out, and the rest is looked at again, until nothing more is refused.
+//! A server needs one reason to refuse a start, and Java reports one. An operator who prepares a
+//! start needs all reasons. This module leaves a refused setting out and checks the rest again,
+//! until all refusals are found.
 
 use std::io;
 use std::net::IpAddr;
@@ -18,19 +19,19 @@ use crate::registry::{cluster, core};
 use crate::surroundings::Surroundings;
 use crate::system_properties::SystemProperties;
 
-/// What was found in a configuration.
+/// Result of an examination.
 #[derive(Debug)]
 pub struct Examination {
-    /// The configuration, without what was refused. Absent if nothing can be made of it.
+    /// Configuration without the refused settings. Absent if the rest is unusable.
     pub config: Option<Config>,
-    /// Whether the member list was left out to come to [`Self::config`].
+    /// Whether the member list was left out to obtain [`Self::config`].
     pub lacks_members: bool,
-    /// All findings: refusals first, each in the order of lines.
+    /// All findings, refusals first. Each group is in the order of the lines.
     pub findings: Vec<Finding>,
 }
 
 impl Examination {
-    /// Whether a server could start with it, as far as the configuration says.
+    /// Returns whether the configuration permits a server to start.
     pub fn is_accepted(&self) -> bool {
         self.findings
             .iter()
@@ -38,7 +39,8 @@ impl Examination {
     }
 }
 
-/// Reads the file and those that it names, as [`Config::load`] does, and goes on behind what is refused.
+/// Reads the file and the files that it names, like [`Config::load`], but continues after a
+/// refusal.
 pub fn examine(
     path: &Path,
     flags: SystemProperties,
@@ -54,10 +56,10 @@ pub fn examine(
     }
 }
 
-/// The file as it stands.
+/// Reads the file unchanged.
 ///
 /// # Errors
-/// If it cannot be read or is no properties file.
+/// If the file is unreadable or is not a properties file.
 pub(crate) fn read(
     path: &Path,
     surroundings: &mut dyn Surroundings,
@@ -72,13 +74,13 @@ pub(crate) fn read(
     RawConfig::parse(path, &bytes)
 }
 
-/// Ticks in the place of a number that is refused.
+/// Number of ticks that replaces a refused value.
 const STAND_IN: &str = "10";
 
-/// The machine, without what was refused.
+/// Surroundings without the refused files.
 struct Rest<'a> {
     machine: &'a mut dyn Surroundings,
-    /// A `myid` that cannot be read: as if there were none.
+    /// Unreadable `myid`, which is treated as missing.
     left_out: Option<PathBuf>,
 }
 
@@ -116,7 +118,8 @@ impl Examiner {
         }
     }
 
-    /// Ends: each round leaves a setting out, and none is left out twice.
+    /// Runs rounds until the configuration is accepted. Terminates, because each round leaves out
+    /// another setting.
     fn examine(mut self, surroundings: &mut dyn Surroundings) -> Examination {
         let mut rest = Rest {
             machine: surroundings,
@@ -157,7 +160,7 @@ impl Examiner {
         }
     }
 
-    /// What one round says, the next one says again.
+    /// Adds new findings. Each round repeats the findings of the previous one.
     fn add(&mut self, findings: impl IntoIterator<Item = Finding>) {
         for finding in findings {
             if finding.id != finding::NOTED && !self.findings.contains(&finding) {
@@ -166,7 +169,7 @@ impl Examiner {
         }
     }
 
-    /// Leaves out what was refused; false if there is nothing to leave out any more.
+    /// Leaves out the refused setting. Returns false if there is nothing to leave out.
     fn leave_out(&mut self, error: &ConfigError) -> bool {
         if let Some(key) = &error.key {
             if *key == core::DATA_DIR.name {
@@ -183,7 +186,8 @@ impl Examiner {
             if !is_member && is_here && self.raw.get(key).is_some() {
                 let needed = [&cluster::INIT_LIMIT, &cluster::SYNC_LIMIT];
                 let is_needed = needed.iter().any(|needed| needed.name == key);
-                // A member must have both: without a value the next thing to be said would be that it is missing.
+                // A member needs both settings. Without a value, the next round would report it as
+                // missing.
                 self.raw = match is_needed && self.raw.get(key) != Some(STAND_IN) {
                     true => self.raw.replacing(key, STAND_IN),
                     false => self.raw.without(|name| name == key),
@@ -191,7 +195,8 @@ impl Examiner {
                 return true;
             }
         }
-        // Who is a member hangs together: one line less would make another ensemble of it.
+        // The lines of the member list depend on each other. Without one of them, the list
+        // describes another ensemble.
         let was_complete = !std::mem::replace(&mut self.lacks_members, true);
         let of_members = [
             cluster::DYNAMIC_CONFIG_FILE.name,
@@ -205,7 +210,7 @@ impl Examiner {
     }
 }
 
-/// A refusal that was told as a notice, since something else was refused before it.
+/// Converts a refusal that an error reported as a notice, because the error preceded it.
 fn as_blocker(notice: Notice) -> Finding {
     Finding {
         severity: Severity::Blocker,

@@ -1,56 +1,57 @@
-//! What is known about one setting, for people who ask for it by any of its names.
+//! Explanation of a single setting by any of its names.
 
 use crate::docs;
 use crate::registry::{self, DefaultValue, Fate, Key, Kind, PREFIX, Scope};
 use crate::suggest;
 
-/// Everything about a setting, in words.
+/// Description of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// Its name in zoo.cfg, or the property's if it has none; of a family, the name that was asked for.
+    /// Name in zoo.cfg, or name of the property if it cannot be written there. For a family, the
+    /// requested name.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the setting.
     pub meaning: &'static str,
-    /// Where it may be written, and what wins.
+    /// Places where it may be written, and their precedence.
     pub written: &'static str,
-    /// The system properties that carry it; none if it is taken from the file only.
+    /// System properties of the setting. Empty if it is read only from the file.
     pub properties: Vec<String>,
-    /// What a value looks like.
+    /// Format of its values.
     pub values: String,
-    /// What a number counts; empty if it counts nothing.
+    /// Unit of a number. Empty for other values.
     pub unit: &'static str,
-    /// What holds if it is not written.
+    /// Default value.
     pub default: Option<String>,
-    /// The releases of Apache ZooKeeper that brought it.
+    /// First releases of Apache ZooKeeper with the setting.
     pub since: Option<&'static str>,
-    /// What becomes of it here: `works`, or a line for each case.
+    /// Effect of the setting in Zoarium: `works`, or a line for each case.
     pub fate: Vec<FateLine>,
 }
 
-/// What becomes of some values.
+/// Effect of certain values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FateLine {
     /// `works`, `no effect` or `refused`.
     pub fate: &'static str,
-    /// Which values; empty for all others.
+    /// Affected values. Empty for all other values.
     pub values: String,
-    /// Why.
+    /// Reason for the effect.
     pub reason: &'static str,
-    /// What to do instead; empty if nothing need be done.
+    /// Recommended action. Empty if no action is necessary.
     pub way_out: &'static str,
 }
 
-/// A name that is not known.
+/// Error for an unknown name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownName {
-    /// The name that is nearest, if any is near.
+    /// Most similar known name, if any is similar.
     pub nearest: Option<String>,
 }
 
 /// Explains a setting by its name in zoo.cfg or its full property name, with or without `-D`.
 ///
 /// # Errors
-/// If there is no such setting, with the nearest one.
+/// If the name is unknown. The error contains the most similar name.
 pub fn explain(name: &str) -> Result<Explanation, UnknownName> {
     let name = name.strip_prefix("-D").unwrap_or(name);
     let found = registry::find(name).or_else(|| registry::find_property(name));
@@ -94,7 +95,7 @@ fn explained(name: &str, key: &'static Key) -> Explanation {
 
 fn values(key: &Key) -> String {
     let values = docs::values(key).replace('`', "");
-    // The unit has a place of its own here.
+    // The unit has a separate field.
     match (key.kind, key.unit) {
         (Kind::Int | Kind::Long, "") => values.replacen("number", "whole number", 1),
         (Kind::Int | Kind::Long, unit) => values.replacen(unit, "whole number", 1),

@@ -1,19 +1,19 @@
-//! What is found in a configuration, by names that scripts may rely on.
+//! Findings about a configuration, with stable names for scripts.
 //!
-//! The names are those of the findings of `zoarium config check` and `zoarium preflight`; docs/TROUBLESHOOTING.md lists
-//! them. A name that is out in the world keeps its meaning.
+//! `zoarium config check` and `zoarium preflight` report findings with these names.
+//! docs/TROUBLESHOOTING.md lists them. The meaning of a published name never changes.
 
 use std::fmt;
 
 use crate::error::ConfigError;
 use crate::origin::{Notice, NoticeLevel, Origin};
 
-/// Declares names with what they stand for, and the list of them.
+/// Declares names with descriptions, and the list of all names.
 macro_rules! findings {
     ($($(#[doc = $doc:literal])+ $name:ident = $id:literal;)+) => {
         $($(#[doc = $doc])+ pub const $name: &str = $id;)+
 
-        /// All names, each with what it stands for.
+        /// All names with their descriptions.
         pub const ALL: &[(&str, &str)] = &[$(($id, concat!($($doc),+))),+];
     };
 }
@@ -59,22 +59,22 @@ findings! {
     DATA_DIRECTORY = "data-directory";
 }
 
-/// What a server that starts logs for the record. It is no finding.
+/// Name of informational notices that a server logs at its start. They are not findings.
 pub(crate) const NOTED: &str = "config-noted";
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The server does not start, or data would be lost.
     Blocker,
-    /// It starts, but probably not as it was meant.
+    /// The server starts, but probably not as intended.
     Warning,
-    /// Worth knowing.
+    /// Useful information.
     Note,
 }
 
 impl Severity {
-    /// The word for it.
+    /// Returns the name of the severity.
     pub fn name(self) -> &'static str {
         match self {
             Self::Blocker => "blocker",
@@ -90,25 +90,25 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Something that was found.
+/// Finding about a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of thing: a name that does not change.
+    /// Stable name of the kind.
     pub id: &'static str,
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// Where it was written; absent for what no file says.
+    /// Place where the setting was written. Absent if it is not in a file.
     pub origin: Option<Origin>,
-    /// The setting, as written.
+    /// Setting, as written.
     pub key: Option<String>,
-    /// What is wrong.
+    /// Description of the problem.
     pub problem: String,
-    /// What to do about it.
+    /// Recommended action.
     pub way_out: Option<String>,
 }
 
 impl Finding {
-    /// A finding without a place.
+    /// Creates a finding without a place.
     pub fn new(id: &'static str, severity: Severity, problem: impl Into<String>) -> Self {
         Self {
             id,
@@ -120,28 +120,28 @@ impl Finding {
         }
     }
 
-    /// In this place.
+    /// Sets the place.
     #[must_use]
     pub fn at(mut self, origin: Option<Origin>) -> Self {
         self.origin = origin;
         self
     }
 
-    /// About this setting.
+    /// Sets the setting.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// With a way out.
+    /// Sets the recommended action.
     #[must_use]
     pub fn way_out(mut self, way_out: impl Into<String>) -> Self {
         self.way_out = Some(way_out.into());
         self
     }
 
-    /// The line of [`Self::origin`], or 0: findings are told in the order of lines.
+    /// Returns the line of [`Self::origin`] or 0, for the order of findings.
     pub fn line(&self) -> u32 {
         match self.origin {
             Some(Origin::File { line, .. }) => line.unwrap_or(0),
@@ -166,7 +166,7 @@ impl From<ConfigError> for Finding {
 impl From<Notice> for Finding {
     fn from(notice: Notice) -> Self {
         let severity = match (notice.level, notice.id) {
-            // A server without a JVM is the same server.
+            // Such flags only affect a JVM.
             (NoticeLevel::Info, _) | (_, JVM_FLAGS) => Severity::Note,
             (NoticeLevel::Warn | NoticeLevel::Error, _) => Severity::Warning,
         };

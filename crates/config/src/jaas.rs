@@ -1,4 +1,4 @@
-//! JAAS files: who may log in, and as whom this server logs in elsewhere.
+//! JAAS files, which contain credentials for incoming and outgoing logins.
 //!
 //! ```text
 //! Server {
@@ -8,8 +8,9 @@
 //! };
 //! ```
 //!
-//! Source: the JDK's sun.security.provider.ConfigFile, java.io.StreamTokenizer and PropertyExpander. What they take,
-//! this takes, but for text in quotes that does not end on its line: there the rest of the line is lost in silence.
+//! Source: the JDK's sun.security.provider.ConfigFile, java.io.StreamTokenizer and
+//! PropertyExpander. This parser accepts the same files, with one exception. It refuses quoted text
+//! that does not end on its line. The JDK silently ignores the rest of such a line.
 
 mod scanner;
 
@@ -24,45 +25,45 @@ use crate::origin::Origin;
 use crate::system_properties::SystemProperties;
 use scanner::{Fault, Scanner, Token};
 
-/// A file by its sections.
+/// Sections of a JAAS file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JaasFile {
     path: PathBuf,
     sections: Vec<Section>,
 }
 
-/// A named part of the file.
+/// Named section of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// Its name.
+    /// Name of the section.
     pub name: String,
-    /// Where it begins.
+    /// First line of the section.
     pub line: u32,
-    /// How to log in, first to last.
+    /// Login modules in their order.
     pub modules: Vec<Module>,
 }
 
-/// One way to log in.
+/// Login module with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Java's class.
+    /// Java class of the module.
     pub class: String,
-    /// Where it stands.
+    /// Line of the class.
     pub line: u32,
-    /// Its options; of several with one name the last counts. Any of them may hold a password.
+    /// Options. The last option with a name takes effect. Any of them may contain a password.
     pub options: BTreeMap<String, Secret>,
 }
 
-/// What may stand between a class and its options. All that this server knows of them is that
-/// they are one of these words.
+/// Flags that are permitted between a class and its options. This server checks them but ignores
+/// their meaning.
 const FLAGS: [&str; 4] = ["required", "requisite", "sufficient", "optional"];
 
 impl JaasFile {
-    /// Reads the text of the file. `${name}` in a value stands for a system property.
+    /// Parses the text of the file. `${name}` in a value refers to a system property.
     ///
     /// # Errors
-    /// The first fault, with its line. No text of the file is repeated in it but names: the rest
-    /// may be a password.
+    /// If the text is invalid. The error contains the first fault with its line. It contains only
+    /// names of the file, because other text may be a password.
     pub fn parse(
         path: &Path,
         text: &[u8],
@@ -85,18 +86,18 @@ impl JaasFile {
         })
     }
 
-    /// The section of this name, unless it is empty.
+    /// Returns the section with this name, unless it is empty.
     pub fn section(&self, name: &str) -> Option<&Section> {
         let mut sections = self.sections.iter();
         sections.find(|section| section.name == name && !section.modules.is_empty())
     }
 
-    /// The names of all sections, for whoever looks for one that is not there.
+    /// Returns the names of all sections, for error messages.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.sections.iter().map(|section| section.name.as_str())
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -144,7 +145,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Up to the closing brace, which is taken.
+    /// Reads the modules up to and including the closing brace.
     fn modules(&mut self) -> Result<Vec<Module>, Faulty> {
         let mut modules = Vec::new();
         loop {
@@ -171,7 +172,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Up to the semicolon, which is taken.
+    /// Reads the options up to and including the semicolon.
     fn options(&mut self) -> Result<BTreeMap<String, Secret>, Faulty> {
         let mut options = BTreeMap::new();
         loop {
@@ -203,7 +204,7 @@ impl Parser<'_> {
     }
 }
 
-/// Puts system properties in. Source: PropertyExpander.expand.
+/// Replaces references to system properties. Source: PropertyExpander.expand.
 fn expand(value: &str, properties: &SystemProperties) -> Result<String, Fault> {
     let mut expanded = String::with_capacity(value.len());
     let mut rest = value;
@@ -211,7 +212,7 @@ fn expand(value: &str, properties: &SystemProperties) -> Result<String, Fault> {
         let (before, behind) = rest.split_at(start);
         expanded.push_str(before);
         let name = &behind[2..];
-        // What stands in two braces is for others to expand.
+        // Text in double braces stays unchanged, for another expander.
         let is_double = name.starts_with('{');
         let end = if is_double {
             name.find("}}")

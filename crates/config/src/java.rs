@@ -1,24 +1,24 @@
 //! Text to number and text splitting exactly as the Java class library does it.
 //!
-//! zoo.cfg and `-D` values were defined by what `Integer.parseInt`, `Integer.getInteger`,
-//! `String.trim` and `String.split` make of them, and Rust's own differ in small ways: `getInteger`
-//! reads `010` as eight, `trim` removes control characters but no other Unicode blanks, and `split`
-//! drops empty parts at the end.
+//! The format of zoo.cfg and `-D` values is defined by `Integer.parseInt`, `Integer.getInteger`,
+//! `String.trim` and `String.split`. Rust's functions differ slightly. `getInteger` reads `010` as
+//! eight, `trim` removes control characters but not other Unicode blanks, and `split` drops empty
+//! parts at the end.
 
-/// Removes what `String.trim` removes: every character up to and including the blank, on both ends.
+/// Works like `String.trim`: removes all characters up to and including the blank from both ends.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(|c| c <= ' ')
 }
 
-/// `Integer.parseInt` and `Long.parseLong`: an optional sign and decimal digits.
+/// Works like `Integer.parseInt` and `Long.parseLong`: an optional sign and decimal digits.
 ///
-/// `None` stands for Java's `NumberFormatException`; [`bad_number`] has its words.
+/// `None` corresponds to Java's `NumberFormatException`. [`bad_number`] returns its text.
 pub(crate) fn parse_decimal(text: &str) -> Option<i64> {
     parse_radix(text, 10)
 }
 
-/// `Integer.decode` and `Long.decode`, which `getInteger` and `getLong` use: decimal, `0x` or `#`
-/// hexadecimal, or octal after a leading zero; a sign comes before the prefix.
+/// Works like `Integer.decode` and `Long.decode`, which `getInteger` and `getLong` use: decimal,
+/// hexadecimal after `0x` or `#`, or octal after a leading zero. A sign comes before the prefix.
 pub(crate) fn decode(text: &str) -> Option<i64> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -36,21 +36,22 @@ pub(crate) fn decode(text: &str) -> Option<i64> {
     parse_radix(&format!("{sign}{digits}"), radix)
 }
 
-/// `Double.parseDouble`, for the forms that make sense in a configuration.
+/// Works like `Double.parseDouble`, for formats that are useful in a configuration.
 pub(crate) fn parse_ratio(text: &str) -> Option<f64> {
     let text = trim(text);
     let text = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// What Java says of text that is no number.
+/// Returns Java's message for text that is not a number.
 pub(crate) fn bad_number(text: &str) -> String {
     format!("For input string: \"{text}\"")
 }
 
-/// `String.split` with a one-character separator: empty parts at the end are dropped.
+/// Works like `String.split` with a one-character separator: drops empty parts at the end.
 ///
-/// Text without a separator is one part, even when it is empty; separators alone are no part.
+/// Text without a separator is one part, even when it is empty. Text that consists of separators
+/// does not have parts.
 pub(crate) fn split(text: &str, separator: char) -> Vec<&str> {
     let mut parts: Vec<&str> = text.split(separator).collect();
     if parts.len() > 1 {
@@ -62,7 +63,7 @@ pub(crate) fn split(text: &str, separator: char) -> Vec<&str> {
 }
 
 fn parse_radix(text: &str, radix: u32) -> Option<i64> {
-    // Both agree on a sign before at least one digit; Rust refuses a lone sign as Java does.
+    // Both accept a sign before at least one digit, and refuse a sign alone.
     i64::from_str_radix(text, radix).ok()
 }
 

@@ -1,4 +1,4 @@
-//! Kerberos names, and the rules that make user names of them.
+//! Kerberos names, and the rules that map them to user names.
 //!
 //! ```text
 //! service/host@REALM      the whole name; of people mostly name@REALM
@@ -7,8 +7,9 @@
 //!                               and what is replaced
 //! ```
 //!
-//! The first rule that fits holds. Source: KerberosName, SaslServerCallbackHandler. Patterns are those of `regex-lite`:
-//! without references back and looks around, which Java has, so that none takes long.
+//! The first matching rule applies. Source: KerberosName, SaslServerCallbackHandler. Patterns have
+//! the syntax of `regex-lite`, without Java's backreferences and lookaround, so that matching is
+//! always fast.
 
 mod rule;
 
@@ -17,18 +18,19 @@ use std::fmt;
 use rule::Rule;
 pub use rule::RuleFault;
 
-/// A name, by its parts.
+/// Parts of a Kerberos name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KerberosName<'a> {
-    /// Of the service, or of the person.
+    /// Name of the service or person.
     pub service: &'a str,
-    /// What follows the slash.
+    /// Part after the slash.
     pub host: Option<&'a str>,
-    /// What follows the `@`.
+    /// Part after the `@`.
     pub realm: Option<&'a str>,
 }
 
-/// What user names are made by. The default has no rules: no name with a realm has a user name.
+/// Rules that map Kerberos names to user names. The default does not have rules, so names with a
+/// realm do not have user names.
 #[derive(Debug, Clone, Default)]
 pub struct KerberosNames {
     rules: Vec<Rule>,
@@ -36,21 +38,21 @@ pub struct KerberosNames {
     remove_realm: bool,
 }
 
-/// Why a name has no user name.
+/// Reason why a name does not have a user name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoUserName {
-    /// It is no name `a[/b]@c`.
+    /// The name does not have the form `a[/b]@c`.
     Malformed,
-    /// No rule fits.
+    /// None of the rules matches.
     NoRule,
-    /// A rule that fits leaves a slash or an `@` in it.
+    /// The result of a matching rule contains a slash or an `@`.
     NotSimple,
-    /// A rule that fits names a part that the name does not have.
+    /// A matching rule refers to a part that the name lacks.
     NoPart,
 }
 
 impl<'a> KerberosName<'a> {
-    /// The parts of a name; what has no `@` is a service.
+    /// Parses a name. Text without an `@` is a service.
     pub fn parse(name: &'a str) -> Option<Self> {
         let Some((principal, realm)) = name.split_once('@') else {
             return Some(Self {
@@ -73,10 +75,10 @@ impl<'a> KerberosName<'a> {
 }
 
 impl KerberosNames {
-    /// The rules of `security.auth_to_local`, and what is cut off.
+    /// Parses the rules of `security.auth_to_local`. The flags determine which parts are removed.
     ///
     /// # Errors
-    /// The first rule that makes no sense.
+    /// If a rule is invalid. Returns the first one.
     pub fn parse(rules: &str, remove_host: bool, remove_realm: bool) -> Result<Self, RuleFault> {
         Ok(Self {
             rules: rule::parse_all(rules)?,
@@ -85,10 +87,11 @@ impl KerberosNames {
         })
     }
 
-    /// The user name of a client: the short name, and behind it what is not cut off of the rest.
+    /// Returns the user name of a client: the short name, followed by host and realm unless they
+    /// are removed.
     ///
     /// # Errors
-    /// Why there is none.
+    /// If the name does not have a user name.
     pub fn user_name(&self, name: &str, default_realm: &str) -> Result<String, NoUserName> {
         let parts = KerberosName::parse(name).ok_or(NoUserName::Malformed)?;
         let mut user = self.short_name(&parts, default_realm)?;

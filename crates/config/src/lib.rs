@@ -6,19 +6,19 @@
 //! myid, dynamic file, host names <- Surroundings ------------+
 //! ```
 //!
-//! * Every fact about a setting stands once, in the [`registry`].
-//! * A [`Config`] is checked as a whole and is not changed after; settings that are absent are
-//!   `None`, never -1.
-//! * What becomes of a setting stands there, too ([`registry::Fate`]): what asks for something that
-//!   is not there is among [`Config::refusals`], and no server starts with any.
-//! * A refusal is a [`ConfigError`]: file, line, key, Apache ZooKeeper's own sentence where it has
-//!   one, and its exit code.
-//! * What was accepted but is worth a word is a [`Notice`]; the crate logs nothing itself.
-//! * [`members`], [`membership`] and [`reconfig`] stand alone: a running server reads, writes and
-//!   changes member lists with them.
+//! * The [`registry`] contains every fact about a setting once.
+//! * A [`Config`] is checked as a whole and does not change afterwards. Absent settings are `None`,
+//!   never -1.
+//! * The registry also contains the effect of a setting ([`registry::Fate`]). A setting that
+//!   requires a missing feature is among [`Config::refusals`], and prevents the start of a server.
+//! * A refusal is a [`ConfigError`] with file, line, key, exit code, and Apache ZooKeeper's own
+//!   sentence if it has one.
+//! * Information about an accepted configuration is a [`Notice`]. The crate does not log anything
+//!   itself.
+//! * [`members`], [`membership`] and [`reconfig`] are independent of the other modules. A running
+//!   server uses them to read, write and change member lists.
 //!
-//! The crate reaches neither files nor names nor the environment: whoever loads a configuration
-//! passes [`Surroundings`].
+//! The crate does not access files, names or the environment. Its caller passes [`Surroundings`].
 //!
 //! ```
 //! use config::{Config, Nowhere, RawConfig, SystemProperties};

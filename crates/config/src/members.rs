@@ -1,4 +1,4 @@
-//! One line of the member list: who a server is to its ensemble.
+//! Line of the member list, which describes one server of an ensemble.
 //!
 //! ```text
 //! server.N = addr ( "|" addr )* [ ";" client ]
@@ -7,8 +7,8 @@
 //! host     = name | IPv4 | "[" IPv6 "]"
 //! ```
 //!
-//! Everything here is about text: names are not resolved, so that a member whose name is not known
-//! yet can be looked up again later.
+//! This module handles only text. It does not resolve names, so an unknown name of a member can be
+//! looked up again later.
 //!
 //! Source: Java's QuorumPeer.QuorumServer, ConfigUtils.getHostAndPort.
 
@@ -21,29 +21,31 @@ use thiserror::Error;
 
 use crate::java;
 
-/// What a server is in its ensemble.
+/// Role of a server in its ensemble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MemberRole {
-    /// It votes and may lead.
+    /// Votes and may lead.
     #[default]
     Participant,
-    /// It only follows.
+    /// Follows without a vote.
     Observer,
 }
 
-/// A host, as a name or an address, and a TCP port. Prints as `host:port`, IPv6 in brackets.
+/// Host, as a name or an address, and TCP port. Prints as `host:port`, with an IPv6 address in
+/// brackets.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
-    /// Name or address; an IPv6 address is without brackets and written out in full, as Java does.
+    /// Name or address. An IPv6 address is without brackets and is written out in full, like in
+    /// Java.
     pub host: String,
-    /// The port.
+    /// Port number.
     pub port: u16,
 }
 
-/// One address at which the other members reach a server.
+/// Address at which the other members reach a server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberAddress {
-    /// As in [`HostPort`].
+    /// Name or address, as in [`HostPort`].
     pub host: String,
     /// Port for learners.
     pub quorum_port: u16,
@@ -51,97 +53,97 @@ pub struct MemberAddress {
     pub election_port: u16,
 }
 
-/// A server of the ensemble. Prints as the value of its `server.N` line, in canonical form.
+/// Server of the ensemble. Prints as the value of its `server.N` line, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The N of `server.N`.
+    /// N of `server.N`.
     pub sid: Sid,
-    /// At least one; more only if several addresses are enabled.
+    /// Addresses, at least one. There are more only if several addresses are enabled.
     pub addresses: Vec<MemberAddress>,
-    /// Whether it votes.
+    /// Role of the server.
     pub role: MemberRole,
-    /// Where it serves clients, if its line says so.
+    /// Address for clients, if the line contains it.
     pub client: Option<HostPort>,
 }
 
-/// A value of `server.N` that is refused. The texts are Java's.
+/// Error for an invalid value of `server.N`. The texts are Java's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MemberError {
-    /// Not the form above.
+    /// The value does not have the required form.
     #[error(
         "{value} does not have the form server_config or server_config;client_config where \
          server_config is the pipe separated list of host:port:port or host:port:port:type and \
          client_config is port or host:port"
     )]
     WrongForm {
-        /// The whole value.
+        /// Whole value.
         value: String,
     },
-    /// A port that is no number.
+    /// The port is not a number.
     #[error("Address unresolved: {host}:{port}")]
     PortNotANumber {
-        /// The host before it.
+        /// Host before the port.
         host: String,
-        /// The text in the place of the port.
+        /// Text in place of the port.
         port: String,
     },
-    /// A port that no TCP port can be.
+    /// The port is outside of the range of TCP ports.
     #[error("port out of range:{port}")]
     PortOutOfRange {
-        /// The number.
+        /// Port number.
         port: i64,
     },
-    /// Quorum and election port are the same.
+    /// The quorum port and the election port are equal.
     #[error(
         "Client and election port must be different! Please update the configuration file on \
          server.{sid}"
     )]
     SamePorts {
-        /// The server.
+        /// Id of the server.
         sid: Sid,
     },
-    /// Several addresses, which are not enabled.
+    /// The server has several addresses, which are not enabled.
     #[error(
         "Multiple address feature is disabled, but multiple addresses were specified for sid {sid}"
     )]
     MultipleAddresses {
-        /// The server.
+        /// Id of the server.
         sid: Sid,
     },
-    /// A role that there is not.
+    /// The role is unknown.
     #[error("Unrecognised peertype: {role}")]
     UnknownRole {
-        /// The text in its place.
+        /// Text in place of the role.
         role: String,
     },
-    /// Addresses of one server with different roles.
+    /// The addresses of one server have different roles.
     #[error("Multiple addresses should have similar roles: {} vs {}", .first.java_name(), .other.java_name())]
     DifferentRoles {
-        /// The role of the first address that has one.
+        /// Role of the first address that has one.
         first: MemberRole,
-        /// Another one.
+        /// A different role.
         other: MemberRole,
     },
-    /// A bracket that is not closed.
+    /// A bracket is not closed.
     #[error("{text} starts with '[' but has no matching ']:'")]
     OpenBracket {
-        /// The address.
+        /// Text of the address.
         text: String,
     },
-    /// Nothing after the colon of a bracketed host.
+    /// The text after the colon of a bracketed host is missing.
     #[error("{text} doesn't have a port after colon")]
     NoPort {
-        /// The address.
+        /// Text of the address.
         text: String,
     },
 }
 
 impl MemberRole {
-    /// The role in any case, blanks around it allowed.
+    /// Parses a role. Ignores the case and surrounding blanks.
     ///
     /// # Errors
-    /// [`MemberError::UnknownRole`] for anything but `participant` and `observer`.
+    /// [`MemberError::UnknownRole`] if the text is not `participant` or `observer`.
     pub fn parse(text: &str) -> Result<Self, MemberError> {
         match java::trim(text).to_lowercase().as_str() {
             "participant" => Ok(Self::Participant),
@@ -152,7 +154,7 @@ impl MemberRole {
         }
     }
 
-    /// The name in log texts: `PARTICIPANT` or `OBSERVER`.
+    /// Returns the name in log texts: `PARTICIPANT` or `OBSERVER`.
     pub fn java_name(self) -> &'static str {
         match self {
             Self::Participant => "PARTICIPANT",
@@ -171,7 +173,7 @@ impl fmt::Display for MemberRole {
 }
 
 impl HostPort {
-    /// Puts a host into canonical form and a port to it.
+    /// Creates an address from a host, which it converts to canonical form, and a port.
     pub fn new(host: &str, port: u16) -> Self {
         Self {
             host: canonical_host(host),
@@ -187,13 +189,13 @@ impl fmt::Display for HostPort {
 }
 
 impl Member {
-    /// Reads the value of a `server.N` line.
+    /// Parses the value of a `server.N` line.
     ///
     /// # Errors
-    /// Every [`MemberError`]; the first one that Java would find.
+    /// [`MemberError`] if the value is invalid. Returns the fault that Java would find first.
     pub fn parse(sid: Sid, value: &str, multi_address_enabled: bool) -> Result<Self, MemberError> {
-        // The blanks that java-properties leaves at the end of a line make Java refuse it; nobody
-        // is served by that.
+        // java-properties leaves blanks at the end of a line. Java refuses them, which does not
+        // help users.
         let value = java::trim(value);
         let wrong_form = || MemberError::WrongForm {
             value: value.to_owned(),
@@ -233,7 +235,8 @@ impl Member {
         })
     }
 
-    /// Whether it is the same server in the same role at the same addresses, in any order.
+    /// Returns whether both have the same id, role and addresses. The order of the addresses is
+    /// ignored.
     pub fn is_same(&self, other: &Self) -> bool {
         let sorted = |member: &Self| {
             let mut addresses = member.addresses.clone();
@@ -246,7 +249,7 @@ impl Member {
             && sorted(self) == sorted(other)
     }
 
-    /// Where learners reach it.
+    /// Returns the addresses for learners.
     pub fn quorum_addresses(&self) -> BTreeSet<HostPort> {
         let addresses = self.addresses.iter();
         addresses
@@ -257,7 +260,7 @@ impl Member {
             .collect()
     }
 
-    /// Where its peers reach it in elections.
+    /// Returns the addresses for elections.
     pub fn election_addresses(&self) -> BTreeSet<HostPort> {
         let addresses = self.addresses.iter();
         addresses
@@ -290,9 +293,9 @@ impl fmt::Display for Member {
     }
 }
 
-/// A host as Java's `InetSocketAddress.getHostString` gives it back: a name as it is, an IPv6
-/// address written out in full, one that stands for an IPv4 address as that one, and no host at all
-/// as the loopback interface.
+/// Returns a host like Java's `InetSocketAddress.getHostString`. A name stays unchanged, an IPv6
+/// address is written out in full, an IPv4-mapped address becomes the IPv4 address, and an empty
+/// host becomes the loopback address.
 pub fn canonical_host(host: &str) -> String {
     if host.is_empty() {
         return "localhost".to_owned();
@@ -352,7 +355,7 @@ fn parse_address(
     ))
 }
 
-/// Splits at colons, except in the brackets that a text may begin with.
+/// Splits the text at colons, but not inside brackets at its start.
 fn host_and_ports(text: &str) -> Result<Vec<&str>, MemberError> {
     let Some(inside) = text.strip_prefix('[') else {
         return Ok(java::split(text, ':'));

@@ -1,4 +1,4 @@
-//! The member list as a whole: the dynamic configuration, and what `/zookeeper/config` holds.
+//! Member list of an ensemble: the dynamic configuration, and the data of `/zookeeper/config`.
 //!
 //! ```text
 //! server.1=a:2888:3888:participant;0.0.0.0:2181     in the order of the ids
@@ -25,76 +25,77 @@ use crate::properties::{Properties, PropertiesError, escape_value};
 /// Groups and weights of a hierarchical quorum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hierarchy {
-    /// The group of each server that counts.
+    /// Group of each server with a vote.
     pub group_of: BTreeMap<Sid, i64>,
-    /// The weight of each of them; 0 is never counted.
+    /// Weight of each of these servers. A weight of 0 is ignored.
     pub weight_of: BTreeMap<Sid, u64>,
 }
 
-/// Who belongs to an ensemble.
+/// Member list of an ensemble.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Membership {
-    /// The version; 0 for a list that was never reconfigured.
+    /// Version of the list. It is 0 before the first reconfiguration.
     pub version: ConfigVersion,
     /// All members by their ids.
     pub members: BTreeMap<Sid, Member>,
-    /// Set as soon as one group or weight is given; without, every participant has one vote.
+    /// Groups and weights, if at least one is present. Without them, every participant has one
+    /// vote.
     pub hierarchy: Option<Hierarchy>,
 }
 
-/// A member list that is refused.
+/// Error of an invalid member list.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct MembershipError {
-    /// The line it is about, if it is about one.
+    /// Key of the invalid line, if the fault concerns one line.
     pub key: Option<String>,
-    /// Why.
+    /// Reason of the refusal.
     pub reason: MembershipFault,
 }
 
-/// Why a member list is refused.
+/// Reason why a member list is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MembershipFault {
-    /// The value of a `server.N` line.
+    /// The value of a `server.N` line is invalid.
     #[error(transparent)]
     Member(#[from] MemberError),
-    /// Text in the place of an id or a weight.
+    /// Text in place of an id or a weight is not a number.
     #[error("{}", java::bad_number(.0))]
     NotANumber(String),
-    /// A weight below zero.
+    /// A weight is negative.
     #[error("weight {0} is less than 0")]
     NegativeWeight(i64),
-    /// A `version` that is no hexadecimal number.
+    /// The `version` is not a hexadecimal number.
     #[error("{} under radix 16", java::bad_number(.0))]
     BadVersion(String),
-    /// A server in two groups.
+    /// A server belongs to two groups.
     #[error("Server {0} is in multiple groups")]
     InTwoGroups(Sid),
-    /// There are groups, and a participant is in none.
+    /// There are groups, and a participant does not belong to one.
     #[error("Server {0} is not in a group")]
     InNoGroup(Sid),
-    /// A group with a server that does not vote and has no weight.
+    /// A group contains a server that does not vote and does not have a weight.
     #[error("group lists server {0}, which is no participant and has no weight")]
     NotAParticipant(Sid),
-    /// A key that no member list has.
+    /// The key does not belong to a member list.
     #[error("Unrecognised parameter: {0}")]
     UnknownKey(String),
-    /// Nobody votes, and there is to be no standalone server.
+    /// The list is without voters, and standalone servers are disabled.
     #[error("standaloneEnabled = false then number of participants should be >0")]
     NoParticipant,
-    /// There are observers, but nobody votes.
+    /// There are observers, but no voters.
     #[error("Observers w/o participants is an invalid configuration")]
     ObserversWithoutParticipants,
-    /// The only participant is a standalone server, which takes no observers.
+    /// The only participant is a standalone server, which does not accept observers.
     #[error("Observers w/o quorum is an invalid configuration")]
     ObserversWithoutQuorum,
-    /// Text that is not in the form of properties.
+    /// The text is not a properties file.
     #[error(transparent)]
     Properties(#[from] PropertiesError),
 }
 
-/// Whether a key belongs to a member list.
+/// Returns whether a key belongs to a member list.
 pub fn is_member_key(key: &str) -> bool {
     key.starts_with("server.") || is_hierarchy_key(key)
 }
@@ -104,11 +105,11 @@ fn is_hierarchy_key(key: &str) -> bool {
 }
 
 impl Membership {
-    /// Builds a list out of keys and values; other keys than those of a member list and `version`
-    /// are passed over.
+    /// Builds a list from keys and values. Ignores keys other than `version` and the keys of a
+    /// member list.
     ///
     /// # Errors
-    /// The first [`MembershipError`] in the order given.
+    /// [`MembershipError`] if an entry is invalid. Returns the first fault in the given order.
     pub fn from_entries<'a>(
         entries: impl IntoIterator<Item = (&'a str, &'a str)>,
         multi_address_enabled: bool,
@@ -126,10 +127,12 @@ impl Membership {
         Ok(list)
     }
 
-    /// Reads a list from text in the form of properties, such as the data of `/zookeeper/config`.
+    /// Parses a list from a text with the syntax of properties, such as the data of
+    /// `/zookeeper/config`.
     ///
     /// # Errors
-    /// As [`Self::from_entries`]; text that is no properties; a key that is not of a member list.
+    /// If the text does not have this syntax, contains another key, or is invalid like in
+    /// [`Self::from_entries`].
     pub fn parse(text: &str, multi_address_enabled: bool) -> Result<Self, MembershipError> {
         let properties =
             Properties::parse(&as_properties(text)).map_err(|error| MembershipError {
@@ -151,24 +154,24 @@ impl Membership {
         Self::from_entries(last_of_each, multi_address_enabled)
     }
 
-    /// The members that vote, in the order of their ids.
+    /// Returns the members that vote, in the order of their ids.
     pub fn participants(&self) -> impl Iterator<Item = &Member> {
         self.members
             .values()
             .filter(|member| member.role == MemberRole::Participant)
     }
 
-    /// The members that do not vote, in the order of their ids.
+    /// Returns the members that do not vote, in the order of their ids.
     pub fn observers(&self) -> impl Iterator<Item = &Member> {
         self.members
             .values()
             .filter(|member| member.role == MemberRole::Observer)
     }
 
-    /// Refuses a list that no server could start with.
+    /// Refuses a list with which a server could not start.
     ///
     /// # Errors
-    /// The three faults that are about the number of participants.
+    /// If the number of participants or observers is invalid.
     pub fn check_counts(&self, standalone_enabled: bool) -> Result<(), MembershipFault> {
         let has_observers = self.observers().next().is_some();
         match self.participants().count() {
@@ -181,7 +184,7 @@ impl Membership {
         }
     }
 
-    /// Which of its members may decide: a majority of the participants, or of the groups.
+    /// Returns the quorum verifier of the list: a majority of the participants, or of the groups.
     pub fn quorum(&self) -> Arc<dyn QuorumVerifier> {
         let voters = self.participants().map(|member| member.sid);
         let Some(hierarchy) = &self.hierarchy else {
@@ -197,14 +200,14 @@ impl Membership {
             .map(|(sid, weight)| (*sid, *weight));
         match Hierarchical::new(voters, groups, weights) {
             Ok(hierarchical) => Arc::new(hierarchical),
-            // Only a list put together by hand has a participant without a group. Nobody decides
-            // in it.
+            // Only a manually built list contains a participant without a group. Such a list never
+            // has a quorum.
             Err(_) => Arc::new(Majority::new([])),
         }
     }
 
-    /// Whether the members, their roles, addresses and weights are the same, whatever the
-    /// versions.
+    /// Returns whether both lists contain the same members, roles, addresses and weights. Ignores
+    /// the versions.
     ///
     /// Addresses are compared as text. Source: `equals` of QuorumMaj, QuorumHierarchical.
     pub fn has_same_members(&self, other: &Self) -> bool {
@@ -214,17 +217,19 @@ impl Membership {
             && self.members.values().zip(other.members.values()).all(same)
     }
 
-    /// The data of `/zookeeper/config`: members, groups and weights, and at the end the version.
+    /// Returns the data of `/zookeeper/config`: members, groups, weights, and the version at the
+    /// end.
     pub fn node_data(&self) -> String {
         let mut lines = self.lines_with(Member::to_string);
         lines.push(format!("version={}", self.version));
         lines.join("\n")
     }
 
-    /// The contents of a dynamic file: the lines sorted as text. Only the file of a configuration
-    /// that is not in effect yet has its version inside; others have it in their name.
+    /// Returns the contents of a dynamic file, with the lines sorted as text. Only the file of a
+    /// configuration that is not yet in effect contains its version. Other files have it in their
+    /// name.
     ///
-    /// Unlike Java, this escapes what a properties file would read as something else.
+    /// Unlike Java, this function escapes text that a properties file would interpret differently.
     pub fn file_text(&self, with_version: bool) -> String {
         let mut lines = self.lines_with(|member| escape_value(&member.to_string()));
         if with_version {
@@ -291,7 +296,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Every participant is in a group and has a weight, and so has whoever else is in a group.
+    /// Checks that every participant belongs to a group. Sets the weights of all servers in groups.
     fn finish_hierarchy(&mut self) -> Result<(), MembershipFault> {
         let Some(hierarchy) = &mut self.hierarchy else {
             return Ok(());
@@ -321,10 +326,10 @@ fn parse_number(text: &str) -> Result<i64, MembershipFault> {
     java::parse_decimal(text).ok_or_else(|| MembershipFault::NotANumber(text.to_owned()))
 }
 
-/// The text as the bytes of a properties file, which holds Latin-1 and escapes.
+/// Encodes the text as the bytes of a properties file, with Latin-1 and escapes.
 ///
-/// Java reads a file's bytes one way and text that it has already another way; here there is one
-/// way, and text is brought into its form. Source: QuorumPeer.configFromString (StringReader).
+/// Java reads the bytes of a file and text in memory in two different ways. This crate uses one
+/// parser, and encodes text for it. Source: QuorumPeer.configFromString (StringReader).
 fn as_properties(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut is_escaped = false;
@@ -333,7 +338,7 @@ fn as_properties(text: &str) -> Vec<u8> {
             Ok(byte) => bytes.push(byte),
             Err(_) => {
                 for unit in character.encode_utf16(&mut [0; 2]) {
-                    // A backslash in front of a character that needs none has no effect.
+                    // A backslash before a character that does not need one has no effect.
                     let backslash = if is_escaped { "" } else { "\\" };
                     is_escaped = false;
                     bytes.extend_from_slice(format!("{backslash}u{unit:04x}").as_bytes());

@@ -1,24 +1,24 @@
-//! Where a setting was written, and what is to be said about it.
+//! Origins of settings, and notices about them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The place where a setting was written.
+/// Place where a setting was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// In a file.
     File {
-        /// The file, as it was named to us.
+        /// Path of the file, as given.
         path: PathBuf,
-        /// The line, from 1; absent where the whole file is meant.
+        /// Line, from 1. Absent for the file as a whole.
         line: Option<u32>,
     },
-    /// Among `-D` flags: on the command line, or in a variable such as `JVMFLAGS`.
+    /// In `-D` flags, either on the command line or in a variable such as `JVMFLAGS`.
     Flags(String),
 }
 
 impl Origin {
-    /// A line of a file.
+    /// Creates the origin of a line of a file.
     pub fn line_of(path: &Path, line: u32) -> Self {
         Self::File {
             path: path.to_owned(),
@@ -26,7 +26,7 @@ impl Origin {
         }
     }
 
-    /// A file as a whole.
+    /// Creates the origin of a file as a whole.
     pub fn file(path: &Path) -> Self {
         Self::File {
             path: path.to_owned(),
@@ -48,31 +48,31 @@ impl fmt::Display for Origin {
     }
 }
 
-/// How loud a [`Notice`] is.
+/// Level of a [`Notice`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoticeLevel {
-    /// For the record: what was decided.
+    /// A decision, for information.
     Info,
-    /// The server starts, but probably not as it was meant.
+    /// The server starts, but probably not as intended.
     Warn,
-    /// The server starts, and the configuration is wrong.
+    /// The server starts, but the configuration is wrong.
     Error,
 }
 
-/// Something to log about a configuration that was accepted.
+/// Information to log about an accepted configuration.
 ///
-/// The crate has no logger: whoever loads a configuration logs its notices once logging is set up.
+/// The crate does not log. The caller logs the notices after logging is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// How loud.
+    /// Level of the notice.
     pub level: NoticeLevel,
-    /// Where the setting was written; absent for what concerns no single setting.
+    /// Place where the setting was written. Absent if the notice does not concern one setting.
     pub origin: Option<Origin>,
-    /// The setting, as written.
+    /// Setting, as written.
     pub key: Option<String>,
-    /// What kind of thing is said: one of [`finding`](crate::finding).
+    /// Kind of the notice, one of [`finding`](crate::finding).
     pub id: &'static str,
-    /// The sentence.
+    /// Text of the notice.
     pub text: String,
 }
 

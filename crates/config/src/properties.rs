@@ -1,73 +1,74 @@
 //! The `.properties` format, as `java.util.Properties.load` reads it from bytes.
 //!
-//! Every entry keeps the line it stands on and its key as written, so that whoever refuses a value
-//! can name the place. The order and the duplicates of the file are kept too; "the last one wins"
-//! is [`Properties::get`]'s rule, not the parser's.
+//! Every entry contains its line and its key as written, so that an error can name the place. The
+//! order and the duplicates of the file are preserved. The rule that the last duplicate wins
+//! belongs to [`Properties::get`], not to the parser.
 //!
 //! ```text
 //! bytes --ISO 8859-1--> natural lines --blank and comment lines dropped, continuations joined-->
 //! logical lines --first unescaped '=', ':' or blank--> key, value --escapes--> entry
 //! ```
 //!
-//! Compared with java.util.Properties of JDK 17 over the recorded cases in `tests/golden/properties.txt`.
+//! A test compares the parser with java.util.Properties of JDK 17, with the recorded cases in
+//! `tests/golden/properties.txt`.
 
 use std::fmt::Write;
 
 use thiserror::Error;
 
-/// The largest input taken, in bytes.
+/// Largest accepted input, in bytes.
 ///
-/// A configuration is some kilobytes. The bound keeps a path given by mistake, such as a log or a
-/// device, from being read into memory.
+/// A configuration has a few kilobytes. The bound prevents that a wrong path, such as a log or a
+/// device, is read into memory.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// A properties file that cannot be read.
+/// Error of an invalid properties file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PropertiesError {
-    /// A `\u` that four hexadecimal digits do not follow.
+    /// A `\u` without four hexadecimal digits.
     #[error("Malformed \\uxxxx encoding.")]
     MalformedUnicode {
-        /// The line on which the entry starts, from 1.
+        /// First line of the entry, from 1.
         line: u32,
-        /// The key as written, escapes and all.
+        /// Key as written, with its escapes.
         raw_key: String,
     },
-    /// More than [`MAX_BYTES`].
+    /// The input exceeds [`MAX_BYTES`].
     #[error("{len} bytes are more than a configuration may have ({MAX_BYTES})")]
     TooLong {
-        /// How many bytes there were.
+        /// Number of bytes of the input.
         len: usize,
     },
 }
 
-/// One `key = value` of a properties file.
+/// Entry `key = value` of a properties file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The key, unescaped.
+    /// Key, unescaped.
     pub key: String,
-    /// The value, unescaped; blanks at its end are kept.
+    /// Value, unescaped, including blanks at its end.
     pub value: String,
-    /// The key as it is written in the file.
+    /// Key as written in the file.
     pub raw_key: String,
-    /// The line on which the entry starts, from 1.
+    /// First line of the entry, from 1.
     pub line: u32,
-    /// The last line of the entry: greater than `line` if it is continued.
+    /// Last line of the entry. It is greater than `line` if the entry is continued.
     pub last_line: u32,
 }
 
-/// The entries of a properties file, in the order of the file.
+/// Entries of a properties file, in the order of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Properties {
     entries: Vec<Entry>,
 }
 
 impl Properties {
-    /// Reads a whole file.
+    /// Parses a whole file.
     ///
     /// # Errors
-    /// [`PropertiesError::TooLong`] before anything is copied, [`PropertiesError::MalformedUnicode`]
-    /// for the first bad escape outside a comment.
+    /// [`PropertiesError::TooLong`] if the input is too large, before anything is copied.
+    /// [`PropertiesError::MalformedUnicode`] for the first invalid escape outside of a comment.
     pub fn parse(bytes: &[u8]) -> Result<Self, PropertiesError> {
         if bytes.len() > MAX_BYTES {
             return Err(PropertiesError::TooLong { len: bytes.len() });
@@ -83,7 +84,8 @@ impl Properties {
             let mut last_line = first.number;
             while is_continued(&logical) {
                 logical.pop();
-                // As long as nothing was joined, the next line starts anew and may be a comment.
+                // While the logical line is empty, the next line starts a new one, which may be a
+                // comment.
                 if logical.is_empty() && lines.peek().is_some() {
                     break;
                 }
@@ -91,8 +93,8 @@ impl Properties {
                 logical.extend_from_slice(skip_blanks(next.text));
                 last_line = next.number;
             }
-            // Where the file ends, a lone backslash is an entry without key and value; JDK 17 skips
-            // it only before CRLF.
+            // At the end of the file, a lone backslash is an entry without key and value. JDK 17
+            // skips it only before CRLF.
             if !logical.is_empty() || (lines.peek().is_none() && !bytes.ends_with(b"\r\n")) {
                 entries.push(Entry::parse(&logical, first.number, last_line)?);
             }
@@ -100,12 +102,12 @@ impl Properties {
         Ok(Self { entries })
     }
 
-    /// All entries, in the order of the file, duplicates included.
+    /// Returns all entries in the order of the file, including duplicates.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The entry that counts for `key`: the last one with that name.
+    /// Returns the effective entry of `key`, which is the last one with this key.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| entry.key == key)
     }
@@ -134,12 +136,12 @@ impl Entry {
     }
 }
 
-/// Writes a key so that parsing gives it back. Only ASCII comes out.
+/// Escapes a key so that parsing returns it. The result contains only ASCII.
 pub fn escape_key(key: &str) -> String {
     escape(key, true)
 }
 
-/// Writes a value so that parsing gives it back. Only ASCII comes out.
+/// Escapes a value so that parsing returns it. The result contains only ASCII.
 pub fn escape_value(value: &str) -> String {
     escape(value, false)
 }
@@ -149,8 +151,8 @@ pub(crate) struct NaturalLine<'a> {
     pub(crate) text: &'a [u8],
 }
 
-/// Lines ended by LF, CR, CRLF or the end of the input. Text after the last line end is a line
-/// only if there is any.
+/// Lines that end with LF, CR, CRLF or at the end of the input. A line terminator at the end of the
+/// input does not start another line.
 pub(crate) struct NaturalLines<'a> {
     rest: &'a [u8],
     number: u32,
@@ -201,7 +203,7 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
     text.split_at(start).1
 }
 
-/// An even number of backslashes are escaped backslashes.
+/// Returns whether the line continues. An even number of backslashes are escaped backslashes.
 fn is_continued(line: &[u8]) -> bool {
     line.iter().rev().take_while(|&&byte| byte == b'\\').count() % 2 == 1
 }
@@ -221,8 +223,8 @@ fn latin1(text: &[u8]) -> String {
     text.iter().copied().map(char::from).collect()
 }
 
-/// `None` for a malformed `\u`. Half a surrogate pair becomes U+FFFD, as a string has no place
-/// for it.
+/// Unescapes a text. Returns `None` for a malformed `\u`. An unpaired surrogate becomes U+FFFD,
+/// because a string cannot contain it.
 fn unescape(text: &[u8]) -> Option<String> {
     let mut units: Vec<u16> = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();
@@ -259,7 +261,7 @@ fn escape(text: &str, is_key: bool) -> String {
             '\r' => out.push_str("\\r"),
             '\x0c' => out.push_str("\\f"),
             '\\' => out.push_str("\\\\"),
-            // In a value only a blank, '=' or ':' at the start could be taken for the separator.
+            // In a value, only a blank, '=' or ':' at the start could be parsed as the separator.
             ' ' | '=' | ':' | '#' | '!' if is_key || index == 0 => {
                 out.push('\\');
                 out.push(c);
@@ -267,7 +269,7 @@ fn escape(text: &str, is_key: bool) -> String {
             ' '..='~' => out.push(c),
             _ => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    // Writing to a string does not fail.
+                    // Writing to a string cannot fail.
                     let _ = write!(out, "\\u{unit:04X}");
                 }
             }

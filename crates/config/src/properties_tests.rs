@@ -85,8 +85,8 @@ fn more_than_the_limit_is_refused() {
     assert_eq!(error, PropertiesError::TooLong { len: MAX_BYTES + 1 });
 }
 
-/// What java.util.Properties made of hand-picked and random bytes: one case a line, the input in
-/// hex, then key=value pairs in hex UTF-16, or `malformed`.
+/// Results of java.util.Properties for manual and random inputs. Each line contains the input in
+/// hex, followed by key=value pairs in hex UTF-16 or by `malformed`.
 #[test]
 fn the_recorded_cases_parse_as_in_java() {
     let golden = include_str!("../tests/golden/properties.txt");
@@ -113,7 +113,7 @@ fn hex_bytes(hex: &str) -> Vec<u8> {
 fn java_dump(parsed: &Properties) -> Vec<String> {
     let hex = |text: &str| match text {
         "" => "-".to_owned(),
-        // Java keeps half a surrogate pair; the only one recorded is this.
+        // Java preserves an unpaired surrogate. The recording contains only this one.
         "\u{fffd}" => "d800".to_owned(),
         _ => text
             .encode_utf16()

@@ -1,4 +1,4 @@
-//! The configuration file as text with line numbers, before anything is understood.
+//! Configuration file as text with line numbers, before its settings are interpreted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,9 +14,9 @@ use crate::origin::Origin;
 use crate::properties::{Entry, NaturalLines, Properties, PropertiesError, escape_value};
 use crate::registry::{self, HIDDEN};
 
-/// A configuration file: its text and its entries.
+/// Text and entries of a configuration file.
 ///
-/// `Debug` shows no values, as some are passwords.
+/// `Debug` does not show values, because some are passwords.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RawConfig {
     path: PathBuf,
@@ -25,20 +25,20 @@ pub struct RawConfig {
     settings: BTreeMap<String, RawSetting>,
 }
 
-/// The entry that counts for a key: key and value without the blanks around them.
+/// Effective entry of a key. Key and value are without surrounding blanks.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct RawSetting {
     pub(crate) value: String,
     pub(crate) origin: Origin,
-    /// Earlier lines with the same key, which do not count.
+    /// Earlier lines with the same key, which this entry overrides.
     pub(crate) overridden_lines: Vec<u32>,
 }
 
 impl RawConfig {
-    /// Reads the bytes of a file; `path` is only for messages.
+    /// Parses the bytes of a file. `path` is used only in messages.
     ///
     /// # Errors
-    /// Bytes that are no properties, with the line.
+    /// If the bytes are not a properties file. The error contains the line.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
         let properties = Properties::parse(bytes).map_err(|error| match &error {
             PropertiesError::MalformedUnicode { line, raw_key } => {
@@ -83,7 +83,7 @@ impl RawConfig {
         })
     }
 
-    /// A configuration without a file, out of keys and values.
+    /// Creates a configuration without a file, from keys and values.
     pub(crate) fn without_file<'a>(
         settings: impl IntoIterator<Item = (&'a str, String)>,
         origin: &Origin,
@@ -107,13 +107,14 @@ impl RawConfig {
         }
     }
 
-    /// The file, as it was named.
+    /// Returns the path of the file, as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The text of the file, as the admin command `initial_configuration` shows it: without the secrets. It is still
-    /// none for logs, since a setting that is not known may hold one.
+    /// Returns the text of the file without its secrets, for the admin command
+    /// `initial_configuration`. The text must not be logged, because an unknown setting may contain
+    /// a secret.
     pub fn shown_text(&self) -> Secret {
         let hides = |entry: &&Entry| registry::is_secret(java::trim(&entry.key));
         let hidden: Vec<_> = self.properties.entries().iter().filter(hides).collect();
@@ -127,7 +128,7 @@ impl RawConfig {
                 Some(entry) if entry.line == line.number => {
                     shown.push_str(&format!("{}={HIDDEN}\n", entry.raw_key));
                 }
-                // The rest of a value that goes on.
+                // A further line of a secret value, which is skipped.
                 Some(_) => {}
                 None => {
                     shown.push_str(&String::from_utf8_lossy(line.text));
@@ -138,7 +139,7 @@ impl RawConfig {
         Secret::new(shown)
     }
 
-    /// The value that counts for a key, without the blanks around it.
+    /// Returns the effective value of a key, without surrounding blanks.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.settings.get(key).map(|setting| setting.value.as_str())
     }
@@ -147,14 +148,14 @@ impl RawConfig {
         self.settings.get(key)
     }
 
-    /// The same file without some of its settings: to find out what else is wrong.
+    /// Returns the file without some of its settings, for the search for further faults.
     pub(crate) fn without(&self, is_left_out: impl Fn(&str) -> bool) -> Self {
         let mut rest = self.clone();
         rest.settings.retain(|key, _| !is_left_out(key));
         rest
     }
 
-    /// The same file with another value of a setting, as if its line had it.
+    /// Returns the file with another value of a setting, at the same line.
     pub(crate) fn replacing(&self, key: &str, value: &str) -> Self {
         let mut other = self.clone();
         if let Some(setting) = other.settings.get_mut(key) {
@@ -163,8 +164,8 @@ impl RawConfig {
         other
     }
 
-    /// The settings that count, in the order of the lines, so that of several wrong ones the first
-    /// is reported.
+    /// Returns the effective settings in the order of the lines, so that the first invalid one is
+    /// reported.
     pub(crate) fn settings(&self) -> Vec<(&str, &RawSetting)> {
         let mut all: Vec<_> = self
             .settings
@@ -178,12 +179,12 @@ impl RawConfig {
         all
     }
 
-    /// The file as it is to be once its member list has moved to the dynamic file.
+    /// Returns the file after its member list has moved to the dynamic file.
     ///
-    /// Member lines, `peerType` and an older `dynamicConfigFile` go, and with `erase_client_port`
-    /// `clientPort` and `clientPortAddress`; `dynamicConfigFile=<path>` comes last. Unlike Java,
-    /// which writes what is left in the order of a hash table and unescaped, this keeps comments,
-    /// order and escapes.
+    /// Member lines, `peerType` and an older `dynamicConfigFile` are removed. With
+    /// `erase_client_port`, `clientPort` and `clientPortAddress` are removed, too.
+    /// `dynamicConfigFile=<path>` comes last. Java writes the rest in the order of a hash table and
+    /// unescaped. This function preserves comments, order and escapes.
     pub fn with_dynamic_file(&self, dynamic_file: &str, erase_client_port: bool) -> Vec<u8> {
         let is_dropped = |key: &str| {
             is_member_key(key)

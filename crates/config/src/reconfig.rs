@@ -1,4 +1,4 @@
-//! The member list that a reconfiguration asks for.
+//! Member list that results from a reconfiguration.
 //!
 //! ```text
 //! newMembers                replaces the list: its lines, or the same with commas
@@ -6,16 +6,17 @@
 //! joining                   server.4=a:2888:3888;2181,server.5=...
 //! ```
 //!
-//! Those who leave go first, so that a server can move to an address that becomes free. An id that
-//! is not there may leave; one that is there may join, and is replaced.
+//! Leaving servers are removed first, so that a server can move to an address that becomes free. An
+//! unknown id may leave. A known id may join, and replaces the old server.
 //!
-//! Each fault has the code that Apache ZooKeeper 3.9.5 answers. Where it throws what it does not
-//! catch (a number that is none, a port beyond 65535, nobody who votes) that is `MarshallingError`;
-//! measured, and pinned by `tests/it/reconfig.rs`.
+//! Each fault has the error code of Apache ZooKeeper 3.9.5. An exception that ZooKeeper does not
+//! catch (an invalid number, a port above 65535, a list without voters) becomes `MarshallingError`.
+//! The codes were measured, and `tests/it/reconfig.rs` checks them.
 //!
-//! Differs from Apache ZooKeeper: addresses are compared as text, without a look-up of names; a
-//! negative weight is refused, and so is a list that its own text would not give back (a host with
-//! a line end in it, for one), because members would then differ about who decides.
+//! There are differences from Apache ZooKeeper. Addresses are compared as text, without name
+//! lookups. A negative weight is refused. A list that its own text would not reproduce (for
+//! example, a host with a line end) is also refused, because members would then disagree about the
+//! quorum.
 //!
 //! Source: PrepRequestProcessor (reconfig), QuorumPeer.processReconfig.
 
@@ -29,71 +30,72 @@ use crate::java;
 use crate::members::{HostPort, Member, MemberError};
 use crate::membership::{Membership, MembershipError, MembershipFault};
 
-/// Settings of the server that decides what a list may be.
+/// Settings of the server that restrict member lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// Members may have several addresses.
+    /// Whether members may have several addresses.
     pub multi_address_enabled: bool,
-    /// A single participant is a standalone server, so an ensemble has two at least.
+    /// Whether a single participant is a standalone server, so that an ensemble has at least two.
     pub standalone_enabled: bool,
 }
 
-/// Why a reconfiguration is refused.
+/// Reason why a reconfiguration is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReconfigFault {
-    /// The new list is none.
+    /// The new list is invalid.
     #[error(transparent)]
     List(#[from] MembershipError),
-    /// Too many or too few participants or observers.
+    /// There are too many or too few participants or observers.
     #[error(transparent)]
     Counts(MembershipFault),
-    /// Text in the place of an id.
+    /// Text in place of an id is not a number.
     #[error("{}", java::bad_number(.0))]
     NotAnId(String),
-    /// A joining server without, or with more than one, `=`.
+    /// The entry of a joining server contains zero or several `=`.
     #[error("Wrong format of server string")]
     WrongForm,
-    /// The value of a joining server.
+    /// The value of a joining server is invalid.
     #[error("server.{sid}: {reason}")]
     Joiner {
-        /// The server.
+        /// Id of the server.
         sid: Sid,
-        /// What is wrong with it.
+        /// Fault in the value.
         reason: MemberError,
     },
-    /// A joining server whose clients have nowhere to go.
+    /// A joining server does not have a port for clients.
     #[error("Wrong format of server string - each server should have 3 ports specified")]
     NoClientPort,
-    /// A joining server at an address that another one has.
+    /// A joining server has the address of another server.
     #[error("{address} of server.{sid} conflicts with server.{owner}")]
     AddressTaken {
-        /// The address.
+        /// Address in conflict.
         address: HostPort,
-        /// The server that joins.
+        /// Id of the joining server.
         sid: Sid,
-        /// The server that has it.
+        /// Id of the server that already has the address.
         owner: Sid,
     },
-    /// Servers come and go one by one only where each has one vote.
+    /// Incremental changes require a list in which each server has one vote.
     #[error(
         "Incremental reconfiguration requested but last configuration seen has a non-majority \
          quorum system"
     )]
     Hierarchical,
-    /// Fewer than an ensemble needs.
+    /// There are fewer participants than an ensemble needs.
     #[error("new configuration must include at least {least} participants")]
     TooFewParticipants {
-        /// How many it needs.
+        /// Minimum number of participants.
         least: usize,
     },
-    /// The list has a character that means something else when it is read again.
+    /// The list contains a character that would be interpreted differently when the list is read
+    /// again.
     #[error("the new member list cannot be written as text")]
     Unwritable,
 }
 
 impl ReconfigFault {
-    /// What the client is told.
+    /// Returns the error code for the client.
     pub fn code(&self) -> ErrorCode {
         use MembershipFault as Fault;
         match self {
@@ -131,10 +133,10 @@ fn code_of_member(fault: &MemberError) -> ErrorCode {
 }
 
 impl Membership {
-    /// The list of this text, which is the whole list.
+    /// Parses the text of a complete new list.
     ///
     /// # Errors
-    /// A [`ReconfigFault`].
+    /// [`ReconfigFault`] if the new list is refused.
     pub fn replacement(new_members: &str, rules: Rules) -> Result<Self, ReconfigFault> {
         let text = new_members.replace(',', "\n");
         let list = Self::parse(&text, rules.multi_address_enabled)?;
@@ -143,10 +145,10 @@ impl Membership {
         list.finish_reconfig(rules)
     }
 
-    /// This list without some servers and with others.
+    /// Returns this list without the leaving servers and with the joining servers.
     ///
     /// # Errors
-    /// A [`ReconfigFault`].
+    /// [`ReconfigFault`] if the new list is refused.
     pub fn changed(
         &self,
         joining: Option<&str>,
@@ -184,7 +186,7 @@ impl Membership {
     }
 }
 
-/// The parts that are more than blanks, without the blanks around them.
+/// Returns the non-blank parts without surrounding blanks.
 fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let parts = text.split(separator).map(java::trim);
     parts.filter(|part| !part.is_empty())
@@ -196,7 +198,7 @@ fn parse_id(text: &str) -> Result<Sid, ReconfigFault> {
         .ok_or_else(|| ReconfigFault::NotAnId(text.to_owned()))
 }
 
-/// `server.4=...`. What stands before the last dot is not looked at, as in Java.
+/// Parses `server.4=...`. Like Java, ignores the text before the last dot.
 fn parse_joiner(text: &str, rules: Rules) -> Result<Member, ReconfigFault> {
     let mut parts = parts(text, '=');
     let (Some(key), Some(value), None) = (parts.next(), parts.next(), parts.next()) else {
@@ -211,7 +213,8 @@ fn parse_joiner(text: &str, rules: Rules) -> Result<Member, ReconfigFault> {
     }
 }
 
-/// Who listens where. A list that was given as a whole may have servers at one address.
+/// Addresses in use and their owners. In a list that was specified as a whole, servers may share an
+/// address.
 struct TakenAddresses {
     owners: BTreeMap<HostPort, BTreeSet<Sid>>,
 }
@@ -257,7 +260,8 @@ impl TakenAddresses {
     }
 }
 
-/// The addresses of a server that no other may have: all but wildcards and loopback ones.
+/// Returns the addresses that other servers must not have: all except wildcard and loopback
+/// addresses.
 fn unique_addresses(member: &Member) -> impl Iterator<Item = HostPort> {
     let quorum = member.quorum_addresses();
     let all = quorum

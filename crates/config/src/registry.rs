@@ -1,9 +1,9 @@
-//! The table of all settings.
+//! Registry of all settings.
 //!
-//! One [`Key`] per setting holds every fact about it; the loader, the suggestions for misspelt
-//! keys, the warnings about settings without effect, the refusals of what is not there and
-//! docs/CONFIG.md all come from here. To add a setting, add its line to a section and read it in
-//! the struct it belongs to; to change what becomes of one, change the [`Fate`] in its line.
+//! One [`Key`] per setting contains every fact about it. The loader, the suggestions for misspelt
+//! keys, the warnings about settings without effect, the refusals of missing features and
+//! docs/CONFIG.md use it. To add a setting, add its line to a section and read it in its struct. To
+//! change the effect of a setting, change the [`Fate`] in its line.
 //!
 //! Source: zookeeperAdmin.md of 3.9.5, QuorumPeerConfig, and the classes that read the properties.
 
@@ -23,7 +23,7 @@ pub use fate::{Asks, Condition, Fate, Refusal, Verdict};
 pub use key::{DefaultValue, Key, Kind, Outside, PREFIX, Range, Scope, Tier};
 pub use since::since;
 
-/// Declares settings and the list of them.
+/// Declares settings and their list.
 macro_rules! keys {
     ($($name:ident = $key:expr;)+) => {
         $(pub(crate) static $name: super::Key = $key;)+
@@ -33,7 +33,7 @@ macro_rules! keys {
 }
 use keys;
 
-/// A part of the table, with its title in docs/CONFIG.md.
+/// Section of the registry, with its title in docs/CONFIG.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Section {
@@ -43,13 +43,13 @@ pub enum Section {
     Cluster,
     /// Log, snapshots, limits, throttling.
     StorageAndLimits,
-    /// Who clients are.
+    /// Authentication of clients.
     Authentication,
     /// `ssl.*`.
     ClientTls,
     /// `ssl.quorum.*`.
     QuorumTls,
-    /// Admin server, metrics, four-letter words, audit, and Java's insides.
+    /// Admin server, metrics, four-letter words, audit, and internals of the Java server.
     Operations,
 }
 
@@ -65,7 +65,7 @@ impl Section {
         Self::Operations,
     ];
 
-    /// The settings of the section.
+    /// Returns the settings of the section.
     pub fn keys(self) -> &'static [&'static Key] {
         match self {
             Self::Core => core::ALL,
@@ -78,7 +78,7 @@ impl Section {
         }
     }
 
-    /// The heading of the section.
+    /// Returns the heading of the section.
     pub fn title(self) -> &'static str {
         match self {
             Self::Core => "Server, ports, sessions",
@@ -92,29 +92,30 @@ impl Section {
     }
 }
 
-/// All settings.
+/// Returns all settings.
 pub fn all() -> impl Iterator<Item = &'static Key> {
     Section::ALL
         .into_iter()
         .flat_map(|section| section.keys().iter().copied())
 }
 
-/// The setting, or the family of settings, that a name stands for where it is written in zoo.cfg.
+/// Returns the setting, or the family of settings, for a name in zoo.cfg.
 pub fn find(name: &str) -> Option<&'static Key> {
     best(name, |key| Some(Cow::Borrowed(key.name)))
 }
 
-/// The setting, or the family of settings, that a full system property name stands for.
+/// Returns the setting, or the family of settings, for a full system property name.
 pub fn find_property(name: &str) -> Option<&'static Key> {
     let known = best(name, |key| key.property_name().map(Cow::Owned));
     known.or_else(|| all().find(|key| key.also.contains(&name)))
 }
 
-/// What is shown in the place of a secret.
+/// Text that replaces a secret in output.
 pub const HIDDEN: &str = "*****";
 
-/// Whether the value of a setting, by its name in the file or its full property name, is a secret. So is that of one
-/// that is not known and sounds like it: it may be misspelt, or another program's.
+/// Returns whether the value of a setting is a secret, by its name in the file or its full property
+/// name. An unknown setting with a suspicious name is also a secret, because it may be misspelt or
+/// belong to another program.
 pub fn is_secret(name: &str) -> bool {
     match find(name.strip_prefix(PREFIX).unwrap_or(name)).or_else(|| find_property(name)) {
         Some(key) => key.kind == Kind::Secret,
@@ -122,7 +123,7 @@ pub fn is_secret(name: &str) -> bool {
     }
 }
 
-/// The exact name before a family, the longer family before the shorter.
+/// Returns the best match: an exact name before a family, and a longer family before a shorter one.
 fn best(
     name: &str,
     known_as: impl Fn(&'static Key) -> Option<Cow<'static, str>>,
@@ -140,7 +141,7 @@ fn best(
         .map(|(_, key)| key)
 }
 
-/// Names under which the manual describes settings, and the names they really have.
+/// Wrong names of settings in the manual, and their real names.
 ///
 /// Source: zookeeperAdmin.md of 3.9.5.
 pub(crate) const MISNAMED: &[(&str, &str)] = &[
@@ -195,14 +196,14 @@ mod tests {
         let mut properties = BTreeSet::new();
         for key in all() {
             assert!(names.insert(key.name), "{} twice", key.name);
-            // The beginning of a family may belong to a wider family.
+            // The prefix of a family may match a wider family.
             let found = find(key.name.trim_end_matches('*'));
             assert_eq!(
                 found.is_some_and(|found| found.family().is_none()),
                 key.family().is_none()
             );
             let property = key.property_name();
-            // syncEnabled is the one setting that shares a property with another name for it.
+            // syncEnabled is the only setting that shares a property with another setting.
             if let Some(property) = property.filter(|_| key.name != "syncEnabled") {
                 assert!(properties.insert(property), "{}", key.name);
             }

@@ -1,6 +1,6 @@
-//! What is to be said about names: unknown, misplaced, overridden.
+//! Notices about names: unknown, misplaced and overridden settings.
 //!
-//! Java takes every name in silence. All of this is therefore a warning, never an error.
+//! Java accepts every name silently. Therefore all of these are warnings and never errors.
 
 use crate::finding;
 use crate::origin::{Notice, NoticeLevel, Origin};
@@ -8,18 +8,18 @@ use crate::registry::{self, Key, MISNAMED, PREFIX, Scope};
 use crate::settings::Settings;
 use crate::suggest;
 
-/// A known setting that was written.
+/// Known setting that is present.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {
-    /// What is known about it.
+    /// Description of the setting.
     pub key: &'static Key,
-    /// Its name as written; the members of a family have different ones.
+    /// Name as written. The members of a family have different names.
     pub name: String,
-    /// Where.
+    /// Place where it was written.
     pub origin: Option<Origin>,
 }
 
-/// Adds the notices about names, and lists the known settings that were written and count.
+/// Adds the notices about names, and returns the known settings that are present and effective.
 pub(crate) fn review(settings: &mut Settings) -> Vec<Given> {
     let mut notices = Vec::new();
     let mut given = Vec::new();
@@ -169,7 +169,7 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
     }
 }
 
-/// `None` for a property that has nothing to do with ZooKeeper.
+/// Returns `None` for a property that does not belong to ZooKeeper.
 fn unknown_flag(name: &str) -> Option<String> {
     let Some(rest) = name.strip_prefix(PREFIX) else {
         return match registry::find(name)?.scope {

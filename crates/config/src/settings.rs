@@ -1,8 +1,8 @@
-//! Looks settings up where they may be written, and turns text into values.
+//! Lookup of settings in all their places, and conversion of text to values.
 //!
-//! The precedence of a setting follows from its [`Scope`]: a setting that zoo.cfg's parser does not
-//! know becomes a system property and so beats a `-D` flag; one that it knows is not looked for
-//! among the flags at all.
+//! The precedence of a setting follows from its [`Scope`]. A setting that zoo.cfg's parser does not
+//! know becomes a system property, and so takes precedence over a `-D` flag. For a setting that the
+//! parser knows, the flags are ignored.
 //!
 //! Source: Java's QuorumPeerConfig.parseProperties, which sets an unknown key as a property.
 
@@ -19,7 +19,7 @@ use crate::raw::RawConfig;
 use crate::registry::{self, DefaultValue, Key, Kind, Outside, PREFIX, Scope, Tier};
 use crate::system_properties::SystemProperties;
 
-/// All that was written, and the notices about it.
+/// All written settings, and the notices about them.
 pub(crate) struct Settings {
     pub(crate) raw: RawConfig,
     pub(crate) properties: SystemProperties,
@@ -27,11 +27,11 @@ pub(crate) struct Settings {
     overridden_flags: Vec<(String, Origin)>,
 }
 
-/// A setting that was written.
+/// Setting that was found.
 pub(crate) struct Found {
-    /// The value.
+    /// Text of the value.
     pub(crate) text: String,
-    /// The key, as written.
+    /// Key, as written.
     pub(crate) key: String,
     pub(crate) origin: Option<Origin>,
 }
@@ -53,7 +53,7 @@ impl Found {
         }
     }
 
-    /// The same, for a setting that has nothing to act on.
+    /// Returns a notice for a setting without effect.
     pub(crate) fn no_effect(&self, text: impl Into<String>) -> Notice {
         Notice {
             id: finding::NO_EFFECT,
@@ -63,7 +63,8 @@ impl Found {
 }
 
 impl Settings {
-    /// Merges the file into the properties: what the parser does not know becomes one.
+    /// Merges the file into the properties. Settings that the parser does not know become
+    /// properties.
     pub(crate) fn new(raw: RawConfig, flags: SystemProperties) -> Self {
         let mut properties = flags;
         let mut overridden_flags = Vec::new();
@@ -87,7 +88,8 @@ impl Settings {
         }
     }
 
-    /// Properties that a flag set to something else than the file does, and the line that wins.
+    /// Returns the properties whose flags differ from the file, and the line of the file, which
+    /// takes precedence.
     pub(crate) fn overridden_flags(&self) -> &[(String, Origin)] {
         &self.overridden_flags
     }
@@ -105,7 +107,7 @@ impl Settings {
         own.or_else(|| key.also.iter().find_map(|name| self.in_properties(name)))
     }
 
-    /// The provider `authProvider.<label>`, as written.
+    /// Returns the provider `authProvider.<label>`, as written.
     pub(crate) fn provider(&self, label: &str) -> Option<Found> {
         self.in_properties(&format!(
             "{PREFIX}{}{label}",
@@ -113,7 +115,7 @@ impl Settings {
         ))
     }
 
-    /// The members of a family that were written, in the order of their names.
+    /// Returns the written members of a family, in the order of their names.
     pub(crate) fn find_family(&self, beginning: &str, scope: Scope) -> Vec<Found> {
         let with_prefix = match scope {
             Scope::File | Scope::Members => {
@@ -152,7 +154,7 @@ impl Settings {
         })
     }
 
-    /// A whole number; `None` only for a setting without a default.
+    /// Returns a whole number. It is `None` only for a setting without a default.
     pub(crate) fn number(&mut self, key: &Key) -> Result<Option<i64>, ConfigError> {
         let default = default_text(key).and_then(java::parse_decimal);
         let Some(found) = self.find(key) else {
@@ -217,14 +219,14 @@ impl Settings {
         Ok(value)
     }
 
-    /// A number that has a default and fits `T`; where it does not, its range is too wide for `T`,
-    /// and the nearest that does is taken.
+    /// Returns a number with a default, converted to `T`. A number outside of the range of `T`
+    /// becomes the nearest value of `T`.
     pub(crate) fn int<T: TryFrom<i64> + Bounded>(&mut self, key: &Key) -> Result<T, ConfigError> {
         let number = self.number(key)?.unwrap_or_default();
         Ok(T::try_from(number).unwrap_or(if number < 0 { T::LEAST } else { T::GREATEST }))
     }
 
-    /// A number for which zero, or anything below it, means that there is no such limit.
+    /// Returns a limit. Zero and negative numbers mean unlimited.
     pub(crate) fn positive<T: TryFrom<i64> + Bounded>(
         &mut self,
         key: &Key,
@@ -259,7 +261,7 @@ impl Settings {
         }
     }
 
-    /// `true` or `false`. In a setting that becomes a property every word but `true` is false.
+    /// Returns a boolean. In a setting that becomes a property, every word except `true` is false.
     pub(crate) fn flag(&mut self, key: &Key) -> Result<bool, ConfigError> {
         let Some(found) = self.find(key) else {
             return Ok(default_text(key) == Some("true"));
@@ -279,7 +281,7 @@ impl Settings {
         Ok(false)
     }
 
-    /// Whether the word that makes the difference is written.
+    /// Returns whether the special word was written.
     pub(crate) fn is_special(&mut self, key: &Key) -> bool {
         let Kind::Word { special, other } = key.kind else {
             return false;
@@ -297,7 +299,8 @@ impl Settings {
         found.text == special
     }
 
-    /// One of the words of a choice, in their spelling; the default for none of them.
+    /// Returns a word of a choice in its canonical spelling, or the default if the text is not a
+    /// known word.
     pub(crate) fn choice(&mut self, key: &Key) -> Result<Option<&'static str>, ConfigError> {
         let Kind::Choice(words) = key.kind else {
             return Ok(None);
@@ -312,7 +315,7 @@ impl Settings {
         let Some(found) = self.find(key) else {
             return Ok(default);
         };
-        // As a property, an empty value is as good as none.
+        // An empty property is treated as missing.
         if found.text.is_empty() && !key.is_parsed_directly() {
             return Ok(known("").or(default));
         }
@@ -340,14 +343,14 @@ impl Settings {
         Ok(MemberRole::parse(word).unwrap_or_default())
     }
 
-    /// The text that was written, or the default.
+    /// Returns the written text or the default.
     pub(crate) fn text(&self, key: &Key) -> Option<String> {
         self.find(key)
             .map(|found| found.text)
             .or_else(|| default_text(key).map(str::to_owned))
     }
 
-    /// Text that is not empty, or the default.
+    /// Returns the written text or the default, unless it is empty.
     pub(crate) fn some_text(&self, key: &Key) -> Option<String> {
         self.text(key).filter(|text| !text.is_empty())
     }
@@ -360,7 +363,7 @@ impl Settings {
         self.some_text(key).map(PathBuf::from)
     }
 
-    /// Words between commas, without blanks around them and without empty ones.
+    /// Returns the words between commas, without surrounding blanks and without empty words.
     pub(crate) fn list(&self, key: &Key) -> Option<Vec<String>> {
         let text = self.text(key)?;
         let words = text
@@ -370,8 +373,8 @@ impl Settings {
         Some(words.map(str::to_owned).collect())
     }
 
-    /// Reads every setting of the file that does not become a property, in the order of the
-    /// lines: of several wrong ones the first is reported.
+    /// Checks every setting of the file that does not become a property, in the order of the lines.
+    /// The first invalid one is reported.
     pub(crate) fn check_file(&mut self) -> Result<(), ConfigError> {
         let names: Vec<String> = self
             .raw
@@ -392,7 +395,7 @@ impl Settings {
                 _ => {}
             }
         }
-        // Each setting is read again where it belongs; what is to be said is said there.
+        // Each setting is read again in its struct, which adds the notices.
         self.notices.truncate(told);
         Ok(())
     }
@@ -408,7 +411,7 @@ impl Settings {
     }
 }
 
-/// What Java's log says where it puts a number right, if operators may look for it.
+/// Returns Java's log text for a corrected number, if operators may search for it.
 fn java_words(key: &Key, number: i64) -> Option<String> {
     if key.name == registry::storage::SNAP_RETAIN_COUNT.name {
         Some(format!(
@@ -421,7 +424,7 @@ fn java_words(key: &Key, number: i64) -> Option<String> {
     }
 }
 
-/// The ends of a number type.
+/// Limits of a number type.
 pub(crate) trait Bounded {
     const LEAST: Self;
     const GREATEST: Self;
@@ -452,7 +455,7 @@ fn default_holds(key: &Key) -> String {
     }
 }
 
-/// What would have been right.
+/// Describes a valid value.
 fn expected(key: &Key) -> String {
     match key.kind {
         Kind::Port => "a port is a whole number from 0 to 65535, without anything after it".into(),

@@ -1,14 +1,15 @@
-//! The nearest known name to a misspelt one.
+//! Search for the known name that is most similar to a misspelt one.
 
 use crate::registry::{self, Scope};
 
-/// The name, in the spelling of zoo.cfg, that someone most likely meant; `None` if nothing is near.
+/// Returns the most similar name in the spelling of zoo.cfg, or `None` if all names differ too
+/// much.
 pub(crate) fn nearest(written: &str) -> Option<String> {
     let letters = written.chars().count();
     if letters > LETTERS_MAX {
         return None;
     }
-    // One letter in three may be wrong, as long as something is left to recognise.
+    // One letter in three may be wrong, so that the name remains recognisable.
     let allowed = (letters / 3).clamp(1, 5);
     let candidates = registry::all()
         .filter(|key| key.scope != Scope::Members)
@@ -21,7 +22,7 @@ pub(crate) fn nearest(written: &str) -> Option<String> {
     candidates
         .filter(|name| name.chars().count().abs_diff(letters) <= allowed)
         .map(|name| {
-            // A swap of neighbours counts once.
+            // A swap of neighbouring letters is one error.
             let distance = strsim::osa_distance(&written, &name.to_lowercase());
             (distance, name)
         })
@@ -30,7 +31,8 @@ pub(crate) fn nearest(written: &str) -> Option<String> {
         .map(|(_, name)| name)
 }
 
-/// Nobody misspells a longer name, and the comparison takes the square of it.
+/// Number of letters above which a name is not compared. The comparison takes quadratic time, and
+/// such a name is not a spelling error.
 const LETTERS_MAX: usize = 100;
 
 #[cfg(test)]

@@ -1,31 +1,31 @@
-//! What a configuration needs from the machine.
+//! Interface to the machine for reading a configuration.
 
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Files and names: what this crate asks for instead of reaching out itself.
+/// Access to files and names. This crate never accesses them directly.
 pub trait Surroundings {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] if there is none. A file of more than `limit` bytes is to be
-    /// refused, or returned with more than `limit` bytes, before all of it is in memory.
+    /// [`io::ErrorKind::NotFound`] if the file is missing. A file of more than `limit` bytes must
+    /// be refused, or returned with more than `limit` bytes, before all of it is in memory.
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
 
-    /// The address of a host name. Addresses themselves are not asked for.
+    /// Returns the address of a host name. The crate never passes an address.
     ///
     /// # Errors
-    /// The name is not known.
+    /// If the name is unknown.
     fn resolve(&mut self, host: &str) -> io::Result<IpAddr>;
 
-    /// Whether this build logs in by Kerberos: it has the feature `gssapi`.
+    /// Returns whether this build supports Kerberos (feature `gssapi`).
     fn has_gssapi(&self) -> bool {
         false
     }
 }
 
-/// Surroundings without files and names, for a configuration that is known to need none.
+/// Surroundings without files and names, for a configuration that does not need them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Nowhere;
 

@@ -5,16 +5,17 @@ use std::fmt;
 
 use crate::origin::Origin;
 
-/// Named values, as `-D` flags set them on a JVM.
+/// Named values, as `-D` flags set them for a JVM.
 ///
-/// A later definition replaces an earlier one. Values may be passwords: `Debug` shows names only.
+/// A later definition replaces an earlier one. Values may be passwords, so `Debug` shows only
+/// names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SystemProperties {
     values: BTreeMap<String, Property>,
     ignored: Vec<(String, String)>,
 }
 
-/// One property: what it says and where that was said.
+/// Value of a property, and its origin.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Property {
     pub(crate) value: String,
@@ -22,14 +23,14 @@ pub(crate) struct Property {
 }
 
 impl SystemProperties {
-    /// No properties.
+    /// Creates an empty set of properties.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one `name=value`, the part of a flag after `-D`; without `=` the value is empty.
+    /// Adds one `name=value`, the part of a flag after `-D`. Without `=`, the value is empty.
     ///
-    /// `source` says where it was written, such as `the command line`.
+    /// `source` describes the origin, such as `the command line`.
     pub fn define(&mut self, source: &str, definition: &str) {
         let (name, value) = definition.split_once('=').unwrap_or((definition, ""));
         if name.is_empty() {
@@ -42,10 +43,10 @@ impl SystemProperties {
 
     /// Adds the `-D` flags among the JVM flags of a variable such as `SERVER_JVMFLAGS`.
     ///
-    /// Words are separated by blanks and quotes mean nothing, since zkServer.sh leaves the variable
-    /// to the shell unquoted. It puts `SERVER_JVMFLAGS` before `JVMFLAGS`; call this in that order,
-    /// as the later one wins. Flags that only a JVM understands are remembered, and a loaded
-    /// configuration has one notice about them.
+    /// Blanks separate words, and quotes are ordinary characters, because zkServer.sh passes the
+    /// variable to the shell unquoted. It puts `SERVER_JVMFLAGS` before `JVMFLAGS`. Call this
+    /// function in the same order, because a later flag takes precedence. Flags for a JVM only are
+    /// recorded, and cause one notice of a loaded configuration.
     pub fn add_flags(&mut self, source: &str, flags: &str) {
         for word in flags.split_ascii_whitespace() {
             match word.strip_prefix("-D") {
@@ -55,14 +56,14 @@ impl SystemProperties {
         }
     }
 
-    /// The value of a property, by its full name.
+    /// Returns the value of a property, by its full name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values
             .get(name)
             .map(|property| property.value.as_str())
     }
 
-    /// All names and values, in the order of the names.
+    /// Returns all names and values, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values
             .iter()
@@ -93,7 +94,7 @@ impl SystemProperties {
             .map(|(name, property)| (name.as_str(), property))
     }
 
-    /// Flags that are no definitions, grouped by where they were written.
+    /// Returns the flags that are not definitions, grouped by their origin.
     pub(crate) fn ignored_flags(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut by_source: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (source, flag) in &self.ignored {

@@ -1,5 +1,5 @@
-//! What becomes of each setting that was written: what has no effect is told, and what asks for
-//! something that is not there is refused.
+//! Effects of all written settings: warnings for settings without effect, and refusals for settings
+//! that require missing features.
 
 use crate::error::ConfigError;
 use crate::finding;
@@ -7,7 +7,7 @@ use crate::origin::{Notice, Origin};
 use crate::registry::{self, DefaultValue, Key, Verdict};
 use crate::settings::{Found, Settings};
 
-/// Adds the warnings about settings without effect, and returns the refusals, in the order of the
+/// Adds the warnings about settings without effect, and returns the refusals in the order of the
 /// lines.
 pub(crate) fn judge(settings: &mut Settings, has_gssapi: bool) -> Vec<ConfigError> {
     let mut refusals = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn judge(settings: &mut Settings, has_gssapi: bool) -> Vec<ConfigErro
     refusals
 }
 
-/// Flags come behind all lines.
+/// Returns the sort key of an origin. Flags come after all lines.
 fn line(origin: Option<&Origin>) -> u32 {
     match origin {
         Some(Origin::File { line, .. }) => line.unwrap_or(u32::MAX),
@@ -41,8 +41,8 @@ fn line(origin: Option<&Origin>) -> u32 {
     }
 }
 
-/// The setting where it counts; of a family, each of its settings but those that have a line of
-/// their own in the registry.
+/// Returns the effective setting. For a family, returns all its settings except those with a
+/// separate line in the registry.
 fn written(settings: &Settings, key: &'static Key) -> Vec<Found> {
     let Some(beginning) = key.family() else {
         return settings.find(key).into_iter().collect();
@@ -55,7 +55,7 @@ fn written(settings: &Settings, key: &'static Key) -> Vec<Found> {
     found
 }
 
-/// Whether the setting counts at all, beside the one that it belongs to.
+/// Returns whether the setting is effective, given the setting on which it depends.
 fn is_asked_for(settings: &Settings, key: &Key) -> bool {
     let Some(condition) = key.only_with else {
         return true;

@@ -1,4 +1,4 @@
-//! Who clients are, and who must be somebody.
+//! Authentication of clients, and mandatory authentication.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,32 +16,32 @@ use crate::settings::Settings;
 pub struct Auth {
     /// `super:` and the digest of the superuser's password.
     pub super_digest: Option<Secret>,
-    /// The credential of administrators out of `dataDir`, as the server finds it there.
+    /// Credential of administrators in `dataDir`, which the server reads later.
     pub admin_token: LateSecret,
-    /// There is the scheme `digest`.
+    /// Whether the scheme `digest` is enabled.
     pub digest_enabled: bool,
-    /// The hash of its ids.
+    /// Hash algorithm of the scheme's ids.
     pub digest_algorithm: DigestAlgorithm,
-    /// The providers that `authProvider.<label>` adds to `ip` and `digest`, by label. A class that
-    /// is not known is among the refusals.
+    /// Providers that `authProvider.<label>` adds to `ip` and `digest`, by label. An unknown class
+    /// is among the refusals.
     pub providers: BTreeMap<String, AuthProvider>,
-    /// Subject of the certificate that is the superuser.
+    /// Subject of the superuser's certificate.
     pub x509_super_user: Option<String>,
-    /// Names, of SASL or another scheme, with the superuser's rights.
+    /// Names with the superuser's rights, of SASL or another scheme.
     pub super_users: BTreeSet<String>,
-    /// The schemes of which a client must have authenticated with one; absent asks nothing.
+    /// Schemes of which a client must have used one. Absent if authentication is optional.
     pub enforced_schemes: Option<Vec<String>>,
-    /// Logins of clients of one address that may fail within a minute; absent is no limit.
+    /// Maximum number of failed logins per minute and client address. Absent if unlimited.
     pub failures_per_minute_max: Option<u32>,
-    /// Names of this ensemble for the scheme `ensemble`; absent takes every name.
+    /// Names of this ensemble for the scheme `ensemble`. Absent if every name is accepted.
     pub ensemble_names: Option<Vec<String>>,
-    /// Admin requests come from the first address of `X-Forwarded-For`.
+    /// Whether the first address of `X-Forwarded-For` is the address of an admin client.
     pub use_x_forwarded_for: bool,
-    /// SASL.
+    /// SASL settings.
     pub sasl: Sasl,
 }
 
-/// A provider that Java loads by the name of its class.
+/// Authentication provider, which Java loads by the name of its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AuthProvider {
     /// Scheme `digest`.
@@ -58,7 +58,7 @@ pub enum AuthProvider {
     Key,
 }
 
-/// The hash of the ids of scheme `digest`.
+/// Hash algorithm for ids of the scheme `digest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DigestAlgorithm {
     /// MD5.
@@ -94,7 +94,7 @@ impl AuthProvider {
         Self::Key,
     ];
 
-    /// The scheme whose ids the provider gives out.
+    /// Returns the scheme of the provider's ids.
     pub fn scheme(self) -> &'static str {
         match self {
             Self::Digest => "digest",
@@ -117,7 +117,7 @@ impl AuthProvider {
         }
     }
 
-    /// The provider of a Java class, by its full name.
+    /// Returns the provider of a Java class, by its full name.
     pub fn of_class(class: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -126,7 +126,7 @@ impl AuthProvider {
 }
 
 impl DigestAlgorithm {
-    /// The algorithm that Java finds under a name, in any case.
+    /// Returns the algorithm with this name. Like Java, ignores the case.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name.to_ascii_uppercase().as_str() {
             "MD5" => Self::Md5,
@@ -171,7 +171,7 @@ impl Auth {
     }
 }
 
-/// Finds the provider of TLS clients, and registers the default one.
+/// Checks the provider of TLS clients, and registers the default one.
 ///
 /// Source: Java's QuorumPeerConfig.configureSSLAuth.
 pub(super) fn require_tls_provider(settings: &mut Settings) -> Result<(), ConfigError> {

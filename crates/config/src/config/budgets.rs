@@ -1,4 +1,4 @@
-//! `budget.<name>.*`: what each address, or each identity, may use of this server.
+//! `budget.<name>.*`: limits on the resources of an address or identity.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,49 +8,50 @@ use crate::java;
 use crate::registry::storage::BUDGET;
 use crate::settings::{Found, Settings};
 
-/// What each of some addresses, or of some identities, may use. Each has it for itself, shared by all its connections.
+/// Limits on the resources of each matching address or identity. All connections of one address or
+/// identity share its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// What it is called in the file.
+    /// Name of the budget in the file.
     pub name: String,
-    /// For whom it is.
+    /// Addresses or identities to which the budget applies.
     pub who: Who,
-    /// Requests a second; absent is no bound.
+    /// Maximum number of requests per second. Absent if unlimited.
     pub requests_per_second: Option<u32>,
-    /// Bytes of requests a second; absent is no bound.
+    /// Maximum number of request bytes per second. Absent if unlimited.
     pub bytes_per_second: Option<u32>,
-    /// Watches; absent is no bound.
+    /// Maximum number of watches. Absent if unlimited.
     pub watches: Option<u32>,
-    /// Bytes of watched paths; absent is no bound.
+    /// Maximum number of bytes of watched paths. Absent if unlimited.
     pub watch_bytes: Option<u32>,
-    /// Ephemeral znodes; absent is no bound.
+    /// Maximum number of ephemeral znodes. Absent if unlimited.
     pub ephemerals: Option<u32>,
 }
 
-/// For whom a budget is.
+/// Addresses or identities to which a budget applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
     /// Each address of a network.
     Network(Network),
     /// Each address.
     AnyAddress,
-    /// Who has proved to be this user of a scheme.
+    /// An authenticated user of a scheme.
     User {
-        /// The scheme.
+        /// Name of the scheme.
         scheme: String,
-        /// The user.
+        /// Name of the user.
         user: String,
     },
     /// Each user of a scheme.
     AnyUser {
-        /// The scheme.
+        /// Name of the scheme.
         scheme: String,
     },
-    /// Whoever has proved nothing, all together.
+    /// All unauthenticated clients together.
     Anyone,
 }
 
-/// Addresses that begin with the same bits.
+/// Addresses with a common prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -73,7 +74,7 @@ impl Network {
         (bits <= most).then_some(Self { address, bits })
     }
 
-    /// Whether an address is of the network. An IPv4 address that was mapped to IPv6 is not.
+    /// Returns whether an address belongs to the network. An IPv4 address mapped to IPv6 does not.
     pub fn contains(&self, address: IpAddr) -> bool {
         let differ = match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -86,7 +87,7 @@ impl Network {
     }
 }
 
-/// Schemes whose identities have a user.
+/// Schemes whose identities contain a user.
 const SCHEMES: [&str; 3] = ["digest", "sasl", "x509"];
 
 const WHO: &str = "who";
@@ -95,7 +96,7 @@ const BYTES: &str = "bytesPerSecond";
 const WATCHES: &str = "watches";
 const WATCH_BYTES: &str = "watchBytes";
 const EPHEMERALS: &str = "ephemerals";
-/// What a budget may bound.
+/// Fields that bound a resource.
 const BOUNDS: [&str; 5] = [REQUESTS, BYTES, WATCHES, WATCH_BYTES, EPHEMERALS];
 
 impl Who {
@@ -120,7 +121,7 @@ impl Who {
     }
 }
 
-/// All budgets, in the order of their names.
+/// Reads all budgets, in the order of their names.
 pub(super) fn read(settings: &Settings) -> Result<Vec<Budget>, ConfigError> {
     let beginning = BUDGET.family().unwrap_or_default();
     let mut by_name: BTreeMap<String, BTreeMap<&'static str, Found>> = BTreeMap::new();
@@ -161,7 +162,7 @@ fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Bud
         let hint = format!("add budget.{name}.{WHO}, such as ip:10.0.0.0/8 or sasl:alice");
         return Err(error.hint(hint));
     };
-    // Nobody could go on with no requests at all.
+    // With a rate of zero, clients could never continue.
     let rate = |field| number(fields.get(field), 1);
     let held = |field| number(fields.get(field), 0);
     let budget = Budget {

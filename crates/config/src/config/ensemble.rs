@@ -1,4 +1,4 @@
-//! What a member of an ensemble is told besides the member list.
+//! Settings of an ensemble's member apart from the member list.
 
 use std::path::PathBuf;
 
@@ -12,118 +12,121 @@ use crate::membership::Membership;
 use crate::registry::{cluster as keys, security};
 use crate::settings::Settings;
 
-/// The configuration of an ensemble and of this server in it.
+/// Configuration of an ensemble and of this server in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ensemble {
-    /// This server's id; it is among the members.
+    /// Id of this server. The member list contains it.
     pub my_id: Sid,
-    /// This server's role, as the member list says.
+    /// Role of this server according to the member list.
     pub role: MemberRole,
-    /// The member list in effect.
+    /// Current member list.
     pub membership: Membership,
-    /// A member list that was proposed and is not known to be in effect.
+    /// Member list that was proposed and may not be in effect yet.
     pub last_seen: Option<Membership>,
-    /// The file that holds `membership`; absent while it is still in the static file.
+    /// File that contains `membership`. Absent while the list is still in the static file.
     pub dynamic_file: Option<PathBuf>,
-    /// Time a learner has to connect and synchronise, in ticks.
+    /// Time limit for a learner to connect and synchronise, in ticks.
     pub init_limit_ticks: u32,
-    /// Time a follower may lag behind, in ticks.
+    /// Longest permitted delay of a follower, in ticks.
     pub sync_limit_ticks: u32,
-    /// Time a learner has to connect, in ticks.
+    /// Time limit for a learner to connect, in ticks.
     pub connect_limit_ticks: u32,
-    /// Quorum and election ports are bound on every address.
+    /// Whether quorum and election ports are bound on every address.
     pub listen_on_all_ips: bool,
-    /// Members may have several addresses.
+    /// Settings for members with several addresses.
     pub multi_address: MultiAddress,
     /// File in which a tie-breaker writes `0` or `1`.
     pub oracle_path: Option<PathBuf>,
-    /// Elections.
+    /// Settings of elections.
     pub election: ElectionSettings,
-    /// What a leader does.
+    /// Settings of a leader.
     pub leader: LeaderSettings,
-    /// What a learner does.
+    /// Settings of a learner.
     pub learner: LearnerSettings,
     /// SASL between members.
     pub sasl: QuorumSasl,
 }
 
-/// Several addresses of a member.
+/// Settings for members with several addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MultiAddress {
-    /// They are allowed. Changes the handshake of elections.
+    /// Whether members may have several addresses. This changes the handshake of elections.
     pub is_enabled: bool,
-    /// Addresses are tried before one is used.
+    /// Whether the reachability of an address is checked before its use.
     pub reachability_check: bool,
-    /// Time for that trial, in milliseconds.
+    /// Time limit of the reachability check, in milliseconds.
     pub reachability_timeout_ms: u32,
 }
 
-/// How this server takes part in elections.
+/// Settings for the participation in elections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElectionSettings {
-    /// Time to open a connection, in milliseconds.
+    /// Time limit to open a connection, in milliseconds.
     pub connect_timeout_ms: u32,
-    /// Time a connection may be silent, in milliseconds; absent is the time of `syncLimit`.
+    /// Longest permitted silence of a connection, in milliseconds. The default is the time of
+    /// `syncLimit`.
     pub read_timeout_ms: Option<u32>,
-    /// Attempts to bind the port, a second apart; absent is for ever.
+    /// Number of attempts to bind the port, a second apart. Absent if unlimited.
     pub bind_attempts: Option<u32>,
     /// First pause before a vote is sent again, in milliseconds.
     pub min_notification_interval_ms: u32,
-    /// Longest such pause, in milliseconds.
+    /// Longest pause before a vote is sent again, in milliseconds.
     pub max_notification_interval_ms: u32,
-    /// TCP keep-alive on the connections.
+    /// Whether the connections use TCP keep-alive.
     pub tcp_keep_alive: bool,
-    /// No leader is made while another answers whose member list is different. ZooKeeper has no
-    /// such guard.
+    /// Whether a server refuses to elect a leader while another server with a different member list
+    /// answers. ZooKeeper does not have such a guard.
     pub membership_guard: bool,
 }
 
-/// What a leader does.
+/// Settings of a leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderSettings {
-    /// It serves clients.
+    /// Whether the leader serves clients.
     pub serves_clients: bool,
-    /// Time in which it must find its followers, in milliseconds; absent is that of `initLimit`.
+    /// Time limit for the leader to find its followers, in milliseconds. The default is the time of
+    /// `initLimit`.
     pub max_time_to_wait_for_epoch_ms: Option<u32>,
-    /// Learners that it sends snapshots to at one time.
+    /// Maximum number of learners that receive snapshots at the same time.
     pub max_concurrent_snap_syncs: u32,
-    /// Learners that it sends missing transactions to at one time.
+    /// Maximum number of learners that receive missing transactions at the same time.
     pub max_concurrent_diff_syncs: u32,
-    /// It sends snapshots even where missing transactions would do.
+    /// Whether the leader sends snapshots even if missing transactions would be sufficient.
     pub force_snapshot_sync: bool,
-    /// Of how many transactions the acknowledgements of one are measured; none below 1.
+    /// Number of transactions per measurement of acknowledgements. Values below 1 disable the
+    /// measurement.
     pub ack_logging_frequency: i32,
 }
 
-/// What followers and observers do.
+/// Settings of followers and observers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnerSettings {
     /// Pause between attempts to connect, in milliseconds.
     pub connect_retry_delay_ms: u32,
     /// Port on which followers serve observers.
     pub observer_master_port: Option<u16>,
-    /// Pause before an observer connects again, in milliseconds.
+    /// Pause before an observer reconnects, in milliseconds.
     pub observer_reconnect_delay_ms: u64,
-    /// Pause before an observer looks for a leader again, in milliseconds.
+    /// Pause before an observer searches for a leader again, in milliseconds.
     pub observer_election_delay_ms: u64,
-    /// Observers write logs and snapshots.
+    /// Whether observers write logs and snapshots.
     pub observer_sync_enabled: bool,
 }
 
 /// SASL between members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuorumSasl {
-    /// As whom this server logs in where it connects; absent is not at all.
+    /// Credentials of this server for outgoing connections. Absent if it does not log in.
     pub learner: Option<SaslInitiator>,
-    /// Who may log in here; absent is no SASL.
+    /// Peers that may log in to this server. Absent without SASL.
     pub may_join: Option<SaslAcceptor>,
-    /// Others must log in.
+    /// Whether other members must log in.
     pub server_requires: bool,
-    /// Kerberos name of the members; `_HOST` stands for the member's host.
+    /// Kerberos name of the members. `_HOST` is a placeholder for the member's host.
     pub service_principal: String,
 }
 
-/// Who this server is.
+/// Id, role and member lists of this server.
 pub(super) struct Identity {
     pub(super) my_id: Sid,
     pub(super) role: MemberRole,
@@ -161,7 +164,8 @@ impl Ensemble {
     }
 }
 
-/// Groups and weights know no oracle. Source: QuorumPeerConfig.createQuorumVerifier.
+/// Reads the path of the oracle. Groups and weights do not support one. Source:
+/// QuorumPeerConfig.createQuorumVerifier.
 fn read_oracle_path(settings: &mut Settings, membership: &Membership) -> Option<PathBuf> {
     let path = settings.path(&keys::ORACLE_PATH)?;
     if membership.hierarchy.is_none() {
@@ -225,7 +229,7 @@ impl LearnerSettings {
 }
 
 impl QuorumSasl {
-    /// Refuses what cannot be meant together.
+    /// Refuses contradictory settings.
     pub(super) fn check(settings: &mut Settings) -> Result<(), ConfigError> {
         let is_enabled = settings.flag(&keys::QUORUM_SASL_ENABLE)?;
         let server_requires = settings.flag(&keys::QUORUM_SASL_SERVER)?;
@@ -266,7 +270,7 @@ impl QuorumSasl {
         let learner_requires = settings.flag(&keys::QUORUM_SASL_LEARNER)?;
         let (mut learner, mut may_join) = (None, None);
         if is_enabled {
-            // Both sections must be there, as in Java, whatever is required yet.
+            // Like in Java, both sections must exist, even if logins are not required yet.
             let asking = &keys::QUORUM_SASL_ENABLE;
             let named = |key| settings.text(key).unwrap_or_default();
             let of_server = named(&keys::QUORUM_SASL_SERVER_CONTEXT);
@@ -291,8 +295,8 @@ impl QuorumSasl {
     }
 }
 
-/// Java's learners do not speak DIGEST-MD5 in FIPS mode, which is the default: they never get to a
-/// leader. Source: SecurityUtils.createSaslClient.
+/// Refuses DIGEST-MD5 in FIPS mode, which is the default. Java's learners do not support it in this
+/// mode, so they never connect to a leader. Source: SecurityUtils.createSaslClient.
 fn refuse_under_fips(settings: &mut Settings, learner_requires: bool) -> Result<(), ConfigError> {
     if !learner_requires || !settings.flag(&security::FIPS_MODE)? {
         return Ok(());

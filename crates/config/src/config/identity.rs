@@ -1,4 +1,4 @@
-//! Who this server is: the member list, `myid`, and what follows from them.
+//! Identity of this server: the member list, `myid`, and the values that depend on them.
 //!
 //! Source: Java's QuorumPeerConfig.parseDynamicConfig, setupMyId,
 //! setupClientPort, setupPeerType, checkValidity.
@@ -24,7 +24,7 @@ use crate::registry::core;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 
-/// The member list and where it came from.
+/// Member list, and the file that contains it.
 pub(super) struct Lists {
     pub(super) membership: Membership,
     pub(super) dynamic_file: Option<PathBuf>,
@@ -69,7 +69,7 @@ impl Lists {
         })
     }
 
-    /// Refuses counts of members that cannot work, and warns of those that work badly.
+    /// Refuses invalid numbers of members, and warns of unfavourable ones.
     pub(super) fn check(
         &self,
         settings: &mut Settings,
@@ -108,8 +108,8 @@ impl Lists {
     }
 }
 
-/// The version in the name of a dynamic file: the hexadecimal text after its last dot, 0 if there
-/// is none.
+/// Returns the version in the name of a dynamic file. It is the hexadecimal text after the last
+/// dot, or 0 without such text.
 pub fn version_of_file_name(path: &Path) -> ConfigVersion {
     let name = path.to_string_lossy();
     let version = name
@@ -118,7 +118,8 @@ pub fn version_of_file_name(path: &Path) -> ConfigVersion {
     version.unwrap_or_default()
 }
 
-/// `myid`: the first line of that file in the data directory. Absent if there is no such file.
+/// Reads `myid` from the first line of its file in the data directory. Returns `None` if the file
+/// is missing.
 pub(super) fn read_my_id(
     settings: &Settings,
     data_dir: &Path,
@@ -143,7 +144,7 @@ pub(super) fn read_my_id(
         .unwrap_or(bytes.len());
     let line = String::from_utf8_lossy(bytes.split_at(end).0);
     match java::parse_decimal(&line) {
-        // Java's mark for an id that is not known.
+        // Java uses this value for an unknown id.
         Some(-1) => Ok(None),
         Some(sid) => Ok(Some(Sid(sid))),
         None => {
@@ -156,7 +157,8 @@ pub(super) fn read_my_id(
     }
 }
 
-/// A file stands where `dataDir` is to be. Java's members miss their `myid` then.
+/// Returns the error for a `dataDir` that is a file. Java's members report a missing `myid` in this
+/// case.
 fn no_directory(settings: &Settings, data_dir: &Path) -> ConfigError {
     let reason = format!("{} is not a directory", data_dir.display());
     let error = match settings.find(&core::DATA_DIR) {
@@ -169,7 +171,8 @@ fn no_directory(settings: &Settings, data_dir: &Path) -> ConfigError {
         .exit_code(exit_code::UNABLE_TO_ACCESS_DATADIR)
 }
 
-/// Where clients connect: the member list's word for this server goes before zoo.cfg's.
+/// Determines the address for clients. The member list's entry of this server takes precedence over
+/// zoo.cfg.
 pub(super) fn settle_client_address(
     settings: &Settings,
     surroundings: &mut dyn Surroundings,
@@ -218,7 +221,7 @@ pub(super) fn settle_client_address(
     Ok(())
 }
 
-/// The role that the member list gives this server, whatever `peerType` says.
+/// Returns the role of this server in the member list, even if `peerType` differs.
 pub(super) fn settle_role(
     settings: &mut Settings,
     membership: &Membership,
@@ -239,8 +242,8 @@ pub(super) fn settle_role(
     Ok(listed)
 }
 
-/// What an ensemble cannot do without: `initLimit`, `syncLimit`, `myid`, in this order, and an own
-/// id that is listed.
+/// Checks the mandatory settings of an ensemble: `initLimit`, `syncLimit` and `myid`, in this
+/// order. The member list must contain the id of this server.
 pub(super) fn check_quorum(
     settings: &mut Settings,
     data_dir: &Path,
@@ -257,7 +260,7 @@ pub(super) fn check_quorum(
         let reason = match number {
             1.. => continue,
             0 => format!("{} is not set", key.name),
-            // Java starts, and fails with each connection.
+            // Java starts with such a value, but every connection fails.
             _ => format!("{number} is not a length of time"),
         };
         let error = match settings.find(key) {
@@ -285,7 +288,7 @@ pub(super) fn check_quorum(
     Ok(my_id)
 }
 
-/// The address of a host, which may be one already.
+/// Resolves a host, which may already be an address.
 pub(super) fn resolve(surroundings: &mut dyn Surroundings, host: &str) -> io::Result<IpAddr> {
     match host.parse() {
         Ok(address) => Ok(address),
@@ -320,16 +323,17 @@ fn parse_dynamic_file(raw: &RawConfig, multi_address: bool) -> Result<Membership
     parse_list(raw, multi_address)
 }
 
-/// The way out of a damaged file of the list in force.
+/// Hint for a damaged file of the current list.
 const RESTORE_COMMITTED: &str = "if it is damaged, copy the file of the same name from another member; \
      or put there what /zookeeper/config holds at another member, without its version line";
 
-/// The way out of a damaged file of a proposed list.
+/// Hint for a damaged file of a proposed list.
 const RESTORE_PROPOSED: &str = "if it is damaged, copy the file of the same name from another member; if \
      no other member has one, no reconfiguration is under way, and it may be removed";
 
-/// A list that servers write has somebody who votes. A file without any has lost what it held: a server
-/// that took it for the list of nobody would stand alone, with the history of an ensemble.
+/// Checks a list that a server has written. Such a list always contains a voter. A list without
+/// voters is damaged. A server that accepted it would run standalone with the history of an
+/// ensemble.
 fn check_written_list(path: &Path, list: &Membership) -> Result<(), ConfigError> {
     if list.version == ConfigVersion::default() || list.participants().next().is_some() {
         return Ok(());
@@ -340,8 +344,8 @@ fn check_written_list(path: &Path, list: &Membership) -> Result<(), ConfigError>
         .at(Some(&Origin::file(path))))
 }
 
-/// A list that was proposed. It counts in elections, so that one that was damaged must not be passed
-/// over; Java passes over what it does not know.
+/// Parses a proposed list. It affects elections, so damaged lines must not be ignored. Java ignores
+/// unknown lines.
 fn parse_proposed_file(raw: &RawConfig, multi_address: bool) -> Result<Membership, ConfigError> {
     let settings = raw.settings();
     let mut settings = settings.iter();
@@ -362,8 +366,8 @@ fn parse_proposed_file(raw: &RawConfig, multi_address: bool) -> Result<Membershi
     Ok(list)
 }
 
-/// `<static file>.dynamic.next`: a list that was proposed before the server ended. Only a dynamic
-/// file can have one beside it.
+/// Reads `<static file>.dynamic.next`: a list that was proposed before the server ended. The file
+/// can exist only together with a dynamic file.
 pub(super) fn read_next(
     settings: &mut Settings,
     surroundings: &mut dyn Surroundings,
@@ -422,7 +426,7 @@ fn is_no_file(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::IsADirectory)
 }
 
-/// The name in an `InetSocketAddress` as Java prints it: none for one made from an address.
+/// Returns the name part of an `InetSocketAddress` as Java prints it. It is empty for an address.
 fn name_of(host: &str) -> String {
     if host.parse::<IpAddr>().is_ok() {
         String::new()
@@ -431,7 +435,7 @@ fn name_of(host: &str) -> String {
     }
 }
 
-/// How Java prints an `InetSocketAddress`: name, slash, address, port.
+/// Formats an `InetSocketAddress` like Java: name, slash, address, port.
 fn java_address(name: &str, ip: Option<IpAddr>, port: u16) -> String {
     match ip {
         Some(IpAddr::V4(ip)) => format!("{name}/{ip}:{port}"),

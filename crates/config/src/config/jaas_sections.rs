@@ -1,4 +1,4 @@
-//! The JAAS file: reading it, and finding the sections that settings name.
+//! The JAAS file, and the sections that settings name.
 
 use std::io::ErrorKind;
 
@@ -11,13 +11,13 @@ use crate::registry::security as keys;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 
-/// The JAAS file, and whether this build can log in by Kerberos.
+/// JAAS file, and the Kerberos support of this build.
 pub(super) struct Jaas {
     pub(super) file: Option<JaasFile>,
     has_gssapi: bool,
 }
 
-/// A section of the JAAS file.
+/// Section of the JAAS file.
 pub(super) struct Found<'a> {
     pub(super) file: &'a JaasFile,
     pub(super) section: &'a Section,
@@ -61,8 +61,9 @@ impl Jaas {
     }
 }
 
-/// Reads the JAAS file, if one is named. A named file that does not exist is a refusal: a typo in its name would let
-/// everybody in. A server on which a setting requires SASL starts without the file, since it lets nobody in.
+/// Reads the JAAS file, if one is configured. Refuses a configured file that does not exist,
+/// because a typo in its name would admit all clients. If a setting requires SASL, the server
+/// starts without the file, because it then admits no clients.
 fn read_jaas_file(
     settings: &mut Settings,
     surroundings: &mut dyn Surroundings,
@@ -92,8 +93,9 @@ fn read_jaas_file(
     ))
 }
 
-/// Whether a setting lets in only the clients that have logged in by SASL. `requireClientAuthScheme` comes from old
-/// guides and has no effect in Apache ZooKeeper. Here it shows what the operator wants.
+/// Returns whether a setting admits only clients that have logged in by SASL.
+/// `requireClientAuthScheme` comes from old guides and has no effect in Apache ZooKeeper. Here it
+/// shows the intention of the operator.
 pub(super) fn requires_sasl(settings: &mut Settings) -> Result<bool, ConfigError> {
     let is_sasl = |scheme: &String| scheme == AuthProvider::Sasl.scheme();
     let enforced = settings.flag(&keys::ENFORCE_AUTH_ENABLED)?
@@ -134,7 +136,7 @@ fn required<'a>(
     )))
 }
 
-/// The reason why there is no such section.
+/// Returns the reason why the section does not exist.
 pub(super) fn why_missing(jaas: Option<&JaasFile>, section: &str) -> String {
     let Some(jaas) = jaas else {
         return "no JAAS file says who may log in".to_owned();

@@ -6,98 +6,100 @@ use crate::registry::core as keys;
 use crate::registry::storage;
 use crate::settings::Settings;
 
-/// Limits on what clients may use.
+/// Limits on the resources of clients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
-    /// Connections from one address; absent is no limit.
+    /// Maximum number of connections from one address. Absent if unlimited.
     pub max_client_cnxns: Option<u32>,
-    /// Connections of a client port in all; absent is no limit.
+    /// Maximum number of connections of a client port. Absent if unlimited.
     pub max_cnxns: Option<u32>,
-    /// Requests in progress beyond which no more are read from clients that have one in progress.
+    /// Number of requests in progress above which the server stops to read from clients that have a
+    /// request in progress.
     pub global_outstanding_limit: u32,
-    /// Largest packet taken from a client, in bytes.
+    /// Largest accepted packet of a client, in bytes.
     pub jute_max_buffer: u32,
-    /// What a record may need beyond that when it is read back, in bytes.
+    /// Additional bytes that a stored record may have when it is read.
     pub jute_extra_size: u32,
-    /// TLS handshakes in progress; absent is no limit.
+    /// Maximum number of TLS handshakes in progress. Absent if unlimited.
     pub outstanding_handshakes: Option<u32>,
     /// Whether TLS connections are closed while the server does not serve.
     pub early_drop_handshakes: bool,
-    /// Requests that wait before the pipeline.
+    /// Throttling of requests before the pipeline.
     pub request_throttle: RequestThrottle,
-    /// Large requests.
+    /// Limits on large requests.
     pub large_requests: LargeRequests,
-    /// Time from which on a request is slow, in milliseconds; absent is never.
+    /// Duration above which a request is slow, in milliseconds. Absent if never.
     pub slow_request_threshold_ms: Option<u32>,
-    /// A crash may write a core dump.
+    /// Whether a crash may write a core dump.
     pub core_dumps: bool,
-    /// New sessions.
+    /// Throttling of new sessions.
     pub connection_throttle: ConnectionThrottle,
-    /// Bytes of the paths that one connection may watch.
+    /// Maximum number of path bytes that one connection may watch.
     pub watch_bytes_max: u32,
-    /// What addresses and identities may use.
+    /// Limits on addresses and identities.
     pub budgets: Vec<Budget>,
 }
 
-/// How requests wait when there are too many.
+/// Throttling of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestThrottle {
-    /// Requests in the pipeline beyond which new ones wait; absent is no limit.
+    /// Number of requests in the pipeline above which new ones wait. Absent if unlimited.
     pub max_requests: Option<u32>,
-    /// Longest wait before the pipeline is looked at again, in milliseconds.
+    /// Longest wait before the pipeline is checked again, in milliseconds.
     pub stall_time_ms: u32,
-    /// Stale requests are dropped.
+    /// Whether stale requests are dropped.
     pub drop_stale: bool,
-    /// A request is stale when its connection is closed.
+    /// Whether a request is stale after its connection was closed.
     pub stale_connection_check: bool,
-    /// A request is stale when it waited longer than its session's timeout.
+    /// Whether a request is stale after it has waited longer than its session's timeout.
     pub stale_latency_check: bool,
-    /// Wait after which a request is answered with `ThrottledOp`; absent is never.
+    /// Wait after which a request is answered with `ThrottledOp`, in milliseconds. Absent if never.
     pub throttled_op_wait_time_ms: Option<u32>,
-    /// Time that requests in progress get when the server stops, in milliseconds.
+    /// Time for requests in progress when the server stops, in milliseconds.
     pub shutdown_timeout_ms: u32,
 }
 
-/// How much memory large requests may take together.
+/// Limits on the total memory of large requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeRequests {
-    /// Size beyond which a request is large, in bytes; absent switches the limit off.
+    /// Size above which a request is large, in bytes. Absent if the limit is off.
     pub threshold_bytes: Option<u32>,
-    /// Bytes of large requests in progress at one time.
+    /// Maximum number of bytes of large requests in progress.
     pub max_bytes: u32,
 }
 
-/// How fast sessions may be made: a bucket of tokens, and a probability to be dropped that grows
-/// while it is empty (BLUE).
+/// Throttling of new sessions: a bucket of tokens, and a drop probability that grows while the
+/// bucket is empty (BLUE).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConnectionThrottle {
-    /// Tokens in the bucket, already multiplied with the weight of a global session if sessions
-    /// have weights; absent switches the throttle off.
+    /// Tokens in the bucket. The value includes the weight of a global session if sessions have
+    /// weights. Absent if the throttle is off.
     pub tokens: Option<u32>,
-    /// Time between refills, in milliseconds.
+    /// Interval between refills, in milliseconds.
     pub fill_time_ms: u32,
-    /// Tokens of a refill, multiplied likewise.
+    /// Tokens of a refill, including the weight.
     pub fill_count: u32,
-    /// Time between changes of the probability, in milliseconds; absent switches dropping off.
+    /// Minimum interval between changes of the probability, in milliseconds. Absent if dropping is
+    /// off.
     pub freeze_time_ms: Option<u32>,
-    /// What the probability grows by.
+    /// Increase of the probability.
     pub drop_increase: f64,
-    /// What it shrinks by.
+    /// Decrease of the probability.
     pub drop_decrease: f64,
-    /// Share of the bucket that counts as filled again.
+    /// Fill level of the bucket, as a fraction, above which the probability decreases.
     pub decrease_ratio: f64,
-    /// Tokens by kind of session; absent is one for each.
+    /// Tokens by kind of session. Absent if each session takes one.
     pub weights: Option<SessionWeights>,
 }
 
-/// Tokens that a session draws.
+/// Tokens that a session takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionWeights {
-    /// A new global session.
+    /// Tokens of a new global session.
     pub global: u32,
-    /// A new local session.
+    /// Tokens of a new local session.
     pub local: u32,
-    /// A session that is taken up again.
+    /// Tokens of a renewed session.
     pub renew: u32,
 }
 
@@ -146,7 +148,7 @@ impl ConnectionThrottle {
         let weights = SessionWeights::read(settings)?;
         let has_weights = settings.flag(&storage::THROTTLE_WEIGHT_ENABLED)?;
         let weights = Some(weights).filter(|_| has_weights);
-        // Tokens are configured in global sessions.
+        // The settings count tokens in global sessions.
         let factor = weights.as_ref().map_or(1, |weights| weights.global);
         let tokens: Option<u32> = settings.positive(&storage::THROTTLE_TOKENS)?;
         let fill_count: u32 = settings.int(&storage::THROTTLE_FILL_COUNT)?;
@@ -165,7 +167,7 @@ impl ConnectionThrottle {
 }
 
 impl SessionWeights {
-    /// A weight below the local one is raised to it.
+    /// Reads the weights. Raises each one to at least the local weight.
     fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
         let local = settings.int(&storage::THROTTLE_LOCAL_WEIGHT)?;
         let mut other = |key| -> Result<u32, ConfigError> {
@@ -184,5 +186,5 @@ impl SessionWeights {
     }
 }
 
-/// Below this Java's records no longer fit beside the packet they came in.
+/// Smallest extra size with which Java's records fit together with their packet.
 const MIN_EXTRA_SIZE: u32 = 1024;

@@ -1,4 +1,4 @@
-//! What operators look at: admin server, metrics, four-letter words, audit, pauses.
+//! Settings for operators: admin server, metrics, four-letter words, audit, pauses.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,40 +9,41 @@ use crate::registry::core::READ_ONLY_MODE_ENABLED;
 use crate::registry::operations as keys;
 use crate::settings::Settings;
 
-/// The admin server.
+/// Settings of the admin server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admin {
-    /// Whether there is one.
+    /// Whether the admin server is enabled.
     pub is_enabled: bool,
-    /// Host to listen at.
+    /// Host to which the port is bound.
     pub address: String,
-    /// Port to listen at; busy ends the process with code 4.
+    /// Port of the admin server. If it is in use, the process exits with code 4.
     pub port: u16,
-    /// Path that the commands are below.
+    /// Path prefix of the commands.
     pub command_url: String,
-    /// Time after which a silent connection is closed, in milliseconds.
+    /// Time after which an idle connection is closed, in milliseconds.
     pub idle_timeout_ms: u32,
-    /// What the port takes.
+    /// Protocols that the port accepts.
     pub scheme: AdminScheme,
-    /// Clients that speak TLS must show a certificate.
+    /// Whether clients with TLS must have a certificate.
     pub need_client_auth: bool,
-    /// A snapshot can be fetched.
+    /// Whether clients can download a snapshot.
     pub snapshot_enabled: bool,
-    /// A snapshot can be restored.
+    /// Whether clients can restore a snapshot.
     pub restore_enabled: bool,
-    /// The console is at `/`.
+    /// Whether the console is available at `/`.
     pub console_enabled: bool,
-    /// Names that browsers reach the console by.
+    /// Host names under which browsers open the console.
     pub console_hosts: Vec<String>,
-    /// Commands are refused under a name that is not known.
+    /// Whether commands are refused if the host name is unknown.
     pub strict_host: bool,
-    /// Port of the probes alone.
+    /// Port that serves only health probes.
     pub health_port: Option<u16>,
-    /// Time in which one restore is taken, in milliseconds; for a snapshot it counts as microseconds.
+    /// Minimum interval between two restores in milliseconds, and between two snapshots in
+    /// microseconds.
     pub rate_limiter_interval_ms: u32,
 }
 
-/// What the admin port takes.
+/// Protocols that the admin port accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AdminScheme {
     /// HTTP.
@@ -53,89 +54,89 @@ pub enum AdminScheme {
     Https,
 }
 
-/// Metrics.
+/// Settings of the metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metrics {
-    /// How they leave the process.
+    /// Export of the metrics.
     pub exporter: MetricsExporter,
 }
 
-/// How metrics leave the process.
+/// Export of the metrics from the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetricsExporter {
     /// Through `mntr` and the admin server.
     Default,
-    /// There are none.
+    /// Disabled.
     Null,
-    /// By HTTP as well, in Prometheus' format.
+    /// Also by HTTP in Prometheus' format.
     Prometheus {
-        /// Host to listen at.
+        /// Host to which the port is bound.
         host: String,
-        /// Port to listen at.
+        /// Port of the exporter.
         port: u16,
-        /// Metrics of the process are exported too.
+        /// Whether the metrics of the process are exported, too.
         export_process_info: bool,
     },
 }
 
-/// The four-letter words that are answered.
+/// Enabled four-letter words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FourLetterWords {
-    /// All known ones.
+    /// All known words.
     All,
-    /// These.
+    /// Only these words.
     Only(BTreeSet<String>),
 }
 
-/// The detector of pauses of the process.
+/// Settings of the detector of process pauses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PauseMonitor {
-    /// Pause that is logged as a warning, in milliseconds.
+    /// Shortest pause that is logged as a warning, in milliseconds.
     pub warn_threshold_ms: u64,
-    /// Pause that is logged, in milliseconds.
+    /// Shortest pause that is logged, in milliseconds.
     pub info_threshold_ms: u64,
-    /// Time between two looks at the clock, in milliseconds.
+    /// Interval between two checks of the clock, in milliseconds.
     pub sleep_time_ms: u64,
 }
 
-/// The audit log.
+/// Settings of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// The file; full ones are beside it, with a number behind their names.
+    /// Path of the file. Full files are in the same directory, with a number after their names.
     pub file: PathBuf,
-    /// Only what was refused is written.
+    /// Whether only refused operations are written.
     pub failures_only: bool,
-    /// Size from which on a file is full, in bytes.
+    /// Size above which a file is full, in bytes.
     pub file_bytes_max: u64,
-    /// Full files that are kept.
+    /// Number of full files to keep.
     pub files_kept: u32,
-    /// Lines that may wait for the file.
+    /// Maximum number of lines that wait to be written.
     pub queue_lines: usize,
-    /// Lines are lost, and counted, when too many wait; else requests wait.
+    /// Whether lines are dropped and counted when too many wait. Otherwise requests wait.
     pub never_blocks: bool,
 }
 
-/// The change history.
+/// Settings of the change history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeHistory {
-    /// Its directory.
+    /// Directory of the change history.
     pub dir: PathBuf,
-    /// Patterns of paths that are kept; all if empty.
+    /// Patterns of paths to keep. An empty list means all paths.
     pub include: Vec<String>,
-    /// Patterns of paths that are not.
+    /// Patterns of paths to leave out.
     pub exclude: Vec<String>,
-    /// Age from which on changes are dropped, in milliseconds; 0 is any.
+    /// Age above which changes are dropped, in milliseconds. 0 means unlimited.
     pub age_ms_max: i64,
-    /// Size from which on the oldest are dropped, in bytes; 0 is any.
+    /// Size above which the oldest changes are dropped, in bytes. 0 means unlimited.
     pub bytes_max: u64,
-    /// Size of data beyond which only size and hash are kept, in bytes.
+    /// Size of data above which only size and hash are kept, in bytes.
     pub content_bytes_max: usize,
-    /// Free space on the disk that is left to others, in bytes.
+    /// Minimum free space on the disk, in bytes.
     pub free_bytes_min: u64,
 }
 
 impl Admin {
-    /// Whether its port takes HTTPS.
+    /// Returns whether the admin port accepts HTTPS.
     pub fn speaks_tls(&self) -> bool {
         self.is_enabled && self.scheme != AdminScheme::Http
     }
@@ -175,7 +176,8 @@ impl Admin {
     }
 }
 
-/// In Java it has no effect then.
+/// Returns the refusal of client certificates without TLS. In Java the setting has no effect in
+/// this case.
 fn refused_client_auth(settings: &Settings) -> ConfigError {
     let reason = "asks for certificates of admin clients, and the admin port speaks no TLS";
     let error = match settings.find(&keys::ADMIN_NEED_CLIENT_AUTH) {
@@ -214,7 +216,7 @@ impl Metrics {
 }
 
 impl FourLetterWords {
-    /// Whether a word, in lower case, is answered.
+    /// Returns whether a word, in lower case, is enabled.
     pub fn allows(&self, word: &str) -> bool {
         match self {
             Self::All => true,
@@ -222,7 +224,7 @@ impl FourLetterWords {
         }
     }
 
-    /// Source: Java's FourLetterCommands.isEnabled.
+    /// Reads the enabled words. Source: Java's FourLetterCommands.isEnabled.
     pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
         let mut words: BTreeSet<String> = settings
             .list(&keys::FOUR_LETTER_WORDS)
@@ -235,7 +237,7 @@ impl FourLetterWords {
         if settings.flag(&READ_ONLY_MODE_ENABLED)? {
             words.insert("isro".to_owned());
         }
-        // zkServer.sh status asks for it.
+        // `zkServer.sh status` uses this word.
         words.insert("srvr".to_owned());
         Ok(Self::Only(words))
     }
@@ -255,7 +257,7 @@ impl PauseMonitor {
 }
 
 impl ChangeHistory {
-    /// `None` if none is kept.
+    /// Returns `None` if the history is disabled.
     pub(super) fn read(
         settings: &mut Settings,
         data_dir: &Path,
@@ -281,7 +283,7 @@ impl ChangeHistory {
 }
 
 impl AuditSettings {
-    /// `None` without an audit log.
+    /// Returns `None` if the audit log is disabled.
     pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
         if !settings.flag(&keys::AUDIT_ENABLE)? {
             return Ok(None);
@@ -299,10 +301,10 @@ impl AuditSettings {
     }
 }
 
-/// The name that conf/logback.xml of ZooKeeper has.
+/// File name in ZooKeeper's conf/logback.xml.
 const AUDIT_FILE_NAME: &str = "zookeeper_audit.log";
 
-/// A number of bytes with a unit or none. Source: logback's FileSize.
+/// Reads a number of bytes with an optional unit. Source: logback's FileSize.
 fn read_size(settings: &Settings, key: &Key) -> Result<u64, ConfigError> {
     let text = settings.text(key).unwrap_or_default();
     parse_size(&text).ok_or_else(|| {

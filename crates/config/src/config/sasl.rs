@@ -1,4 +1,4 @@
-//! Who may log in by SASL, and as whom this server logs in with other members: from the sections of the JAAS file.
+//! SASL of clients and members, configured in the sections of the JAAS file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,51 +15,51 @@ use crate::origin::{Notice, Origin};
 use crate::registry::security as keys;
 use crate::settings::Settings;
 
-/// SASL of clients.
+/// SASL settings for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sasl {
-    /// Who may log in; absent is no SASL.
+    /// Clients that may log in. Absent without SASL.
     pub acceptor: Option<SaslAcceptor>,
-    /// A connection survives a failed login.
+    /// Whether a connection survives a failed login.
     pub allow_failed_clients: bool,
-    /// Id that in an ACL stands for every SASL user.
+    /// Id that matches every SASL user in an ACL.
     pub any_user_id: Option<String>,
-    /// The host is cut off Kerberos names.
+    /// Whether the host is removed from Kerberos names.
     pub remove_host_from_principal: bool,
-    /// The realm is cut off Kerberos names.
+    /// Whether the realm is removed from Kerberos names.
     pub remove_realm_from_principal: bool,
-    /// Hosts of members are replaced by their canonical names.
+    /// Whether hosts of members are replaced by their canonical names.
     pub canonicalize_host_names: bool,
-    /// Rules that turn Kerberos names into user names.
+    /// Rules that map Kerberos names to user names.
     pub auth_to_local: String,
-    /// The configuration of the Kerberos library, instead of the system's.
+    /// Configuration file of the Kerberos library, instead of the system's.
     pub krb5_conf: Option<PathBuf>,
 }
 
-/// Whom a server lets log in, and by which mechanism.
+/// Mechanism and credentials for incoming logins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaslAcceptor {
-    /// Those who know a password.
+    /// Users with a password.
     DigestMd5(SaslUsers),
-    /// Those who have a ticket for this key.
+    /// Users with a ticket for this key.
     Kerberos(KerberosKey),
 }
 
-/// As whom this server logs in elsewhere, and by which mechanism.
+/// Mechanism and credentials of this server for outgoing logins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaslInitiator {
-    /// By a password.
+    /// Login with a password.
     DigestMd5(SaslLogin),
-    /// By a ticket that is got with this key.
+    /// Login with a ticket that the server obtains with this key.
     Kerberos(KerberosKey),
 }
 
-/// A Kerberos name, and where its key is.
+/// Kerberos name and the file of its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KerberosKey {
-    /// The whole name, such as `zookeeper/host@REALM`.
+    /// Full name, such as `zookeeper/host@REALM`.
     pub principal: String,
-    /// The file with the key.
+    /// File that contains the key.
     pub key_tab: PathBuf,
 }
 
@@ -67,36 +67,36 @@ pub struct KerberosKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaslUsers(BTreeMap<String, Secret>);
 
-/// As whom somebody logs in.
+/// Name and password of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaslLogin {
-    /// The name.
+    /// Name of the user.
     pub user: String,
-    /// The password.
+    /// Password of the user.
     pub password: Secret,
 }
 
-/// The login module of DIGEST-MD5.
+/// Login module of DIGEST-MD5.
 const DIGEST_MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule";
-/// That of Kerberos.
+/// Login module of Kerberos.
 const KERBEROS_MODULE: &str = "com.sun.security.auth.module.Krb5LoginModule";
-/// What the options of its users begin with.
+/// Prefix of the options that contain users of the DIGEST-MD5 module.
 const USER: &str = "user_";
-/// The user whose password a setting replaces.
+/// User whose password a setting replaces.
 const SUPER: &str = "super";
 
 impl SaslUsers {
-    /// Users by name.
+    /// Creates the users from names and passwords.
     pub fn new(users: impl IntoIterator<Item = (String, Secret)>) -> Self {
         Self(users.into_iter().collect())
     }
 
-    /// The password of a user.
+    /// Returns the password of a user.
     pub fn password(&self, user: &str) -> Option<&Secret> {
         self.0.get(user)
     }
 
-    /// The users of a section, as Java's DIGEST-MD5 servers find them.
+    /// Reads the users of a section like Java's DIGEST-MD5 servers.
     fn of(jaas: &JaasFile, section: &Section) -> Result<Self, ConfigError> {
         let mut users = BTreeMap::new();
         for module in &section.modules {
@@ -112,7 +112,7 @@ impl SaslUsers {
 }
 
 impl SaslLogin {
-    /// The login of a section. Source: DigestLoginModule.initialize.
+    /// Reads the login of a section. Source: DigestLoginModule.initialize.
     fn of(jaas: &JaasFile, section: &Section) -> Result<Self, ConfigError> {
         for module in &section.modules {
             check_module(jaas, section, module)?;
@@ -134,7 +134,7 @@ impl SaslLogin {
 }
 
 impl SaslAcceptor {
-    /// Whom a section lets in. Which mechanism, is said by its first module.
+    /// Reads the accepted users of a section. Its first module determines the mechanism.
     pub(super) fn of(found: &Found<'_>) -> Result<Self, ConfigError> {
         match KerberosKey::of(found)? {
             Some(key) => Ok(Self::Kerberos(key)),
@@ -144,7 +144,7 @@ impl SaslAcceptor {
 }
 
 impl SaslInitiator {
-    /// As whom a section logs in.
+    /// Reads the outgoing login of a section.
     pub(super) fn of(found: &Found<'_>) -> Result<Self, ConfigError> {
         match KerberosKey::of(found)? {
             Some(key) => Ok(Self::Kerberos(key)),
@@ -154,7 +154,7 @@ impl SaslInitiator {
 }
 
 impl KerberosKey {
-    /// The key that a section names, if it is one of Kerberos. Source: Krb5LoginModule of the JDK.
+    /// Reads the key of a section if its module is Kerberos. Source: Krb5LoginModule of the JDK.
     fn of(found: &Found<'_>) -> Result<Option<Self>, ConfigError> {
         let Found { file, section, .. } = *found;
         let Some(module) = section
@@ -246,7 +246,8 @@ impl Sasl {
     }
 }
 
-/// The Kerberos library knows one key tab for all that a process accepts.
+/// Checks that all sections use one key tab. The Kerberos library supports one key tab for all
+/// accepted logins of a process.
 pub(super) fn check_one_key_tab(
     clients: &Sasl,
     members: Option<&QuorumSasl>,
@@ -281,8 +282,8 @@ fn check_rules(settings: &Settings, rules: &str) -> Result<(), ConfigError> {
     Err(error.hint("rules are DEFAULT, and RULE:[<parts>:<format>](<pattern>)s/<from>/<to>/g"))
 }
 
-/// Finds the users of the section. Without the section nobody can log in, and the server starts with a warning.
-/// Source: ServerCnxnFactory.configureSaslLogin.
+/// Reads the users of the section. Without the section, logins are impossible and the server starts
+/// with a warning. Source: ServerCnxnFactory.configureSaslLogin.
 fn read_acceptor(
     settings: &mut Settings,
     providers: &BTreeMap<String, AuthProvider>,
@@ -324,7 +325,7 @@ fn read_acceptor(
     Ok(Some(SaslAcceptor::DigestMd5(users)))
 }
 
-/// Warns about a provider or a section name without a section to log in by.
+/// Warns about a configured provider or section name without a section.
 fn warn_without_section(
     settings: &mut Settings,
     providers: &BTreeMap<String, AuthProvider>,
@@ -356,14 +357,15 @@ fn warn_without_section(
     Ok(())
 }
 
-/// The label of the SASL provider.
+/// Returns the label of the SASL provider.
 fn sasl_provider(providers: &BTreeMap<String, AuthProvider>) -> Option<&str> {
     let mut all = providers.iter();
     let found = all.find(|(_, provider)| **provider == AuthProvider::Sasl);
     found.map(|(label, _)| label.as_str())
 }
 
-/// Whether nobody can log in by SASL, although the provider is configured and `requireClientAuthScheme` names SASL.
+/// Returns whether all SASL logins would fail, although the provider is configured and
+/// `requireClientAuthScheme` names SASL.
 pub(super) fn must_refuse_everybody(
     settings: &Settings,
     providers: &BTreeMap<String, AuthProvider>,

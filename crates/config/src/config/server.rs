@@ -10,79 +10,81 @@ use crate::registry::security;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 
-/// Where clients connect.
+/// Ports for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientListener {
-    /// The port without TLS. Without it, and without `secure`, the process serves no clients.
+    /// Port without TLS. Without it, and without `secure`, the process does not serve clients.
     pub plain: Option<ClientAddress>,
-    /// The port with TLS.
+    /// Port with TLS.
     pub secure: Option<ClientAddress>,
-    /// Connections that wait to be accepted; absent leaves the number to the server (Java: 50).
+    /// Maximum number of connections that wait for acceptance. If absent, the server chooses the
+    /// number (Java: 50).
     pub backlog: Option<u32>,
-    /// SO_KEEPALIVE on the connections.
+    /// Whether the connections use SO_KEEPALIVE.
     pub tcp_keep_alive: bool,
     /// Whether the plain port also takes TLS.
     pub port_unification: bool,
 }
 
-/// An address to listen at. Prints as `host:port`.
+/// Address of a port. Prints as `host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientAddress {
-    /// The host as it was written; `0.0.0.0` if none was.
+    /// Host as written. The default is `0.0.0.0`.
     pub host: String,
-    /// What the host stands for. Unspecified means every address, IPv4 and IPv6.
+    /// IP address of the host. The unspecified address means all IPv4 and IPv6 addresses.
     pub ip: IpAddr,
-    /// The port; 0 lets the system choose.
+    /// Port. With 0, the system chooses the port.
     pub port: u16,
 }
 
 /// Timeouts and kinds of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sessions {
-    /// Least timeout a client is given, in milliseconds.
+    /// Shortest timeout of a session, in milliseconds.
     pub min_timeout_ms: u32,
-    /// Greatest timeout a client is given, in milliseconds.
+    /// Longest timeout of a session, in milliseconds.
     pub max_timeout_ms: u32,
-    /// Whether sessions start out known only to the server they are connected to.
+    /// Whether new sessions are known only to the server of their connection.
     pub local_enabled: bool,
     /// Whether a local session becomes a global one when it creates an ephemeral.
     pub local_upgrading_enabled: bool,
-    /// How long a connection may stay without a session, in milliseconds.
+    /// Time limit for a connection to open a session, in milliseconds.
     pub sessionless_connection_timeout_ms: u32,
-    /// The lines of `zoarium.sessionSecretFile`, from which passwords of sessions follow. Empty without the file: then
-    /// passwords follow from ids by Apache ZooKeeper's formula.
+    /// Lines of `zoarium.sessionSecretFile`, from which the passwords of sessions are derived.
+    /// Empty without the file. Passwords are then derived from ids by Apache ZooKeeper's formula.
     pub secrets: Vec<SessionSecret>,
 }
 
-/// How containers and TTL nodes are cleaned away.
+/// Cleaning of containers and TTL nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Containers {
-    /// Time between two searches, in milliseconds.
+    /// Interval between two searches, in milliseconds.
     pub check_interval_ms: u32,
-    /// Most deletions in a minute.
+    /// Maximum number of deletions per minute.
     pub max_per_minute: u32,
-    /// Age at which a container that never had a child is deleted; absent is never.
+    /// Age at which a container that never had a child is deleted, in milliseconds. Absent if
+    /// never.
     pub max_never_used_interval_ms: Option<u64>,
 }
 
-/// What is switched on and off.
+/// Features that can be switched on and off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Features {
-    /// TTL nodes can be created.
+    /// Whether TTL nodes can be created.
     pub extended_types_enabled: bool,
-    /// TTLs are in the form of ZooKeeper 3.5.3.
+    /// Whether TTLs have the format of ZooKeeper 3.5.3.
     pub emulate_353_ttl_nodes: bool,
-    /// No ACL is checked.
+    /// Whether ACLs are ignored.
     pub skip_acl: bool,
-    /// Writes beyond a hard quota are rejected.
+    /// Whether writes above a hard quota are rejected.
     pub enforce_quota: bool,
-    /// Followers check ACLs before they forward a write.
+    /// Whether followers check ACLs before they forward a write.
     pub eager_acl_check: bool,
-    /// Clients may change the member list.
+    /// Whether clients may change the member list.
     pub reconfig_enabled: bool,
-    /// A single participant runs as a standalone server.
+    /// Whether a single participant runs as a standalone server.
     pub standalone_enabled: bool,
-    /// Reads are served without a quorum to clients that allow it.
+    /// Whether a server without a quorum serves reads to clients that permit it.
     pub read_only_mode_enabled: bool,
 }
 
@@ -97,7 +99,7 @@ impl fmt::Display for ClientAddress {
 }
 
 impl ClientListener {
-    /// All but the addresses, which follow from more than one setting.
+    /// Reads all fields except the addresses, which depend on several settings.
     pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
         let backlog = settings.number(&keys::CLIENT_PORT_LISTEN_BACKLOG)?;
         Ok(Self {
@@ -121,7 +123,7 @@ impl Sessions {
             let written = settings
                 .number(key)?
                 .and_then(|timeout| u32::try_from(timeout).ok());
-            // Timeouts travel as signed 32-bit numbers.
+            // The protocol transports timeouts as signed 32-bit numbers.
             let derived = tick_time_ms
                 .saturating_mul(ticks)
                 .min(i32::MAX.unsigned_abs());

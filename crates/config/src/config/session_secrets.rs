@@ -1,4 +1,4 @@
-//! The file with the secrets from which passwords of sessions follow.
+//! File with the secrets from which the passwords of sessions are derived.
 
 use proto::Secret;
 
@@ -7,29 +7,30 @@ use crate::registry::core as keys;
 use crate::settings::{Found, Settings};
 use crate::surroundings::Surroundings;
 
-/// A line of the file.
+/// Line of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionSecret {
-    /// `legacy`: the public formula of Apache ZooKeeper.
+    /// `legacy`: public formula of Apache ZooKeeper.
     Legacy,
-    /// A secret.
+    /// Secret from which passwords are derived.
     Secret(Secret),
 }
 
 /// Size above which a file is refused.
 const FILE_BYTES_MAX: usize = 64 << 10;
-/// Number of lines above which a file is refused. Each of them costs a hash per handshake.
+/// Number of lines above which a file is refused. Each line costs a hash per handshake.
 const LINES_MAX: usize = 8;
-/// Characters of the shortest secret. Members publish a hash of the file, so a secret must be too long to be guessed.
+/// Minimum number of characters of a secret. Members publish a hash of the file, so a secret must
+/// be too long to be guessed.
 const SECRET_CHARS_MIN: usize = 32;
-/// The line for the public formula.
+/// Line for the public formula.
 const LEGACY: &str = "legacy";
 
-/// Reads the file, if one is named.
+/// Reads the file, if one is configured.
 ///
 /// # Errors
-/// The file cannot be read, has no line or too many, or has a line that is too short or stands twice. The error contains
-/// no secret.
+/// If the file is unreadable, is empty, or has too many lines. If a line is too short or repeated.
+/// The error does not contain a secret.
 pub(super) fn read(
     settings: &Settings,
     surroundings: &mut dyn Surroundings,
@@ -54,7 +55,7 @@ fn refusal(found: &Found, path: &str, reason: &str) -> ConfigError {
         .hint("write one secret per line, such as the output of `openssl rand -hex 32`")
 }
 
-/// Empty lines do not count.
+/// Parses the lines. Ignores empty lines.
 fn parse(text: &str) -> Result<Vec<SessionSecret>, String> {
     let mut secrets: Vec<SessionSecret> = Vec::new();
     for (line, number) in text.lines().map(str::trim).zip(1..) {

@@ -1,84 +1,86 @@
-//! Log, snapshots, purge.
+//! Transaction log, snapshots and purge.
 
 use crate::error::ConfigError;
 use crate::registry::storage as keys;
 use crate::settings::Settings;
 
-/// How the transaction log and the snapshots are kept.
+/// Settings of the transaction log and the snapshots.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Storage {
-    /// How much of a log file is allocated at a time, in KiB; 0 is nothing in advance.
+    /// Size of the allocation steps of a log file, in KiB. 0 disables preallocation.
     pub prealloc_kb: u64,
-    /// Transactions between snapshots; at least 2.
+    /// Number of transactions between snapshots, at least 2.
     pub snap_count: u32,
-    /// Bytes of log between snapshots, in KiB; absent is no such limit.
+    /// Size of the log between snapshots, in KiB. Absent if unlimited.
     pub snap_size_limit_kb: Option<u64>,
-    /// Size of a log file, in KiB; absent is no limit.
+    /// Size limit of a log file, in KiB. Absent if unlimited.
     pub txn_log_size_limit_kb: Option<u64>,
-    /// Transactions kept in memory for learners; at least 500.
+    /// Number of transactions kept in memory for learners, at least 500.
     pub commit_log_count: u32,
-    /// Share of a snapshot's size up to which learners are sent the log instead; absent is never.
+    /// Size of the log, as a fraction of a snapshot's size, up to which learners receive the log
+    /// instead of the snapshot. Absent if never.
     pub snapshot_size_factor: Option<f64>,
-    /// How new snapshots are compressed.
+    /// Compression of new snapshots.
     pub snapshot_compression: SnapshotCompression,
-    /// Logs without any snapshot are accepted.
+    /// Whether logs without any snapshot are accepted.
     pub snapshot_trust_empty: bool,
-    /// A snapshot ends with the last zxid in it.
+    /// Whether a snapshot ends with its last zxid.
     pub serialize_last_processed_zxid: bool,
-    /// The digest of the tree is kept, logged and checked.
+    /// Whether the digest of the tree is computed, logged and checked.
     pub digest_enabled: bool,
-    /// What follows when this server holds other data than others.
+    /// Reaction to a difference between the data of this server and the data of other members.
     pub on_digest_mismatch: OnDigestMismatch,
-    /// The end of a session is logged with the ephemerals it deletes.
+    /// Whether the end of a session is logged with the ephemerals that it deletes.
     pub close_session_txn_enabled: bool,
-    /// Duration of an fsync that is reported, in milliseconds.
+    /// Shortest duration of an fsync that is reported, in milliseconds.
     pub fsync_warning_threshold_ms: u64,
-    /// Writes are on disk before they are acknowledged.
+    /// Whether writes are acknowledged only after they are on disk.
     pub force_sync: bool,
     /// Mode of new files with data, before the umask is applied.
     pub file_mode: u32,
-    /// Missing data directories are created.
+    /// Whether missing data directories are created.
     pub datadir_autocreate: bool,
-    /// An empty data directory is taken for a new database.
+    /// Whether an empty data directory is accepted as a new database.
     pub db_autocreate: bool,
-    /// Time that writes are gathered before they are synced together, in milliseconds.
+    /// Time during which writes are collected before they are synced together, in milliseconds.
     pub flush_delay_ms: u64,
-    /// Time to wait for a further write to gather, in milliseconds.
+    /// Longest wait for a further write to collect, in milliseconds.
     pub max_write_queue_poll_time_ms: u64,
-    /// Writes that are synced together at most.
+    /// Maximum number of writes that are synced together.
     pub max_batch_size: u32,
 }
 
-/// What a server does that holds other data than others.
+/// Reaction of a server whose data differs from the data of other members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnDigestMismatch {
-    /// It logs and counts that.
+    /// The server logs and counts the difference.
     #[default]
     Log,
-    /// It ends.
+    /// The server stops.
     Stop,
-    /// A member takes its leader's snapshot if a quorum with the leader agrees; else it ends.
+    /// The server loads its leader's snapshot if a quorum including the leader agrees. Otherwise it
+    /// stops.
     Repair,
 }
 
-/// The compression of new snapshots. All are readable.
+/// Compression of new snapshots. All formats are readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SnapshotCompression {
-    /// None.
+    /// Uncompressed.
     #[default]
     None,
-    /// gzip; the file name ends in `.gz`.
+    /// gzip. The file name ends in `.gz`.
     Gz,
-    /// Snappy; the file name ends in `.snappy`.
+    /// Snappy. The file name ends in `.snappy`.
     Snappy,
 }
 
-/// Which old snapshots and logs are deleted.
+/// Deletion of old snapshots and logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purge {
-    /// Snapshots that are kept; at least 3.
+    /// Number of snapshots to keep, at least 3.
     pub retain: u32,
-    /// Hours between purges, the first at the start; absent is never.
+    /// Interval between purges in hours. The first purge runs at the start. Absent if never.
     pub interval_hours: Option<u32>,
 }
 
@@ -139,7 +141,8 @@ fn on_digest_mismatch(
     }
 }
 
-/// Negative switches it off; more than a whole snapshot makes no sense.
+/// Reads the fraction. Negative values disable it. The default replaces values above 1, which are
+/// useless.
 fn snapshot_size_factor(settings: &mut Settings) -> Result<Option<f64>, ConfigError> {
     let factor = settings.ratio(&keys::SNAPSHOT_SIZE_FACTOR)?;
     let Some(found) = settings

@@ -1,4 +1,4 @@
-//! TLS, for clients and between members: which files and which rules.
+//! TLS settings for clients and between members: files and rules.
 
 use std::path::PathBuf;
 
@@ -9,39 +9,39 @@ use crate::registry::security::{self, TlsKeys, client_tls, quorum_tls};
 use crate::registry::{Key, cluster};
 use crate::settings::Settings;
 
-/// TLS of the client ports.
+/// TLS settings of the client ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientTls {
-    /// Files and rules. Without `enabled_protocols` only `protocol` is taken.
+    /// Files and rules. Without `enabled_protocols` only `protocol` is accepted.
     pub tls: Tls,
     /// Scheme whose provider authenticates TLS clients.
     pub auth_provider: String,
-    /// Changed stores are loaded while running.
+    /// Whether changed stores are reloaded at runtime.
     pub cert_reload: bool,
 }
 
-/// TLS between members, and the stores of the admin port.
+/// TLS settings between members, and the stores of the admin port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuorumTls {
-    /// Connections between members use TLS.
+    /// Whether connections between members use TLS.
     pub is_enabled: bool,
-    /// The ports take plain connections too.
+    /// Whether the ports also accept plain connections.
     pub port_unification: bool,
-    /// Changed stores are loaded while running.
+    /// Whether changed stores are reloaded at runtime.
     pub cert_reload: bool,
-    /// How a certificate is treated that belongs to no member.
+    /// Handling of a certificate that does not belong to a member.
     pub member_check: MemberCheckMode,
     /// Patterns of the names in members' certificates, in addition to the hosts of the member list.
     pub members: Vec<String>,
-    /// Files and rules; the admin port has the stores, too. Without `enabled_protocols` TLS 1.3
-    /// and 1.2 are taken.
+    /// Files and rules. The admin port also uses the stores. Without `enabled_protocols`, TLS 1.3
+    /// and 1.2 are accepted.
     pub tls: Tls,
 }
 
-/// How a certificate at a port of the ensemble is treated that belongs to no member.
+/// Handling of a certificate that does not belong to a member, at a port of the ensemble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemberCheckMode {
-    /// It is accepted, and the log reports it.
+    /// It is accepted and logged.
     Warn,
     /// The connection is refused.
     Refuse,
@@ -52,50 +52,51 @@ pub enum MemberCheckMode {
 /// Files and rules of a TLS endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// The own key and certificates.
+    /// Own key and certificates.
     pub key_store: Store,
-    /// The certificates that are trusted; without a location, the platform's.
+    /// Trusted certificates. Without a location, the certificates of the platform are trusted.
     pub trust_store: Store,
     /// TLS version.
     pub protocol: String,
-    /// TLS versions that are taken.
+    /// Accepted TLS versions.
     pub enabled_protocols: Option<Vec<String>>,
-    /// IANA names of the cipher suites that are taken.
+    /// IANA names of the accepted cipher suites.
     pub cipher_suites: Option<Vec<String>>,
-    /// Whether the other side must show a certificate.
+    /// Whether the peer must present a certificate.
     pub client_auth: ClientAuth,
-    /// A server's host must be in its certificate.
+    /// Whether a server's certificate must contain its host.
     pub hostname_verification: bool,
-    /// A client's host must be in its certificate.
+    /// Whether a client's certificate must contain its host.
     pub client_hostname_verification: bool,
-    /// The name for that may be looked up from the address.
+    /// Whether the host may be looked up from the address for these checks.
     pub allow_reverse_dns_lookup: bool,
-    /// Revocation lists are fetched.
+    /// Whether revocation lists are downloaded.
     pub crl: bool,
     /// File with lists of revoked certificates.
     pub crl_location: Option<PathBuf>,
-    /// OCSP is asked.
+    /// Whether revocation is checked by OCSP.
     pub ocsp: bool,
-    /// Certificates of X.509 version 1 are accepted.
+    /// Whether certificates of X.509 version 1 are accepted.
     pub accepts_version1: bool,
-    /// Time for the first bytes that tell TLS from plain, in milliseconds.
+    /// Time limit for the first bytes, which distinguish TLS from plain connections, in
+    /// milliseconds.
     pub handshake_detection_timeout_ms: u32,
 }
 
-/// A key or trust store.
+/// Key store or trust store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Store {
-    /// The file.
+    /// Path of the file.
     pub location: Option<PathBuf>,
-    /// Its password.
+    /// Password of the store.
     pub password: Option<Secret>,
-    /// File with the password; it wins.
+    /// File with the password. It takes precedence over `password`.
     pub password_path: Option<PathBuf>,
-    /// Its format; absent goes by the extension of the file.
+    /// Format of the store. By default, the file's extension determines it.
     pub format: Option<StoreFormat>,
 }
 
-/// The format of a store.
+/// Format of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreFormat {
     /// Java key store.
@@ -108,14 +109,14 @@ pub enum StoreFormat {
     Bcfks,
 }
 
-/// What is asked of the other side's certificate.
+/// Requirement for the certificate of the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClientAuth {
-    /// It is not asked for.
+    /// The certificate is not requested.
     None,
-    /// It is asked for, and may be absent.
+    /// The certificate is requested, but optional.
     Want,
-    /// Without it there is no connection.
+    /// The certificate is required.
     Need,
 }
 

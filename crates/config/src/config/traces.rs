@@ -1,4 +1,4 @@
-//! `zoarium.traces.*`: where traces of writes go.
+//! `zoarium.traces.*`: export of write traces.
 
 use std::num::NonZeroU32;
 
@@ -8,21 +8,21 @@ use crate::error::ConfigError;
 use crate::registry::operations as keys;
 use crate::settings::Settings;
 
-/// Traces of writes.
+/// Settings of write traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceExport {
-    /// The collector's URL.
+    /// URL of the collector.
     pub url: Uri,
-    /// One write of so many is traced.
+    /// Sampling interval: one of this many writes is traced.
     pub every: NonZeroU32,
 }
 
-/// Where a collector listens that says nothing else. Source: the OpenTelemetry specification, "OTLP Exporter".
+/// Default port of a collector. Source: the OpenTelemetry specification, "OTLP Exporter".
 const OTLP_PORT: u16 = 4318;
 const OTLP_PATH: &str = "/v1/traces";
 
 impl TraceExport {
-    /// `None` without a collector.
+    /// Returns `None` without a collector.
     pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
         let every: u32 = settings.int(&keys::TRACES_EVERY)?;
         let Some(text) = settings.some_text(&keys::TRACES_ENDPOINT) else {
@@ -40,7 +40,7 @@ impl TraceExport {
     }
 }
 
-/// The URL with port and path.
+/// Parses the URL, and adds a default port and path.
 fn collector(text: &str) -> Result<Uri, String> {
     let url: Uri = text
         .parse()

@@ -1,21 +1,21 @@
-//! From the text of a JAAS file to words, texts in quotes and marks.
+//! Scanner that splits the text of a JAAS file into words, quoted texts and marks.
 
 use std::fmt;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A part of the text.
+/// Token of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A word, or what stands between quotes.
+    /// Word, or quoted text.
     Text(String),
     /// Any other character.
     Mark(char),
-    /// There is no more.
+    /// End of the text.
     End,
 }
 
-/// What is wrong. Shows no word of the file but names: it may be a password.
+/// Fault in the text. It contains only names of the file, because other words may be passwords.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
     Expected { what: String, found: String },
@@ -64,7 +64,7 @@ impl Token {
     }
 }
 
-/// Source: StreamTokenizer as ConfigFile sets it up.
+/// Scanner. Source: StreamTokenizer as configured by ConfigFile.
 pub(super) struct Scanner<'a> {
     rest: Peekable<Chars<'a>>,
     line: u32,
@@ -78,7 +78,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next part, and the line that it begins on.
+    /// Returns the next token and its first line.
     pub(super) fn next(&mut self) -> Result<(u32, Token), (u32, Fault)> {
         loop {
             let Some(letter) = self.take() else {
@@ -108,7 +108,8 @@ impl<'a> Scanner<'a> {
         Some(letter)
     }
 
-    /// Behind a slash: a second one, or anything but an asterisk, hides the rest of the line.
+    /// Skips a comment after a slash. Any character except an asterisk hides the rest of the line,
+    /// not only a second slash.
     fn skip_comment(&mut self) {
         if self.rest.next_if_eq(&'*').is_some() {
             let mut before = '\0';
@@ -133,7 +134,7 @@ impl<'a> Scanner<'a> {
         word
     }
 
-    /// Up to the quote that closes; `None` if the line ends before it.
+    /// Reads up to the closing quote. Returns `None` if the line ends before it.
     fn quoted(&mut self) -> Option<String> {
         let mut text = String::new();
         loop {
@@ -160,7 +161,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Up to three digits, no more than `\377`.
+    /// Reads up to three octal digits, at most `\377`.
     fn octal(&mut self, first: char) -> char {
         let digits_max = if first <= '3' { 3 } else { 2 };
         let mut value = first.to_digit(8).unwrap_or_default();
@@ -174,7 +175,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// What a word may begin with.
+/// Returns whether a word may start with this character.
 fn is_in_word(letter: char) -> bool {
     letter.is_ascii_alphabetic() || matches!(letter, '_' | '$' | '-' | '*') || letter >= '\u{a0}'
 }

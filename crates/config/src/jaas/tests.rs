@@ -1,4 +1,4 @@
-//! The same files were given to the JavaLoginConfig of JDK 17.
+//! Tests with files that were also parsed by the JavaLoginConfig of JDK 17.
 
 use super::*;
 
@@ -67,13 +67,13 @@ fn sections_and_modules_are_told_apart() {
     let classes: Vec<_> = first.modules.iter().map(ToString::to_string).collect();
     assert_eq!(classes, ["x.Y", "z.Z"]);
     assert_eq!(file.section("C").unwrap().line, 4);
-    // An empty one is as good as none.
+    // An empty section is ignored.
     assert!(file.section("Empty").is_none() && file.section("D").is_none());
     assert_eq!(file.names().collect::<Vec<_>>(), ["A b", "Empty", "C"]);
     assert_eq!(parse("").unwrap().names().count(), 0);
 }
 
-/// Text, line of the fault, part of what is said.
+/// Texts, the line of the fault, and a part of the message.
 const FAULTS: &[(&str, u32, &str)] = &[
     (
         "Server { a.B required user_x=12; };",

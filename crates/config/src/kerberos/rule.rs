@@ -1,4 +1,4 @@
-//! One rule of `security.auth_to_local`.
+//! Rule of `security.auth_to_local`.
 
 use std::fmt;
 
@@ -6,31 +6,31 @@ use regex_lite::{Captures, Regex};
 
 use super::NoUserName;
 
-/// What becomes of names that fit.
+/// Rule that maps matching names to user names.
 #[derive(Debug, Clone)]
 pub(super) enum Rule {
-    /// Of the default realm: the first part.
+    /// `DEFAULT`: the first part of a name in the default realm.
     Default,
     /// `RULE:[n:format](pattern)s/from/to/g`.
     Made(Box<Made>),
 }
 
-/// How a user name is put together.
+/// Parameters of a rule.
 #[derive(Debug, Clone)]
 pub(super) struct Made {
-    /// Parts, the realm not among them, that a name must have.
+    /// Required number of parts of a name, without the realm.
     parts: usize,
     format: Vec<Piece>,
-    /// What is put together must be this as a whole.
+    /// Pattern that the whole formatted name must match.
     pattern: Option<Regex>,
     replace: Option<Replace>,
 }
 
-/// A piece of a format.
+/// Piece of a format or replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// A part: the realm is 0.
+    /// Number of a part. The realm is 0.
     Part(usize),
 }
 
@@ -41,16 +41,16 @@ struct Replace {
     is_everywhere: bool,
 }
 
-/// Why a rule makes no sense.
+/// Reason why a rule is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleFault {
-    /// Text that is no rule.
+    /// The text is not a rule.
     NoRule(String),
-    /// A pattern that cannot be used.
+    /// The pattern is invalid.
     Pattern {
-        /// The pattern.
+        /// Text of the pattern.
         pattern: String,
-        /// Why.
+        /// Reason of the refusal.
         reason: String,
     },
 }
@@ -71,7 +71,7 @@ impl fmt::Display for RuleFault {
 
 impl std::error::Error for RuleFault {}
 
-/// The rules of a setting. Source: KerberosName.parseRules.
+/// Parses the rules of a setting. Source: KerberosName.parseRules.
 pub(super) fn parse_all(text: &str) -> Result<Vec<Rule>, RuleFault> {
     let mut rest = text.trim();
     let mut rules = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn parse_all(text: &str) -> Result<Vec<Rule>, RuleFault> {
     Ok(rules)
 }
 
-/// The rule that the text begins with, and what is behind it.
+/// Parses the first rule of the text. Returns also the text after it.
 fn parse(text: &str) -> Result<(Rule, &str), RuleFault> {
     if let Some(rest) = text.strip_prefix("DEFAULT") {
         return Ok((Rule::Default, rest));
@@ -126,7 +126,8 @@ fn regex(written: &str, used: &str) -> Result<Regex, RuleFault> {
     })
 }
 
-/// `$n` stands for a part; a dollar without a number for nothing. Source: KerberosName.replaceParameters.
+/// Splits a format. `$n` refers to a part. A dollar without a number is removed. Source:
+/// KerberosName.replaceParameters.
 fn pieces(format: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut texts = format.split('$');
@@ -137,7 +138,7 @@ fn pieces(format: &str) -> Vec<Piece> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, rest) = text.split_at(digits);
         if !number.is_empty() {
-            // A number too large is of no part that a name has.
+            // A name never has a part with such a large number.
             pieces.push(Piece::Part(number.parse().unwrap_or(usize::MAX)));
         }
         pieces.push(Piece::Text(rest.to_owned()));
@@ -145,8 +146,8 @@ fn pieces(format: &str) -> Vec<Piece> {
     pieces
 }
 
-/// What a match is replaced by: `$n` is a group of it, of one digit, and `\` stands before a character that means
-/// itself. Source: java.util.regex.Matcher.appendReplacement.
+/// Splits a replacement. `$n` refers to a group with one digit, and `\` escapes a character.
+/// Source: java.util.regex.Matcher.appendReplacement.
 fn replacement(text: &str) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
@@ -167,7 +168,8 @@ fn replacement(text: &str) -> Option<Vec<Piece>> {
 }
 
 impl Rule {
-    /// What it makes of a name with these parts, the realm first; `None` if it does not fit.
+    /// Applies the rule to a name with these parts, the realm first. Returns `None` if the rule
+    /// does not match.
     pub(super) fn apply(
         &self,
         parts: &[&str],

@@ -1,4 +1,4 @@
-//! The server's own settings: directories, ports, time, sessions, what is switched on.
+//! Settings of the server itself: directories, ports, time, sessions, features.
 
 use super::fate::Asks;
 use super::key::Kind::{Class, Flag, Host, Int, Path, Port, Secret, Word};

@@ -1,63 +1,63 @@
-//! What becomes of a setting: it works, it has nothing to act on here, or what it asks for is not
-//! there and the server does not start.
+//! Effect of a setting in Zoarium: it works, has no effect, or prevents the start because it
+//! requires a missing feature.
 //!
-//! Nobody may believe to be protected, audited or watched by what is not there. Where nothing of
-//! the kind is lost the server starts, and says once what has no effect.
+//! An operator must not rely on protection, auditing or monitoring that does not exist. If a
+//! missing feature is harmless, the server starts and warns once about settings without effect.
 
-/// What becomes of a setting that is written.
+/// Effect of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It works, whatever its value.
+    /// The setting works with every value.
     Works,
-    /// These values have nothing to act on, for this reason, and nobody is the worse for it: one
-    /// warning at the start. Other values ask for nothing.
+    /// These values are harmless but have no effect, for this reason. The server warns once at its
+    /// start. Other values are accepted silently.
     NoEffect(Asks, &'static str),
-    /// What these values ask for is not there: the server does not start. Other values ask for
-    /// nothing.
+    /// These values require a missing feature, so the server does not start. Other values are
+    /// accepted silently.
     Refused(Asks, &'static Refusal),
-    /// The first case that fits the value holds; a value that none fits works.
+    /// The first case that matches the value applies. Values without a matching case work.
     Partly(&'static [Fate]),
 }
 
-/// Which values of a setting ask for something. An empty one never does.
+/// Condition on the value of a setting. It is never true for an empty value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
-    /// All.
+    /// All values.
     Any,
     /// `true`, in any case.
     True,
-    /// Whatever a flag takes for `false`.
+    /// Every text that a flag interprets as `false`.
     False,
     /// One of these words, in any case.
     OneOf(&'static [&'static str]),
-    /// All but these, in exactly this spelling.
+    /// All values except these, which must have exactly this spelling.
     OtherThan(&'static [&'static str]),
-    /// A list, separated by commas, with a word that is none of these.
+    /// A list, separated by commas, that contains a word other than these.
     ListsOtherThan(&'static [&'static str]),
 }
 
-/// Why the server does not start, and what to do about it.
+/// Reason why the server does not start, and the recommended action.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is wrong, behind the name of the setting.
+    /// Reason, as a text that follows the name of the setting.
     pub reason: &'static str,
-    /// What to do.
+    /// Recommended action.
     pub way_out: &'static str,
 }
 
-/// A setting by the name it has in zoo.cfg, and the values of it that are meant.
+/// Setting, by its name in zoo.cfg, and a condition on its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Condition {
-    /// The name.
+    /// Name of the setting.
     pub name: &'static str,
-    /// The values.
+    /// Matching values.
     pub asks: Asks,
 }
 
-/// What becomes of one value.
+/// Effect of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It works, or asks for nothing.
+    /// It works, or does not request anything.
     Fine,
     /// It has no effect, for this reason.
     NoEffect(&'static str),
@@ -66,7 +66,7 @@ pub enum Verdict {
 }
 
 impl Fate {
-    /// What becomes of this value.
+    /// Returns the effect of this value.
     pub fn judge(self, value: &str) -> Verdict {
         match self {
             Self::NoEffect(asks, why) if asks.fits(value) => Verdict::NoEffect(why),
@@ -80,7 +80,7 @@ impl Fate {
         }
     }
 
-    /// The fate as a list of cases, none of which is [`Self::Partly`].
+    /// Returns the effect as a list of cases other than [`Self::Partly`].
     pub fn cases(&self) -> &[Self] {
         match self {
             Self::Partly(cases) => cases,
@@ -90,7 +90,7 @@ impl Fate {
 }
 
 impl Asks {
-    /// Whether this value asks for something.
+    /// Returns whether the condition is true for this value.
     pub fn fits(self, value: &str) -> bool {
         let is_one_of =
             |words: &[&str], value: &str| words.iter().any(|word| word.eq_ignore_ascii_case(value));
@@ -109,7 +109,7 @@ impl Asks {
             }
     }
 
-    /// The values in words, for documents.
+    /// Describes the values in words, for documents.
     pub fn describe(self) -> String {
         let listed = |words: &[&str]| {
             let shown: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
@@ -151,7 +151,7 @@ pub(super) const METRICS_TLS: Refusal = Refusal {
     way_out: "leave it out, and close metricsProvider.httpPort by a firewall, or read the metrics at the admin port \
               with admin.forceHttps=true",
 };
-/// Holds for builds without the feature `gssapi` only.
+/// Applies only to builds without the feature `gssapi`.
 pub(crate) const KERBEROS: Refusal = Refusal {
     reason: "asks for Kerberos (GSSAPI), which this build does not have",
     way_out: "use a build with the feature `gssapi`, or leave it out: SASL is there with DIGEST-MD5",

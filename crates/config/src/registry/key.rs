@@ -1,63 +1,63 @@
-//! What is known about one setting.
+//! Description of a setting.
 
 use super::fate::{Asks, Condition, Fate, Refusal};
 
-/// One setting: its names, type, default, range and meaning.
+/// Setting: names, type, default, range and meaning.
 ///
-/// This is the only place where these facts stand. The parser, the suggestions for misspelt keys
-/// and docs/CONFIG.md are made from it.
+/// These facts exist only here. The parser, the suggestions for misspelt keys and docs/CONFIG.md
+/// use them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Key {
-    /// The name in zoo.cfg; of a property without a file form, the property's name. A name that
-    /// ends in `*` stands for all names that begin with what is before it.
+    /// Name in zoo.cfg, or name of a property that cannot be written there. A name that ends in `*`
+    /// matches all names with this prefix.
     pub name: &'static str,
-    /// Where the setting may be written.
+    /// Places where the setting may be written.
     pub scope: Scope,
-    /// Further system properties that are consulted when the setting's own is not set.
+    /// Further system properties, which are read when the setting's own property is missing.
     pub also: &'static [&'static str],
-    /// What a value looks like.
+    /// Type of the value.
     pub kind: Kind,
-    /// What a number counts.
+    /// Unit of a number.
     pub unit: &'static str,
-    /// What holds when the setting is not written.
+    /// Default value.
     pub default: DefaultValue,
     /// Limits of a number.
     pub range: Option<Range>,
-    /// Whether a value that cannot be read is refused. Java falls back to the default for most
-    /// settings that it reads from system properties.
+    /// Whether an invalid value is refused. For most settings that Java reads from system
+    /// properties, it falls back to the default.
     pub is_strict: bool,
-    /// Whether a number is decimal only, where Java's `getInteger` would also take `0x10` and `010`.
+    /// Whether a number must be decimal. Java's `getInteger` also accepts `0x10` and `010`.
     pub is_decimal: bool,
-    /// How widely the setting is used.
+    /// Usage of the setting in practice.
     pub tier: Tier,
-    /// What becomes of it here.
+    /// Effect of the setting in Zoarium.
     pub fate: Fate,
-    /// Another setting without which it asks for nothing.
+    /// Condition on another setting without which this setting is ignored.
     pub only_with: Option<Condition>,
-    /// One sentence on what it is for.
+    /// Purpose of the setting, in one sentence.
     pub doc: &'static str,
 }
 
-/// Where a setting may be written.
+/// Places where a setting may be written, and their precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In zoo.cfg only; a `-D` flag is not consulted.
+    /// zoo.cfg only. A `-D` flag is ignored.
     File,
-    /// In zoo.cfg; this system property is what holds otherwise.
+    /// zoo.cfg. Without an entry there, this system property applies.
     FileOrProperty(&'static str),
-    /// In zoo.cfg; but this system property wins.
+    /// zoo.cfg, but this system property takes precedence.
     FileUnderProperty(&'static str),
-    /// In zoo.cfg as `name` or with `-Dzookeeper.name`; the file wins.
+    /// zoo.cfg as `name`, or `-Dzookeeper.name`. The file takes precedence.
     Prefixed,
-    /// With `-Dname` only: in zoo.cfg it would become `zookeeper.name`, which nobody reads.
+    /// `-Dname` only. In zoo.cfg it would become `zookeeper.name`, which is never read.
     Property,
-    /// With `-Dname`, or in zoo.cfg if there is no such flag.
+    /// `-Dname`. Without such a flag, zoo.cfg applies.
     PropertyOrFile,
-    /// A member list: zoo.cfg or the dynamic file.
+    /// Member list: zoo.cfg or the dynamic file.
     Members,
 }
 
-/// What the value of a setting looks like.
+/// Type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A whole number of 32 bits.
@@ -70,14 +70,15 @@ pub enum Kind {
     Port,
     /// `true` or `false`.
     Flag,
-    /// Only `special` is special, in exactly this spelling; it is usually set against `other`.
+    /// Text that is compared with `special` in exactly this spelling. `other` is the usual
+    /// alternative.
     Word {
-        /// The word that makes the difference.
+        /// Word with a special meaning.
         special: &'static str,
-        /// What people write otherwise.
+        /// Usual alternative.
         other: &'static str,
     },
-    /// One of several words, in any case.
+    /// One of several words, ignoring the case.
     Choice(&'static [&'static str]),
     /// A path of a file or directory.
     Path,
@@ -85,57 +86,57 @@ pub enum Kind {
     Host,
     /// Any text.
     Text,
-    /// Any text that is not to be shown.
+    /// Text that must not be shown.
     Secret,
     /// Words separated by commas.
     List,
-    /// The name of a Java class, of which some are known here.
+    /// Name of a Java class. Some classes are known.
     Class,
-    /// A line of the member list.
+    /// Line of the member list.
     Member,
 }
 
-/// What holds when a setting is not written.
+/// Default of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefaultValue {
-    /// Nothing: the setting is absent.
+    /// The setting is absent.
     Unset,
-    /// This value.
+    /// Constant value.
     Value(&'static str),
-    /// Something that follows from other settings, in words.
+    /// Value that is derived from other settings, described in words.
     Derived(&'static str),
 }
 
 /// Limits of a number, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// The least.
+    /// Smallest value.
     pub min: i64,
-    /// The greatest.
+    /// Largest value.
     pub max: i64,
-    /// What becomes of a number outside.
+    /// Handling of a number outside of the range.
     pub outside: Outside,
 }
 
-/// What becomes of a number outside its range.
+/// Handling of a number outside of its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outside {
     /// The configuration is refused.
     Refused,
-    /// The default holds.
+    /// The default applies.
     Default,
-    /// The nearest number inside holds.
+    /// The nearest value inside of the range applies.
     Nearest,
 }
 
-/// How widely a setting is used.
+/// Usage of a setting in practice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// In common production configurations, container images or charts.
+    /// Used in common production configurations, container images or charts.
     Must,
-    /// Real deployments use it, less often.
+    /// Used in real deployments, but less often.
     Should,
-    /// Internals of the Java server: accepted, and reported as having no effect.
+    /// Internals of the Java server. Accepted, and reported as having no effect.
     Warn,
 }
 
@@ -244,42 +245,43 @@ impl Key {
         self
     }
 
-    /// Internals of the Java server: no value of them fails the start, and none has an effect.
+    /// Marks internals of the Java server. Their values never prevent the start and never have an
+    /// effect.
     pub(super) const fn internal(mut self, why: &'static str) -> Self {
         self.tier = Tier::Warn;
         self.no_effect(Asks::Any, why)
     }
 
-    /// What these values ask for has nothing to act on here, and nobody is the worse for it.
+    /// Marks values that are harmless but have no effect.
     pub(super) const fn no_effect(mut self, asks: Asks, why: &'static str) -> Self {
         self.fate = Fate::NoEffect(asks, why);
         self
     }
 
-    /// What these values ask for is not there.
+    /// Marks values that require a missing feature.
     pub(super) const fn refused(mut self, asks: Asks, refusal: &'static Refusal) -> Self {
         self.fate = Fate::Refused(asks, refusal);
         self
     }
 
-    /// It works, but for some values.
+    /// Marks a setting that works except for some values.
     pub(super) const fn partly(mut self, cases: &'static [Fate]) -> Self {
         self.fate = Fate::Partly(cases);
         self
     }
 
-    /// It asks for something only where another setting has one of these values.
+    /// Makes the setting depend on another setting with one of these values.
     pub(super) const fn only_with(mut self, name: &'static str, asks: Asks) -> Self {
         self.only_with = Some(Condition { name, asks });
         self
     }
 
-    /// The beginning that all names of a family have in common; `None` for a single setting.
+    /// Returns the prefix of a family's names, or `None` for a single setting.
     pub fn family(&self) -> Option<&'static str> {
         self.name.strip_suffix('*')
     }
 
-    /// Whether zoo.cfg's value is taken as it is, and does not become the property
+    /// Returns whether the value of zoo.cfg is used directly, without becoming the property
     /// `zookeeper.<name>`.
     pub fn is_parsed_directly(&self) -> bool {
         matches!(
@@ -288,7 +290,7 @@ impl Key {
         )
     }
 
-    /// The system property that carries the setting, if there is one.
+    /// Returns the system property of the setting, if any.
     pub fn property_name(&self) -> Option<String> {
         match self.scope {
             Scope::File | Scope::Members => None,
@@ -299,5 +301,5 @@ impl Key {
     }
 }
 
-/// What a setting of zoo.cfg that the parser does not know gets in front to become a property.
+/// Prefix of the property that an unknown setting in zoo.cfg becomes.
 pub const PREFIX: &str = "zookeeper.";

@@ -1,4 +1,4 @@
-//! Settings of what operators look at, and of Java's insides.
+//! Settings for operators, and for internals of the Java server.
 
 use super::fate::{Asks, Fate, METRICS_TLS};
 use super::key::Kind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, Text, Word};

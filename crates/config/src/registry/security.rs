@@ -7,14 +7,14 @@ use super::keys;
 
 const NO_KINIT: &str = "tickets are not renewed by a command here";
 
-/// Java's providers of schemes that are here.
+/// Java classes of supported authentication providers.
 pub(crate) const SASL_CLASS: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 pub(crate) const DIGEST_CLASS: &str =
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider";
 pub(crate) const IP_CLASS: &str = "org.apache.zookeeper.server.auth.IPAuthenticationProvider";
 pub(crate) const ENSEMBLE_CLASS: &str =
     "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";
-/// And of those that are not.
+/// Java classes of other authentication providers.
 pub(crate) const X509_CLASS: &str = "org.apache.zookeeper.server.auth.X509AuthenticationProvider";
 pub(crate) const KEY_CLASS: &str = "org.apache.zookeeper.server.auth.KeyAuthenticationProvider";
 
@@ -75,7 +75,7 @@ keys! {
     REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").internal("TLS connections are never renegotiated here");
 }
 
-/// The settings of a TLS endpoint: the client ports and the quorum ports have the same ones.
+/// Settings of a TLS endpoint. Client ports and quorum ports have the same settings.
 #[derive(Debug)]
 pub(crate) struct TlsKeys {
     pub(crate) key_store_location: &'static Key,

@@ -1,9 +1,9 @@
 //! The releases of Apache ZooKeeper that first read each setting.
 //!
-//! Found by looking for the name in the sources of every release from 3.4.0 to 3.9.5. Where a setting was brought into
-//! older lines as well, each line's first release is named.
+//! A search in the sources of every release from 3.4.0 to 3.9.5 found these releases. If a setting
+//! was also added to older release lines, the table contains the first release of each line.
 
-/// Releases, and the settings that came with them.
+/// Releases, and the settings that they introduced.
 const CAME_WITH: &[(&str, &[&str])] = &[
     (
         "3.4.0 or before",
@@ -312,11 +312,11 @@ const CAME_WITH: &[(&str, &[&str])] = &[
 /// Settings that Apache ZooKeeper does not have.
 const OWN: &[&str] = &["budget.", "history.", "ssl.quorum.members", "zoarium."];
 
-/// What [`since`] says of a setting of this server alone.
+/// Result of [`since`] for a setting of Zoarium only.
 const ONLY_HERE: &str = "Zoarium only";
 
-/// The first releases that read a setting, by its name in the registry; `None` where that is not known, as for what only
-/// a JVM or its logging reads.
+/// Returns the first releases with a setting, by its name in the registry. Returns `None` if they
+/// are unknown, for example for settings that only a JVM or its logging reads.
 pub fn since(name: &str) -> Option<&'static str> {
     if OWN.iter().any(|beginning| name.starts_with(beginning)) {
         return Some(ONLY_HERE);

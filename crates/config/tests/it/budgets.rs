@@ -41,7 +41,7 @@ fn budgets_are_read_by_their_names() {
     assert!(Machine::alone("").config().limits.budgets.is_empty());
 }
 
-/// Refused at this line of the file, by this key, for this reason, and with this way out.
+/// Checks a refusal: its line in the file, its key, its reason and its hint.
 fn is_refused(lines: &str, line: u32, key: &str, (reason, hint): (&str, &str)) {
     let error = Machine::alone(lines).refusal();
     assert_eq!(error.exit_code, config::exit_code::INVALID_INVOCATION);

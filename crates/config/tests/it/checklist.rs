@@ -1,6 +1,7 @@
-//! The checklist that this crate was written from, as far as it is about reading a configuration.
-//! C1 to C3, C22, C24 to C26 also stand beside the code they are about. C33 and C34 are about
-//! ports and directories: only the settings are here, the codes are the server's.
+//! Checklist that is the specification of this crate, as far as it concerns the reading of a
+//! configuration. C1 to C3, C22, and C24 to C26 are also next to the code that they check. C33 and
+//! C34 are about ports and directories. This file checks only their settings, because the exit
+//! codes belong to the server.
 
 use crate::support::{Machine, ZOO_CFG, has_notice, warnings};
 use config::{Config, NoticeLevel};

@@ -1,11 +1,11 @@
-//! No setting is in the registry without being read.
+//! Check that the configuration reads every setting in the registry.
 
 use config::registry::{self, Asks, Fate, Key};
 use config::{Config, Secret, SystemProperties};
 
 use crate::support::{Machine, another_value, machine_with};
 
-/// Settings that act only together with others; they have tests of their own.
+/// Settings that are effective only together with others. They have separate tests.
 pub(crate) const TOGETHER: &[&str] = &[
     "dataDir",
     "electionAlg",
@@ -26,7 +26,8 @@ pub(crate) const TOGETHER: &[&str] = &[
     "budget.*",
 ];
 
-/// Refused by their names, and their values are not read: Java classes, and TLS of the exporter.
+/// Settings that are refused by their names, without reading their values: Java classes, and TLS of
+/// the exporter.
 const REFUSED: &[&str] = &[
     "ssl.context.supplier.class",
     "ssl.quorum.context.supplier.class",
@@ -34,7 +35,7 @@ const REFUSED: &[&str] = &[
     "metricsProvider.ssl.*",
 ];
 
-/// The configuration without its record of what was written.
+/// Returns the configuration without its record of written settings.
 fn meaning(machine: Machine) -> Config {
     let mut config = machine.config();
     config.given.clear();

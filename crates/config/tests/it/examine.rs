@@ -1,4 +1,4 @@
-//! All that is wrong at once, and what is in force.
+//! Search for all faults, and effective values.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn properties(flags: &[&str]) -> SystemProperties {
     properties
 }
 
-/// Ids with lines of what is worse than a note.
+/// Returns the names and lines of findings that are worse than notes.
 fn told(found: &Examination) -> Vec<(&'static str, u32)> {
     let findings = found.findings.iter();
     let loud = findings.filter(|finding| finding.severity != Severity::Note);
@@ -52,7 +52,7 @@ fn every_wrong_value_is_found_and_not_only_the_first() {
             (finding::UNKNOWN, 6),
         ]
     );
-    // A flag that only members read is not looked at by a server that stands alone.
+    // A standalone server does not read this flag, which only members use.
     let found = examined(Machine::member(text), &["zookeeper.cnxTimeout=soon"]);
     let flag = found
         .findings
@@ -131,7 +131,7 @@ fn each_value_says_where_it_comes_from() {
     assert_eq!(found("dataLogDir"), ("/data", Place::Default));
     let flags = Origin::Flags("the command line".to_owned());
     assert_eq!(found("jute.maxbuffer"), ("2097152", Place::Written(flags)));
-    // Java takes the least that works.
+    // Java uses the smallest valid value.
     let corrected = |line| Place::Corrected(Origin::line_of(Path::new(ZOO_CFG), line));
     assert_eq!(found("snapCount"), ("2", corrected(3)));
     assert_eq!(row(&rows, "snapCount").written.as_deref(), Some("1"));

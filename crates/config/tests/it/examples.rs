@@ -1,4 +1,4 @@
-//! The files that come with the project, and those recorded from Apache ZooKeeper.
+//! Example configurations of the project, and configurations recorded from Apache ZooKeeper.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ fn workspace(path: &str) -> PathBuf {
         .join(path)
 }
 
-/// An example as it stands, on a machine with its data directory and `myid`. It starts, and all that
-/// it says has an effect.
+/// Loads an unchanged example on a machine with its data directory and `myid`. The server must
+/// start, and every setting must have an effect.
 fn example(path: &str, my_id: Option<&str>) -> Config {
     let text = fs::read_to_string(workspace(path)).unwrap();
     let raw = RawConfig::parse(Path::new(path), text.as_bytes()).unwrap();

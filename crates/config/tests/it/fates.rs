@@ -1,11 +1,11 @@
-//! What becomes of every setting: it works, it has no effect and says so once, or it is refused.
+//! Effect of every setting: it works, has no effect with one warning, or is refused.
 
 use config::registry::{self, Asks, Fate, Key, Kind, Scope};
 use config::{Config, exit_code};
 
 use crate::support::{Machine, another_value, warnings};
 
-/// A value of the setting that asks for something.
+/// Returns a value of the setting that matches the condition.
 fn asking_value(key: &Key, asks: Asks) -> String {
     match asks {
         Asks::True => "true".to_owned(),
@@ -17,7 +17,7 @@ fn asking_value(key: &Key, asks: Asks) -> String {
     }
 }
 
-/// A server on its own with this setting, and with what else it takes for the setting to be read.
+/// Returns a standalone server with this setting and all other settings that it needs to be read.
 fn with(key: &Key, value: &str) -> Machine {
     let name = key.name.replace('*', "more");
     let mut lines = match key.name {
@@ -36,7 +36,7 @@ fn with(key: &Key, value: &str) -> Machine {
         _ => String::new(),
     };
     match key.scope {
-        // A file with another section, which SASL does not ask for.
+        // A file with another section, which SASL does not use.
         Scope::Property if key.name == JAAS_KEY => {
             let flag = format!("{JAAS_KEY}={value}");
             Machine::alone(&lines).file(value, "Other { };").flag(&flag)
@@ -131,7 +131,7 @@ fn tells_no_effect(config: &Config) -> bool {
     told.iter().any(|text| text.contains(": no effect: "))
 }
 
-/// What an empty value, and each of these, asks for is there: nothing.
+/// Empty values and these values do not request anything.
 #[test]
 fn values_that_ask_for_nothing_start_without_a_word() {
     let lines = "audit.enable=false\nsslQuorum=false\nportUnification=false\n\
@@ -202,7 +202,8 @@ fn the_setting_that_counts_is_judged() {
     );
 }
 
-/// The names of the settings that Apache ZooKeeper 3.9.5 reads, one a line, `1` or `other` where any label may stand.
+/// Names of the settings that Apache ZooKeeper 3.9.5 reads, one per line. `1` or `other` is a
+/// placeholder for any label.
 #[test]
 fn every_setting_of_apache_zookeeper_has_its_fate() {
     let names: Vec<&str> = include_str!("../golden/settings.txt").lines().collect();
@@ -216,7 +217,7 @@ fn every_setting_of_apache_zookeeper_has_its_fate() {
     assert!(names.len() > 200, "{}", names.len());
 }
 
-/// What becomes of a setting; of some that work, single values do not.
+/// Effect of a setting. Some settings work only with certain values.
 #[derive(Debug, PartialEq, Eq)]
 enum Now {
     Works,
@@ -225,8 +226,8 @@ enum Now {
 }
 use Now::{HasNoEffect, IsRefused, Works};
 
-/// Settings that were once taken without a word and did nothing. Those that work are read, as
-/// `the_server_reads_what_works_and_nothing_else` shows.
+/// Settings that were formerly accepted silently without an effect.
+/// `the_server_reads_what_works_and_nothing_else` checks that the working ones are read.
 const ONCE_INERT: &[(&str, &[Now])] = &[
     ("audit.enable", &[Works]),
     ("enableEagerACLCheck", &[Works]),
@@ -337,7 +338,7 @@ fn what_once_did_nothing_works_or_says_so() {
     }
 }
 
-/// Java takes it in silence, and asks nobody for a certificate.
+/// Java accepts the setting silently and does not request certificates.
 #[test]
 fn certificates_of_admin_clients_need_tls() {
     let error = Machine::alone("admin.needClientAuth=true").refusal();

@@ -1,4 +1,4 @@
-//! Kerberos: what a build with the feature `gssapi` takes, and how one without it refuses.
+//! Kerberos: settings that a build with the feature `gssapi` accepts, and refusals of other builds.
 
 use std::path::Path;
 
@@ -102,7 +102,7 @@ fn members_log_in_by_kerberos_under_fips_mode_too() {
     assert_eq!(sasl.service_principal, "zk/_HOST");
     assert!(matches!(sasl.may_join, Some(SaslAcceptor::Kerberos(_))));
     assert!(matches!(sasl.learner, Some(SaslInitiator::Kerberos(_))));
-    // Two files for what one process accepts are one too many.
+    // One process cannot use two key tabs for accepted logins.
     let more = jaas + &section("Server", &options("/c", "zookeeper/h@A"));
     let refused = with(Machine::member(lines).gssapi(), &more).unwrap_err();
     assert!(

@@ -1,4 +1,4 @@
-//! Which of several places counts, and what is said about names.
+//! Precedence of the places of a setting, and notices about names.
 
 use config::registry::Section;
 

@@ -1,8 +1,8 @@
-//! Every field of [`config::Config`] is read by the server, or the settings behind it say in the
-//! registry that they have no effect or are refused.
+//! Check that the server reads every field of [`config::Config`]. Otherwise the registry must mark
+//! the settings of the field as refused or without effect.
 //!
-//! Which settings are behind a field is found by writing each setting; whether the server reads the
-//! field is looked up in the sources of the server and of the executable.
+//! The test writes each setting to find the fields that it changes. It searches the sources of the
+//! server and of the executable for readers of these fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use config::registry::{self, Fate, Key};
 use crate::every_setting::TOGETHER;
 use crate::support::{Machine, another_value, machine_with};
 
-/// Fields that are no settings: the record of what was written, for whoever shows or judges it.
+/// Fields that are not settings: the record of written settings, which other code shows or checks.
 const RECORD: &[&str] = &[
     "source",
     "initial_configuration",
@@ -25,10 +25,10 @@ const RECORD: &[&str] = &[
     "auth.admin_token",
 ];
 
-/// The member list, which follows from the `server.*` lines, and from files.
+/// Member list, which depends on the `server.*` lines and on files.
 const MEMBERSHIP: &str = "ensemble.membership";
 
-/// Fields of settings that are not written one by one, and a setting behind each.
+/// Fields whose settings are not written one by one, with one setting for each.
 const BEHIND: &[(&str, &str)] = &[
     ("auth.enforced_schemes", "enforce.auth.enabled"),
     ("client.plain.host", "clientPortAddress"),
@@ -48,22 +48,21 @@ const BEHIND: &[(&str, &str)] = &[
     ),
 ];
 
-/// Fields that act by what the configuration itself makes of them: how an address prints, and what
-/// SASL between members is refused for.
+/// Fields that have their effect inside of this crate: on the text of an address, and on refusals
+/// of SASL between members.
 const IN_CONFIG: &[&str] = &["client.plain.host", "fips_mode"];
 
-/// A field as the debug output of a configuration shows it: its path, its value, and the type that
-/// it belongs to.
+/// Field in the debug output of a configuration: its path, its value, and its containing type.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Field {
     value: String,
     owner_type: String,
 }
 
-/// All fields by path, such as `storage.snap_count`.
+/// Returns all fields by path, such as `storage.snap_count`.
 fn fields(config: &Config) -> BTreeMap<String, Field> {
     let mut fields: BTreeMap<String, Field> = BTreeMap::new();
-    // Names and types around the line, with their indentation.
+    // Names and types that contain the line, with their indentation.
     let mut names: Vec<(usize, String)> = Vec::new();
     let mut types: Vec<(usize, String)> = Vec::new();
     for line in format!("{config:#?}").lines() {
@@ -98,7 +97,7 @@ fn is_name(text: &str) -> bool {
         .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
 }
 
-/// The sources of the server and of the executable, without their tests.
+/// Returns the sources of the server and of the executable, without their tests.
 fn sources() -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let readers = ["replica", "server", "transport", "zoarium"];
@@ -123,7 +122,7 @@ fn sources() -> Vec<String> {
     sources
 }
 
-/// Whether a source reads `.leaf` where it also names what the field is in.
+/// Returns whether a source reads `.leaf` and also names the parent of the field.
 fn has_reader(sources: &[String], path: &str, field: &Field) -> bool {
     let (around, leaf) = path.rsplit_once('.').unwrap_or(("config", path));
     let parent = around.rsplit('.').next().unwrap_or(around);
@@ -137,7 +136,7 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
 }
 
-/// The names behind dots, methods excepted.
+/// Returns the names after dots, except methods.
 fn words_after_dot(code: &str) -> impl Iterator<Item = &str> {
     code.split('.').skip(1).filter_map(|rest| {
         let end = rest
@@ -148,7 +147,7 @@ fn words_after_dot(code: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The settings behind each field.
+/// Returns the settings of each field.
 fn settings_behind() -> BTreeMap<String, BTreeSet<&'static str>> {
     let without = fields(&Machine::switched_on("").config());
     let mut behind: BTreeMap<String, BTreeSet<&'static str>> = BTreeMap::new();
@@ -167,7 +166,7 @@ fn settings_behind() -> BTreeMap<String, BTreeSet<&'static str>> {
     behind
 }
 
-/// Whether any value of the setting works.
+/// Returns whether any value of the setting works.
 fn can_work(key: &Key) -> bool {
     matches!(key.fate, Fate::Works | Fate::Partly(_))
 }

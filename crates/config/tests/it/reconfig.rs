@@ -1,5 +1,5 @@
-//! Reconfigurations and what Apache ZooKeeper 3.9.5 made of them: the codes were measured with
-//! three servers and `skipACL=yes`.
+//! Reconfigurations and the results of Apache ZooKeeper 3.9.5. The codes were measured with three
+//! servers and `skipACL=yes`.
 
 use config::membership::Membership;
 use config::reconfig::Rules;
@@ -48,7 +48,7 @@ fn a_whole_list_replaces_the_one_before() {
         THREE.to_owned(),
         THREE.replace('\n', ","),
         THREE.replace(";127.0.0.1:30", ";30"),
-        // Addresses are compared only with those of servers that join one by one.
+        // Only addresses of servers that join one by one are compared with others.
         with("server.8=10.0.0.1:1:2:observer;3\nserver.9=10.0.0.1:1:2:observer;3"),
         with("version=77"),
         with("group.1=1:2:3"),
@@ -185,7 +185,7 @@ fn nobody_joins_at_an_address_of_somebody_else() {
         "server.9=127.0.0.1:101:201;301",
         "server.9=localhost:101:201;301,server.10=localhost:101:201;301",
         "server.9=[::1]:101:201;301,server.10=[::1]:101:201;301",
-        // 8 goes out of the way first.
+        // Server 8 leaves its address first.
         "server.8=10.0.0.3:1:2:observer;3,server.9=10.0.0.1:1:2:observer;3",
     ] {
         assert!(joined(&with_8, joining).is_ok(), "{joining}");
@@ -220,7 +220,7 @@ fn ten_thousand_servers_join_in_no_time() {
     assert_eq!(joined.members.len(), 10_003);
 }
 
-/// Pieces that lists are made of, in no sensible order.
+/// Generates pieces of lists in a random order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("server."),

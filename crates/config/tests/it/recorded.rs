@@ -1,7 +1,7 @@
-//! Configurations that Apache ZooKeeper 3.9.5 was given, and what it made of them.
+//! Configurations that were loaded by Apache ZooKeeper 3.9.5, and the results.
 //!
-//! `tests/golden/configs.tsv`: the lines of zoo.cfg separated by `~`, the text of `myid` (`-` if
-//! there is no such file), and the outcome that `QuorumPeerConfig.parse` had.
+//! Each line of `tests/golden/configs.tsv` contains the lines of zoo.cfg separated by `~`, the text
+//! of `myid` (`-` if the file is missing), and the result of `QuorumPeerConfig.parse`.
 
 use config::Config;
 

@@ -1,5 +1,4 @@
-//! What is refused, in Apache ZooKeeper's words, beyond the rows of
-//! the checklist.
+//! Refusals in Apache ZooKeeper's words, in addition to the rows of the checklist.
 
 use config::{NoticeLevel, exit_code};
 
@@ -265,7 +264,7 @@ fn a_path_that_is_relative_is_warned_of() {
     );
 }
 
-/// A member of three whose list was reconfigured, with these two files.
+/// Returns a member of three whose list was reconfigured, with these two files.
 fn reconfigured(list: &str, next: Option<&str>) -> Machine {
     let lines = "dataDir=/data\ninitLimit=5\nsyncLimit=2\nreconfigEnabled=true\n\
                  dynamicConfigFile=/conf/zoo.cfg.dynamic.100000000";
@@ -280,8 +279,8 @@ fn reconfigured(list: &str, next: Option<&str>) -> Machine {
 
 const LIST: &str = "server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2;2181\n";
 
-/// Servers write these files whole, so what is not whole is damaged. A server that took an empty list for
-/// that of nobody would stand alone with the history of its ensemble.
+/// Servers write these files completely, so an incomplete file is damaged. A server that accepted
+/// an empty list would run standalone with the history of its ensemble.
 #[test]
 fn a_damaged_list_in_force_is_refused_with_its_name_and_the_way_out() {
     for list in [
@@ -299,7 +298,7 @@ fn a_damaged_list_in_force_is_refused_with_its_name_and_the_way_out() {
     }
 }
 
-/// It counts in elections: the server may have acknowledged it.
+/// The list affects elections, because the server may have acknowledged it.
 #[test]
 fn a_damaged_list_that_was_proposed_is_refused_with_its_name_and_the_way_out() {
     let with_version = format!("{LIST}version=200000003");
@@ -314,7 +313,7 @@ fn a_damaged_list_that_was_proposed_is_refused_with_its_name_and_the_way_out() {
     }
 }
 
-/// The answers at `/metrics` would travel in plain text, although these settings ask for protection.
+/// The settings ask for protection, but the answers at `/metrics` would be sent in plain text.
 #[test]
 fn tls_of_the_exporter_of_later_releases_is_refused() {
     let class = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";

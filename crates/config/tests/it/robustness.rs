@@ -1,4 +1,4 @@
-//! Whatever is written, a configuration is accepted or refused: nothing panics.
+//! Every configuration is either accepted or refused, without a panic.
 
 use config::registry;
 use proptest::prelude::*;

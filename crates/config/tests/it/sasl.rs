@@ -1,4 +1,4 @@
-//! What SASL needs of the JAAS file, and which servers start without it.
+//! SASL sections of the JAAS file, and servers that start without the file.
 
 use config::{Config, SaslAcceptor, SaslInitiator, SaslUsers, Secret};
 
@@ -52,7 +52,7 @@ fn a_provider_without_a_jaas_file_starts_with_a_warning_at_its_line() {
     assert_eq!(config.auth.enforced_schemes, None);
 }
 
-/// The typo that would let everybody in.
+/// A typo in this path must not admit all clients.
 #[test]
 fn a_jaas_file_that_does_not_exist_is_refused_with_the_flag_that_names_it() {
     let machine = Machine::alone(PROVIDER).flag("java.security.auth.login.config=/no/jaas.conf");
@@ -94,7 +94,7 @@ fn a_server_that_requires_sasl_starts_without_a_jaas_file_and_refuses_everybody(
             );
         }
     }
-    // A setting that no release reads requires nothing where clients can log in.
+    // A setting that the releases ignore does not require anything if clients can log in.
     let lines = format!("{PROVIDER}requireClientAuthScheme=sasl\n");
     let config = Machine::alone(&lines).jaas().config();
     assert_eq!(config.auth.enforced_schemes, None);
@@ -212,7 +212,7 @@ fn members_need_both_sections_and_no_fips_mode() {
     assert!(told.contains("neither username nor password"), "{told}");
 }
 
-/// Passwords are in no debug output of a configuration, and in no error.
+/// Debug output and errors of a configuration must not contain passwords.
 #[test]
 fn debug_output_shows_no_password() {
     let shown = format!("{:?}", Machine::switched_on("").config());

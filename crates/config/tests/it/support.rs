@@ -1,4 +1,4 @@
-//! A machine made up for a test: files and host names.
+//! Simulated machine for tests: files and host names.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use config::registry::{DefaultValue, Key, Kind, Scope};
 use config::{Config, ConfigError, NoticeLevel, Surroundings, SystemProperties};
 
-/// Where the configuration of a [`Machine`] is.
+/// Path of the configuration of a [`Machine`].
 pub(crate) const ZOO_CFG: &str = "/conf/zoo.cfg";
 
 #[derive(Debug, Clone, Default)]
@@ -24,12 +24,12 @@ impl Machine {
         Self::default().file(ZOO_CFG, zoo_cfg)
     }
 
-    /// A configuration that stands alone and is complete, and these lines.
+    /// Creates a machine with a complete standalone configuration and these lines.
     pub(crate) fn alone(lines: &str) -> Self {
         Self::with(&format!("dataDir=/data\nclientPort=2181\n{lines}"))
     }
 
-    /// Server 1 of an ensemble of three, and these lines.
+    /// Creates a machine for server 1 of an ensemble of three, with these lines.
     pub(crate) fn member(lines: &str) -> Self {
         Self::with(&format!("{MEMBER}{lines}")).file("/data/myid", "1\n")
     }
@@ -39,13 +39,13 @@ impl Machine {
         self
     }
 
-    /// With a JAAS file that has all sections.
+    /// Adds a JAAS file with all sections.
     pub(crate) fn jaas(self) -> Self {
         let flag = format!("java.security.auth.login.config={JAAS_FILE}");
         self.file(JAAS_FILE, JAAS).flag(&flag)
     }
 
-    /// A member with [`ALL_SWITCHED_ON`] and these lines.
+    /// Creates a member with [`ALL_SWITCHED_ON`] and these lines.
     pub(crate) fn switched_on(lines: &str) -> Self {
         Self::member(&format!("{ALL_SWITCHED_ON}{lines}")).jaas()
     }
@@ -65,7 +65,7 @@ impl Machine {
         self
     }
 
-    /// As a build with the feature `gssapi` reads it.
+    /// Reads the configuration like a build with the feature `gssapi`.
     pub(crate) fn gssapi(mut self) -> Self {
         self.has_gssapi = true;
         self
@@ -115,7 +115,7 @@ impl Surroundings for Machine {
     }
 }
 
-/// All notices of warnings and above, as they print.
+/// Returns all notices of level warning and above, as they print.
 pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let loud = config
         .notices
@@ -142,10 +142,10 @@ server.2=zoo2:2888:3888
 server.3=zoo3:2888:3888
 ";
 
-/// A file with a session secret, which every machine has.
+/// File with a session secret, which every machine has.
 pub(crate) const SECRET_FILE: &str = "/conf/secrets";
 
-/// A JAAS file, where [`ALL_SWITCHED_ON`] needs one.
+/// JAAS file, if [`ALL_SWITCHED_ON`] needs one.
 pub(crate) const JAAS_FILE: &str = "/conf/jaas.conf";
 
 pub(crate) const JAAS: &str = "\
@@ -156,7 +156,7 @@ QuorumLearner { org.apache.zookeeper.server.auth.DigestLoginModule required
   username=\"zk\" password=\"three\"; };
 ";
 
-/// What makes other settings count.
+/// Settings that make other settings effective.
 pub(crate) const ALL_SWITCHED_ON: &str = "\
 authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
 metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider
@@ -174,7 +174,7 @@ fn is_switched_on(name: &str) -> bool {
     lines.any(|line| line.split('=').next() == Some(name))
 }
 
-/// A value unlike the default.
+/// Returns a value that differs from the default.
 pub(crate) fn another_value(key: &Key) -> Option<&'static str> {
     Some(match (key.kind, key.default) {
         (Kind::Flag, DefaultValue::Value("true") | DefaultValue::Derived(_)) => "false",
@@ -197,7 +197,7 @@ pub(crate) fn another_value(key: &Key) -> Option<&'static str> {
     })
 }
 
-/// A member with [`ALL_SWITCHED_ON`] and one setting more.
+/// Returns a member with [`ALL_SWITCHED_ON`] and one more setting.
 pub(crate) fn machine_with(key: &Key, value: &str) -> Machine {
     let name = key.name.replace('*', "more");
     match key.scope {

@@ -1,4 +1,4 @@
-//! What comes out: defaults, and the configurations that images and operators write.
+//! Resulting values: defaults, and configurations of images and operators.
 
 use config::members::MemberRole;
 use config::{
@@ -161,7 +161,7 @@ fn the_official_images_file_starts_and_says_what_is_not_there() {
     )
     .file("/data/myid", "1")
     .config();
-    // The image's one-server list is what Java reports at level error.
+    // Java reports the image's list of one server at level error.
     assert_eq!(
         warnings(&config),
         ["Invalid configuration, only one server specified (ignoring)"]

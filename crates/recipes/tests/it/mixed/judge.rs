@@ -120,7 +120,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Records a turn of a holder. Checks that the record belongs to the session of the holder.
+    /// Applies the record of a holder. Returns whether the holder's own session wrote it.
     fn record(
         &mut self,
         (number, name): (u32, &str),
