@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 /// Period for which a limiter counts lines.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Admits a number of lines per minute, and counts the others.
+/// Limiter that admits a number of lines per minute and counts the others.
 #[derive(Debug)]
 pub struct LogLimiter {
     /// Name of the limited lines.
@@ -77,7 +77,7 @@ fn due(suppressed: &mut Vec<Suppressed>, now: Instant) -> Vec<Suppressed> {
     suppressed.extract_if(.., is_over).collect()
 }
 
-/// The list must not be locked, because the reader of the log may be slow.
+/// Reports the lines. The list must not be locked, because the reader of the log may be slow.
 fn report(suppressed: Vec<Suppressed>) {
     for Suppressed { place, count, .. } in suppressed {
         let left_out = count.swap(0, Ordering::Relaxed);

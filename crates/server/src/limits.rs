@@ -130,7 +130,7 @@ pub(crate) const INLINE_TURNS_MAX: usize = 4;
 /// sleeps.
 pub(crate) const YIELDS_BEFORE_PARK: usize = 8;
 
-/// Requests the core prepares before it hands them to the log.
+/// Maximum number of requests that the core prepares before it hands them to the log.
 pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
 
 /// Messages between the core and the log thread, each a whole group.
@@ -176,7 +176,7 @@ pub(crate) const PEER_READ_BYTES: usize = 64 << 10;
 /// bytes.
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 4 << 10;
 
-/// Bytes of packets put together for one write to another member.
+/// Bytes of packets that are combined in one write to another member.
 pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;
 
 /// Bytes that may wait for a slow member. Above this value, it is disconnected, and starts again
@@ -286,7 +286,7 @@ mod tests {
 
     use super::*;
 
-    /// Formats a number of bytes as in the page.
+    /// Formats a number of bytes as on the documentation page.
     fn bytes(count: usize) -> String {
         match count.trailing_zeros() {
             20.. => format!("{} MiB", count >> 20),
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    /// The page's rows about requests.
+    /// Returns the rows about requests of the documentation page.
     fn of_requests() -> Vec<(String, String)> {
         let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
         let frames = format!(
@@ -327,7 +327,7 @@ mod tests {
         ]
     }
 
-    /// The page's rows about answers and events.
+    /// Returns the rows about answers and events.
     fn of_replies() -> Vec<(String, String)> {
         let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
         let large = format!("bytes of replies above {}", bytes(REPLY_BYTES_SMALL));
@@ -391,7 +391,7 @@ mod tests {
         ]
     }
 
-    /// The page's rows about the change history.
+    /// Returns the rows about the change history.
     fn of_history() -> Vec<(String, String)> {
         let patience = format!("{} s", FEED_PROGRESS_EVERY.as_secs());
         vec![
@@ -407,7 +407,7 @@ mod tests {
         ]
     }
 
-    /// The page's rows about other members.
+    /// Returns the rows about other members.
     fn of_members() -> Vec<(String, String)> {
         vec![
             (

@@ -1,4 +1,4 @@
-//! Accepting connections.
+//! Acceptance of connections.
 
 use std::io;
 use std::net::SocketAddr;

@@ -165,7 +165,7 @@ impl From<TcpStream> for Stream {
 }
 
 impl From<TlsStream<Records>> for Stream {
-    /// The handshake must be complete.
+    /// Converts a TLS stream whose handshake is complete.
     fn from(mut stream: TlsStream<Records>) -> Self {
         let (records, session) = stream.get_mut();
         if session.protocol_version() == Some(ProtocolVersion::TLSv1_3) {

@@ -126,8 +126,8 @@ pub(crate) fn refuse(
     Ok(())
 }
 
-/// Java treats such znodes as ephemerals of dead sessions: it deletes them immediately and leaves
-/// their children without a parent.
+/// Refuses TTL znodes that the settings do not allow. Java treats such znodes as ephemerals of dead
+/// sessions: it deletes them immediately and leaves their children without a parent.
 fn refuse_unrecognised(count: usize) -> Result<(), StartError> {
     match count {
         0 => Ok(()),
@@ -135,7 +135,8 @@ fn refuse_unrecognised(count: usize) -> Result<(), StartError> {
     }
 }
 
-/// Java's standalone server continues, with a snapshot of zxid -1 that no server can load.
+/// Refuses an empty data directory that should contain data. Java's standalone server continues,
+/// with a snapshot of zxid -1 that no server can load.
 fn refuse_untrusted(config: &Config, empty: Option<Empty>) -> Result<(), StartError> {
     match empty {
         Some(Empty::Untrusted) => Err(StartError::EmptyUntrusted {

@@ -17,7 +17,7 @@ use crate::client::clients::Clients;
 use crate::client::inbox::ClientMessage;
 use crate::{clock, limits};
 
-/// Runs a replica.
+/// The machine that runs a replica.
 pub(crate) struct CoreThread {
     replica: Replica<ServerHost>,
     host: ServerHost,

@@ -95,13 +95,13 @@ impl ServerHost {
         self.disk.gathers_until_ms(&self.schedule)
     }
 
-    /// Called before the replica uses this host for a turn.
+    /// Begins a turn, in which the replica uses this host.
     pub(super) fn begin_turn(&mut self, now: Now) {
         self.measures.begin_turn(now);
         self.delivery.begin_turn(now.ms.unsigned_abs());
     }
 
-    /// Called after the turn.
+    /// Ends a turn.
     pub(super) fn end_turn(&mut self) {
         self.measures.end_turn();
     }

@@ -112,7 +112,7 @@ struct Dated {
     line: Line,
 }
 
-/// Lines that wait for the thread, bounded in number and bytes.
+/// Queued lines, bounded in number and bytes.
 struct Queue {
     lines_max: usize,
     never_blocks: bool,
@@ -234,7 +234,7 @@ impl Writer {
         }
     }
 
-    /// Source: the pattern `%d{ISO8601} %p %c{2}: %m%n` of conf/logback.xml.
+    /// Formats a line. Source: the pattern `%d{ISO8601} %p %c{2}: %m%n` of conf/logback.xml.
     fn text(&self, dated: &Dated) -> String {
         let Dated { wall_ms, line } = dated;
         let level = match line.level {

@@ -87,8 +87,8 @@ impl HeldBy {
         self.sum.ephemerals = self.sum.ephemerals + holding.ephemerals - before.ephemerals;
     }
 
-    /// Admits a connection's request to hold more, unless that would exceed a bound. Returns the
-    /// exceeded bound.
+    /// Admits a connection's request to hold more, unless that would exceed a bound. In that case,
+    /// returns the bound.
     pub(super) fn judge(
         &mut self,
         connection: WatcherId,

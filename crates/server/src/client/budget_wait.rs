@@ -22,7 +22,7 @@ struct Ahead {
 }
 
 /// Measures the frames at the start of `input`, and stops before they cost more than `max`. Frames
-/// that keep a session alive or close it are free, and are returned alone.
+/// that keep a session alive or close it are free, and are not combined with other frames.
 fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
     let mut ahead = Ahead::default();
     let mut rest = input;

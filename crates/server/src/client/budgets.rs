@@ -277,7 +277,7 @@ impl Share {
 }
 
 impl Account {
-    /// Pays if the account is not in debt. Otherwise returns the time until then, ms.
+    /// Pays and returns 0 if the account is not in debt. Otherwise returns the time until then, ms.
     fn pay(&mut self, cost: Cost, now_ms: u64) -> u64 {
         let rates = [self.requests.as_mut(), self.bytes.as_mut()];
         let waits = rates.into_iter().flatten().map(|rate| rate.wait_ms(now_ms));

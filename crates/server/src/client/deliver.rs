@@ -18,8 +18,7 @@ use crate::client::registry::Registry;
 use crate::clock;
 use crate::metrics::{GroupApplied, Replies};
 
-/// Delivers the results of transactions, and collects the connections to wake after the tree is
-/// unlocked.
+/// State of the delivery of results, with the connections to wake after the tree is unlocked.
 #[derive(Default)]
 pub(crate) struct Delivery {
     woken: Vec<Arc<Connection>>,

@@ -131,7 +131,7 @@ fn take_batch(
     (next, handled)
 }
 
-/// Dispatches the requests of one connection.
+/// Dispatcher of one connection's requests.
 struct Sorter<'a> {
     noting: Noting<'a>,
     connection: &'a Arc<Connection>,

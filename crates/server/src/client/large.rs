@@ -10,7 +10,7 @@ use replica::LargeBytes;
 use super::room::{Room, SharedRoom};
 use crate::limits::{LARGE_REQUESTS_BYTES, REQUEST_BYTES_SMALL};
 
-/// Counts the bytes of requests that are not small.
+/// Count of the bytes of requests that are not small.
 #[derive(Debug, Clone)]
 pub(crate) struct LargeRequests {
     under_way: Arc<AtomicU64>,

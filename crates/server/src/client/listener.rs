@@ -1,4 +1,4 @@
-//! Accepting client connections.
+//! Acceptance of client connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Client connections: sockets, handshakes, requests in, replies and events out.
+//! Client connections: sockets, handshakes, requests, replies and events.
 
 pub(crate) mod answer;
 mod at_once;

@@ -90,7 +90,7 @@ impl RequestThrottle {
     }
 }
 
-/// Counts a batch as waiting until dropped.
+/// Guard that counts a batch as waiting.
 struct Waiting<'a>(&'a RequestThrottle);
 
 impl<'a> Waiting<'a> {

@@ -28,7 +28,7 @@ pub(crate) struct Room {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Counts one waiting connection, until the wait ends or is cancelled.
+/// Guard that counts a connection as waiting, until the wait ends or is cancelled.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {

@@ -129,7 +129,7 @@ pub(crate) struct Synced {
     pub(crate) took: Duration,
 }
 
-/// Reports a sync to the core.
+/// Function that reports a sync to the core.
 pub(crate) type SyncedSink = Arc<dyn Fn(Synced) + Send + Sync>;
 
 /// Exit code for unexpected failures. Source: ExitCode.UNEXPECTED_ERROR.
@@ -164,7 +164,7 @@ pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
     let _ = spent.try_send(group);
 }
 
-/// Appends groups, syncs them, and reports to the core.
+/// State of the log thread, which appends groups, syncs them, and reports to the core.
 pub(crate) struct LogThread {
     pub(crate) orders: Receiver<ToLog>,
     /// Returns empty groups. Memory that one thread allocates and another frees is not immediately

@@ -17,7 +17,7 @@ const REST_MAX: Duration = Duration::from_millis(100);
 /// start, and an operator may be waiting.
 const RESTS_MAX: Duration = Duration::from_secs(20);
 
-/// Decides when a snapshot rests, so that syncs of the log do not wait for its bytes.
+/// Schedule of a snapshot's rests, so that syncs of the log do not wait for its bytes.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     rested_at_bytes: u64,

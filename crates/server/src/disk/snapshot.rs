@@ -176,7 +176,7 @@ fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
     })
 }
 
-/// Stops the snapshot thread.
+/// Handle that stops the snapshot thread.
 pub(crate) struct SnapshotEnd {
     abandoned: Arc<AtomicBool>,
     /// Closed when the thread has ended.
@@ -213,7 +213,7 @@ pub(crate) struct SnapshotParts {
     pub(crate) work: SnapshotWork<SwitchedDisk>,
 }
 
-/// Writes the requested snapshots.
+/// State of the snapshot thread, which writes the requested snapshots.
 pub(crate) struct Snapshotter {
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
@@ -310,7 +310,7 @@ impl Snapshotter {
         !matches!(wanted, Wanted::Synchronised(_)) && self.is_next_free()
     }
 
-    /// Returns whether further requests are not pending.
+    /// Returns whether all requests were taken.
     fn is_next_free(&self) -> bool {
         let pending = |pending: &mut Pending| (!pending.is_empty()).then_some(());
         self.requests.try_take(pending).is_none()

@@ -11,7 +11,7 @@ use crate::assemble::server::{Server, test_server};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A second snapshot thread for this server.
+/// Returns a second snapshot thread for this server.
 fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
     snapshotter_for(server, dir, Arc::new(|_| {}))
 }

@@ -79,7 +79,7 @@ impl Group {
             }
             match TxnRecord::decode(&mut Reader::new(record)) {
                 Ok(record) => Some((Cow::Owned(record), txn.client)),
-                // The transaction is skipped, and read from the log later.
+                // This transaction and the following ones are skipped, and read from the log later.
                 Err(error) => {
                     tracing::error!(err = %error, "a transaction on its way to the history does not decode");
                     None
@@ -120,7 +120,7 @@ impl Progress {
     }
 }
 
-/// Sends committed transactions to the history thread.
+/// Sender of committed transactions to the history thread.
 pub(crate) struct Feed {
     progress: Arc<Progress>,
     queue: Sender<Group>,

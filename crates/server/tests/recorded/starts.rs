@@ -153,7 +153,8 @@ fn the_initialize_marker() {
     }
 }
 
-/// Java's standalone server begins at zxid -1, with a snapshot that it cannot load itself.
+/// Checks that this server refuses to begin a new database. Java's standalone server begins at zxid
+/// -1, with a snapshot that it cannot load itself.
 fn refuses_to_begin_anew(directory: &Directory, marker: &Path, java: &Value) {
     assert_eq!(java["files"][0], "version-2/snapshot.ffffffffffffffff");
     let refusal = directory.serve().unwrap_err();

@@ -85,7 +85,7 @@ fn hex(hash: [u8; 16]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// The example of RFC 2831, 4.
+    /// The example of RFC 2831, section 4.
     #[test]
     fn the_example_of_the_rfc_comes_out() {
         let proof = Proof {

@@ -20,7 +20,7 @@ use crate::resolve::reverse;
 use crate::stream::Stream;
 use log_limiter::LogLimiter;
 
-/// Converts incoming connections of a port to [`Stream`]s.
+/// Converter of a port's incoming connections to [`Stream`]s.
 #[derive(Debug, Clone, Default)]
 pub struct Acceptor(Takes);
 
@@ -99,7 +99,7 @@ impl Acceptor {
         })
     }
 
-    /// Also checks that the peer is a member. Plain connections are not checked.
+    /// Adds a check that the peer is a member. Plain connections are not checked.
     #[must_use]
     pub fn with_member_check(mut self, check: Arc<MemberCheck>) -> Self {
         if let Takes::Tls { members, .. } = &mut self.0 {
@@ -176,7 +176,7 @@ impl Acceptor {
     }
 }
 
-/// Source: ZKTrustManager.checkClientTrusted.
+/// Checks the client's host, if configured. Source: ZKTrustManager.checkClientTrusted.
 async fn check_host(source: &TlsSource, stream: &Stream, peer: SocketAddr) -> Result<(), Refused> {
     if !source.checks_client_hosts() {
         return Ok(());

@@ -22,7 +22,7 @@ use super::source::TlsSource;
 use crate::cuts::Cuts;
 use crate::stream::Stream;
 
-/// Converts outgoing connections to [`Stream`]s.
+/// Converter of outgoing connections to [`Stream`]s.
 #[derive(Clone, Default)]
 pub struct Connector {
     speaks: Speaks,
@@ -111,7 +111,7 @@ impl Connector {
         Self { cuts, ..self }
     }
 
-    /// Also checks that the server is a member.
+    /// Adds a check that the server is a member.
     #[must_use]
     pub fn with_member_check(self, check: Arc<MemberCheck>) -> Self {
         let members = Some(check);

@@ -15,7 +15,7 @@ use log_limiter::LogLimiter;
 /// Concurrent handshakes of a port, with up to about ten kilobytes each.
 pub const HANDSHAKES_MAX: usize = 1024;
 
-/// Counts the handshakes of a port.
+/// Limiter of a port's concurrent handshakes.
 #[derive(Debug)]
 pub struct Gate {
     /// Number of handshakes above which a new one is refused

@@ -27,7 +27,7 @@ pub struct NotAMember {
     subject: String,
 }
 
-/// Checks the certificates of peers at the ports of the ensemble.
+/// Check of the certificates of peers on the ports of the ensemble.
 #[derive(Debug)]
 pub struct MemberCheck {
     mode: MemberCheckMode,

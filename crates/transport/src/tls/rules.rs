@@ -9,7 +9,7 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 use super::error::TlsError;
 
-/// Selects one of the two sets of settings.
+/// Kind of port, which selects one of the two sets of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
     /// The client ports: `ssl.*`.

@@ -133,7 +133,7 @@ fn is_revoked(
     is_revoked
 }
 
-/// Checks the peer with one of the library's verifiers for its role.
+/// Verifier of the peer, based on one of the library's verifiers for the peer's role.
 #[derive(Debug)]
 struct Verifier<V: ?Sized> {
     trusted: Arc<Trusted>,

@@ -1,6 +1,6 @@
 //! Certificates of X.509 version 1, which the TLS library does not accept.
 //!
-//! `openssl x509 -req` without a file of extensions makes them, and Java accepts them. A
+//! `openssl x509 -req` without a file of extensions creates them, and Java accepts them. A
 //! certificate of version 1 cannot state what it may be used for. Therefore it is never an
 //! authority here. It is accepted in two cases: an authority of the trust store has signed it
 //! directly, or it is in the trust store itself. Dates, signature and revocation are checked as for
@@ -25,7 +25,7 @@ use super::der::{self, BIT_STRING, INTEGER, SEQUENCE};
 struct SignedData<'a> {
     /// The bytes that the signature covers.
     data: &'a [u8],
-    /// The content of the algorithm's identifier.
+    /// Content of the algorithm's identifier.
     algorithm: &'a [u8],
     /// The signature.
     signature: &'a [u8],
@@ -34,7 +34,7 @@ struct SignedData<'a> {
 /// The fields of a certificate of version 1.
 struct Version1<'a> {
     signed: SignedData<'a>,
-    /// The content of the serial number.
+    /// Content of the serial number.
     serial: &'a [u8],
     /// The issuer's name, without its tag.
     issuer: &'a [u8],
@@ -58,7 +58,7 @@ impl<'a> SignedData<'a> {
         })
     }
 
-    /// Whether the key of this authority has made the signature.
+    /// Returns whether this authority's key created the signature.
     fn is_signed_by(&self, authority: &TrustAnchor<'_>) -> bool {
         let Some(key) = Key::parse(&authority.subject_public_key_info) else {
             return false;
@@ -143,8 +143,8 @@ impl<'a> Version1<'a> {
         Err(error)
     }
 
-    /// If lists are configured, a valid list of the authority must exist and must not contain the
-    /// certificate.
+    /// Checks the revocation lists. If lists are configured, a valid list of the authority must
+    /// exist and must not contain the certificate.
     fn check_revocation(
         &self,
         authority: &TrustAnchor<'_>,
@@ -192,7 +192,7 @@ fn algorithms() -> WebPkiSupportedAlgorithms {
     ring::default_provider().signature_verification_algorithms
 }
 
-/// Whether this is a certificate of version 1.
+/// Returns whether this is a certificate of version 1.
 pub(super) fn is_version1(certificate: &CertificateDer<'_>) -> bool {
     Version1::parse(certificate).is_some()
 }
@@ -208,8 +208,8 @@ pub(super) fn add_authority(authorities: &mut RootCertStore, root: &CertificateD
 /// Checks that one of the authorities has signed a certificate of version 1 and has not revoked it.
 ///
 /// # Errors
-/// The certificate is not of version 1 or not valid now, none of the authorities has signed it, or
-/// it is revoked. With lists of revoked certificates, also if none in force covers it.
+/// If the certificate is not of version 1 or not valid now, none of the authorities has signed it,
+/// or it is revoked. With revocation lists, also if no valid list covers it.
 pub(super) fn verify(
     certificate: &CertificateDer<'_>,
     authorities: &RootCertStore,
@@ -221,10 +221,10 @@ pub(super) fn verify(
         .verify(authorities, lists, now)
 }
 
-/// Checks a signature of a handshake of TLS 1.2.
+/// Checks a handshake signature of TLS 1.2.
 ///
 /// # Errors
-/// The certificate's key has not made the signature.
+/// If the certificate's key did not create the signature.
 pub(super) fn verify_tls12_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
@@ -250,10 +250,10 @@ pub(super) fn verify_tls12_signature(
     Err(CertificateError::BadSignature.into())
 }
 
-/// Checks a signature of a handshake of TLS 1.3.
+/// Checks a handshake signature of TLS 1.3.
 ///
 /// # Errors
-/// The certificate's key has not made the signature.
+/// If the certificate's key did not create the signature.
 pub(super) fn verify_tls13_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
@@ -271,7 +271,7 @@ fn public_key<'a>(certificate: &'a CertificateDer<'_>) -> Result<&'a [u8], Error
 /// Builds the own key from a chain whose own certificate has version 1.
 ///
 /// # Errors
-/// The private key cannot be used, or belongs to another certificate.
+/// If the private key cannot be used, or belongs to another certificate.
 pub(super) fn certified_key(
     chain: Vec<CertificateDer<'static>>,
     private_key: PrivateKeyDer<'static>,
@@ -293,7 +293,7 @@ pub(super) fn certified_key(
 /// certificates.
 ///
 /// # Errors
-/// The reason why the certificate is not accepted.
+/// If the certificate is not accepted. The text is the reason.
 pub fn verify_version1(
     certificate: &[u8],
     authority: &[u8],

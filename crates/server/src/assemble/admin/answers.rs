@@ -32,7 +32,7 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 pub(super) const HEALTH: &str = "/health/";
 
 impl Answers for Admin {
-    /// Source: UnifiedConnectionFactory.
+    /// Counts plain connections to a port that accepts both. Source: UnifiedConnectionFactory.
     fn connected(&self, caller: &Caller) {
         if self.config.admin.scheme == AdminScheme::Both && !caller.is_tls {
             self.metrics.insecure_admin_count.inc();

@@ -112,7 +112,7 @@ impl Admin {
         looking.await.unwrap_or(false)
     }
 
-    /// There may be many sessions, so they are not listed on a thread that serves clients.
+    /// Lists the sessions. There may be many, so this does not run on a thread that serves clients.
     async fn look_at_sessions(
         self: &Arc<Self>,
         (page, is_administrator): (SessionsPage, bool),

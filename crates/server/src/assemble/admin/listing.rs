@@ -33,7 +33,7 @@ const ROOM_BYTES: usize = (limits::HTTP_PIECES_MAX + 2) * limits::HTTP_PIECE_BYT
 pub(super) struct Turns {
     /// Permits of the waiting listings and of the current one.
     waiting: Arc<Semaphore>,
-    /// One turn.
+    /// The turn of the current long listing.
     turn: SharedRoom,
 }
 

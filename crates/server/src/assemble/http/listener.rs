@@ -40,7 +40,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Handler of a port's requests.
 pub(crate) trait Answers: Send + Sync + 'static {
-    /// Called for each new connection.
+    /// Handles a new connection.
     fn connected(&self, _caller: &Caller) {}
 
     /// Returns whether a request is answered without a slot, because it is fast and must always be

@@ -37,7 +37,7 @@ impl Requester {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotDone;
 
-/// Marks the requester as gone when the future of its answer is dropped.
+/// Guard that marks the requester as gone when the future of its answer is dropped.
 struct Waiting(Requester);
 
 impl Drop for Waiting {

@@ -211,7 +211,7 @@ impl Actor {
         }
     }
 
-    /// One bound address is enough.
+    /// Reports a listener that could not bind its address. The server fails only if none is left.
     fn handle_listener_end(&mut self, ended: Option<BindError>) {
         let Some(error) = ended else {
             return;

@@ -16,7 +16,7 @@ use transport::Stream;
 use super::actor::Input;
 use super::listener::ListenerContext;
 
-/// A connection to be run.
+/// Parameters of a connection's task.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) connection: ConnectionId,
@@ -35,7 +35,7 @@ pub(super) enum LinkEnd {
     /// Either side closed it.
     #[error("closed")]
     Closed,
-    /// Outside 1 to [`FRAME_BYTES_MAX`].
+    /// The length of a message is not between 1 and [`FRAME_BYTES_MAX`].
     #[error("a message of {len} bytes")]
     Length {
         /// The received length.
@@ -50,8 +50,8 @@ pub(super) enum LinkEnd {
 }
 
 impl From<io::Error> for LinkEnd {
-    /// The end of a process, or a newer connection that replaces this one, can cause any of these
-    /// errors.
+    /// Converts an error. The end of a process, or a newer connection that replaces this one, can
+    /// cause any of the errors that are converted to `Closed`.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof

@@ -38,7 +38,7 @@ use actor::{Actor, Order};
 /// Event of the mesh.
 #[derive(Debug)]
 pub(crate) enum MeshEvent {
-    /// Something happened on a connection.
+    /// An input from a connection.
     Input {
         /// The input for the replica.
         input: ElectionInput,
@@ -58,7 +58,7 @@ pub(crate) struct InputPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Receives events. Called from the mesh's task, so it must not wait.
+/// Receiver of events. The mesh's task calls it, so it must not wait.
 pub(crate) type EventSink = Box<dyn Fn(MeshEvent) + Send + Sync>;
 
 /// Handle of the election connections. Dropping it ends them.

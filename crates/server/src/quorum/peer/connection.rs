@@ -41,8 +41,8 @@ pub(crate) struct LearnerSettings {
     pub(crate) left_work: LeftWork,
 }
 
-/// Takes the work that the core has left for the task that delivers the leader's packets. The work
-/// waits for the disk.
+/// Function that takes the work that the core has left for the task that delivers the leader's
+/// packets. The work waits for the disk.
 pub(crate) type LeftWork = Arc<dyn Fn() -> Option<Box<dyn FnOnce() + Send>> + Send + Sync>;
 
 /// The reading side of a connection to the leader.
@@ -72,7 +72,7 @@ struct Line {
     sink: EventSink,
 }
 
-/// Opens connections to leaders.
+/// Factory of connections to leaders.
 pub(crate) struct Dialer {
     runtime: Handle,
     settings: LearnerSettings,
@@ -89,7 +89,7 @@ impl Dialer {
         }
     }
 
-    /// After a pause, begins to dial the leader at its quorum addresses. `Connected` or `Closed`
+    /// Begins, after a pause, to dial the leader at its quorum addresses. `Connected` or `Closed`
     /// follows. Packets sent earlier wait for the connection.
     pub(crate) fn dial(
         &self,

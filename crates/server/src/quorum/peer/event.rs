@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::PeerError;
 use crate::limits;
 
-/// Receives events, in order per connection. Tasks call it, and so does the core's own thread if an
-/// order fails immediately, so it must not wait.
+/// Receiver of events, in order per connection. Tasks call it, and the core's own thread calls it
+/// if an order fails immediately, so it must not wait.
 pub(crate) type EventSink = Arc<dyn Fn(PeerEvent) + Send + Sync>;
 
 /// Event of a connection between members, or result of an order.

@@ -28,7 +28,8 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
         Self { stream, link }
     }
 
-    /// A learner's first packet is short, because it only identifies the learner.
+    /// Creates a reader for a learner. The limits of its first packet are low, because this packet
+    /// only identifies the learner.
     pub(super) fn of_learner(learner: LinkName, stream: R, limits: Limits) -> Self {
         let first = Limits {
             field_bytes_max: limits::INTRODUCTION_BYTES_MAX,

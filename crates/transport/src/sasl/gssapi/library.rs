@@ -1,4 +1,4 @@
-//! The system's Kerberos library.
+//! Access to the system's Kerberos library.
 
 use std::fmt;
 

@@ -51,7 +51,7 @@ fn a_server_starts_with_the_files_it_wrote() {
     let mut keeper = server.start();
     assert_eq!(keeper.committed(), &three("100000000"));
     assert_eq!(keeper.last_seen(), Some(&four));
-    // The copy is the file that contains the members.
+    // The backup is still the file that contained the members.
     fs::write(server.path("zoo.cfg.bak"), "mine").unwrap();
     keeper.back_up().unwrap();
     assert_eq!(server.read("zoo.cfg.bak"), "mine");

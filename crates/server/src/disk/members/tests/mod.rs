@@ -62,7 +62,7 @@ impl MembershipKeeper {
         self.write(file)
     }
 
-    /// A file that cannot be written does not change the list, as in the server.
+    /// Installs a list. As in the server, a file that cannot be written does not change the result.
     fn install(&mut self, list: Membership) -> Option<Change> {
         let (change, file) = self.lists.install(list)?;
         let _ = self.write(Some(file));
@@ -88,14 +88,14 @@ struct Server {
 }
 
 impl Server {
-    /// Server `my_id` with these lines in its zoo.cfg.
+    /// Creates server `my_id` with these lines in its zoo.cfg.
     fn new(my_id: i64, zoo_cfg: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("zoo.cfg"), zoo_cfg).unwrap();
         Self { dir, my_id }
     }
 
-    /// A server of [`THREE`], with reconfig on and these lines.
+    /// Creates a server of [`THREE`], with reconfig on and these lines.
     fn of_three(my_id: i64, lines: &str) -> Self {
         Self::new(
             my_id,
@@ -111,7 +111,7 @@ impl Server {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Sorted names of all files except zoo.cfg, without the prefix `zoo.cfg.`.
+    /// Returns the sorted names of all files except zoo.cfg, without the prefix `zoo.cfg.`.
     fn others(&self) -> Vec<String> {
         let entries = fs::read_dir(self.dir.path()).unwrap();
         let mut names: Vec<String> = entries
@@ -132,7 +132,7 @@ impl Server {
     }
 }
 
-/// A server of [`THREE`] with these lines, without files.
+/// Creates a server of [`THREE`] with these lines, without files.
 fn keeper(my_id: i64, lines: &str) -> MembershipKeeper {
     let mut config = Server::of_three(my_id, lines).config();
     config.source = None;
@@ -163,7 +163,7 @@ fn list(text: &str) -> Membership {
     Membership::parse(text, true).unwrap()
 }
 
-/// [`THREE`] with this version, in hex.
+/// Returns [`THREE`] with this version, in hex.
 fn three(version: &str) -> Membership {
     list(&format!("{THREE}version={version}"))
 }

@@ -41,7 +41,7 @@ fn facts(synced: &[i64]) -> PlanFacts {
     }
 }
 
-/// Server 3 as leader, with a list of version 100000000.
+/// Returns server 3 as leader, with a list of version 100000000.
 fn leader(lines: &str) -> MembershipKeeper {
     let mut keeper = keeper(3, lines);
     keeper.install(three("100000000")).unwrap();

@@ -197,7 +197,7 @@ fn what_is_no_packet_ends_the_connection_with_a_reason() {
     };
     let reason_of_short = reason(&bytes_of(short));
     assert!(reason_of_short.contains("malformed"), "{reason_of_short}");
-    // Good packets before the wrong one are delivered.
+    // Valid packets before the invalid one are delivered.
     let learner = raw_learner(address);
     let link = site.learner_connected();
     (&learner)
