@@ -217,8 +217,8 @@ impl Look {
         })
     }
 
-    /// Returns the last change of a block up to this time. Before a hole, later changes up to this
-    /// time may be missing, so the result is an error.
+    /// Returns the last change of a block up to this time. If a hole follows it, later changes up
+    /// to this time may be missing.
     fn last_until(&self, block: u64, ms: i64) -> Result<Option<Zxid>> {
         let (changes, _) = self.block(block)?;
         let seen = changes.partition_point(|change| change.zxid <= self.head.0);

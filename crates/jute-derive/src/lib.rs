@@ -1,10 +1,10 @@
-//! `#[derive(EncodeRecord, DecodeRecord)]`: a record is its fields, in order.
+//! `#[derive(EncodeRecord, DecodeRecord)]`: a record consists of its fields, in order.
 
 use proc_macro::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Fields, parse_macro_input};
 
-/// Derives `jute::Encode`: the fields one after the other.
+/// Derives `jute::Encode`, which encodes the fields in order.
 #[proc_macro_derive(EncodeRecord)]
 pub fn derive_encode(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -22,7 +22,7 @@ pub fn derive_encode(input: TokenStream) -> TokenStream {
     .into()
 }
 
-/// Derives `jute::Decode`: the fields one after the other.
+/// Derives `jute::Decode`, which decodes the fields in order.
 #[proc_macro_derive(DecodeRecord)]
 pub fn derive_decode(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

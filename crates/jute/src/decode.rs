@@ -1,15 +1,15 @@
-//! Reading records.
+//! Decoding records.
 
 use bytes::Bytes;
 
 use crate::{DecodeError, Reader, Str};
 
-/// A value that can be read from its jute encoding.
+/// A value that can be decoded from its jute encoding.
 pub trait Decode: Sized {
-    /// Fewest bytes that any value of this type takes: bounds what a vector reserves.
+    /// Length of the shortest value of this type; limits the memory that a vector reserves.
     const MIN_BYTES: usize;
 
-    /// Reads one value; bytes behind it stay in the reader.
+    /// Decodes one value. Further bytes remain in the reader.
     ///
     /// # Errors
     /// If the bytes end early, or a length or value is out of range.
@@ -60,7 +60,7 @@ impl<T: Decode> Decode for Option<Vec<T>> {
         let Some(count) = input.count()? else {
             return Ok(None);
         };
-        // A count is not worth more memory than the bytes behind it could fill.
+        // The following bytes limit the memory that is reserved for a count.
         let mut items = Vec::with_capacity(count.min(input.remaining() / T::MIN_BYTES.max(1)));
         for _ in 0..count {
             items.push(T::decode(input)?);

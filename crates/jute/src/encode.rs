@@ -1,4 +1,4 @@
-//! Writing records.
+//! Encoding records.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ pub trait Encode {
     /// Appends the encoding to `out`.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// The encoding in a buffer of its own.
+    /// Returns the encoding in a new buffer.
     fn to_bytes(&self) -> Bytes {
         let mut out = Vec::new();
         self.encode(&mut out);
@@ -35,7 +35,7 @@ pub fn put_buffer(buffer: Option<&[u8]>, out: &mut Vec<u8>) {
 pub fn put_str(string: Option<&str>, out: &mut Vec<u8>) {
     match string {
         None => (-1i32).encode(out),
-        // Most are, and are looked through once.
+        // Most strings are ASCII and are scanned once.
         Some(string) if string.is_ascii() => put_buffer(Some(string.as_bytes()), out),
         Some(string) => {
             put_len(text::encoded_len(string), out);
@@ -44,7 +44,7 @@ pub fn put_str(string: Option<&str>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the length or the count that stands before what it counts.
+/// Appends a length or count, which precedes the counted items.
 ///
 /// # Panics
 /// If it is above 2^31-1, which no reader could have produced.

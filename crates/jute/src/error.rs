@@ -1,6 +1,6 @@
-//! What can be wrong with bytes that should hold a record.
+//! Errors of decoding a record.
 
-/// Why a record could not be decoded.
+/// Reason for which a record cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -9,9 +9,9 @@ pub enum DecodeError {
     Truncated {
         /// Offset of the field from the start of the reader's bytes.
         offset: usize,
-        /// Bytes the field needs.
+        /// Number of bytes that the field needs.
         needed: usize,
-        /// Bytes that are left.
+        /// Number of remaining bytes.
         left: usize,
     },
     /// A length is negative (other than -1) or above the limit.
@@ -19,9 +19,9 @@ pub enum DecodeError {
     Length {
         /// Offset of the length field.
         offset: usize,
-        /// The length as read.
+        /// The length that was read.
         len: i32,
-        /// Largest length accepted, in bytes.
+        /// Largest accepted length in bytes.
         limit: usize,
     },
     /// Null where the record must have a value.
@@ -30,12 +30,12 @@ pub enum DecodeError {
         /// Offset of the length field that is -1.
         offset: usize,
     },
-    /// A field holds a value that the record does not know.
+    /// A field has an unknown value.
     #[error("{what} has the unknown value {value}")]
     Value {
-        /// The field's name.
+        /// Name of the field.
         what: &'static str,
-        /// What it holds.
+        /// Value of the field.
         value: i64,
     },
 }

@@ -1,11 +1,11 @@
-//! The jute encoding: how ZooKeeper writes every record, on the wire and on disk.
+//! The jute encoding of ZooKeeper's records, on the wire and on disk.
 //!
-//! Everything is big-endian, records are their fields in order with no tags, padding or length.
-//! Buffers and strings are an `i32` length and the bytes, vectors an `i32` count and the
-//! elements; a length of -1 means null, which is not the same as empty.
+//! All numbers are big-endian. A record consists of its fields in order, without tags, padding or
+//! length. Buffers and strings are an `i32` length and the bytes, vectors an `i32` count and the
+//! elements. A length of -1 means null, which differs from empty.
 //!
-//! [`Reader`] hands out slices of the frame it reads from (no copy), checks every length against
-//! the bytes that are there and against [`Limits`] before it takes memory, and never panics.
+//! [`Reader`] returns slices of the frame that it reads (without copying). It checks each length
+//! against the available bytes and against [`Limits`] before it allocates memory, and never panics.
 //! Records derive [`Encode`] and [`Decode`]:
 //!
 //! ```

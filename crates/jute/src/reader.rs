@@ -4,16 +4,16 @@ use bytes::Bytes;
 
 use crate::{DecodeError, Str, text};
 
-/// Largest string or buffer that is accepted. There is no default: whoever reads from a socket or a
-/// file takes the limits from the configuration (`jute.maxbuffer`) or states a bound of its own.
+/// Largest accepted string or buffer. There is no default: readers of sockets and files use the
+/// limits of the configuration (`jute.maxbuffer`) or their own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes in one string or buffer, inclusive.
+    /// Maximum length of one string or buffer in bytes, inclusive.
     pub field_bytes_max: usize,
 }
 
 impl Limits {
-    /// The limit that goes with a `jute.maxbuffer` and its extra size.
+    /// Returns the limits for a `jute.maxbuffer` and its extra size.
     ///
     /// The sum saturates at 2^31-1. Source: BinaryInputArchive.checkLength.
     pub fn from_max_buffer(max_buffer: usize, extra: usize) -> Self {
@@ -22,7 +22,7 @@ impl Limits {
     }
 }
 
-/// A cursor that decodes jute fields, sharing (not copying) the bytes it reads from.
+/// A cursor that decodes jute fields and shares (does not copy) the bytes that it reads.
 #[derive(Debug, Clone)]
 pub struct Reader {
     bytes: Bytes,
@@ -31,9 +31,9 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader at the start of `bytes` that accepts each field which fits into them.
+    /// Constructs a reader at the start of `bytes` that accepts all fields that fit into them.
     ///
-    /// This is for a frame, packet or record that is in memory: its length was checked against the
+    /// Use it for a frame, packet or record in memory, whose length was checked against the
     /// configured [`Limits`] when it was read.
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         let limits = Limits {
@@ -42,7 +42,7 @@ impl Reader {
         Self::with_limits(bytes, limits)
     }
 
-    /// A reader at the start of `bytes` that refuses longer fields than `limits` allow.
+    /// Constructs a reader at the start of `bytes` that refuses fields longer than `limits`.
     pub fn with_limits(bytes: impl Into<Bytes>, limits: Limits) -> Self {
         Self {
             bytes: bytes.into(),
@@ -51,22 +51,22 @@ impl Reader {
         }
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Bytes not yet read.
+    /// Returns the number of bytes not yet read.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Whether every byte was read.
+    /// Whether all bytes were read.
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
 
-    /// All bytes not yet read, shared.
+    /// Returns all bytes not yet read, shared.
     pub fn rest(&self) -> Bytes {
         self.bytes.slice(self.at..)
     }
@@ -93,27 +93,27 @@ impl Reader {
         }
     }
 
-    /// One byte.
+    /// Reads a byte.
     pub fn u8(&mut self) -> Result<u8, DecodeError> {
         self.array().map(|[byte]: [u8; 1]| byte)
     }
 
-    /// A boolean: 0 is false, any other byte is true.
+    /// Reads a boolean: 0 is false, any other byte is true.
     pub fn bool(&mut self) -> Result<bool, DecodeError> {
         self.u8().map(|byte| byte != 0)
     }
 
-    /// A 32-bit integer.
+    /// Reads a 32-bit integer.
     pub fn i32(&mut self) -> Result<i32, DecodeError> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// A 64-bit integer.
+    /// Reads a 64-bit integer.
     pub fn i64(&mut self) -> Result<i64, DecodeError> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// The next `len` bytes, shared.
+    /// Reads the next `len` bytes, shared.
     pub fn take(&mut self, len: usize) -> Result<Bytes, DecodeError> {
         if len > self.remaining() {
             return Err(self.truncated(len));
@@ -123,7 +123,7 @@ impl Reader {
         Ok(slice)
     }
 
-    /// A length-prefixed buffer, `None` for null.
+    /// Reads a length-prefixed buffer, `None` for null.
     pub fn buffer(&mut self) -> Result<Option<Bytes>, DecodeError> {
         let offset = self.at;
         let len = self.i32()?;
@@ -137,13 +137,13 @@ impl Reader {
         }
     }
 
-    /// A string, `None` for null. Malformed UTF-8 becomes U+FFFD, it is not an error.
+    /// Reads a string, `None` for null. Malformed UTF-8 is not an error but becomes U+FFFD.
     pub fn string(&mut self) -> Result<Option<Str>, DecodeError> {
         Ok(self.buffer()?.map(text::decode))
     }
 
-    /// A string as by [`Self::string`] that is likely to be `expected`: if it is, it holds no share
-    /// of the bytes.
+    /// Reads a string as by [`Self::string`] that is likely to be `expected`. If it is, the result
+    /// does not share the bytes.
     pub fn string_likely(&mut self, expected: &'static str) -> Result<Option<Str>, DecodeError> {
         let is_expected = expected.len() <= self.limits.field_bytes_max
             && self.bytes.get(self.at..).is_some_and(|rest| {
@@ -159,7 +159,7 @@ impl Reader {
         Ok(Some(Str::from_static(expected)))
     }
 
-    /// The count in front of a vector: `None` for -1, 0 for other negative counts.
+    /// Reads the count before a vector: `None` for -1, 0 for other negative counts.
     ///
     /// Source: experiment on 3.9.5.
     pub fn count(&mut self) -> Result<Option<usize>, DecodeError> {

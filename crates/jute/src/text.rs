@@ -1,22 +1,23 @@
-//! Strings the way Java reads and writes them.
+//! Strings as Java reads and writes them.
 
 use bytes::Bytes;
 
 use crate::Str;
 
-/// Text out of bytes that should be UTF-8; what is malformed becomes U+FFFD as in Java's decoder.
+/// Decodes bytes that should be UTF-8. Malformed parts become U+FFFD, as in Java's decoder.
 pub fn decode(bytes: Bytes) -> Str {
-    // Checked once more by the conversion: cheaper than a second handle to a frame whose count of
-    // handles other threads change, too.
+    // The conversion checks the bytes again. This is cheaper than another reference to a frame
+    // whose reference count other threads also change.
     match std::str::from_utf8(&bytes) {
         Ok(_) => Str::try_from(bytes).unwrap_or_default(),
         Err(_) => decode_lossy(&bytes).into(),
     }
 }
 
-/// Java replaces an encoded surrogate (`ED A0..BF xx`) by one U+FFFD, Rust by three: an encoded
-/// surrogate pair, which the server itself writes for characters above U+FFFF, must come back as
-/// the same two characters Java would see. Cut after two bytes it is one U+FFFD, too.
+/// Decodes malformed UTF-8. Java replaces an encoded surrogate (`ED A0..BF xx`) with one U+FFFD,
+/// Rust with three. The server itself writes encoded surrogate pairs for characters above U+FFFF,
+/// which must be decoded to the two characters that Java would see. A surrogate truncated after two
+/// bytes is also one U+FFFD.
 fn decode_lossy(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -34,7 +35,7 @@ fn begins_surrogate(window: &[u8]) -> bool {
     matches!(window, [0xed, 0xa0..=0xbf])
 }
 
-/// Appends `text` as Java's server does: every UTF-16 unit on its own (CESU-8).
+/// Appends `text` as Java's server does: each UTF-16 unit is encoded separately (CESU-8).
 pub(crate) fn encode(text: &str, out: &mut Vec<u8>) {
     // Only characters above U+FFFF start with a byte of 0xf0 or more.
     if text.bytes().all(|byte| byte < 0xf0) {
@@ -64,7 +65,7 @@ fn encode_unit(unit: u16, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that `encode` appends for `text`.
+/// Returns the number of bytes that `encode` appends for `text`.
 pub fn encoded_len(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
@@ -92,7 +93,7 @@ mod tests {
             &decode(Bytes::from_static(b"\xff\xfe"))[..],
             "\u{fffd}\u{fffd}"
         );
-        // Found in a recorded log: Java takes `ED B7` for one character that is cut.
+        // From a recorded log: Java decodes `ED B7` as one truncated character.
         let cut = decode(Bytes::from_static(b"W\xed\xb7\xc2^\xed\xb7"));
         assert_eq!(&cut[..], "W\u{fffd}\u{fffd}^\u{fffd}");
     }

@@ -1,4 +1,4 @@
-//! What decoding a client's frame costs.
+//! Cost of decoding a client's frame.
 
 use bytes::Bytes;
 use divan::{Bencher, black_box};

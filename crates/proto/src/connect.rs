@@ -1,4 +1,4 @@
-//! The handshake and the headers of every later frame.
+//! The handshake, and the headers of all later frames.
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader, Str};
@@ -10,16 +10,16 @@ use crate::{ErrorCode, Hidden, SessionId, Xid, Zxid};
 pub struct ConnectRequest {
     /// Ignored by servers.
     pub protocol_version: i32,
-    /// Newest zxid the client has seen.
+    /// Newest zxid that the client has seen.
     pub last_zxid_seen: Zxid,
-    /// Session timeout asked for, ms.
+    /// Requested session timeout, ms.
     pub timeout_ms: i32,
-    /// 0 for a new session.
+    /// Session to resume; 0 for a new session.
     pub session_id: SessionId,
-    /// Password of the session to go on with.
+    /// Password of the session to resume.
     pub password: Hidden<Option<Bytes>>,
-    /// Whether a read-only server will do; `None` from old clients, which also want an answer
-    /// without the byte.
+    /// Whether a read-only server is acceptable; `None` from old clients, which also expect a
+    /// response without the byte.
     pub read_only: Option<bool>,
 }
 
@@ -60,13 +60,13 @@ impl Encode for ConnectRequest {
 pub struct ConnectResponse {
     /// Always 0.
     pub protocol_version: i32,
-    /// Negotiated timeout in ms; 0 says that the session is over.
+    /// Negotiated timeout in ms; 0 if the session has expired.
     pub timeout_ms: i32,
-    /// The session; 0 if it is over.
+    /// Id of the session; 0 if it has expired.
     pub session_id: SessionId,
-    /// Its password, 16 bytes.
+    /// Password of the session, 16 bytes.
     pub password: Hidden<Bytes>,
-    /// Whether the server is read-only; `None` towards clients that did not send the byte.
+    /// Whether the server is read-only; `None` for clients that did not send the byte.
     pub read_only: Option<bool>,
 }
 
@@ -100,33 +100,33 @@ impl Encode for ConnectResponse {
     }
 }
 
-/// In front of every request: 8 bytes.
+/// Header of each request: 8 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct RequestHeader {
-    /// The client's number for it.
+    /// The client's number for the request.
     pub xid: Xid,
-    /// Opcode, possibly unknown.
+    /// Opcode, which may be unknown.
     pub op: i32,
 }
 
-/// In front of every reply and event: 16 bytes.
+/// Header of each reply and event: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct ReplyHeader {
-    /// The request's number.
+    /// Number of the request.
     pub xid: Xid,
-    /// Of a write, also of one that a check refused: its transaction. Of a read: the last one that
-    /// the server had applied. 0 for auth and sasl, -1 before the connection closes over an unknown
-    /// opcode. Source: FinalRequestProcessor.
+    /// For a write, even a refused one, the zxid of its transaction. For a read, the last zxid that
+    /// the server had applied. 0 for auth and sasl, -1 before the connection closes because of an
+    /// unknown opcode. Source: FinalRequestProcessor.
     pub zxid: Zxid,
     /// 0 or an [`ErrorCode`].
     pub err: i32,
 }
 
 impl ReplyHeader {
-    /// Bytes on the wire.
+    /// Length on the wire.
     pub const BYTES: usize = 16;
 
-    /// A header that reports `err`.
+    /// Constructs a header that reports `err`.
     pub fn new(xid: Xid, zxid: Zxid, err: ErrorCode) -> Self {
         Self {
             xid,
@@ -141,13 +141,13 @@ impl ReplyHeader {
 pub struct AuthPacket {
     /// Ignored, 0.
     pub auth_type: i32,
-    /// The scheme.
+    /// Name of the scheme.
     pub scheme: Option<Str>,
-    /// What the scheme's provider takes.
+    /// Data for the scheme's provider.
     pub auth: Hidden<Option<Bytes>>,
 }
 
-/// A SASL token of the client, or the server's answer.
+/// A SASL token of the client, or the server's response.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SaslToken {
     /// The token.

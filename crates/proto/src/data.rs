@@ -1,27 +1,27 @@
-//! What requests, replies, transactions and files share.
+//! Data shared by requests, replies, transactions and files.
 
 use jute::{Decode, DecodeError, DecodeRecord, EncodeRecord, Reader, Str};
 
 /// An identity: a scheme and an id within it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, EncodeRecord, DecodeRecord)]
 pub struct Id {
-    /// `world`, `ip`, `digest`, `sasl`, `x509`, `super`...
+    /// Scheme of the identity: `world`, `ip`, `digest`, `sasl`, `x509`, `super`...
     pub scheme: Str,
-    /// What the scheme says it is.
+    /// Id, whose format depends on the scheme.
     pub id: Str,
 }
 
-/// Who may do what with a znode.
+/// An ACL entry: the permissions of one identity.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeRecord, DecodeRecord)]
 pub struct Acl {
-    /// Bits of [`perms`].
+    /// Permissions, as bits of [`perms`].
     pub perms: i32,
-    /// Who.
+    /// The identity.
     pub id: Id,
 }
 
 impl Acl {
-    /// An entry.
+    /// Constructs an entry.
     pub fn new(perms: i32, scheme: &str, id: &str) -> Self {
         Self {
             perms,
@@ -32,7 +32,7 @@ impl Acl {
         }
     }
 
-    /// world:anyone with all permissions.
+    /// Returns the entry for world:anyone with all permissions.
     pub fn open() -> Self {
         Self::new(perms::ALL, "world", "anyone")
     }
@@ -50,18 +50,18 @@ pub mod perms {
     pub const DELETE: i32 = 8;
     /// Set the ACL.
     pub const ADMIN: i32 = 16;
-    /// All of them.
+    /// All permissions.
     pub const ALL: i32 = 31;
 }
 
-/// An ACL entry as a client sent it: any part may be null. Same bytes as [`Acl`].
+/// An ACL entry as a client sent it: any part may be null. Its encoding equals the one of [`Acl`].
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord)]
 pub struct RequestAcl {
-    /// Bits of [`perms`].
+    /// Permissions, as bits of [`perms`].
     pub perms: i32,
-    /// The scheme.
+    /// Scheme of the identity.
     pub scheme: Option<Str>,
-    /// The id.
+    /// Id of the identity.
     pub id: Option<Str>,
 }
 
@@ -69,7 +69,7 @@ impl Decode for RequestAcl {
     const MIN_BYTES: usize = 12;
 
     fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
-        // Nearly all znodes are open to anyone.
+        // Nearly all znodes are open to world:anyone.
         Ok(Self {
             perms: input.i32()?,
             scheme: input.string_likely("world")?,
@@ -88,52 +88,52 @@ impl From<Acl> for RequestAcl {
     }
 }
 
-/// A znode's metadata as clients see it: 68 bytes.
+/// Metadata of a znode for clients: 68 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EncodeRecord, DecodeRecord)]
 pub struct Stat {
-    /// Zxid that created it.
+    /// Zxid of the creation.
     pub czxid: i64,
-    /// Zxid that last set its data.
+    /// Zxid of the last data change.
     pub mzxid: i64,
-    /// Creation, ms since 1970.
+    /// Time of the creation, ms since 1970.
     pub ctime: i64,
-    /// Last change of data, ms since 1970.
+    /// Time of the last data change, ms since 1970.
     pub mtime: i64,
-    /// Changes of data.
+    /// Number of data changes.
     pub version: i32,
-    /// Children created plus children deleted.
+    /// Number of children created plus number of children deleted.
     pub cversion: i32,
-    /// Changes of the ACL.
+    /// Number of ACL changes.
     pub aversion: i32,
-    /// The owning session, 0 if not ephemeral (also for container and TTL znodes).
+    /// Session that owns it, 0 if it is not ephemeral (also for container and TTL znodes).
     pub ephemeral_owner: i64,
-    /// Bytes of data; 0 for null.
+    /// Length of the data in bytes; 0 for null.
     pub data_length: i32,
-    /// Direct children.
+    /// Number of direct children.
     pub num_children: i32,
-    /// Zxid that last created or deleted a child.
+    /// Zxid of the last creation or deletion of a child.
     pub pzxid: i64,
 }
 
-/// A znode's metadata as files hold it: 60 bytes.
+/// Metadata of a znode in files: 60 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EncodeRecord, DecodeRecord)]
 pub struct StatPersisted {
-    /// Zxid that created it.
+    /// Zxid of the creation.
     pub czxid: i64,
-    /// Zxid that last set its data.
+    /// Zxid of the last data change.
     pub mzxid: i64,
-    /// Creation, ms since 1970.
+    /// Time of the creation, ms since 1970.
     pub ctime: i64,
-    /// Last change of data, ms since 1970.
+    /// Time of the last data change, ms since 1970.
     pub mtime: i64,
-    /// Changes of data.
+    /// Number of data changes.
     pub version: i32,
-    /// Children ever created (not the cversion that clients see).
+    /// Number of children ever created (not the cversion that clients see).
     pub cversion: i32,
-    /// Changes of the ACL.
+    /// Number of ACL changes.
     pub aversion: i32,
     /// Session id, or the mark of a container or TTL znode, or 0.
     pub ephemeral_owner: i64,
-    /// Zxid that last created or deleted a child.
+    /// Zxid of the last creation or deletion of a child.
     pub pzxid: i64,
 }

@@ -10,20 +10,20 @@ macro_rules! error_codes {
         pub enum ErrorCode { $( $(#[doc = $doc])+ $name = $code, )+ }
 
         impl ErrorCode {
-            /// Every code.
+            /// All codes.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The code with this number, if there is one.
+            /// Returns the code with this number, if there is one.
             pub fn from_i32(code: i32) -> Option<Self> {
                 match code { $( $code => Some(Self::$name), )+ _ => None }
             }
 
-            /// Its name, as in the enum.
+            /// Returns the name, as in the enum.
             pub fn name(self) -> &'static str {
                 match self { $( Self::$name => stringify!($name), )+ }
             }
 
-            /// Its meaning, in a sentence.
+            /// Returns the meaning as a sentence.
             pub fn description(self) -> &'static str {
                 match self { $( Self::$name => concat!($($doc),+).trim_ascii_start(), )+ }
             }
@@ -97,7 +97,7 @@ error_codes! {
 }
 
 impl ErrorCode {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn code(self) -> i32 {
         self as i32
     }
@@ -123,7 +123,7 @@ mod tests {
             assert_eq!(ErrorCode::ALL.iter().filter(same).count(), 1);
         }
         assert!(ErrorCode::ALL.iter().all(|code| code.code() <= 0));
-        // A mark between two ranges of codes, and a number that was skipped.
+        // A marker between two ranges of codes, and a skipped number.
         assert_eq!(
             (ErrorCode::from_i32(-100), ErrorCode::from_i32(-126)),
             (None, None)

@@ -1,11 +1,12 @@
-//! How servers begin to talk: the first bytes on an election connection, and quorum SASL.
+//! The beginning of connections between servers: the hello of an election connection, and quorum
+//! SASL.
 //!
 //! ```text
 //! version 1, 2   protocol i64 (-65536, -65535) | sid i64 | length i32 | addresses
 //! before 3.5     sid i64 (not negative)
 //! ```
 //!
-//! The addresses are `host:port`, joined with `|` in version 2. Nothing answers the hello.
+//! The addresses are `host:port`, joined with `|` in version 2. The hello is not answered.
 //!
 //! Source: QuorumCnxManager.InitialMessage, QuorumAuthPacket.
 
@@ -16,7 +17,7 @@ use jute::{DecodeRecord, EncodeRecord};
 
 use crate::{Hidden, Sid};
 
-/// A host and a port. An IPv6 literal prints in brackets.
+/// A host and a port. An IPv6 literal is printed in brackets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
     /// Name or literal address, without brackets.
@@ -26,7 +27,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Reads `host:port`, `[v6]:port`; `None` if there is no port or it is no number.
+    /// Parses `host:port` or `[v6]:port`; `None` if the port is missing or is not a number.
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once("]:")?,
@@ -37,7 +38,7 @@ impl Endpoint {
         Some(Self { host, port })
     }
 
-    /// Whether the host stands for every address of its server, and so tells nobody where it is.
+    /// Whether the host is a wildcard for all addresses of its server, so that it cannot be dialed.
     pub fn is_wildcard(&self) -> bool {
         let parsed: Result<std::net::IpAddr, _> = self.host.parse();
         parsed.is_ok_and(|address| address.is_unspecified())
@@ -55,62 +56,63 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// What the dialer of an election connection writes first.
+/// First message of the dialer on an election connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// The dialer; see [`Hello::is_anonymous`].
+    /// Id of the dialer; see [`Hello::is_anonymous`].
     pub sid: Sid,
-    /// Where it can be dialed back, in which form.
+    /// Addresses at which the dialer can be dialed back, with their form.
     pub addresses: HelloAddresses,
 }
 
 /// The forms of a hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HelloAddresses {
-    /// None is sent. Before 3.5.
+    /// No addresses are sent. Before 3.5.
     Legacy,
-    /// Version 1: one address, though receivers take several.
+    /// Version 1: one address, although receivers accept several.
     One(Vec<Endpoint>),
     /// Version 2, since 3.6, with `multiAddress.enabled`.
     Many(Vec<Endpoint>),
 }
 
-/// Why a connection is closed after its first bytes.
+/// Reason for closing a connection after its first bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelloFault {
-    /// Neither version 1 nor version 2.
+    /// The version is neither 1 nor 2.
     #[error("election hello of unknown version {version}")]
     Version {
-        /// What stands there.
+        /// The received version.
         version: i64,
     },
-    /// Outside 1 to [`Hello::ADDRESS_BYTES_MAX`].
+    /// The length is not between 1 and [`Hello::ADDRESS_BYTES_MAX`].
     #[error("election hello with {len} bytes of addresses")]
     Length {
-        /// What stands there.
+        /// The received length.
         len: i32,
     },
-    /// No port, or one that is no number.
+    /// The port is missing or is not a number.
     #[error("election hello with the address {address:?}")]
     Address {
-        /// The part that is wrong.
+        /// The invalid address.
         address: String,
     },
 }
 
 impl Hello {
-    /// Longest list of addresses.
+    /// Length of the longest list of addresses.
     pub const ADDRESS_BYTES_MAX: usize = 2048;
-    /// Most bytes that a hello takes.
+    /// Length of the longest hello.
     pub const BYTES_MAX: usize = HEAD_BYTES + Self::ADDRESS_BYTES_MAX;
 
-    /// Whether the dialer is an observer without an id of its own (it sends 2^63-1).
+    /// Whether the dialer is an observer without its own id (it sends 2^63-1).
     pub fn is_anonymous(&self) -> bool {
         self.sid == Sid(i64::MAX)
     }
 
-    /// Where the dialer can be dialed back; wildcards left out, so possibly nowhere.
+    /// Returns the addresses at which the dialer can be dialed back. Wildcards are omitted, so
+    /// there may be none.
     pub fn dial_back(&self) -> impl Iterator<Item = &Endpoint> {
         let all = match &self.addresses {
             HelloAddresses::Legacy => &[],
@@ -119,11 +121,11 @@ impl Hello {
         all.iter().filter(|endpoint| !endpoint.is_wildcard())
     }
 
-    /// Reads a hello at the start of `bytes`, and how many of them it takes. `None` if more must
-    /// be read, never more than [`Hello::BYTES_MAX`].
+    /// Decodes a hello at the start of `bytes`, and returns its length. `None` if more bytes are
+    /// needed, never more than [`Hello::BYTES_MAX`].
     ///
     /// # Errors
-    /// If it is no hello: the connection must be closed.
+    /// If it is not a hello; the connection must then be closed.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, HelloFault> {
         let Some(version) = field(bytes, 0).map(i64::from_be_bytes) else {
             return Ok(None);
@@ -161,7 +163,7 @@ impl Hello {
     /// Appends the hello.
     ///
     /// # Errors
-    /// If the addresses are none or too long, which no receiver would take.
+    /// If the list of addresses is empty or too long, so that no receiver would accept it.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), HelloFault> {
         let (version, endpoints) = match &self.addresses {
             HelloAddresses::Legacy => {
@@ -208,20 +210,20 @@ const SID_AT: usize = 8;
 const LENGTH_AT: usize = 16;
 const HEAD_BYTES: usize = 20;
 
-/// One step of SASL between servers. Comes first on a quorum connection, and behind the hello on
+/// One step of SASL between servers. It is first on a quorum connection, and follows the hello on
 /// an election connection.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct QuorumAuthPacket {
-    /// [`QuorumAuthPacket::MAGIC`]; anything else is a peer that does not speak SASL.
+    /// [`QuorumAuthPacket::MAGIC`]; any other value means that the peer does not use SASL.
     pub magic: i64,
-    /// 0 under way, 1 success, -1 error.
+    /// 0 in progress, 1 success, -1 error.
     pub status: i32,
-    /// The mechanism's token.
+    /// Token of the mechanism.
     pub token: Hidden<Option<Bytes>>,
 }
 
 impl QuorumAuthPacket {
-    /// Tells the packet from a hello and from every quorum packet.
+    /// Distinguishes the packet from a hello and from all quorum packets.
     pub const MAGIC: i64 = 0x5f24_3501_3501_edcc;
 }
 

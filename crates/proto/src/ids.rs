@@ -1,4 +1,4 @@
-//! Newtypes for the numbers that must not be mixed up.
+//! Newtypes for numbers, so that they are not mixed up.
 
 use std::fmt;
 
@@ -27,26 +27,26 @@ macro_rules! wire_id {
 pub struct Zxid(pub i64);
 
 impl Zxid {
-    /// Before the first transaction.
+    /// The zxid before the first transaction.
     pub const ZERO: Self = Self(0);
 
-    /// The `counter`th transaction of an epoch.
+    /// Returns the zxid of the `counter`th transaction in an epoch.
     pub fn new(epoch: Epoch, counter: u32) -> Self {
         Self((epoch.0 << 32) | i64::from(counter))
     }
 
-    /// The epoch whose leader gave this id out.
+    /// Returns the epoch whose leader assigned this zxid.
     pub fn epoch(self) -> Epoch {
         Epoch(self.0 >> 32)
     }
 
-    /// Position within the epoch.
+    /// Returns the position within the epoch.
     pub fn counter(self) -> u32 {
         (self.0.cast_unsigned() & 0xffff_ffff) as u32
     }
 
-    /// The id after this one. Wraps into the epoch's bits, so a leader must step down before
-    /// its counter is used up.
+    /// Returns the next zxid. Wraps into the epoch's bits, so a leader must step down before its
+    /// counter is used up.
     pub fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
     }
@@ -63,8 +63,8 @@ impl fmt::Display for Zxid {
 pub struct Epoch(pub i64);
 
 impl Epoch {
-    /// As packets with 32 bits for it have it: the lower half, which holds every epoch of a zxid.
-    /// Source: Learner.registerWithLeader (`putInt((int) epoch)`).
+    /// Returns the epoch for packets with 32 bits: the lower half, which is sufficient for every
+    /// epoch of a zxid. Source: Learner.registerWithLeader (`putInt((int) epoch)`).
     pub fn lower_half(self) -> i32 {
         ((self.0.cast_unsigned() & 0xffff_ffff) as u32).cast_signed()
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Epoch {
 }
 
 /// A round of leader election (`electionEpoch` on the wire). Counts elections since the server's
-/// start, and has nothing to do with [`Epoch`].
+/// start, and is not related to [`Epoch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ElectionRound(pub i64);
 
@@ -87,16 +87,15 @@ impl fmt::Display for ElectionRound {
     }
 }
 
-/// The version of a member list: the zxid of the reconfiguration that made it, 0 for a list that
-/// was never reconfigured. Prints as hex digits without `0x`, as files and `/zookeeper/config`
-/// have it.
+/// Version of a member list: the zxid of the reconfiguration that created it, 0 for a list that was
+/// never reconfigured. Prints as hex digits without `0x`, as in files and `/zookeeper/config`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConfigVersion(pub i64);
 
 impl ConfigVersion {
-    /// Reads hex digits; `None` for anything else and for what is negative.
+    /// Parses hex digits; `None` for any other text and for negative numbers.
     pub fn parse(text: &str) -> Option<Self> {
-        // A sign before the digits is taken, as Java's `Long.parseLong(text, 16)` does.
+        // A sign before the digits is accepted, as in Java's `Long.parseLong(text, 16)`.
         let version = i64::from_str_radix(text, 16).ok()?;
         (version >= 0).then_some(Self(version))
     }
@@ -108,7 +107,7 @@ impl fmt::Display for ConfigVersion {
     }
 }
 
-/// A server's number: its `myid`.
+/// Id of a server: its `myid`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sid(pub i64);
 
@@ -118,12 +117,12 @@ impl fmt::Display for Sid {
     }
 }
 
-/// A session. 0 is no session. Prints as `0x` hex.
+/// Id of a session; 0 for no session. Prints as `0x` hex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SessionId(pub i64);
 
 impl SessionId {
-    /// What the server itself uses: requests that no client sent.
+    /// Id of requests by the server itself.
     pub const NONE: Self = Self(0);
 }
 
@@ -138,13 +137,13 @@ impl fmt::Display for SessionId {
 pub struct Xid(pub i32);
 
 impl Xid {
-    /// A watch event.
+    /// Xid of a watch event.
     pub const EVENT: Self = Self(-1);
-    /// A ping and its reply.
+    /// Xid of a ping and its reply.
     pub const PING: Self = Self(-2);
-    /// An auth packet, by convention of the clients.
+    /// Xid of an auth packet, by convention of the clients.
     pub const AUTH: Self = Self(-4);
-    /// Watches set again after a reconnect, by convention of the clients.
+    /// Xid of setWatches after a reconnect, by convention of the clients.
     pub const SET_WATCHES: Self = Self(-8);
 }
 

@@ -1,4 +1,4 @@
-//! What a leader (or an observer's master) tells a learner.
+//! Packets from a leader (or an observer's master) to a learner.
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode};
@@ -7,112 +7,114 @@ use crate::learner::{LearnerInfo, NO_ZXID, digest_payload, own_packet, payload};
 use crate::packet::{PacketType, QuorumPacket, own};
 use crate::{Epoch, SessionId, Sid, Zxid};
 
-/// The string behind the snapshot that follows a SNAP packet. Its place after everything else
-/// shows that both sides agree on where the snapshot ends.
+/// String after the snapshot that follows a SNAP packet. Its correct position shows that both sides
+/// agree on the end of the snapshot.
 pub const SNAPSHOT_SIGNATURE: &str = "BenWasHere";
 
-/// A packet of a leader, understood. Transactions are left as bytes: a learner logs exactly what
-/// it was sent ([`crate::txn::TxnRecord`] decodes them).
+/// A decoded packet of a leader. Transactions are stored as bytes, because a learner logs exactly
+/// the bytes it receives ([`crate::txn::TxnRecord`] decodes them).
 ///
-/// Encoding gives the bytes of a 3.9 leader. Source: Leader, LearnerHandler.
+/// Encoding produces the bytes of a 3.9 leader. Source: Leader, LearnerHandler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaderPacket {
-    /// The epoch the leader proposes to lead.
+    /// The leader proposes an epoch.
     LeaderInfo {
-        /// The epoch.
+        /// The proposed epoch.
         epoch: Epoch,
-        /// [`LearnerInfo::PROTOCOL_VERSION`], not looked at by learners.
+        /// [`LearnerInfo::PROTOCOL_VERSION`], which learners ignore.
         protocol_version: i32,
     },
-    /// Keep your history, what follows continues it.
+    /// The learner keeps its history, which the following transactions continue.
     Diff {
-        /// The leader's last committed zxid; not to be relied on.
+        /// The leader's last committed zxid; unreliable.
         zxid: Zxid,
     },
-    /// Forget what your log holds behind this zxid.
+    /// The learner must truncate its log after this zxid.
     Trunc {
-        /// The last one to keep.
+        /// The last zxid to keep.
         zxid: Zxid,
     },
-    /// Forget your history, a snapshot follows (raw, not a packet).
+    /// The learner must discard its history. A snapshot follows (raw, not a packet).
     Snap {
-        /// The snapshot may hold some changes behind it already.
+        /// Zxid of the snapshot, which may also contain some later changes.
         zxid: Zxid,
     },
-    /// The committed history is complete: make it durable, take on the epoch, acknowledge.
+    /// The committed history is complete. The learner must make it durable, adopt the epoch, and
+    /// acknowledge.
     NewLeader {
         /// The epoch, with counter 0.
         zxid: Zxid,
-        /// Text of the newest configuration the leader has seen.
+        /// Text of the newest configuration that the leader has seen.
         config: Option<Bytes>,
     },
-    /// A quorum has the history: serve clients.
+    /// A quorum has the history, so the learner may serve clients.
     UpToDate,
-    /// Log this and acknowledge it.
+    /// The learner must log this transaction and acknowledge it.
     Proposal {
-        /// Its zxid, also inside.
+        /// Zxid of the transaction, which also contains it.
         zxid: Zxid,
         /// The transaction.
         txn: Bytes,
     },
     /// A proposal is committed.
     Commit {
-        /// Which.
+        /// Zxid of the proposal.
         zxid: Zxid,
     },
     /// A committed transaction, for an observer.
     Inform {
-        /// Its zxid, also inside.
+        /// Zxid of the transaction, which also contains it.
         zxid: Zxid,
         /// The transaction.
         txn: Bytes,
     },
-    /// A reconfiguration is committed: use it from here on.
+    /// A reconfiguration is committed and active from now on.
     CommitAndActivate {
-        /// Which proposal.
+        /// Zxid of the proposal.
         zxid: Zxid,
-        /// Who leads from here on.
+        /// Id of the new leader.
         designated_leader: Sid,
     },
-    /// The same for an observer, with the transaction.
+    /// A reconfiguration is committed and active from now on; for an observer, with the
+    /// transaction.
     InformAndActivate {
-        /// Its zxid, also inside.
+        /// Zxid of the transaction, which also contains it.
         zxid: Zxid,
-        /// Who leads from here on.
+        /// Id of the new leader.
         designated_leader: Sid,
         /// The transaction.
         txn: Bytes,
     },
-    /// The leader is alive; asks for the sessions that are.
+    /// The leader is alive, and requests the active sessions.
     Ping {
-        /// The last proposal.
+        /// Zxid of the last proposal.
         zxid: Zxid,
     },
-    /// Answer to a REVALIDATE.
+    /// Response to a REVALIDATE.
     Revalidate {
-        /// The session asked for.
+        /// Session in the request.
         session: SessionId,
         /// Whether it is alive and now belongs to the learner.
         is_valid: bool,
     },
-    /// Answer to the oldest sync request that is not answered yet.
+    /// Response to the oldest unanswered sync request.
     Sync,
-    /// Report the digest of your tree, whose last transaction is this one. Only between members of
-    /// Zoarium.
+    /// The learner must report the digest of its tree, whose last transaction is `zxid`. Only
+    /// between Zoarium members.
     DigestAsked {
         /// The last committed transaction.
         zxid: Zxid,
     },
-    /// The learner's digest is not the leader's. Only between members of Zoarium.
+    /// The learner's digest differs from the leader's digest. Only between Zoarium members.
     DigestJudged {
-        /// The last transaction of the trees that were compared.
+        /// The last transaction of the compared trees.
         zxid: Zxid,
         /// The digest of a quorum that includes the leader; `None` if there is no such quorum.
         agreed: Option<u64>,
     },
-    /// Anything else, to be ignored: an unknown type, or one that only learners send.
+    /// Any other packet, which is ignored: its type is unknown or only sent by learners.
     Other {
-        /// The number.
+        /// Number of the type.
         packet_type: i32,
     },
 }
@@ -121,7 +123,7 @@ impl TryFrom<QuorumPacket> for LeaderPacket {
     type Error = DecodeError;
 
     /// # Errors
-    /// If the payload is missing or too short for the type: the learner closes the connection.
+    /// If the payload is missing or too short for the type; the learner then closes the connection.
     fn try_from(packet: QuorumPacket) -> Result<Self, DecodeError> {
         let QuorumPacket {
             packet_type,
@@ -183,7 +185,7 @@ impl TryFrom<QuorumPacket> for LeaderPacket {
 }
 
 impl LeaderPacket {
-    /// LEADERINFO of this release.
+    /// Constructs a LEADERINFO of this release.
     pub fn leader_info(epoch: Epoch) -> Self {
         Self::LeaderInfo {
             epoch,

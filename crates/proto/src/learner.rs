@@ -1,4 +1,4 @@
-//! What a learner tells its leader.
+//! Packets from a learner to its leader.
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
@@ -6,28 +6,28 @@ use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
 use crate::packet::{PacketType, QuorumPacket, own};
 use crate::{Epoch, Id, OpCode, SessionId, Sid, Zxid};
 
-/// Who a learner is. Old releases leave out the last field or the last two.
+/// Identification of a learner. Old releases omit the last field or the last two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LearnerInfo {
-    /// Its `myid`.
+    /// `myid` of the learner.
     pub sid: Sid,
     /// [`LearnerInfo::PROTOCOL_VERSION`]; see [`LearnerInfo::protocol_version`].
     pub protocol_version: Option<i32>,
-    /// Version of the configuration it has committed.
+    /// Version of the configuration that it has committed.
     pub config_version: Option<i64>,
 }
 
 impl LearnerInfo {
-    /// What all releases since 3.4 send. Leaders treat greater ones alike; lesser ones know
-    /// neither LEADERINFO nor ACKEPOCH.
+    /// Version that all releases since 3.4 send. Leaders do not distinguish greater versions; lower
+    /// ones support neither LEADERINFO nor ACKEPOCH.
     pub const PROTOCOL_VERSION: i32 = 0x1_0000;
 
-    /// The version that a member of Zoarium announces which exchanges the packets of
+    /// Version announced by a Zoarium member that exchanges the packets of
     /// [`packet::own`](crate::packet::own). Other servers treat it like
     /// [`LearnerInfo::PROTOCOL_VERSION`], in both directions.
     pub const REPORTS_DIGESTS: i32 = 0x1_5a4f;
 
-    /// A learner of this release.
+    /// Constructs the identification of a learner of this release.
     pub fn new(sid: Sid, config_version: i64) -> Self {
         Self {
             sid,
@@ -36,7 +36,7 @@ impl LearnerInfo {
         }
     }
 
-    /// The version that counts: 1 where none is sent.
+    /// Returns the effective version: 1 if none is sent.
     pub fn protocol_version(&self) -> i32 {
         self.protocol_version.unwrap_or(1)
     }
@@ -79,101 +79,102 @@ impl Encode for LearnerInfo {
     }
 }
 
-/// A session that was heard from: its id and timeout.
+/// An active session: its id and timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct Touch {
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
-    /// Its timeout, ms.
+    /// Timeout in ms.
     pub timeout_ms: i32,
 }
 
-/// A client's request that needs the leader.
+/// A client's request that a learner forwards to the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnerRequest {
-    /// The client's session.
+    /// Session of the client.
     pub session: SessionId,
     /// The client's number for the request; 0 for createSession.
     pub cxid: i32,
-    /// The opcode, possibly unknown or one that no learner should send.
+    /// Opcode, which may be unknown or must not be sent by a learner.
     pub op: i32,
-    /// The record as the client sent it, not looked at yet; empty for closeSession.
+    /// The record as the client sent it, not decoded yet; empty for closeSession.
     pub body: Bytes,
-    /// The client's identities. Null only for createSession: an Apache leader refuses every
-    /// other request without a list.
+    /// The client's identities. Null only for createSession: an Apache leader refuses all other
+    /// requests without a list.
     pub authinfo: Option<Vec<Id>>,
 }
 
 impl LearnerRequest {
-    /// The opcode, if it is known.
+    /// Returns the opcode, if it is known.
     pub fn op(&self) -> Option<OpCode> {
         OpCode::from_i32(self.op)
     }
 }
 
-/// A packet of a learner, understood.
+/// A decoded packet of a learner.
 ///
-/// Encoding gives the bytes of a 3.9 learner. Fields that carry nothing (the zxid of a
-/// REVALIDATE) are not kept. Source: Learner, Follower, Observer.
+/// Encoding produces the bytes of a 3.9 learner. Fields without information (the zxid of a
+/// REVALIDATE) are not stored. Source: Learner, Follower, Observer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LearnerPacket {
-    /// A follower (or a server without a vote that wants to be one) introduces itself.
+    /// A follower, or a server without a vote that wants to become one, introduces itself.
     FollowerInfo {
-        /// The highest epoch it has promised to follow.
+        /// The highest epoch that it has promised to follow.
         accepted_epoch: Epoch,
-        /// `None` if nothing was sent: the leader numbers it itself.
+        /// `None` if the packet lacks it; the leader then assigns an id.
         info: Option<LearnerInfo>,
     },
     /// An observer introduces itself.
     ObserverInfo {
-        /// The highest epoch it has promised to follow.
+        /// The highest epoch that it has promised to follow.
         accepted_epoch: Epoch,
         /// As in `FollowerInfo`.
         info: Option<LearnerInfo>,
     },
-    /// The proposed epoch is accepted, durably.
+    /// The learner has durably accepted the proposed epoch.
     AckEpoch {
         /// The last transaction in the learner's log.
         last_logged: Zxid,
-        /// Epoch of the learner's history; `None` if it had accepted this very epoch before, and
-        /// so does not count.
+        /// Epoch of the learner's history; `None` if it had already accepted this epoch before, so
+        /// that its answer does not count for the quorum.
         current_epoch: Option<Epoch>,
     },
-    /// Logged up to here; counter 0 acknowledges NEWLEADER and UPTODATE.
+    /// The learner has logged all proposals up to this one. Counter 0 acknowledges NEWLEADER and
+    /// UPTODATE.
     Ack {
-        /// What is logged.
+        /// Zxid of the last logged proposal.
         zxid: Zxid,
     },
-    /// Answer to a PING.
+    /// Response to a PING.
     Ping {
-        /// As in the PING.
+        /// Zxid of the PING.
         zxid: Zxid,
-        /// The sessions heard from since the last one.
+        /// Sessions that were active since the previous response.
         touched: Vec<Touch>,
     },
-    /// A client came with this session; is it alive?
+    /// A client resumes this session, and the learner asks whether the session is alive.
     Revalidate(Touch),
     /// A client's request.
     Request(LearnerRequest),
-    /// After a committed transaction the digest of this tree is not the digest that the transaction
-    /// carries. Only between members of Zoarium.
+    /// After a committed transaction, the digest of the learner's tree differs from the digest in
+    /// the transaction. Only between Zoarium members.
     DigestDiffers {
-        /// The transaction.
+        /// Zxid of the transaction.
         zxid: Zxid,
         /// Digest of the learner's tree.
         digest: u64,
     },
-    /// Answer to [`LeaderPacket::DigestAsked`](crate::leader::LeaderPacket::DigestAsked). Only between
-    /// members of Zoarium.
+    /// Response to [`LeaderPacket::DigestAsked`](crate::leader::LeaderPacket::DigestAsked). Only
+    /// between Zoarium members.
     Digest {
-        /// The last transaction of the tree, as in the question.
+        /// The last transaction of the tree, as in the request.
         zxid: Zxid,
         /// Digest of the learner's tree.
         digest: u64,
     },
-    /// Anything else, to be ignored: an unknown type, or one that only leaders send.
+    /// Any other packet, which is ignored: its type is unknown or only sent by leaders.
     Other {
-        /// The number.
+        /// Number of the type.
         packet_type: i32,
     },
 }
@@ -182,7 +183,7 @@ impl TryFrom<QuorumPacket> for LearnerPacket {
     type Error = DecodeError;
 
     /// # Errors
-    /// If the payload is missing or too short for the type: the leader closes the connection.
+    /// If the payload is missing or too short for the type; the leader then closes the connection.
     fn try_from(packet: QuorumPacket) -> Result<Self, DecodeError> {
         let QuorumPacket {
             packet_type,
@@ -244,9 +245,9 @@ fn learner_info(data: Option<Bytes>) -> Result<Option<LearnerInfo>, DecodeError>
         .transpose()
 }
 
-/// The payload of a packet that must have one.
+/// Returns the payload of a packet that must have one.
 pub(crate) fn payload(data: Option<Bytes>) -> Result<Reader, DecodeError> {
-    // In a packet the data's length stands behind type and zxid.
+    // Offset of the data's length, after type and zxid.
     const OFFSET: usize = 12;
     data.map(Reader::new)
         .ok_or(DecodeError::Null { offset: OFFSET })
@@ -308,7 +309,7 @@ impl From<LearnerPacket> for QuorumPacket {
     }
 }
 
-/// A packet of a type that is not ZooKeeper's.
+/// Constructs a packet whose type is specific to Zoarium.
 pub(crate) fn own_packet(packet_type: i32, zxid: Zxid, data: Option<Bytes>) -> QuorumPacket {
     QuorumPacket {
         packet_type,
@@ -322,7 +323,7 @@ pub(crate) fn digest_payload(digest: u64) -> Bytes {
     digest.cast_signed().to_bytes()
 }
 
-/// Stands in the zxid field of packets that are about none.
+/// Value of the zxid field in packets without a zxid.
 pub(crate) const NO_ZXID: Zxid = Zxid(-1);
 
 #[cfg(test)]

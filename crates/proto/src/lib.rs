@@ -1,15 +1,17 @@
-//! ZooKeeper's vocabulary: every record, id, opcode and error code, and no behaviour.
+//! ZooKeeper's records, ids, opcodes and error codes, without any behaviour.
 //!
-//! * [`OpCode`] is the one table of operations; [`ErrorCode`] the one of errors.
-//! * [`request`] and [`response`] hold what clients send and get, [`watch`] the events.
-//! * [`txn`] holds what is proposed, logged and applied.
-//! * [`packet`], [`learner`] and [`leader`] hold what travels on a quorum connection, [`hello`] and
-//!   [`notification`] what travels on an election connection.
-//! * [`quorum`] says which sets of servers may decide.
-//! * [`data`] holds what the others share: ACLs, Stat.
-//! * [`position`] names changes for those who read them.
-//! * [`Secret`] and [`Hidden`] hold what must not get into a log.
-//! * [`mutant`] has a simulator choose a deliberate bug of the crates above; no build for use has any.
+//! * [`OpCode`] is the single table of operations, [`ErrorCode`] the single table of errors.
+//! * [`request`] and [`response`] contain the requests of clients and the replies, [`watch`] the
+//!   events.
+//! * [`txn`] contains transactions, which are proposed, logged and applied.
+//! * [`packet`], [`learner`] and [`leader`] contain the packets of a quorum connection, [`hello`]
+//!   and [`notification`] the messages of an election connection.
+//! * [`quorum`] decides which sets of servers are quorums.
+//! * [`data`] contains shared data: ACLs, Stat.
+//! * [`position`] contains positions of changes for readers of the change history.
+//! * [`Secret`] and [`Hidden`] contain data that must not be logged.
+//! * [`mutant`] lets a simulator choose a deliberate bug in the crates above; release builds
+//!   contain none.
 //!
 //! Source: zookeeper.jute, and the classes that each module names.
 

@@ -9,29 +9,29 @@ use crate::request::{
 };
 use crate::{ErrorCode, OpCode};
 
-/// In front of every operation and result.
+/// Header of each operation and result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct MultiHeader {
     /// The opcode; -1 for an error result and at the end.
     pub op: i32,
-    /// Whether this is the end.
+    /// Whether this is the end of the list.
     pub done: bool,
-    /// -1 in requests and at the end, else the result's code.
+    /// -1 in requests and at the end, otherwise the result's code.
     pub err: i32,
 }
 
 impl MultiHeader {
-    /// Bytes on the wire.
+    /// Length on the wire.
     pub const BYTES: usize = 9;
 
-    /// The end of the list.
+    /// End of the list.
     pub const END: Self = Self {
         op: -1,
         done: true,
         err: -1,
     };
 
-    /// In front of an operation that is asked for.
+    /// Constructs the header of a requested operation.
     pub fn request(op: OpCode) -> Self {
         Self {
             op: op.number(),
@@ -40,7 +40,7 @@ impl MultiHeader {
         }
     }
 
-    /// In front of a successful result.
+    /// Constructs the header of a successful result.
     pub fn result(op: OpCode) -> Self {
         Self {
             op: op.number(),
@@ -50,7 +50,7 @@ impl MultiHeader {
     }
 }
 
-/// Appends an error result: the code stands in the header and again behind it.
+/// Appends an error result: the code is in the header and again after it.
 pub fn encode_error_result(code: ErrorCode, out: &mut Vec<u8>) {
     MultiHeader {
         op: OpCode::Error.number(),
@@ -61,19 +61,20 @@ pub fn encode_error_result(code: ErrorCode, out: &mut Vec<u8>) {
     code.code().encode(out);
 }
 
-/// Why a multi is refused whole. The reply is MarshallingError without a body and uses a zxid.
+/// Reason for which a whole multi is refused. The reply is MarshallingError without a body and uses
+/// a zxid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MultiFault {
-    /// The bytes end early, a length is off, or the end is missing.
+    /// The bytes end early, a length is wrong, or the end is missing.
     #[error("the multi's bytes do not decode")]
     Undecodable,
-    /// An operation that a multi cannot hold, or reads (alone or mixed with writes).
+    /// An operation is not allowed in a multi, or is a read (alone or mixed with writes).
     #[error("operation {0} cannot be in a multi")]
     Operation(i32),
-    /// A create with a mode that its opcode does not have.
+    /// A create has a mode that its opcode does not support.
     #[error("create mode {0} is not known")]
     CreateMode(i32),
-    /// A null path.
+    /// An operation has a null path.
     #[error("an operation of the multi has a null path")]
     NullPath,
 }
@@ -81,19 +82,19 @@ pub enum MultiFault {
 /// A decoded multiRead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MultiRead {
-    /// getData and getChildren only; may be empty.
+    /// Only getData and getChildren; may be empty.
     Reads(Vec<ReadRequest>),
-    /// Decodes, but holds writes only: refused with a body of no results.
+    /// Only writes: decodes, but is refused with a body without results.
     Writes,
 }
 
-/// Reads the operations of a multi.
+/// Decodes the operations of a multi.
 ///
-/// All are decoded before any is looked at: what is wrong with one that decodes, a null path or a
-/// read, counts only if nothing behind it fails to.
+/// All operations are decoded before any is checked: a null path or a read counts only if all
+/// operations decode.
 ///
 /// # Errors
-/// The outer error is the one fault that uses no zxid: a create with a null ACL list.
+/// The outer error is the only fault that does not use a zxid: a create with a null ACL list.
 /// Source: MultiOperationRecord.deserialize.
 pub fn decode_writes(
     input: &mut Reader,
@@ -119,25 +120,25 @@ pub fn decode_writes(
     })
 }
 
-/// The operations of a multi or a multiRead, which are of one kind.
+/// The operations of a multi or a multiRead, which are either all writes or all reads.
 #[derive(Default)]
 struct Operations {
     writes: Vec<WriteRequest>,
     reads: Vec<ReadRequest>,
 }
 
-/// Why the next operation does not decode.
+/// Reason for which the next operation does not decode.
 enum Refusal {
     /// A create without an ACL list.
     NullAcl {
-        /// Where the operation begins.
+        /// Offset of the operation.
         offset: usize,
     },
-    /// Its bytes do not.
+    /// Its bytes do not decode.
     Undecodable(DecodeError),
-    /// It cannot be here.
+    /// The operation is not allowed.
     Operation(i32),
-    /// A create with a mode that its opcode does not have.
+    /// A create has a mode that its opcode does not support.
     CreateMode(i32),
 }
 
@@ -163,7 +164,7 @@ impl From<Refusal> for DecodeError {
 }
 
 impl Operations {
-    /// Whether there was one more.
+    /// Decodes the next operation. Returns false at the end.
     fn decode_next(&mut self, input: &mut Reader) -> Result<bool, Refusal> {
         let offset = input.position();
         let header = MultiHeader::decode(input)?;
@@ -217,7 +218,8 @@ fn decode_write(op: i32, input: &mut Reader) -> Result<Option<WriteRequest>, Dec
     })
 }
 
-/// What Java's Op.Create refuses, in its order. A create with a TTL has a ttl to be asked about later.
+/// Checks what Java's Op.Create refuses, in its order. A create with a TTL is checked later, with
+/// its TTL.
 fn check_create(write: &WriteRequest, offset: usize) -> Result<(), Refusal> {
     let WriteRequest::Create { op, request, .. } = write else {
         return Ok(());
@@ -248,11 +250,11 @@ fn has_null_path(write: &WriteRequest) -> bool {
     }
 }
 
-/// Reads the operations of a multiRead.
+/// Decodes the operations of a multiRead.
 ///
 /// # Errors
 /// If the bytes do not decode, reads and writes are mixed, or an operation is neither getData,
-/// getChildren nor one that a multi can hold. Source: MultiOperationRecord.deserialize.
+/// getChildren nor allowed in a multi. Source: MultiOperationRecord.deserialize.
 pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
     let mut operations = Operations::default();
     while operations.decode_next(input)? {}
@@ -265,7 +267,7 @@ pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
 /// Appends `write` with its header, as a client does.
 ///
 /// # Panics
-/// If it is not one of create*, delete, setData and check.
+/// If it is not a create of any kind, delete, setData or check.
 pub fn encode_request(write: &WriteRequest, out: &mut Vec<u8>) {
     MultiHeader::request(write.op()).encode(out);
     match write {
@@ -281,7 +283,7 @@ pub fn encode_request(write: &WriteRequest, out: &mut Vec<u8>) {
     }
 }
 
-/// An ACL list as [`CreateRequest`] takes it.
+/// Converts an ACL list for a [`CreateRequest`].
 pub fn request_acl(acl: impl IntoIterator<Item = crate::Acl>) -> Option<Vec<RequestAcl>> {
     Some(acl.into_iter().map(RequestAcl::from).collect())
 }

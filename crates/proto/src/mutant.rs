@@ -1,8 +1,8 @@
-//! Deliberate bugs in the code that ships, for a simulator that must catch each of them, and for real
-//! servers under faults (`jepsen switches`).
+//! Deliberate bugs in the shipped code. A simulator must catch each of them; they are also used
+//! with real servers under faults (`jepsen switches`).
 //!
-//! Without the feature `mutants`, which only tests turn on, none can be chosen and nothing of this is
-//! left in the code. With it, nothing changes until one is chosen.
+//! Without the feature `mutants`, which only tests enable, no bug can be chosen and the checks are
+//! compiled out. With it, nothing changes until a bug is chosen.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::quorum::QuorumVerifier;
 
 macro_rules! mutants {
     ($( $(#[$doc:meta])* $name:ident, )+) => {
-        /// One duty that is not done.
+        /// A deliberate bug.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Mutant {
             $( $(#[$doc])* $name, )+
         }
 
         impl Mutant {
-            /// All of them.
+            /// All bugs.
             pub const ALL: &'static [Self] = &[$( Self::$name, )+];
 
-            /// The one that is named so above.
+            /// Returns the bug with this name.
             pub fn by_name(name: &str) -> Option<Self> {
                 match name {
                     $( stringify!($name) => Some(Self::$name), )+
@@ -34,77 +34,79 @@ macro_rules! mutants {
 mutants! {
     /// Half of the voters are a quorum for a leader.
     QuorumOffByOne,
-    /// Two commits of one turn change places.
+    /// Two commits of one turn are swapped.
     CommitsOutOfOrder,
-    /// closeSession leaves the ephemerals.
+    /// closeSession does not delete the ephemerals.
     EphemeralsStay,
-    /// Who holds a session's connection is not looked at.
+    /// The server that owns a session's connection is not checked.
     OwnerIgnored,
-    /// What was logged and not applied is forgotten with the role: votes do not name it.
+    /// Transactions that were logged but not applied are forgotten when a role ends: votes omit
+    /// them.
     VotesByApplied,
-    /// ZOOKEEPER-1818: a leader goes on naming the epoch it was elected with.
+    /// ZOOKEEPER-1818: a leader continues to announce the epoch with which it was elected.
     LeaderKeepsElectedEpoch,
-    /// ZOOKEEPER-3526: the committed log survives a snapshot that goes beyond it.
+    /// ZOOKEEPER-3526: the committed log survives a snapshot that is newer.
     CommittedLogKeptOverSnapshot,
-    /// ZOOKEEPER-4925: what DIFF brought is missing in the committed log.
+    /// ZOOKEEPER-4925: transactions of DIFF are missing in the committed log.
     DiffNotInCommittedLog,
-    /// Whose history is newest does not count in an election. Zab is safe whoever is elected: what a
-    /// wrong leader lacks keeps it from leading. Nothing but liveness may break.
+    /// Elections ignore which history is newest. Zab is safe with any elected server, because a
+    /// wrong leader cannot lead without the missing transactions. Only liveness may break.
     ElectsAnybody,
-    /// A log file counts as synced as soon as it is written.
+    /// A log file is treated as synced as soon as it is written.
     AckBeforeSync,
-    /// A sync of the log that fails counts as done, and a new file is begun.
+    /// A failed sync of the log is treated as done, and a new file is begun.
     FailedSyncIgnored,
-    /// The accepted epoch is reported as saved and is not written.
+    /// The accepted epoch is reported as saved but not written.
     AcceptedEpochNotSaved,
-    /// The current epoch is reported as saved and is not written.
+    /// The current epoch is reported as saved but not written.
     CurrentEpochNotSaved,
-    /// A snapshot is named after the end of its making, not after its beginning.
+    /// A snapshot is named after the zxid at its end, not at its beginning.
     SnapshotNamedTooLate,
     /// A snapshot that was begun in one role is finished in the next.
     SnapshotOutlivesRole,
-    /// A snapshot is begun whether the tree is established or not, and goes on while a learner applies what
-    /// its leader has not established.
+    /// A snapshot is begun whether or not the tree is established, and continues while a learner
+    /// applies transactions that its leader has not established.
     SnapshotOverSync,
-    /// A snapshot goes on while a learner applies what its leader has not established.
+    /// A snapshot continues while a learner applies transactions that its leader has not
+    /// established.
     GenerationRaisedLate,
-    /// A snapshot is begun of a tree that is not established.
+    /// A snapshot of a tree is begun that is not established.
     UnestablishedMadeDurable,
-    /// TRUNC is reported as done, and nothing is cut.
+    /// TRUNC is reported as done, but nothing is truncated.
     SkipTruncate,
-    /// The log is cut, and the tree stays.
+    /// The log is truncated, but the tree is kept.
     TruncateKeepsTree,
-    /// ZOOKEEPER-2846: a leader sends its log files although there is a hole behind their snapshot.
+    /// ZOOKEEPER-2846: a leader sends its log files although there is a hole after their snapshot.
     LogWithHoleServed,
-    /// ZOOKEEPER-4712: the writer of the last role goes on in the next.
+    /// ZOOKEEPER-4712: the log writer of the previous role continues in the next.
     OldLogWriterLives,
-    /// A follower applies what is only proposed.
+    /// A follower applies transactions that are only proposed.
     AppliesProposals,
     /// A leader leads as soon as its own epoch is on disk.
     NewLeaderQuorumSkipped,
-    /// The first transaction behind DIFF or TRUNC is left out.
+    /// The first transaction after DIFF or TRUNC is omitted.
     DiffFromWrongPoint,
-    /// A learner does not tell its leader which sessions it heard from.
+    /// A learner does not report its active sessions to its leader.
     TouchLost,
-    /// No digest of a transaction is compared with the tree.
+    /// The digests of transactions are not compared with the tree.
     DigestsNotCompared,
-    /// Of members that hold different data, the leader counts as right.
+    /// If members have different data, the leader's data is considered correct.
     LeadersDigestIsRight,
-    /// A member that has copied its leader's tree is a witness for it.
+    /// A member that has copied its leader's tree is a witness for the leader.
     CopiesAreWitnesses,
-    /// A leader that holds other data than a quorum goes on.
+    /// A leader whose data differ from a quorum's data continues.
     WrongLeaderStays,
-    /// A member whose tree is wrong votes on, and may be elected.
+    /// A member with a wrong tree continues to vote, and may be elected.
     WrongTreeVotes,
-    /// Events are handed out with the next transaction.
+    /// Events are sent with the next transaction.
     WatchAfterReply,
-    /// Reads overtake the writes before them.
+    /// Reads overtake the preceding writes.
     ReadsOvertakeWrites,
-    /// A leader commits, and replies, as soon as its own disk has the transaction.
+    /// A leader commits and replies as soon as the transaction is on its own disk.
     ReplyBeforeCommit,
     /// ZOOKEEPER-3023: NEWLEADER is acknowledged before the snapshot is on disk.
     NewLeaderBeforeSnapshot,
-    /// ZOOKEEPER-3911: what DIFF brought is acknowledged with NEWLEADER and logged afterwards.
+    /// ZOOKEEPER-3911: transactions of DIFF are acknowledged with NEWLEADER and logged afterwards.
     HistoryLoggedAfterAck,
     /// ZOOKEEPER-4394: a commit between NEWLEADER and UPTODATE is lost.
     CommitBeforeUpToDateLost,
@@ -114,17 +116,17 @@ mutants! {
     HistoryAckedBeforeSync,
     /// ZOOKEEPER-4685: a proposal is acknowledged before NEWLEADER is.
     ProposalAckedBeforeNewLeader,
-    /// ZOOKEEPER-4785: proposals that came before UPTODATE are acknowledged without being synced.
+    /// ZOOKEEPER-4785: proposals received before UPTODATE are acknowledged without being synced.
     SyncProposalsAckedBeforeSync,
-    /// A session lives as long as if it had been heard from once.
+    /// A session lives as long as if it had been active only once.
     TouchForgotten,
-    /// What a session asks for behind its end is carried out.
+    /// Requests of a session after its end are executed.
     ClosingSessionUsed,
-    /// A request is judged by what is applied, without what is under way.
+    /// A request is checked against the applied state, without the transactions in flight.
     PendingIgnored,
-    /// What a multi that fails has noted is not taken back.
+    /// The changes of a failed multi are not undone.
     FailedMultiKept,
-    /// Any version is the one expected.
+    /// Any version matches the expected one.
     VersionIgnored,
     /// Writes need no permission.
     AclIgnored,
@@ -134,108 +136,113 @@ mutants! {
     QuotaIgnored,
     /// A persistent watch ends with its first event.
     PersistentWatchFiresOnce,
-    /// A recursive watch is not about what lies below.
+    /// A recursive watch ignores descendants.
     RecursiveWatchIsShallow,
-    /// A client that comes back is not told what its watches have missed.
+    /// A reconnecting client is not notified of the events that its watches missed.
     MissedEventsUntold,
     /// Empty containers are not deleted.
     ContainersStay,
-    /// Znodes with a TTL are deleted before it is over.
+    /// Znodes with a TTL are deleted before it expires.
     TtlIgnored,
     /// A transaction may be longer than a member can read.
     LongTransactionTaken,
-    /// A leader's epoch is not above what voters have accepted.
+    /// A leader's epoch is not higher than the epochs that voters have accepted.
     EpochNotRaised,
-    /// What a learner has beyond its leader is not cut off.
+    /// Transactions that only the learner has are not truncated.
     TailNotTruncated,
-    /// A reconfiguration needs no quorum of the new members.
+    /// A reconfiguration does not need a quorum of the new members.
     ReconfigByOldQuorum,
-    /// Observers are not told what is committed.
+    /// Observers do not receive committed transactions.
     ObserversNotInformed,
-    /// What is proposed is not sent to those who are in sync.
+    /// Proposals are not sent to synchronised learners.
     ProposalsNotSent,
     /// A learner answers a sync without its leader.
     SyncAnsweredHere,
     /// A leader or a standalone server answers a sync before the writes that it received earlier.
     SyncOvertakesWrites,
-    /// A leader says of every session that came to a learner that it is over.
+    /// A leader reports each session that moved to a learner as expired.
     RenewalsRefused,
     /// A local session does not become global before its first ephemeral.
     UpgradeForgotten,
-    /// What was under way in an earlier role counts in the next.
+    /// Transactions in flight in an earlier role are used in the next.
     OverlayOutlivesRole,
-    /// Connections of clients live on when a role ends.
+    /// Clients' connections survive the end of a role.
     ConnectionsOutliveRole,
-    /// A learner takes the next transaction of a session for the answer it waits for.
+    /// A learner treats the next transaction of a session as the reply that the session waits for.
     RepliesMixedUp,
-    /// Votes of one epoch are compared by the ids of servers alone.
+    /// Votes of one epoch are compared only by the ids of servers.
     VotesIgnoreZxid,
-    /// What an earlier process did not sync is not written once more.
+    /// Data that an earlier process did not sync is not rewritten.
     CacheTrusted,
     /// A snapshot gets its name before it is on disk.
     SnapshotNotSynced,
     /// The name of a new log file is not made durable.
     LogNameNotSynced,
-    /// A leader's snapshot takes the place of a history, and nothing says so once it is gone.
+    /// A leader's snapshot replaces a history, and no record of it remains after the snapshot is
+    /// removed.
     SeamNotNoted,
-    /// The change history goes over a place at which the log is parted.
+    /// The change history continues across a seam of the log.
     SeamIgnored,
-    /// The change history leaves out a transaction that comes right behind another.
+    /// The change history omits a transaction that follows another one directly.
     ChangeLeftOut,
-    /// A follower passes on what comes over an older connection of a session than that over which it
-    /// came back.
+    /// A follower forwards requests that arrive over an older connection of a session than its
+    /// current one.
     LateRequestsRelayed,
-    /// A follower has an observer cut its log that has heard more of the epoch, and the observer does.
+    /// A follower orders an observer that is further in the epoch to truncate its log, and the
+    /// observer does.
     ObserverCutBack,
-    /// A leader decides alone for as long as the oracle has not taken its word back.
+    /// A leader decides alone until the oracle withdraws its answer.
     OracleAnswerKept,
-    /// A server that has taken over its leader's snapshot counts the log in front of it to the same history.
+    /// A server that has loaded its leader's snapshot treats the log before it as part of that
+    /// history.
     LogWholeFromKept,
-    /// A follower does not pass on that an observer of it holds other data.
+    /// A follower does not forward that one of its observers has different data.
     ObserversDigestsIgnored,
-    /// A server that has set its history aside votes with what is left.
+    /// A server that has set its history aside votes with its remaining data.
     UntrustedVotes,
-    /// A log that is damaged, with records behind, ends there.
+    /// A corrupted log ends at the corruption, although records follow.
     DamageEndsLog,
-    /// A voter that has accepted a later epoch than its leader's stays outside.
+    /// A voter that has accepted a later epoch than its leader's cannot join.
     VoterAheadLeftOut,
-    /// A snapshot that does not load is passed over, though the log does not lead to its transaction.
+    /// A snapshot that does not load is skipped, though the log does not lead to its transaction.
     LostSnapshotIgnored,
-    /// A session whose upgrade waits behind its long requests is unknown until then.
+    /// A session whose upgrade waits for its long requests is unknown until then.
     WaitingUpgradeUnknown,
-    /// An upgrade gives its session back to the connection that it came over, wherever it is now.
+    /// An upgrade returns its session to the connection over which it arrived, regardless of the
+    /// session's current server.
     UpgradeTakesBack,
-    /// A client does not look for what may have been created when the answer was lost.
+    /// A client does not search for a znode that may have been created when the reply was lost.
     LostCreationNotSought,
     /// A client does not set its watches again on the next connection.
     WatchesNotSetAgain,
-    /// What a handle that was dropped leaves to be done is not done.
+    /// The deferred work of a dropped handle is not done.
     ChoresForgotten,
-    /// A contender takes the end of the one ahead for its own turn.
+    /// A contender treats the end of its predecessor as its own turn.
     NotLookedAgain,
-    /// What is held counts as held while there is no connection.
+    /// A lock or lease counts as held without a connection.
     HeldWithoutConnection,
-    /// A contender that is let go stays in the queue.
+    /// A contender that is dropped stays in the queue.
     DroppedPlaceStays,
-    /// Readers wait for nobody.
+    /// Readers do not wait for writers.
     ReadersIgnoreWriters,
-    /// A writer becomes a reader whether it is still there or not.
+    /// A writer becomes a reader without checking that it still holds the lock.
     DowngradeUnchecked,
-    /// Contenders come in the order of their names.
+    /// Contenders are ordered by their names.
     OrderedByName,
-    /// One lease more than there are.
+    /// One more lease is granted than exists.
     OneLeaseTooMany,
-    /// What is safe in one session only is sent in the next.
+    /// A request that is safe only in one session is sent in the next.
     SentInAnySession,
-    /// A leader deletes the znode again after a lost answer, whosever it is by now.
+    /// A leader deletes the znode again after a lost reply, regardless of its current owner.
     NextLeaderDeleted,
-    /// What is asked for again after a lost answer is carried out whether it was before or not.
+    /// A request that is repeated after a lost reply is executed without checking whether it
+    /// already was.
     RepeatedUnconditionally,
-    /// A leader takes a global session that has ended for a local session of another server.
+    /// A leader treats an ended global session as a local session of another server.
     EndedSessionsForgotten,
-    /// A flush that waits for the end of a turn is not carried out.
+    /// A flush that waits for the end of a turn is not executed.
     FlushOfTurnLost,
-    /// A flush that waits for the replies of a step is not carried out.
+    /// A flush that waits for the replies of a step is not executed.
     FlushOfStepLost,
     /// A sync in place is reported before it has ended. The simulator's host contains this bug.
     InPlaceSyncReportedEarly,
@@ -247,21 +254,22 @@ mutants! {
     VisitorMaySync,
     /// A visiting thread syncs although no other thread continues its work.
     EachVisitorSyncs,
-    /// The log thread writes the next group while a visitor has the one before.
+    /// The log thread writes the next group while a visitor has the previous one.
     LogThreadOvertakesVisitor,
-    /// A group goes to the log before orders that precede it.
+    /// A group is logged before preceding orders are executed.
     GroupOvertakesOrders,
     /// The core syncs in place while the log thread has work.
     SyncOvertakesLog,
     /// The core syncs in place again directly after a slow sync.
     SlowSyncForgotten,
-    /// The group of an observer waits for more without an end.
+    /// The group of an observer waits for more transactions without a limit.
     GroupGathersForever,
 }
 
 impl Mutant {
-    /// Wrong rules of the schedule that the tables of its rules catch (`hosting/src/schedule/tests.rs`). They cost time, or
-    /// break a rule about threads, which the simulator does not have.
+    /// Wrong rules of the schedule, which the tables of its rules catch
+    /// (`hosting/src/schedule/tests.rs`). They cost time, or break a rule about threads, which the
+    /// simulator does not have.
     pub const CAUGHT_BY_TABLES: [Self; 8] = [
         Self::MemberSyncsInPlace,
         Self::VisitorMaySync,
@@ -274,7 +282,7 @@ impl Mutant {
     ];
 }
 
-/// Whether this build has any. `server` does not compile for release with them.
+/// Whether this build contains the bugs. `server` does not compile for release with them.
 pub const ARE_AVAILABLE: bool = cfg!(feature = "mutants");
 
 #[cfg(feature = "mutants")]
@@ -282,27 +290,27 @@ thread_local! {
     static CHOSEN: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
 }
 
-/// Chooses the bug of everything that runs on this thread from here on. `false`: there are none in
-/// this build.
+/// Chooses the bug of everything that runs on this thread from now on. Returns `false` if this
+/// build does not contain the bugs.
 #[cfg(feature = "mutants")]
 pub fn choose(mutant: Option<Mutant>) -> bool {
     CHOSEN.set(mutant);
     true
 }
 
-/// Chooses the bug of everything that runs on this thread from here on. `false`: there are none in
-/// this build.
+/// Chooses the bug of everything that runs on this thread from now on. Returns `false` if this
+/// build does not contain the bugs.
 #[cfg(not(feature = "mutants"))]
 pub const fn choose(_: Option<Mutant>) -> bool {
     false
 }
 
-/// The bug of a whole process, for servers that are run by tests.
+/// Bug of a whole process, for servers that tests start.
 #[cfg(feature = "mutants")]
 static OF_PROCESS: std::sync::OnceLock<Mutant> = std::sync::OnceLock::new();
 
-/// Chooses the bug of all threads, for the rest of the process. `false`: there are none in this build,
-/// or another one was chosen.
+/// Chooses the bug of all threads for the rest of the process. Returns `false` if this build does
+/// not contain the bugs, or another one was chosen.
 #[cfg(feature = "mutants")]
 pub fn choose_for_process(mutant: Mutant) -> bool {
     *OF_PROCESS.get_or_init(|| mutant) == mutant
@@ -321,7 +329,7 @@ pub const fn is(_: Mutant) -> bool {
     false
 }
 
-/// What counts as a quorum of these voters.
+/// Returns the quorum verifier of these voters, possibly with the bug.
 pub fn quorum(voters: Arc<dyn QuorumVerifier>) -> Arc<dyn QuorumVerifier> {
     match is(Mutant::QuorumOffByOne) {
         true => Arc::new(HalfIsEnough(voters)),

@@ -1,4 +1,4 @@
-//! The one message of leader election.
+//! Notifications, the only messages of leader election.
 //!
 //! ```text
 //! state i32 | leader i64 | zxid i64 | round i64                        28 bytes, oldest
@@ -6,8 +6,8 @@
 //!           ... | peer epoch i64 | version i32 | length i32 | config   since 3.5, version 2
 //! ```
 //!
-//! On the connection each stands behind its length (i32, 1 to [`FRAME_BYTES_MAX`]). The sender is
-//! not named: it is who the connection belongs to.
+//! On the connection each message follows its length (i32, 1 to [`FRAME_BYTES_MAX`]). It does not
+//! contain the sender, which is the peer of the connection.
 //!
 //! Source: FastLeaderElection's worker receiver, buildMsg.
 
@@ -16,31 +16,32 @@ use jute::{Decode, DecodeError, Encode, Reader};
 
 use crate::{ElectionRound, Epoch, Sid, Zxid};
 
-/// Longest frame on an election connection; a greater, zero or negative length closes it.
+/// Length of the longest frame on an election connection. A greater, zero or negative length closes
+/// the connection.
 pub const FRAME_BYTES_MAX: usize = 524_288;
 
-/// Longest text of a configuration that a notification has room for. With a longer one nobody
-/// could be elected.
+/// Length of the longest configuration text that fits into a notification. With a longer text no
+/// server could be elected.
 pub const CONFIG_BYTES_MAX: usize = FRAME_BYTES_MAX - 44;
 
-/// What a server is doing, as it tells others.
+/// State of a server, as it announces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PeerState {
     /// Looking for a leader.
     Looking,
-    /// Following one, with a vote.
+    /// Following a leader, as a voter.
     Following,
     /// Leading.
     Leading,
-    /// Following one, without a vote.
+    /// Following a leader, without a vote.
     Observing,
-    /// A number without a meaning. From a voter it spoils the whole message; a server without a
-    /// vote is answered all the same.
+    /// An unknown number. From a voter it invalidates the whole message. A server without a vote is
+    /// answered nevertheless.
     Unknown(i32),
 }
 
 impl PeerState {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> i32 {
         match self {
             Self::Looking => 0,
@@ -51,7 +52,7 @@ impl PeerState {
         }
     }
 
-    /// The state with this number.
+    /// Returns the state with this number.
     pub fn from_i32(number: i32) -> Self {
         match number {
             0 => Self::Looking,
@@ -63,38 +64,38 @@ impl PeerState {
     }
 }
 
-/// A vote, and what the voter is doing.
+/// A vote, and the state of the voter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// What the sender is doing.
+    /// State of the sender.
     pub state: PeerState,
-    /// Whom it votes for.
+    /// Server for which the sender votes.
     pub leader: Sid,
-    /// The last zxid of that server.
+    /// Last zxid of that server.
     pub zxid: Zxid,
-    /// The sender's round (`electionEpoch` in ZooKeeper).
+    /// Round of the sender (`electionEpoch` in ZooKeeper).
     pub round: ElectionRound,
-    /// Epoch of that server's history; in the oldest form that of the zxid.
+    /// Epoch of that server's history; in the oldest form, the epoch of the zxid.
     pub peer_epoch: Epoch,
-    /// What else is in the message.
+    /// Form of the message, with the remaining fields.
     pub form: Form,
 }
 
-/// How much of a notification there is.
+/// Form of a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
-    /// 28 bytes.
+    /// 28 bytes, without the peer epoch.
     WithoutEpoch,
-    /// 40 bytes.
+    /// 40 bytes, without the configuration.
     WithoutConfig {
-        /// Where the version stands in longer messages; receivers do not look.
+        /// Field at the position of the version in longer messages; receivers ignore it.
         unread: i32,
     },
     /// Any other length.
     Versioned {
         /// [`Notification::VERSION`] since 3.5.
         version: i32,
-        /// Text of the configuration the sender has committed, not looked at yet; from version 2.
+        /// Text of the configuration that the sender has committed, not parsed yet; from version 2.
         config: Option<Bytes>,
     },
 }
@@ -103,7 +104,7 @@ impl Notification {
     /// The version of every release since 3.5.
     pub const VERSION: i32 = 2;
 
-    /// The version that counts when votes are compared: 0 for the short forms.
+    /// Returns the version for comparing votes: 0 for the short forms.
     pub fn version(&self) -> i32 {
         match self.form {
             Form::WithoutEpoch | Form::WithoutConfig { .. } => 0,
@@ -111,7 +112,7 @@ impl Notification {
         }
     }
 
-    /// The configuration's text, if one came with it.
+    /// Returns the text of the configuration, if the message contains one.
     pub fn config(&self) -> Option<&Bytes> {
         match &self.form {
             Form::Versioned { config, .. } => config.as_ref(),
@@ -119,11 +120,11 @@ impl Notification {
         }
     }
 
-    /// Reads a frame without its length. Bytes behind the configuration are ignored.
+    /// Decodes a frame without its length. Bytes after the configuration are ignored.
     ///
     /// # Errors
-    /// If the frame is too short for its form, or the configuration's length cannot be. The
-    /// message is dropped; the connection stays open.
+    /// If the frame is too short for its form, or the configuration's length is impossible. The
+    /// message is then dropped; the connection stays open.
     pub fn decode(frame: Bytes) -> Result<Self, DecodeError> {
         let len = frame.len();
         let mut input = Reader::new(frame);

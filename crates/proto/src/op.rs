@@ -1,17 +1,17 @@
-//! The table of operations: everything else that lists opcodes derives from it.
+//! The table of operations, from which all other lists of opcodes are derived.
 
-/// How a server treats an operation.
+/// Treatment of an operation by a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpKind {
-    /// Becomes a transaction: ordered, logged, replicated, even when it fails.
+    /// Becomes a transaction: ordered, logged and replicated, even if it fails.
     Write,
-    /// Answered from the tree of the server that got it.
+    /// Answered from the tree of the server that received it.
     Read,
-    /// Goes in order with the writes but makes no transaction.
+    /// Ordered with the writes, but does not become a transaction.
     Sync,
-    /// Handled by the connection when it is read, ahead of the queue.
+    /// Handled by the connection when it is read, before queued requests.
     Connection,
-    /// Cannot be requested on its own: inside a multi, in results, or internal.
+    /// Cannot be requested separately: inside a multi, in results, or internal.
     Internal,
 }
 
@@ -30,40 +30,40 @@ macro_rules! opcodes {
         }
 
         impl OpCode {
-            /// Every operation, in the table's order.
+            /// All operations, in the table's order.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The operation with this number.
+            /// Returns the operation with this number.
             pub fn from_i32(number: i32) -> Option<Self> {
                 match number { $( $number => Some(Self::$name), )+ _ => None }
             }
 
-            /// Its name in ZooKeeper.
+            /// Returns the name in ZooKeeper.
             pub fn name(self) -> &'static str {
                 match self { $( Self::$name => $wire, )+ }
             }
 
-            /// Its short form in `cons` (`lop=`). Source: FinalRequestProcessor.
+            /// Returns the short form in `cons` (`lop=`). Source: FinalRequestProcessor.
             pub fn short_name(self) -> &'static str {
                 match self { $( Self::$name => $short, )+ }
             }
 
-            /// How a server treats it.
+            /// Returns the treatment by a server.
             pub fn kind(self) -> OpKind {
                 match self { $( Self::$name => OpKind::$kind, )+ }
             }
 
-            /// The record it carries.
+            /// Returns the record of a request.
             pub fn request_record(self) -> &'static str {
                 match self { $( Self::$name => $request, )+ }
             }
 
-            /// The record that a successful reply carries.
+            /// Returns the record of a successful reply.
             pub fn reply_record(self) -> &'static str {
                 match self { $( Self::$name => $reply, )+ }
             }
 
-            /// First release with it.
+            /// Returns the first release that supports it.
             pub fn since(self) -> &'static str {
                 match self { $( Self::$name => $since, )+ }
             }
@@ -107,7 +107,7 @@ opcodes! {
 }
 
 impl OpCode {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> i32 {
         self as i32
     }

@@ -1,12 +1,12 @@
-//! Packets on a quorum connection, before their payload is looked at.
+//! Packets on a quorum connection, with undecoded payloads.
 //!
 //! ```text
 //! QuorumPacket  type i32 | zxid i64 | data buffer | authinfo vector<Id>
 //! ```
 //!
-//! Packets follow each other with no length in front, so where one ends is known only from the
-//! lengths inside it: [`QuorumPacket::extent`] finds the end without taking memory.
-//! [`crate::learner`] and [`crate::leader`] hold what the payloads mean.
+//! Packets follow each other without a length, so the end of a packet is known only from the
+//! lengths inside it: [`QuorumPacket::extent`] finds the end without allocating memory.
+//! [`crate::learner`] and [`crate::leader`] define the payloads.
 //!
 //! Source: QuorumPacket, Leader.java's constants.
 
@@ -15,24 +15,24 @@ use jute::{DecodeError, DecodeRecord, EncodeRecord, Limits};
 
 use crate::{Id, Zxid};
 
-/// One packet.
+/// A packet.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct QuorumPacket {
     /// A [`PacketType`], possibly unknown.
     pub packet_type: i32,
-    /// Meaning depends on the type.
+    /// Zxid whose meaning depends on the type.
     pub zxid: Zxid,
     /// Payload; null and empty differ.
     pub data: Option<Bytes>,
-    /// The client's identities in a REQUEST, else null.
+    /// The client's identities in a REQUEST, otherwise null.
     pub authinfo: Option<Vec<Id>>,
 }
 
 impl QuorumPacket {
-    /// Bytes of a packet without data and identities, the shortest there is.
+    /// Length of a packet without data and identities, the shortest possible.
     pub const BYTES_MIN: usize = 20;
 
-    /// A packet without identities.
+    /// Constructs a packet without identities.
     pub fn new(packet_type: PacketType, zxid: Zxid, data: Option<Bytes>) -> Self {
         Self {
             packet_type: packet_type.number(),
@@ -42,15 +42,15 @@ impl QuorumPacket {
         }
     }
 
-    /// How far the packet at the start of `bytes` goes; `None` if more must be read to know.
+    /// Returns the extent of the packet at the start of `bytes`; `None` if more bytes are needed.
     ///
-    /// Nothing is copied, and no more than the limits allow is ever waited for: the data is one
-    /// field, and all identities together should not take more than one field either (ZooKeeper
-    /// bounds each of their strings, but not their number).
+    /// Nothing is copied, and never more bytes are requested than the limits allow. The data is one
+    /// field, and all identities together must not be longer than one field either (ZooKeeper
+    /// limits each of their strings, but not their number).
     ///
     /// # Errors
-    /// If a length is negative or above the limit: nothing behind it can be understood, the
-    /// connection must be closed.
+    /// If a length is negative or above the limit. The following bytes cannot be interpreted, so
+    /// the connection must be closed.
     pub fn extent(bytes: &[u8], limits: Limits) -> Result<Option<Extent>, DecodeError> {
         let mut scan = Scan {
             bytes,
@@ -64,7 +64,7 @@ impl QuorumPacket {
         let Some(count) = scan.i32() else {
             return Ok(None);
         };
-        // Counts below zero hold nothing, as everywhere in jute.
+        // A negative count means an empty vector, as everywhere in jute.
         for _ in 0..count.max(0) {
             let both = scan.skip_field()?.and(scan.skip_field()?);
             if scan.at - authinfo_at > scan.limit {
@@ -82,36 +82,36 @@ impl QuorumPacket {
     }
 }
 
-/// Packets between members of Zoarium that compare their digests. No other server knows them: they are
-/// sent only to a member that has announced
+/// Types of packets between Zoarium members that compare their digests. Other servers do not know
+/// them, so they are sent only to a member that has announced
 /// [`REPORTS_DIGESTS`](crate::learner::LearnerInfo::REPORTS_DIGESTS).
 pub mod own {
-    /// A learner reports that its tree has another digest than a transaction carries.
+    /// A learner reports that the digest of its tree differs from the digest in a transaction.
     pub const DIGEST_DIFFERS: i32 = 0x5a4f_0001;
-    /// The leader asks for the digest of a learner's tree.
+    /// The leader requests the digest of a learner's tree.
     pub const DIGEST_ASKED: i32 = 0x5a4f_0002;
     /// A learner reports the digest of its tree.
     pub const DIGEST_REPORTED: i32 = 0x5a4f_0003;
-    /// The leader reports whose digest is right.
+    /// The leader reports which digest is correct.
     pub const DIGEST_JUDGED: i32 = 0x5a4f_0004;
 }
 
-/// How far a packet goes.
+/// Extent of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// So many bytes, all of which are there.
+    /// Length of the packet, which is complete.
     Whole(usize),
-    /// The identities are longer than a field may be: it goes on for as long as they do, and they
-    /// should not be kept. All before them is there.
+    /// The identities are longer than a field may be. They continue after the available bytes and
+    /// should not be stored. All bytes before them are available.
     LongIdentities {
-        /// Where they begin, with their number.
+        /// Offset of the identities, which begin with their number.
         at: usize,
-        /// How many there are. Each is two strings.
+        /// Number of identities. Each consists of two strings.
         identities: u32,
     },
 }
 
-/// Steps over fields.
+/// Skips fields.
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -125,7 +125,7 @@ impl Scan<'_> {
         Some(i32::from_be_bytes(*chunk))
     }
 
-    /// Steps over a buffer or string; `None` if it is not all there.
+    /// Skips a buffer or string; `None` if it is incomplete.
     fn skip_field(&mut self) -> Result<Option<()>, DecodeError> {
         let offset = self.at;
         let Some(len) = self.i32() else {
@@ -159,26 +159,26 @@ impl Scan<'_> {
 
 macro_rules! packet_types {
     ($( $(#[doc = $doc:literal])+ $name:ident = $number:literal $wire:literal; )+) => {
-        /// What a packet is for.
+        /// Type of a packet.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i32)]
         pub enum PacketType { $( $(#[doc = $doc])+ $name = $number, )+ }
 
         impl PacketType {
-            /// Every type, in order of number.
+            /// All types, ordered by number.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The type with this number. Unknown ones are ignored by both sides.
+            /// Returns the type with this number. Both sides ignore unknown types.
             pub fn from_i32(number: i32) -> Option<Self> {
                 match number { $( $number => Some(Self::$name), )+ _ => None }
             }
 
-            /// Its name in ZooKeeper.
+            /// Returns the name in ZooKeeper.
             pub fn name(self) -> &'static str {
                 match self { $( Self::$name => $wire, )+ }
             }
 
-            /// Its purpose, in a sentence.
+            /// Returns the purpose as a sentence.
             pub fn description(self) -> &'static str {
                 match self { $( Self::$name => concat!($($doc),+).trim_ascii_start(), )+ }
             }
@@ -228,7 +228,7 @@ packet_types! {
 }
 
 impl PacketType {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> i32 {
         self as i32
     }
@@ -328,7 +328,7 @@ mod tests {
             prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..120)) {
             if let Ok(Some(Extent::Whole(len))) = extent(&bytes) {
                 let mut input = Reader::new(bytes);
-                // Null strings in the identities are the one thing more that can be wrong.
+                // The only other possible errors are null strings in the identities.
                 match QuorumPacket::decode(&mut input) {
                     Ok(_) => prop_assert_eq!(input.position(), len),
                     Err(error) => {

@@ -1,19 +1,19 @@
-//! Places in the order of all changes, as the change history and its feed name them. They are the same
-//! on all members of an ensemble.
+//! Positions in the order of all changes, used by the change history and its feed. All members of
+//! an ensemble use equal positions.
 
 use crate::Zxid;
 
-/// A place in the order of all changes: behind a whole transaction, or behind one change of it.
+/// A position in the order of all changes: after a whole transaction, or after one of its changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The transaction.
+    /// Zxid of the transaction.
     pub zxid: Zxid,
-    /// The change of it; `u32::MAX` stands for the last.
+    /// Index of the change in the transaction; `u32::MAX` for the last.
     pub index: u32,
 }
 
 impl Position {
-    /// Behind all changes of a transaction.
+    /// Returns the position after all changes of a transaction.
     pub fn behind(zxid: Zxid) -> Self {
         Self {
             zxid,
@@ -21,10 +21,11 @@ impl Position {
         }
     }
 
-    /// `0x1a` is behind a transaction, `0x1a.3` behind the change of index 3 in it.
+    /// Parses `0x1a`, the position after a transaction, or `0x1a.3`, the position after its change
+    /// with index 3.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// If the text has neither form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some((zxid, index)) = text.split_once('.') else {
             return parse_zxid(text).map(Self::behind);
@@ -36,7 +37,7 @@ impl Position {
         })
     }
 
-    /// As a pair.
+    /// Returns the position as a pair.
     pub fn key(self) -> (i64, u32) {
         (self.zxid.0, self.index)
     }
@@ -60,10 +61,10 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// `0x1a` or `26`.
+/// Parses `0x1a` or `26`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// If the text is not such a number.
 pub fn parse_zxid(text: &str) -> Result<Zxid, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16),

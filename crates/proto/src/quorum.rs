@@ -1,12 +1,12 @@
-//! Quorum arithmetic: which sets of servers may decide.
+//! Quorum verifiers: the sets of servers that may decide.
 //!
-//! A vote, an epoch, a history and a transaction are each decided by a *quorum* of the voters.
-//! What keeps the ensemble safe is that any two quorums have a server in common, so whatever one
-//! quorum decided, a later one hears of.
+//! A vote, an epoch, a history and a transaction are each decided by a *quorum* of the voters. The
+//! ensemble is safe because any two quorums have a server in common, so a later quorum always knows
+//! the decisions of an earlier one.
 //!
-//! A set of servers is passed as a question (`has(sid)`) instead of a collection: the sets live in
-//! very different shapes (votes of a round, positions of logs, open connections), and asking
-//! allocates nothing.
+//! A set of servers is passed as a predicate (`has(sid)`) instead of a collection. The sets have
+//! very different representations (votes of a round, positions of logs, open connections), and
+//! calling a predicate does not allocate.
 //!
 //! Source: QuorumMaj, QuorumHierarchical.
 
@@ -16,21 +16,21 @@ use std::sync::Arc;
 
 use crate::Sid;
 
-/// Decides which sets of servers are quorums.
+/// A rule that decides which sets of servers are quorums.
 ///
-/// Invariant: two quorums always have a server in common, and adding servers to a quorum leaves it
-/// one.
+/// Invariant: two quorums always have a server in common, and a quorum with added servers remains a
+/// quorum.
 pub trait QuorumVerifier: Debug + Send + Sync {
-    /// The servers that have a say, in order.
+    /// Returns the voters, ordered by id.
     fn voters(&self) -> &BTreeSet<Sid>;
 
-    /// How much a server's word counts. A server of weight 0 cannot be elected.
+    /// Returns the weight of a server's vote. A server of weight 0 cannot be elected.
     fn weight(&self, sid: Sid) -> u64;
 
     /// Whether the servers for which `has` is true are a quorum.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool;
 
-    /// Whether the server has a say.
+    /// Whether the server is a voter.
     fn is_voter(&self, sid: Sid) -> bool {
         self.voters().contains(&sid)
     }
@@ -54,14 +54,14 @@ impl<V: QuorumVerifier + ?Sized> QuorumVerifier for Arc<V> {
     }
 }
 
-/// More than half of the voters, each as good as the other.
+/// More than half of the voters, which have equal weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Majority {
     voters: BTreeSet<Sid>,
 }
 
 impl Majority {
-    /// A majority of these. Of no voters there is none.
+    /// Constructs a majority of these voters. Without voters there is no quorum.
     pub fn new(voters: impl IntoIterator<Item = Sid>) -> Self {
         Self {
             voters: voters.into_iter().collect(),
@@ -74,7 +74,7 @@ impl QuorumVerifier for Majority {
         &self.voters
     }
 
-    /// 1 for everybody, also for a server that is no voter.
+    /// Returns 1 for all servers, including those that are not voters.
     fn weight(&self, _sid: Sid) -> u64 {
         1
     }
@@ -89,14 +89,14 @@ impl QuorumVerifier for Majority {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub i64);
 
-/// Why groups and weights are no quorum system.
+/// Reason for which groups and weights are not a valid quorum system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuorumFault {
     /// The groups must be disjoint.
     #[error("server {} is in group {} and in group {}", .sid, .groups[0].0, .groups[1].0)]
     InTwoGroups {
-        /// The server.
+        /// Id of the server.
         sid: Sid,
         /// The two groups.
         groups: [GroupId; 2],
@@ -104,7 +104,7 @@ pub enum QuorumFault {
     /// Every voter must be in a group.
     #[error("server {sid} is a participant but in no group")]
     WithoutGroup {
-        /// The server.
+        /// Id of the server.
         sid: Sid,
     },
 }
@@ -114,19 +114,19 @@ pub enum QuorumFault {
 pub struct Hierarchical {
     voters: BTreeSet<Sid>,
     weights: BTreeMap<Sid, u64>,
-    /// Members that weigh something, by group; a group without any does not count.
+    /// Members with a weight above 0, by group. A group without such members is ignored.
     groups: BTreeMap<GroupId, BTreeSet<Sid>>,
 }
 
 impl Hierarchical {
-    /// Weight of a server for which none is given.
+    /// Weight of a server without a configured weight.
     pub const DEFAULT_WEIGHT: u64 = 1;
 
-    /// A quorum system of disjoint groups. Servers that are in a group but no voters (observers)
-    /// count like the others, as they do in ZooKeeper: better not list them.
+    /// Constructs a quorum system of disjoint groups. Servers that are in a group but are not
+    /// voters (observers) count like the others, as in ZooKeeper: better not list them.
     ///
     /// # Errors
-    /// If a server is in two groups, or a voter in none.
+    /// If a server is in two groups, or a voter is not in a group.
     pub fn new(
         voters: impl IntoIterator<Item = Sid>,
         groups: impl IntoIterator<Item = (GroupId, Vec<Sid>)>,
@@ -157,7 +157,7 @@ impl Hierarchical {
         })
     }
 
-    /// Sums in 128 bits, because nothing keeps a configuration from weights near 2^64.
+    /// Sums in 128 bits, because a configuration may contain weights near 2^64.
     fn weigh<'a>(&self, sids: impl Iterator<Item = &'a Sid>) -> u128 {
         sids.map(|sid| u128::from(self.weight(*sid))).sum()
     }

@@ -1,4 +1,4 @@
-//! The text of limits and usage in the znodes of quotas: `count=4,bytes=100` and, if there is more,
+//! The text of limits and usage in quota znodes: `count=4,bytes=100` and, with further values,
 //! `=;key=value`.
 //!
 //! Source: StatsTrack.
@@ -9,26 +9,27 @@ use std::fmt;
 const COUNT: &str = "count";
 const BYTES: &str = "bytes";
 
-/// What the text holds.
+/// Content of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaText {
-    /// Znodes; [`NONE`](Self::NONE) if the text has none, which as a limit means that there is none.
+    /// Number of znodes; [`NONE`](Self::NONE) if the text does not contain it, which as a limit
+    /// means no limit.
     pub count: i64,
-    /// Bytes of data, likewise.
+    /// Bytes of data; [`NONE`](Self::NONE) if the text does not contain them.
     pub bytes: i64,
-    /// All else, by its key.
+    /// All other values, by key.
     pub others: BTreeMap<String, i64>,
 }
 
 impl QuotaText {
-    /// Stands for a number that is not there.
+    /// Value of a missing number.
     pub const NONE: i64 = -1;
-    /// The key of the hard limit of znodes.
+    /// Key of the hard limit for znodes.
     pub const COUNT_HARD: &str = "countHardLimit";
-    /// The key of the hard limit of bytes.
+    /// Key of the hard limit for bytes.
     pub const BYTES_HARD: &str = "byteHardLimit";
 
-    /// These numbers and nothing else.
+    /// Constructs a text of these two numbers.
     pub fn new(count: i64, bytes: i64) -> Self {
         Self {
             count,
@@ -37,13 +38,14 @@ impl QuotaText {
         }
     }
 
-    /// Reads the data of a znode; `None` if that is no such text. No data is a text without numbers.
+    /// Parses the data of a znode; `None` if it is not such a text. Missing data is a text without
+    /// numbers.
     pub fn parse(data: Option<&[u8]>) -> Option<Self> {
         let text = std::str::from_utf8(data.unwrap_or_default()).ok()?;
         let mut found = Self::new(Self::NONE, Self::NONE);
         for pair in text.split([',', ';']).filter(|pair| !pair.is_empty()) {
             let (key, rest) = pair.split_once('=')?;
-            // The value ends at a second `=`, which old readers stumble over on purpose.
+            // The value ends at a second `=`, which makes old readers fail on purpose.
             let value = match rest.split('=').next() {
                 None | Some("") => Self::NONE,
                 Some(value) => value.parse().ok()?,
@@ -57,7 +59,7 @@ impl QuotaText {
         Some(found)
     }
 
-    /// A number by its key; [`NONE`](Self::NONE) if it is not there.
+    /// Returns a number by its key; [`NONE`](Self::NONE) if it is missing.
     pub fn other(&self, key: &str) -> i64 {
         self.others.get(key).copied().unwrap_or(Self::NONE)
     }

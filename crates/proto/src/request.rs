@@ -1,4 +1,4 @@
-//! What clients ask for, decoded and sorted by how it is served.
+//! Decoded requests of clients, sorted by how they are served.
 
 mod encode;
 
@@ -10,14 +10,14 @@ use crate::{OpCode, data::RequestAcl, multi};
 
 pub use encode::NotEncodable;
 
-/// create, create2, createContainer; with `ttl` also createTTL.
+/// Record of create, create2 and createContainer; with `ttl` also of createTTL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct CreateRequest {
-    /// The path; a sequence number may be appended.
+    /// Path of the znode, to which a sequence number may be appended.
     pub path: Option<Str>,
-    /// The data.
+    /// Data of the znode.
     pub data: Option<Bytes>,
-    /// The ACL.
+    /// ACL of the znode.
     pub acl: Option<Vec<RequestAcl>>,
     /// A create mode, see [`flags`].
     pub flags: i32,
@@ -25,23 +25,23 @@ pub struct CreateRequest {
 
 /// Create modes. Source: CreateMode.
 pub mod flags {
-    /// Stays.
+    /// Persistent znode.
     pub const PERSISTENT: i32 = 0;
-    /// Goes with its session.
+    /// Ephemeral znode, which is deleted with its session.
     pub const EPHEMERAL: i32 = 1;
-    /// Stays, numbered.
+    /// Persistent znode with a sequence number.
     pub const PERSISTENT_SEQUENTIAL: i32 = 2;
-    /// Goes with its session, numbered.
+    /// Ephemeral znode with a sequence number.
     pub const EPHEMERAL_SEQUENTIAL: i32 = 3;
-    /// Goes after its last child.
+    /// Container, which is deleted after its last child.
     pub const CONTAINER: i32 = 4;
-    /// Goes when unchanged and childless for its TTL.
+    /// TTL znode, which is deleted after it was unchanged and childless for its TTL.
     pub const TTL: i32 = 5;
-    /// The same, numbered.
+    /// TTL znode with a sequence number.
     pub const TTL_SEQUENTIAL: i32 = 6;
 }
 
-/// delete, and check inside a multi.
+/// Record of delete, and of check inside a multi.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct PathVersionRequest {
     /// The path.
@@ -50,7 +50,7 @@ pub struct PathVersionRequest {
     pub version: i32,
 }
 
-/// setData.
+/// Record of setData.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SetDataRequest {
     /// The path.
@@ -61,7 +61,7 @@ pub struct SetDataRequest {
     pub version: i32,
 }
 
-/// setACL.
+/// Record of setACL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SetAclRequest {
     /// The path.
@@ -72,49 +72,49 @@ pub struct SetAclRequest {
     pub version: i32,
 }
 
-/// reconfig.
+/// Record of reconfig.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct ReconfigRequest {
-    /// Members to add or change, comma separated.
+    /// Members to add or change, comma-separated.
     pub joining: Option<Str>,
-    /// Members to remove, comma separated.
+    /// Members to remove, comma-separated.
     pub leaving: Option<Str>,
-    /// The whole new list, instead of the other two.
+    /// Complete new list, instead of the other two.
     pub new_members: Option<Str>,
     /// Expected config version, -1 for any.
     pub config_version: i64,
 }
 
-/// exists, getData, getChildren, getChildren2.
+/// Record of exists, getData, getChildren and getChildren2.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct PathWatchRequest {
-    /// The path; not validated.
+    /// Path, which is not validated.
     pub path: Option<Str>,
-    /// Whether to leave a watch.
+    /// Whether to set a watch.
     pub watch: bool,
 }
 
-/// getACL, sync, getAllChildrenNumber, getEphemerals (a prefix).
+/// Record of getACL, sync, getAllChildrenNumber and getEphemerals (a prefix).
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct PathRequest {
-    /// The path or prefix; not validated.
+    /// Path or prefix, which is not validated.
     pub path: Option<Str>,
 }
 
-/// addWatch (mode), checkWatches and removeWatches (type).
+/// Record of addWatch (mode), and of checkWatches and removeWatches (type).
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct PathModeRequest {
-    /// The path; any string.
+    /// Path, which may be any string.
     pub path: Option<Str>,
     /// Mode or type.
     pub mode: i32,
 }
 
-/// setWatches and setWatches2: watches of a connection that is gone. The lists and their
-/// entries may be null, which fails the request where it is met, not before.
+/// Record of setWatches and setWatches2: the watches of a previous connection. The lists and their
+/// entries may be null. A null fails the request only when it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetWatchesRequest {
-    /// What the client had seen when it set them.
+    /// Last zxid that the client had seen.
     pub relative_zxid: i64,
     /// Data watches.
     pub data: Option<Vec<Option<Str>>>,
@@ -133,9 +133,9 @@ pub struct SetWatchesRequest {
 pub enum WriteRequest {
     /// create, create2, createContainer, createTTL.
     Create {
-        /// Which of the four.
+        /// Opcode, one of the four.
         op: OpCode,
-        /// The record.
+        /// Record of the request.
         request: CreateRequest,
         /// The TTL in ms of createTTL, -1 for the others.
         ttl: i64,
@@ -146,28 +146,28 @@ pub enum WriteRequest {
     SetData(SetDataRequest),
     /// setACL.
     SetAcl(SetAclRequest),
-    /// check; only inside a multi.
+    /// check, only inside a multi.
     Check(PathVersionRequest),
-    /// deleteContainer; a null path does not decode.
+    /// deleteContainer, whose path cannot be null.
     DeleteContainer {
         /// The path.
         path: Str,
     },
     /// reconfig.
     Reconfig(ReconfigRequest),
-    /// multi; a fault refuses it whole but still uses a zxid.
+    /// multi. A fault refuses it as a whole but still uses a zxid.
     Multi(Result<Vec<WriteRequest>, MultiFault>),
-    /// A new session; made by the server from a handshake.
+    /// A new session, created by the server from a handshake.
     CreateSession {
-        /// Negotiated timeout.
+        /// Negotiated timeout in ms.
         timeout_ms: i32,
     },
-    /// End of the session; sent by the client, or made by the server on expiry.
+    /// End of the session, sent by the client or created by the server on expiry.
     CloseSession,
 }
 
 impl WriteRequest {
-    /// The opcode it came with.
+    /// Returns the opcode of the request.
     pub fn op(&self) -> OpCode {
         match self {
             Self::Create { op, .. } => *op,
@@ -184,7 +184,7 @@ impl WriteRequest {
     }
 }
 
-/// A request answered from this server's own tree.
+/// A read request, which is answered from this server's own tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadRequest {
     /// exists.
@@ -217,26 +217,26 @@ pub enum ReadRequest {
     Ping,
 }
 
-/// A request as a server handles it.
+/// A decoded request, by its treatment in a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Becomes a transaction.
+    /// A write, which becomes a transaction.
     Write(WriteRequest),
-    /// Is answered here.
+    /// A read, which is answered by this server.
     Read(ReadRequest),
-    /// sync: goes in order with the writes, makes no transaction.
+    /// sync, which is ordered with the writes but does not become a transaction.
     Sync(PathRequest),
 }
 
 impl Request {
-    /// Decodes the record of `op`. Bytes behind it are ignored.
+    /// Decodes the record of `op`. Further bytes are ignored.
     ///
     /// # Errors
-    /// If the record does not decode: the reply is MarshallingError and no zxid is used.
+    /// If the record does not decode. The reply is then MarshallingError, and no zxid is used.
     ///
     /// # Panics
-    /// Never; opcodes that are no request of a client (error, createSession, check, auth, sasl)
-    /// are a `Value` error, the caller tells them apart by [`OpCode::kind`].
+    /// Never. Opcodes that are not requests of a client (error, createSession, check, auth, sasl)
+    /// are a `Value` error; the caller distinguishes them with [`OpCode::kind`].
     pub fn decode(op: OpCode, input: &mut Reader) -> Result<Self, DecodeError> {
         use ReadRequest as R;
         use WriteRequest as W;

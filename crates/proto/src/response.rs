@@ -5,30 +5,30 @@ use jute::{DecodeRecord, EncodeRecord, Str};
 
 use crate::{Acl, Stat};
 
-/// create.
+/// Reply to create.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct CreateResponse {
-    /// The final path.
+    /// Final path of the znode.
     pub path: Str,
 }
 
-/// create2, createContainer, createTTL.
+/// Reply to create2, createContainer and createTTL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct Create2Response {
-    /// The final path.
+    /// Final path of the znode.
     pub path: Str,
-    /// Just after the creation.
+    /// Stat directly after the creation.
     pub stat: Stat,
 }
 
-/// exists, setData, setACL.
+/// Reply to exists, setData and setACL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct StatResponse {
     /// The current Stat.
     pub stat: Stat,
 }
 
-/// getData, reconfig.
+/// Reply to getData and reconfig.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct GetDataResponse {
     /// The data, which may be null.
@@ -37,64 +37,64 @@ pub struct GetDataResponse {
     pub stat: Stat,
 }
 
-/// getACL.
+/// Reply to getACL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct GetAclResponse {
-    /// The entries.
+    /// Entries of the ACL.
     pub acl: Vec<Acl>,
     /// The current Stat.
     pub stat: Stat,
 }
 
-/// getChildren, getEphemerals.
+/// Reply to getChildren and getEphemerals.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct NamesResponse {
-    /// Names (getChildren) or paths (getEphemerals), in no order.
+    /// Names (getChildren) or paths (getEphemerals), in unspecified order.
     pub names: Vec<Str>,
 }
 
-/// getChildren2.
+/// Reply to getChildren2.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct GetChildren2Response {
-    /// Names, in no order.
+    /// Names, in unspecified order.
     pub children: Vec<Str>,
     /// The current Stat.
     pub stat: Stat,
 }
 
-/// getAllChildrenNumber.
+/// Reply to getAllChildrenNumber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct GetAllChildrenNumberResponse {
-    /// All descendants.
+    /// Number of all descendants.
     pub total: i32,
 }
 
-/// sync.
+/// Reply to sync.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SyncResponse {
-    /// As in the request.
+    /// Path of the request.
     pub path: Option<Str>,
 }
 
-/// addWatch, and errors inside a multi's results.
+/// Reply to addWatch, and an error inside a multi's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct ErrorResponse {
-    /// 0 or a code.
+    /// 0 or an error code.
     pub err: i32,
 }
 
-/// One identity of whoAmI.
+/// An identity in the reply to whoAmI.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct ClientInfo {
-    /// The scheme.
+    /// Scheme of the identity.
     pub scheme: Str,
-    /// The user within it.
+    /// User within the scheme.
     pub user: Str,
 }
 
-/// whoAmI.
+/// Reply to whoAmI.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct WhoAmIResponse {
-    /// All identities of the connection, in no order.
+    /// All identities of the connection, in unspecified order.
     pub clients: Vec<ClientInfo>,
 }

@@ -1,7 +1,7 @@
-//! What must not get into a log: passwords, digests, credentials, tokens.
+//! Types for data that must not be logged: passwords, digests, credentials, tokens.
 //!
-//! Neither type has a `Display`, and `Debug` hides what is in it. They are compared in a time that does not tell how
-//! much is equal.
+//! The types do not implement `Display`, and `Debug` hides their content. Their comparison takes a
+//! time that does not depend on the length of an equal prefix.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,14 +11,15 @@ use jute::{Decode, DecodeError, Encode, Reader};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// What `Debug` shows in the place of a secret.
+/// Text that `Debug` prints instead of a secret.
 const HIDDEN: &str = "(hidden)";
 
-/// A password, or text that may hold one. It is overwritten when it is dropped.
+/// A password, or text that may contain one. It is overwritten when it is dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
-/// A field of a record: a password, credentials or a token. It shares the bytes of its frame, so it is not overwritten.
+/// A field of a record that contains a password, credentials or a token. It shares the bytes of its
+/// frame, so it is not overwritten.
 #[derive(Clone)]
 pub struct Hidden<T>(T);
 
@@ -28,12 +29,12 @@ impl Secret {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The text. Do not log it.
+    /// Returns the text. Do not log it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is this text.
+    /// Whether the secret equals this text.
     pub fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }
@@ -53,17 +54,17 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A secret that a process may learn of, or lose, while it runs. Clones share it.
+/// A secret that may be set or removed while the process runs. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct LateSecret(Arc<RwLock<Option<Secret>>>);
 
 impl LateSecret {
-    /// Puts another one in its place.
+    /// Replaces the secret.
     pub fn set(&self, secret: Option<Secret>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secret;
     }
 
-    /// Whether there is one, and it is this text.
+    /// Whether there is a secret that equals this text.
     pub fn is(&self, text: &str) -> bool {
         let secret = self.0.read().unwrap_or_else(PoisonError::into_inner);
         secret.as_ref().is_some_and(|secret| secret.is(text))
@@ -79,12 +80,12 @@ impl PartialEq for LateSecret {
 impl Eq for LateSecret {}
 
 impl<T> Hidden<T> {
-    /// What it is. Do not log it.
+    /// Returns the field. Do not log it.
     pub fn expose(&self) -> &T {
         &self.0
     }
 
-    /// What it is, to be handed on.
+    /// Returns the field by value, to be passed on.
     pub fn into_exposed(self) -> T {
         self.0
     }

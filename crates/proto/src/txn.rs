@@ -1,4 +1,4 @@
-//! Transactions: what is proposed, logged and applied.
+//! Transactions, which are proposed, logged and applied.
 //!
 //! A [`TxnRecord`] is the payload of a log record and of a PROPOSAL packet:
 //!
@@ -8,23 +8,24 @@
 //! TxnDigest  version i32 (2) | tree digest i64                      optional, 12 bytes
 //! ```
 //!
-//! Versions in a body are the resulting ones, paths are final. Source: SerializeUtils.deserializeTxn.
+//! Versions in a body are the resulting ones, and paths are final. Source:
+//! SerializeUtils.deserializeTxn.
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader, Str};
 
 use crate::{Acl, ErrorCode, OpCode, SessionId, Zxid};
 
-/// Who, when and what.
+/// Header of a transaction: its origin, time and type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct TxnHeader {
-    /// Session that asked, 0 for the server itself.
+    /// Session of the request, 0 for the server itself.
     pub session: SessionId,
-    /// Its xid, 0 where there is none.
+    /// Xid of the request, 0 if there is none.
     pub cxid: i32,
-    /// Position in the order.
+    /// Zxid of the transaction.
     pub zxid: Zxid,
-    /// The leader's clock, ms since 1970.
+    /// Time of the leader's clock, ms since 1970.
     pub time_ms: i64,
     /// Opcode of the body; -1 for an error.
     pub op: i32,
@@ -33,19 +34,19 @@ pub struct TxnHeader {
 /// The tree's digest after a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct TxnDigest {
-    /// [`TxnDigest::VERSION`].
+    /// Version of the digest, see [`TxnDigest::VERSION`].
     pub version: i32,
     /// Sum of the znodes' digests.
     pub digest: i64,
 }
 
 impl TxnDigest {
-    /// The version written and compared.
+    /// Version that is written and compared.
     pub const VERSION: i32 = 2;
-    /// Bytes on the wire.
+    /// Length on the wire.
     pub const BYTES: usize = 12;
 
-    /// A digest of the current version.
+    /// Constructs a digest of the current version.
     pub fn new(digest: u64) -> Self {
         Self {
             version: Self::VERSION,
@@ -54,50 +55,50 @@ impl TxnDigest {
     }
 }
 
-/// create, create2.
+/// Body of create and create2.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct CreateTxn {
-    /// Final path.
+    /// Final path of the znode.
     pub path: Str,
-    /// Data.
+    /// Data of the znode.
     pub data: Option<Bytes>,
-    /// ACL.
+    /// ACL of the znode.
     pub acl: Vec<Acl>,
     /// Whether the header's session owns it.
     pub ephemeral: bool,
-    /// The parent's resulting creation count, -1 if not known (records of old releases).
+    /// The parent's resulting creation count, -1 if unknown (records of old releases).
     pub parent_cversion: i32,
 }
 
-/// createContainer.
+/// Body of createContainer.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct CreateContainerTxn {
-    /// Final path.
+    /// Final path of the znode.
     pub path: Str,
-    /// Data.
+    /// Data of the znode.
     pub data: Option<Bytes>,
-    /// ACL.
+    /// ACL of the znode.
     pub acl: Vec<Acl>,
     /// The parent's resulting creation count.
     pub parent_cversion: i32,
 }
 
-/// createTTL.
+/// Body of createTTL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct CreateTtlTxn {
-    /// Final path.
+    /// Final path of the znode.
     pub path: Str,
-    /// Data.
+    /// Data of the znode.
     pub data: Option<Bytes>,
-    /// ACL.
+    /// ACL of the znode.
     pub acl: Vec<Acl>,
     /// The parent's resulting creation count.
     pub parent_cversion: i32,
-    /// Time to live, ms.
+    /// TTL in ms.
     pub ttl: i64,
 }
 
-/// setData, reconfig.
+/// Body of setData and reconfig.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SetDataTxn {
     /// The path.
@@ -108,7 +109,7 @@ pub struct SetDataTxn {
     pub version: i32,
 }
 
-/// setACL.
+/// Body of setACL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SetAclTxn {
     /// The path.
@@ -119,29 +120,29 @@ pub struct SetAclTxn {
     pub version: i32,
 }
 
-/// check, inside a multi.
+/// Body of check, inside a multi.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct CheckVersionTxn {
     /// The path.
     pub path: Str,
-    /// The checked version plus 1; nothing reads it.
+    /// The checked version plus 1; not used.
     pub version: i32,
 }
 
-/// A transaction's body.
+/// Body of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Txn {
     /// A session begins.
     CreateSession {
-        /// Its timeout.
+        /// Timeout of the session in ms.
         timeout_ms: i32,
     },
     /// A session ends.
     CloseSession {
-        /// Its ephemerals; `None` in logs without the list.
+        /// Ephemerals of the session; `None` in logs without the list.
         paths: Option<Vec<Str>>,
     },
-    /// A refused request: only uses up the zxid.
+    /// A refused request, which only uses a zxid.
     Error {
         /// An [`ErrorCode`].
         code: i32,
@@ -161,30 +162,30 @@ pub enum Txn {
         /// The path.
         path: Str,
     },
-    /// deleteContainer: an empty container or an expired TTL znode.
+    /// deleteContainer, for an empty container or an expired TTL znode.
     DeleteContainer {
         /// The path.
         path: Str,
     },
     /// setData.
     SetData(SetDataTxn),
-    /// reconfig: sets the data of the config znode.
+    /// reconfig, which sets the data of the config znode.
     Reconfig(SetDataTxn),
     /// setACL.
     SetAcl(SetAclTxn),
     /// check, inside a multi.
     Check(CheckVersionTxn),
-    /// multi: all or, if one is an `Error`, none.
+    /// multi: all operations succeed, or none if one is an `Error`.
     Multi(Vec<Txn>),
 }
 
 impl Txn {
-    /// An error body.
+    /// Constructs the body of an error.
     pub fn error(code: ErrorCode) -> Self {
         Self::Error { code: code.code() }
     }
 
-    /// The type number in the header.
+    /// Returns the type for the header.
     pub fn op(&self) -> OpCode {
         match self {
             Self::CreateSession { .. } => OpCode::CreateSession,
@@ -204,7 +205,7 @@ impl Txn {
         }
     }
 
-    /// The path that the transaction changes; `None` if it changes no path, or several.
+    /// Returns the path that the transaction changes; `None` if it changes no path, or several.
     pub fn path(&self) -> Option<&Str> {
         match self {
             Self::Create(txn) | Self::CreateV0(txn) | Self::Create2(txn) => Some(&txn.path),
@@ -217,7 +218,7 @@ impl Txn {
         }
     }
 
-    /// The path that the transaction changes; the first path of a multi.
+    /// Returns the path that the transaction changes; the first path of a multi.
     pub fn first_path(&self) -> Option<&Str> {
         match self {
             Self::Multi(parts) => parts.iter().find_map(Self::path),
@@ -290,7 +291,7 @@ fn unknown_type(op: i32) -> DecodeError {
 fn decode_create(input: &mut Reader) -> Result<Txn, DecodeError> {
     let (path, data) = (Str::decode(input)?, Option::decode(input)?);
     let (acl, ephemeral) = (Vec::decode(input)?, bool::decode(input)?);
-    // Releases before 3.3.3 end here. A digest cannot follow such a record.
+    // Records of releases before 3.3.3 end here. A digest cannot follow such a record.
     Ok(match input.i32() {
         Ok(parent_cversion) => Txn::Create(CreateTxn {
             path,
@@ -309,10 +310,11 @@ fn decode_create(input: &mut Reader) -> Result<Txn, DecodeError> {
     })
 }
 
-/// The list of a closeSession, absent in records of 3.5 and of servers told not to write it.
+/// Decodes the list of a closeSession. Records of 3.5, and of servers configured not to write it,
+/// lack the list.
 ///
-/// What follows may then be a digest, 12 bytes that would read as two empty paths; a list never
-/// holds an empty path, so there is no doubt which it is.
+/// The following bytes may then be a digest. Its 12 bytes could be read as two empty paths, but a
+/// list never contains an empty path, so the two cases are distinguishable.
 fn decode_close_paths(input: &mut Reader) -> Result<Option<Vec<Str>>, DecodeError> {
     if input.is_empty() {
         return Ok(None);
@@ -353,14 +355,14 @@ fn encode_multi(txns: &[Txn], out: &mut Vec<u8>) {
     }
 }
 
-/// A transaction as proposed and logged.
+/// A transaction as it is proposed and logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TxnRecord {
-    /// Who, when and what.
+    /// Header with origin, time and type.
     pub header: TxnHeader,
     /// The change.
     pub txn: Txn,
-    /// The tree's digest after it, where one was made.
+    /// The tree's digest after the transaction, if it was computed.
     pub digest: Option<TxnDigest>,
 }
 

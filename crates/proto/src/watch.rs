@@ -2,7 +2,7 @@
 
 use jute::{DecodeRecord, EncodeRecord, Str};
 
-/// What happened to a watched path. Source: Watcher.Event.EventType.
+/// Type of a watch event. Source: Watcher.Event.EventType.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum EventType {
@@ -10,14 +10,14 @@ pub enum EventType {
     NodeCreated = 1,
     /// The znode was deleted.
     NodeDeleted = 2,
-    /// Its data was set.
+    /// The data of the znode was set.
     NodeDataChanged = 3,
     /// A child was created or deleted.
     NodeChildrenChanged = 4,
 }
 
 impl EventType {
-    /// The type with this number, if a server can send it.
+    /// Returns the type with this number, if a server can send it.
     pub fn from_i32(number: i32) -> Option<Self> {
         match number {
             1 => Some(Self::NodeCreated),
@@ -29,7 +29,7 @@ impl EventType {
     }
 }
 
-/// `state` of every event a server sends: SyncConnected.
+/// `state` of all events that a server sends: SyncConnected.
 pub const STATE_SYNC_CONNECTED: i32 = 3;
 
 /// Body of an event packet.
@@ -39,6 +39,6 @@ pub struct WatcherEvent {
     pub event_type: i32,
     /// [`STATE_SYNC_CONNECTED`].
     pub state: i32,
-    /// The path.
+    /// Path of the znode.
     pub path: Str,
 }

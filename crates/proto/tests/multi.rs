@@ -1,4 +1,5 @@
-//! Which fault of a multi counts where it has several, as Apache ZooKeeper 3.9.5 was seen to answer.
+//! The fault that decides about a multi with several faults, as recorded from Apache ZooKeeper
+//! 3.9.5.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +10,7 @@ use proto::multi::{
 use proto::request::{CreateRequest, PathVersionRequest, PathWatchRequest, WriteRequest, flags};
 use proto::{Acl, OpCode};
 
-/// Between the modes that are known and none.
+/// A number above all known modes.
 const NO_MODE: i32 = 9;
 
 fn create(op: OpCode, path: Option<&str>, with_acl: bool, flags: i32) -> Vec<u8> {
@@ -74,7 +75,7 @@ fn input(operations: &[Vec<u8>]) -> Reader {
     Reader::new(bytes)
 }
 
-/// `None` for the one that uses no zxid.
+/// Returns the fault; `None` for the fault that does not use a zxid.
 fn fault(operations: &[Vec<u8>]) -> Option<MultiFault> {
     match decode_writes(&mut input(operations)) {
         Ok(decoded) => Some(decoded.unwrap_err()),
@@ -90,7 +91,7 @@ fn an_unknown_mode_comes_before_a_null_acl_and_that_before_a_mode_with_a_ttl() {
     assert_eq!(fault(&[without_acl(-1)]), mode(-1));
     assert_eq!(fault(&[without_acl(flags::TTL)]), None);
     assert_eq!(fault(&[with_acl(flags::TTL)]), mode(flags::TTL));
-    // A create with a TTL is asked about all that later.
+    // A create with a TTL is checked later.
     let later = create(OpCode::CreateTtl, Some("/a"), false, NO_MODE);
     assert_eq!(fault(&[later.clone(), with_acl(NO_MODE)]), mode(NO_MODE));
     assert!(decode_writes(&mut input(&[later])).unwrap().is_ok());
@@ -120,7 +121,7 @@ fn what_decodes_is_looked_at_when_all_has() {
     let mode = Some(MultiFault::CreateMode(NO_MODE));
     assert_eq!(fault(&[null_path(), with_acl(NO_MODE)]), mode);
     assert_eq!(fault(&[null_path()]), Some(MultiFault::NullPath));
-    // The create is decoded before it is found to be of another kind than the read.
+    // The create is decoded before it is found to be a write among reads.
     assert_eq!(fault(&[read(Some("/a")), without_acl(0)]), None);
     let mixed = Some(MultiFault::Operation(OpCode::Create.number()));
     assert_eq!(fault(&[read(Some("/a")), with_acl(0)]), mixed);

@@ -1,4 +1,4 @@
-//! docs/PROTOCOL.md contains the tables of this crate, and nothing else.
+//! docs/PROTOCOL.md contains exactly the tables of this crate.
 //!
 //! `ZOARIUM_BLESS=1 cargo test -p zoarium-proto --test protocol_doc` generates it.
 

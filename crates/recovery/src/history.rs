@@ -1,7 +1,7 @@
-//! The history on disk of a running server: what its log thread does to the files.
+//! The history on disk of a running server, as its log thread writes it.
 //!
-//! Threads, groups and the order of the work are its host's. What is done to which file before which
-//! other one is decided here, once for every host.
+//! The host decides about threads, groups and the order of the work. This module decides, once for
+//! all hosts, in which order the files are changed.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use tree::TreeSettings;
 use crate::log_end::LogEnd;
 use crate::{RecoveredTree, forget_seams, recover_tree};
 
-/// How files are written and read.
+/// Settings for writing and reading files.
 #[derive(Debug, Clone)]
 pub struct HistorySettings {
-    /// How the log is written.
+    /// Settings of the log.
     pub log: LogSettings,
-    /// How the history is loaded again.
+    /// Settings for reloading the history.
     pub recovery: RecoverySettings,
-    /// The tree that it becomes.
+    /// Settings of the reloaded tree.
     pub tree: Arc<TreeSettings>,
 }
 
-/// The log being written, and the files beside it.
+/// The log that is being written, and the other files of the history.
 #[derive(Debug)]
 pub struct History<D: Disk> {
     disk: Arc<D>,
@@ -35,27 +35,27 @@ pub struct History<D: Disk> {
     settings: HistorySettings,
     writer: LogWriter<D>,
     trigger: SnapTrigger,
-    /// The last transaction that was appended; it counts when it is durable.
+    /// The last appended transaction, which counts only after it is durable.
     appended: Zxid,
     end: Arc<LogEnd>,
 }
 
-/// What came of loading the history again.
+/// Result of reloading the history.
 #[derive(Debug)]
 pub enum Reloaded {
-    /// The log cannot be cut as it was wanted; nothing is changed.
+    /// The log cannot be truncated as requested; nothing is changed.
     NotCut(StorageError),
-    /// The tree, and where its history ends.
+    /// The tree, and the end of its history.
     Loaded {
-        /// What the files hold.
+        /// Content of the files.
         found: Box<RecoveredTree>,
-        /// Its last transaction.
+        /// The last transaction of the history.
         end: Zxid,
     },
 }
 
 impl<D: Disk> History<D> {
-    /// Goes on behind what was recovered, which ends with `end`, in a new file.
+    /// Continues a recovered history, which ends with `end`, in a new file.
     pub fn new(
         disk: Arc<D>,
         dirs: DataDirs,
@@ -74,26 +74,26 @@ impl<D: Disk> History<D> {
         }
     }
 
-    /// Where it is.
+    /// Returns the disk with the files.
     pub fn disk(&self) -> &Arc<D> {
         &self.disk
     }
 
-    /// Where on the disk.
+    /// Returns the directories of the files.
     pub fn dirs(&self) -> &DataDirs {
         &self.dirs
     }
 
-    /// How far it is written, for whoever reads the log beside it.
+    /// Returns the end of the written log, for concurrent readers.
     pub fn end(&self) -> &Arc<LogEnd> {
         &self.end
     }
 
-    /// Appends a transaction to the group. `true`: a snapshot is due, and the log goes on in a new
-    /// file; `seed` then chooses when the next one is.
+    /// Appends a transaction to the group. Returns whether a snapshot is due. The log then
+    /// continues in a new file, and `seed` determines when the next snapshot is due.
     ///
     /// # Errors
-    /// As [`LogWriter::append`] and [`LogWriter::roll`].
+    /// As for [`LogWriter::append`] and [`LogWriter::roll`].
     pub fn append(
         &mut self,
         zxid: Zxid,
@@ -111,22 +111,23 @@ impl<D: Disk> History<D> {
         Ok(is_due)
     }
 
-    /// The last transaction appended, or the one that the history ended with.
+    /// Returns the last appended transaction, or the last transaction of the recovered history.
     pub fn appended(&self) -> Zxid {
         self.appended
     }
 
-    /// Makes the group durable: only then may it be acknowledged.
+    /// Makes the group durable. Only then may it be acknowledged.
     ///
     /// # Errors
-    /// As [`LogWriter::commit`]: then nobody knows what is on disk, and the process has to end.
+    /// As for [`LogWriter::commit`]. The content of the disk is then unknown, and the process must
+    /// exit.
     pub fn commit(&mut self) -> Result<Committed, StorageError> {
         let committed = self.writer.commit()?;
         self.end.set(self.appended);
         Ok(committed)
     }
 
-    /// Makes a promise durable.
+    /// Durably saves the accepted epoch, which is a promise.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -137,7 +138,7 @@ impl<D: Disk> History<D> {
         }
     }
 
-    /// Makes the epoch of the history durable.
+    /// Durably saves the current epoch, which is the epoch of the history.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -148,12 +149,13 @@ impl<D: Disk> History<D> {
         }
     }
 
-    /// Loads the tree again; first cuts the log behind `keep`, if that is asked for. No snapshot may
-    /// get its name meanwhile.
+    /// Reloads the tree. With `keep`, first truncates the log after it. No snapshot may get its
+    /// name in the meantime.
     ///
     /// # Errors
-    /// If what is there does not load, and if a cut was begun and not finished: then nobody knows what is
-    /// on disk, and the process has to end. That the log cannot be cut is none.
+    /// If the files do not load, or if a truncation was begun and not finished. The content of the
+    /// disk is then unknown, and the process must exit. A log that cannot be truncated is not an
+    /// error.
     pub fn reload(&mut self, keep: Option<Zxid>) -> Result<Reloaded, StorageError> {
         self.renew_writer();
         let is_skipped = mutant::is(Mutant::SkipTruncate);
@@ -174,12 +176,12 @@ impl<D: Disk> History<D> {
         Ok(Reloaded::Loaded { found, end })
     }
 
-    /// A leader's history takes the place of this one, and its snapshot is about to be written: what
-    /// the log holds behind `last` goes, and the next record begins a new file. No snapshot may get
-    /// its name meanwhile.
+    /// Prepares for a leader's history that replaces this one and whose snapshot is about to be
+    /// written. Removes the log after `last`, and makes the next record begin a new file. No
+    /// snapshot may get its name in the meantime.
     ///
     /// # Errors
-    /// If the log cannot be read or cut.
+    /// If the log cannot be read or truncated.
     pub fn cut_for_snapshot(&mut self, last: Zxid) -> Result<(), StorageError> {
         self.renew_writer();
         let (disk, dirs, limits) = (&*self.disk, &self.dirs, self.settings.log.limits);
@@ -190,7 +192,7 @@ impl<D: Disk> History<D> {
             return Ok(());
         }
         match storage::truncate(disk, dirs, last, limits) {
-            // Only snapshots beyond it load, until the leader's is written.
+            // Only snapshots after `last` load, until the leader's snapshot is written.
             Err(StorageError::Truncate { .. }) => {
                 storage::cut_log(disk, dirs, last, limits).map(drop)
             }
@@ -198,7 +200,7 @@ impl<D: Disk> History<D> {
         }
     }
 
-    /// The next record begins a new file.
+    /// Makes the next record begin a new file.
     fn renew_writer(&mut self) {
         if !mutant::is(Mutant::OldLogWriterLives) {
             self.writer = LogWriter::new(self.disk.clone(), &self.dirs, self.settings.log);

@@ -1,9 +1,10 @@
-//! From the files to a tree and back: where `storage` and `tree` meet.
+//! Recovery of a tree from files, and writing a tree to files: the connection of `storage` and
+//! `tree`.
 //!
-//! [`recover_tree`] is what a server does when it starts, [`recover_member`] what a member of an
-//! ensemble does, [`complete_start`] what both do then. [`Restore`] is the part in the middle,
-//! for whoever reads a single snapshot, or one that a leader sends. [`History`] is what a running
-//! server does to its files, [`NewSnapshot`] how it writes a snapshot meanwhile.
+//! A server that starts calls [`recover_tree`], or [`recover_member`] if it is a member of an
+//! ensemble, and then [`complete_start`]. [`Restore`] builds the tree; it is also used to read a
+//! single snapshot, or one that a leader sends. [`History`] contains the file operations of a
+//! running server, and [`NewSnapshot`] writes a snapshot in the meantime.
 //!
 //! Source: FileTxnSnapLog.restore, DataTree.compareDigest.
 
@@ -35,21 +36,21 @@ pub use snapshots::{
 
 pub use survey::{Survey, survey};
 
-/// What a data directory holds.
+/// Content of a data directory.
 #[derive(Debug)]
 pub struct RecoveredTree {
     /// The tree after the last transaction.
     pub tree: Tree,
-    /// Where it comes from.
+    /// Source of the tree.
     pub recovered: Recovered,
-    /// Transactions whose logged digest was not the tree's.
+    /// Number of transactions whose logged digest differed from the tree's digest.
     pub digest_mismatches: u64,
 }
 
-/// Loads the newest good snapshot and replays the log after it.
+/// Loads the newest intact snapshot and replays the log after it.
 ///
 /// # Errors
-/// If data is damaged or missing; see [`storage::recover`].
+/// If data is corrupted or missing; see [`storage::recover`].
 pub fn recover_tree<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -71,19 +72,18 @@ pub fn recover_tree<D: Disk>(
     })
 }
 
-/// The same for a server that can have its leader's data: what is damaged does not keep it from
-/// starting, it costs it its vote.
+/// Recovers a server that can get its leader's data. Corrupted data does not prevent its start, but
+/// costs its vote.
 ///
-/// If logs or snapshots are damaged or a part of them is missing
-/// ([`StorageError::is_damage`]), or `currentEpoch` is ([`Epochs::lost_current`]), all of them are
-/// moved aside, and the result is the empty tree of a
-/// database that is [`Untrusted`](storage::Empty::Untrusted). So it is at each further start until a
-/// leader's snapshot has taken their place. Damage is also what a power failure leaves that wrote
-/// the sectors of the last group out of order. What was never acknowledged cannot be told from what
-/// was acknowledged and lost its sectors later: the bytes are the same.
+/// If logs or snapshots are corrupted or partly missing ([`StorageError::is_damage`]), or
+/// `currentEpoch` is ([`Epochs::lost_current`]), all of them are moved aside. The result is the
+/// empty tree of an [`Untrusted`](storage::Empty::Untrusted) database. All further starts have this
+/// result until a leader's snapshot has replaced the files. A power failure that wrote the sectors
+/// of the last group out of order counts as corruption too. Its bytes are identical to those of an
+/// acknowledged group that lost its sectors later, so the two cases cannot be distinguished.
 ///
 /// # Errors
-/// For what a leader's copy does not make good, and if the files cannot be moved.
+/// For errors that a leader's copy does not resolve, and if the files cannot be moved.
 pub fn recover_member<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -111,10 +111,10 @@ pub fn recover_member<D: Disk>(
     recover_tree(disk, dirs, recovery, tree)
 }
 
-/// What is done to the files once they are recovered and [durable](storage::make_durable), before
-/// anything is appended: a log without a snapshot does not recover, so the first snapshot is written
-/// by `write_first` if there is none; and a snapshot that did not load is kept from being written
-/// over. Gives whether a snapshot is due, so that the next start is shorter.
+/// Completes a start after the files are recovered and [durable](storage::make_durable), before
+/// anything is appended. A log without a snapshot cannot be recovered, so `write_first` writes the
+/// first snapshot if there is none. A snapshot that did not load is protected from being
+/// overwritten. Returns whether a snapshot is due, which makes the next start shorter.
 ///
 /// # Errors
 /// If files cannot be written, moved or removed.
@@ -140,33 +140,33 @@ pub fn complete_start<D: Disk>(
     Ok(is_due)
 }
 
-/// Of no use to the server itself: the change history waits for a seam that never came to be, or has a
-/// hole that need not be.
+/// Removes seams after `end`. The server itself does not need this. Otherwise the change history
+/// would wait for a seam that was never completed, or have an unnecessary hole.
 pub(crate) fn forget_seams<D: Disk>(disk: &D, dirs: &DataDirs, end: Zxid) {
     if let Err(error) = forget_seams_behind(disk, dirs, end) {
         tracing::warn!(err = %error, "where the log is parted is not brought up to date");
     }
 }
 
-/// What a member's own history comes to when it starts.
+/// A member's own history at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnHistory {
-    /// The epoch files.
+    /// Epochs of the epoch files.
     pub epochs: Epochs,
     /// The last transaction of the log.
     pub last_logged: Zxid,
-    /// From here on the log files have no hole: the snapshot that was loaded may stand for
-    /// transactions that were never logged here.
+    /// Zxid from which the log files have no hole. The loaded snapshot may contain transactions
+    /// that were never logged here.
     pub log_whole_from: Zxid,
-    /// False for a data directory that is empty without a reason: it has no vote.
+    /// False for a data directory that is empty for an unknown reason. The member then has no vote.
     pub is_trusted: bool,
 }
 
 impl OwnHistory {
-    /// Of a member whose start is [complete](complete_start).
+    /// Loads the history of a member whose start is [complete](complete_start).
     ///
     /// # Errors
-    /// If the epoch files cannot be read, written, or contradict the history.
+    /// If the epoch files cannot be read or written, or contradict the history.
     pub fn load<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -183,17 +183,18 @@ impl OwnHistory {
     }
 }
 
-/// Takes what [`storage`] reads and makes a tree of it.
+/// Builds a tree from the data that [`storage`] reads.
 pub struct Restore {
     settings: Arc<TreeSettings>,
     stage: Stage,
-    /// Compared once the transaction it stands for has been replayed.
+    /// Digest of the snapshot, compared after its transaction has been replayed.
     expected_digest: Option<SnapshotDigest>,
-    /// Whether the tree may be ahead of the log without its snapshot saying how far: until it is
-    /// not, digests differ.
+    /// Whether the tree may be newer than the log although its snapshot does not show this. Until
+    /// the log has caught up, digests differ.
     may_be_ahead: bool,
     digest_mismatches: u64,
-    /// Those that differed while the tree may have been ahead; 0 once one was equal.
+    /// Number of digests that differed while the tree may have been newer; 0 once a digest was
+    /// equal.
     unmatched_digests: u64,
     events: Vec<tree::Event>,
     watches: Watches,
@@ -204,12 +205,12 @@ enum Stage {
     Loading(Box<TreeLoader>),
     /// Transactions are being replayed.
     Replaying(Box<Tree>),
-    /// In between, or a snapshot that failed.
+    /// Between the two, or after a snapshot that failed.
     Empty,
 }
 
 impl Restore {
-    /// An empty database until something is read.
+    /// Constructs an empty database.
     pub fn new(settings: Arc<TreeSettings>) -> Self {
         let stage = Stage::Loading(Box::new(TreeLoader::new(settings.clone())));
         Self {
@@ -224,23 +225,24 @@ impl Restore {
         }
     }
 
-    /// Ends what [`storage::read_body`] has read, and gives the tree: the body of a snapshot does
-    /// not say itself that it is complete, nor which zxid it stands for.
+    /// Finishes after [`storage::read_body`], and returns the tree. The body of a snapshot contains
+    /// neither its zxid nor a mark that it is complete.
     ///
     /// # Errors
-    /// If the parts do not make a database.
+    /// If the parts do not form a database.
     pub fn finish(mut self, zxid: Zxid) -> Result<Tree, ContentError> {
         self.snapshot_loaded(zxid, None)?;
         Ok(self.into_tree())
     }
 
-    /// Transactions and snapshots so far whose recorded digest was not the tree's.
+    /// Returns the number of transactions and snapshots so far whose recorded digest differed from
+    /// the tree's digest.
     pub fn digest_mismatches(&self) -> u64 {
         self.digest_mismatches
     }
 
-    /// The tree after a whole snapshot and the transactions behind it. A snapshot that broke off
-    /// leaves an empty one.
+    /// Returns the tree after a whole snapshot and the transactions after it. An incomplete
+    /// snapshot results in an empty tree.
     pub fn into_tree(self) -> Tree {
         match self.stage {
             Stage::Replaying(tree) => *tree,
@@ -248,7 +250,7 @@ impl Restore {
         }
     }
 
-    /// The tree to replay on; a fresh one if there was no snapshot.
+    /// Returns the tree for replaying; an empty one if there was no snapshot.
     fn tree(&mut self) -> &mut Tree {
         if !matches!(self.stage, Stage::Replaying(_)) {
             self.stage = Stage::Replaying(Box::new(Tree::new(self.settings.clone())));
@@ -259,9 +261,9 @@ impl Restore {
         }
     }
 
-    /// Digests are compared from the point on that a fuzzy snapshot's trailer names, or, where it
-    /// names none, once they have been equal; before it the tree is ahead of the log.
-    /// Source: DataTree.compareDigest.
+    /// Compares digests from the zxid in a fuzzy snapshot's trailer on or, without one, after a
+    /// digest was equal. Before that the tree is newer than the log. Source:
+    /// DataTree.compareDigest.
     fn check_digest(&mut self, record: &TxnRecord) {
         let zxid = record.header.zxid;
         let (digest, enabled) = {
@@ -352,13 +354,13 @@ impl State for Restore {
         let tree = loader
             .finish(zxid)
             .map_err(|error| ContentError::new(error.to_string()))?;
-        // A trailer of zxid 0 was written by a server that had applied nothing yet: it had just
-        // recovered, and the tree is exactly that of its zxid, or it had just received the tree of
-        // a leader who went on writing meanwhile.
+        // A trailer of zxid 0 was written by a server that had not applied anything yet. Either it
+        // had just recovered, and the tree is exactly the tree of its zxid. Or it had just received
+        // the tree of a leader that continued to write.
         let expected = digest.filter(|digest| digest.zxid >= zxid && digest.zxid > Zxid::ZERO);
         self.may_be_ahead = expected.is_none() && zxid > Zxid::ZERO;
         match expected {
-            // Not a fuzzy one: it can be compared as it is.
+            // Not a fuzzy snapshot, so it can be compared immediately.
             Some(expected) if expected.zxid == zxid => {
                 if self.settings.digest_enabled {
                     self.compare(zxid, expected.version, expected.digest, tree.digest());

@@ -1,28 +1,28 @@
-//! How far the log on disk goes, for whoever reads it beside its writer.
+//! The end of the log on disk, for readers that run concurrently with its writer.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use proto::Zxid;
 
-/// The last transaction that is in the log, or in the snapshot that it goes on from.
+/// The last transaction in the log, or in the snapshot after which the log continues.
 ///
-/// A transaction may be committed, and applied, before this member has written it: others make a
-/// majority. What is just being written looks like damage to a reader.
+/// A transaction may be committed and applied before this member has written it, because other
+/// members form a quorum. To a reader, a record that is being written looks like corruption.
 #[derive(Debug)]
 pub struct LogEnd(AtomicI64);
 
 impl LogEnd {
-    /// Of a log that was just read.
+    /// Constructs the end of a log that was just read.
     pub fn new(end: Zxid) -> Self {
         Self(AtomicI64::new(end.0))
     }
 
-    /// Up to here it can be read.
+    /// Returns the zxid up to which the log can be read.
     pub fn get(&self) -> Zxid {
         Zxid(self.0.load(Ordering::Acquire))
     }
 
-    /// It was written up to here, or cut behind it.
+    /// Sets the end after a write or a truncation.
     pub(crate) fn set(&self, end: Zxid) {
         self.0.store(end.0, Ordering::Release);
     }

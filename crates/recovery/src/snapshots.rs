@@ -1,12 +1,12 @@
-//! Snapshots of a tree that goes on changing, for the disk and for learners.
+//! Snapshots of a tree that continues to change, for the disk and for learners.
 //!
-//! A snapshot is made in pieces under short holds of the tree, and is fuzzy: it has everything up to
-//! its zxid and parts of what comes behind it. All pieces must come from one [`Generation`]. A snapshot that
-//! began in an earlier generation is discarded.
+//! A snapshot is made in pieces with short holds of the tree's lock, and is fuzzy: it contains
+//! everything up to its zxid and parts of later transactions. All pieces must come from one
+//! [`Generation`]. A snapshot that began in an earlier generation is discarded.
 //!
-//! A snapshot is written to the disk only from a [`DurableReader`]. TRUNC removes the snapshots whose names
-//! are above the cut. A snapshot with a lower name stays, with all that it contains. Therefore it may
-//! contain parts of later transactions only if these are committed.
+//! A snapshot is written to the disk only from a [`DurableReader`]. TRUNC removes the snapshots
+//! whose names are above the target. A snapshot with a lower name is kept, with all its content.
+//! Therefore it may contain parts of later transactions only if these are committed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use storage::{
 };
 use tree::{CurrentGeneration, Generation, SnapshotCursor, Tree};
 
-/// A place in a tree that is read piece by piece.
+/// Position in a tree that is read piece by piece.
 #[derive(Debug)]
 pub struct TreeReader {
     cursor: SnapshotCursor,
     generation: Generation,
 }
 
-/// The tree is not of the history any more that the snapshot was begun in.
+/// The tree no longer contains the history in which the snapshot was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the tree was replaced, or holds what may never be committed")]
 pub struct TreeReplaced;
 
 impl TreeReader {
-    /// Begins with the tree as it is.
+    /// Begins with the current tree.
     pub fn new(tree: &Tree, generation: Generation) -> Self {
         Self {
             cursor: tree.start_snapshot(),
@@ -40,15 +40,15 @@ impl TreeReader {
         }
     }
 
-    /// The last transaction that the snapshot is sure to have.
+    /// Returns the last transaction that the snapshot contains completely.
     pub fn zxid(&self) -> Zxid {
         self.cursor.zxid()
     }
 
-    /// Adds the next `bytes` bytes, or a little more, to `chunk`; whether there are more.
+    /// Appends about `bytes` bytes to `chunk`. Returns whether there are more.
     ///
     /// # Errors
-    /// If this is another generation.
+    /// If the generation has changed.
     pub fn read(
         &mut self,
         tree: &Tree,
@@ -68,12 +68,12 @@ impl TreeReader {
     }
 }
 
-/// The tree may hold transactions that were never committed.
+/// The tree may contain transactions that were never committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this member is not in a quorum: what it has may not be committed")]
 pub struct NotEstablished;
 
-/// A tree that may become durable. There is no other way from a tree to a snapshot on the disk.
+/// A tree that may become durable. A snapshot on the disk can only be written from this type.
 #[derive(Debug)]
 pub struct DurableReader(TreeReader);
 
@@ -91,11 +91,11 @@ impl DurableReader {
         }
     }
 
-    /// Begins with a history that takes the place of this server's own, as the replica ordered in
-    /// generation `ordered`. Nothing is applied until its snapshot is on disk.
+    /// Begins with a history that replaces this server's own, as the replica ordered in generation
+    /// `ordered`. Nothing is applied until its snapshot is on disk.
     ///
     /// # Errors
-    /// If this is another generation.
+    /// If the generation has changed.
     pub fn taken_over(
         tree: &Tree,
         generation: Generation,
@@ -107,31 +107,31 @@ impl DurableReader {
     }
 
     /// Begins with a tree that does not change before its snapshot has its name. The snapshot then
-    /// contains no later transaction.
+    /// does not contain later transactions.
     pub fn still(tree: &Tree, generation: Generation) -> Self {
         Self(TreeReader::new(tree, generation))
     }
 
-    /// The last transaction that the snapshot is sure to have.
+    /// Returns the last transaction that the snapshot contains completely.
     pub fn zxid(&self) -> Zxid {
         self.0.zxid()
     }
 }
 
-/// How snapshots are written to the disk.
+/// Settings for writing snapshots to the disk.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotSettings {
-    /// Their format.
+    /// Compression of the files.
     pub compression: Compression,
     /// Whether files are synced (`forceSync`).
     pub force_sync: bool,
-    /// Whether the digest of the tree goes with them.
+    /// Whether the trailer contains the digest of the tree.
     pub digest_enabled: bool,
-    /// Whether the last transaction that they may have in part does.
+    /// Whether the trailer contains the last transaction of which the snapshot may contain a part.
     pub serialize_last_zxid: bool,
 }
 
-/// A snapshot on its way to the disk. Dropped before its end, it leaves nothing.
+/// A snapshot that is being written. If it is dropped before its end, its file is removed.
 #[derive(Debug)]
 pub struct NewSnapshot<D: Disk> {
     disk: Arc<D>,
@@ -142,7 +142,7 @@ pub struct NewSnapshot<D: Disk> {
 }
 
 impl<D: Disk> NewSnapshot<D> {
-    /// Begins a snapshot of what `reader` has not begun to read.
+    /// Begins a snapshot with a `reader` that has not read anything yet.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -164,20 +164,20 @@ impl<D: Disk> NewSnapshot<D> {
         })
     }
 
-    /// The last transaction that it is sure to have; its name.
+    /// Returns the last transaction that it contains completely, which is the zxid in its name.
     pub fn zxid(&self) -> Zxid {
         self.reader.zxid()
     }
 
-    /// Bytes so far, uncompressed.
+    /// Returns the number of bytes so far, uncompressed.
     pub fn bytes(&self) -> u64 {
         self.writer.bytes()
     }
 
-    /// The next piece, as [`TreeReader::read`]; to be written without a hold of the tree.
+    /// Reads the next piece as [`TreeReader::read`] does. Write it after releasing the tree's lock.
     ///
     /// # Errors
-    /// If this is another generation.
+    /// If the generation has changed.
     pub fn read(
         &mut self,
         tree: &Tree,
@@ -196,12 +196,12 @@ impl<D: Disk> NewSnapshot<D> {
         self.writer.write(chunk)
     }
 
-    /// What stands at its end: the point from which digests can be compared, and the last
-    /// transaction, as of now. From here to [`NewSnapshot::finish`] nobody may load or cut what is
-    /// on disk.
+    /// Returns the trailer: the zxid from which digests can be compared, and the current last
+    /// transaction. Between this call and [`NewSnapshot::finish`], the files must not be loaded or
+    /// truncated.
     ///
     /// # Errors
-    /// If this is another generation.
+    /// If the generation has changed.
     pub fn trailer(
         &self,
         tree: &Tree,
@@ -218,11 +218,11 @@ impl<D: Disk> NewSnapshot<D> {
         })
     }
 
-    /// Gives it its name. `takes_over`: it is a leader's history and takes the place of this
-    /// server's own, whose snapshots go.
+    /// Gives the snapshot its final name. With `takes_over` it is a leader's history that replaces
+    /// this server's own, whose snapshots are removed.
     ///
     /// # Errors
-    /// If it cannot be written, or others cannot be removed.
+    /// If it cannot be written, or other snapshots cannot be removed.
     pub fn finish(
         self,
         trailer: SnapshotTrailer,
@@ -240,7 +240,7 @@ impl<D: Disk> NewSnapshot<D> {
     }
 }
 
-/// Writes a snapshot in one piece, of a tree that does not change.
+/// Writes a snapshot of an unchanging tree in one step.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -268,5 +268,5 @@ pub fn write_snapshot<D: Disk>(
     snapshot.finish(trailer, false)
 }
 
-/// Bytes of a piece where nobody waits for the tree.
+/// Bytes of a piece when no other thread waits for the tree.
 const CHUNK_BYTES: usize = 1 << 20;

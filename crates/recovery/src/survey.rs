@@ -1,4 +1,4 @@
-//! What a start would find in a data directory, without changing anything there.
+//! A survey of a data directory: the result of a start, without changing anything.
 
 use std::sync::Arc;
 
@@ -12,42 +12,44 @@ use tree::TreeSettings;
 
 use crate::Restore;
 
-/// What is in a data directory.
+/// Content of a data directory.
 #[derive(Debug)]
 pub struct Survey {
-    /// Where the data comes from.
+    /// Source of the data.
     pub recovered: Recovered,
-    /// The epochs that a member would start with, or what is wrong with their files.
+    /// The epochs with which a member would start, or the error of their files.
     pub epochs: Result<(Epoch, Epoch), StorageError>,
-    /// What is wrong with a `currentEpoch` without a number. A member that has a leader to learn from starts without
-    /// its history then.
+    /// Error of a `currentEpoch` without a number. A member that can synchronise with a leader then
+    /// starts without its history.
     pub lost_current: Option<StorageError>,
-    /// What is wrong with a `currentEpoch` that a member's start writes again, because the epoch is certain.
+    /// Error of a `currentEpoch` that the start of a member rewrites, because the epoch is certain.
     pub repaired_current: Option<StorageError>,
-    /// Znodes after the last transaction, or in the snapshot if no tree was made.
+    /// Number of znodes after the last transaction, or in the snapshot if no tree was built.
     pub znodes: u64,
-    /// Sessions, likewise.
+    /// Number of sessions after the last transaction, or in the snapshot if no tree was built.
     pub sessions: u64,
-    /// The latest time at which something was written, in ms since 1970.
+    /// Time of the last write, in ms since 1970.
     pub newest_ms: Option<i64>,
-    /// TTL znodes that the settings take for ephemerals of dead sessions; if no tree was made, those of the
-    /// snapshot and all that the log creates.
+    /// Number of TTL znodes that the settings treat as ephemerals of dead sessions. If no tree was
+    /// built, the TTL znodes of the snapshot and all that the log creates.
     pub unrecognised_ttls: u64,
-    /// Sessions that own ephemerals and are not among the sessions; `None` if no tree was made.
+    /// Number of owners of ephemerals that are not sessions; `None` if no tree was built.
     pub orphan_owners: Option<u64>,
-    /// Transactions and snapshots whose recorded digest was not the tree's; `None` if no tree was made.
+    /// Number of transactions and snapshots whose recorded digest differed from the tree's digest;
+    /// `None` if no tree was built.
     pub digest_mismatches: Option<u64>,
-    /// Whether the ACL of `/` permits everybody everything; `None` if no tree was made.
+    /// Whether the ACL of `/` grants all permissions to all clients; `None` if no tree was built.
     pub is_root_open: Option<bool>,
 }
 
-/// Reads what a start would read, checksums and all. With `makes_tree` it puts the tree together in memory as a start
-/// does, and so finds what only the tree can tell; without, memory stays small whatever the size of the data.
+/// Reads everything that a start would read, and verifies the checksums. With `makes_tree` the tree
+/// is built in memory as by a start, which detects errors that only the tree shows. Without it,
+/// memory stays small for any amount of data.
 ///
-/// `disk` is best a [`storage::ReadOnly`] one.
+/// `disk` should be a [`storage::ReadOnly`] disk.
 ///
 /// # Errors
-/// As [`storage::recover`].
+/// As for [`storage::recover`].
 pub fn survey<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -77,7 +79,7 @@ pub fn survey<D: Disk>(
     Ok(survey)
 }
 
-/// Counts what goes by, and hands it on where a tree is made.
+/// Counts the content, and passes it on if a tree is built.
 struct Surveyor {
     settings: Arc<TreeSettings>,
     restore: Option<Restore>,

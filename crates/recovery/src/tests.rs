@@ -44,7 +44,8 @@ fn open(dir: &Path) -> DataDirs {
     DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap()
 }
 
-/// A directory with the snapshot of `tree` and transactions of the given zxids and digests.
+/// Recovers a directory with the snapshot of `tree` and transactions of the given zxids and
+/// digests.
 fn recover_from(
     tree: &Tree,
     trailer: SnapshotTrailer,
@@ -92,7 +93,7 @@ fn write_files(
     log.commit().unwrap();
 }
 
-/// The tree after transactions 1 to `last`.
+/// Returns the tree after transactions 1 to `last`.
 fn grown(last: i64) -> Tree {
     let mut restore = Restore::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
     for zxid in 1..=last {
@@ -139,7 +140,8 @@ fn digests_of_transactions_that_a_fuzzy_snapshot_covers_are_not_compared() {
     assert_eq!(count(fuzzy(-1)), 1);
 }
 
-/// As a learner writes it that was sent a tree while its leader went on.
+/// A snapshot as written by a learner that received a tree while its leader applied further
+/// transactions.
 #[test]
 fn digests_are_not_compared_before_a_tree_from_a_leader_has_caught_up() {
     let nothing_applied = SnapshotTrailer {
@@ -204,7 +206,7 @@ fn a_member_with_damaged_files_starts_with_an_empty_tree_and_no_vote() {
     let mut content = std::fs::read(&log).unwrap();
     content[60] ^= 1;
     std::fs::write(&log, &content).unwrap();
-    // At each further start, too.
+    // Each further start has this result.
     for _ in 0..2 {
         let found = as_member(&dirs).unwrap();
         assert_eq!(found.recovered.empty, Some(Empty::Untrusted));
@@ -244,8 +246,9 @@ fn a_member_refuses_what_its_leader_cannot_mend() {
     assert!(dirs.log.join("log.3").exists());
 }
 
-/// What was appended and never committed goes into the tree when a role ends, and a leader may have
-/// it cut off again: a snapshot that began before must not be finished with it.
+/// Transactions that were appended and never committed are applied to the tree when a role ends,
+/// and a leader may order their truncation. A snapshot that began before must not be finished with
+/// them.
 #[test]
 fn a_snapshot_under_way_is_given_up_when_its_history_may_change() {
     let dir = tempfile::tempdir().unwrap();
@@ -288,8 +291,8 @@ fn a_snapshot_under_way_is_given_up_when_its_history_may_change() {
     assert_eq!(found.tree.digest(), tree.digest());
 }
 
-/// A leader's history takes the place of one that ends elsewhere: what lies behind its end goes, and
-/// the writer of before writes nothing more.
+/// A leader's history replaces one that ends at a later zxid. The transactions after its end are
+/// removed, and the previous writer does not write any more.
 #[test]
 fn a_history_is_cut_for_the_snapshot_that_takes_its_place() {
     let dir = tempfile::tempdir().unwrap();
@@ -316,8 +319,8 @@ fn a_history_is_cut_for_the_snapshot_that_takes_its_place() {
         panic!("nothing was to be cut")
     };
     assert_eq!((found.recovered.last_zxid, end), (Zxid(4), Zxid(4)));
-    // Its own snapshot is beyond that end: the log is cut all the same, and the snapshot stays until
-    // the leader's is there.
+    // Its own snapshot is beyond that end. The log is truncated nevertheless, and the snapshot is
+    // kept until the leader's snapshot exists.
     history.cut_for_snapshot(Zxid(1)).unwrap();
     assert!(storage::list_logs(&RealDisk, &dirs.log).unwrap().is_empty());
     assert!(matches!(
@@ -326,8 +329,8 @@ fn a_history_is_cut_for_the_snapshot_that_takes_its_place() {
     ));
 }
 
-/// A cut that was begun and not finished is no refusal: the page cache may show what the disk does not
-/// have, and the next history of this process would stand in front of what comes back.
+/// An unfinished truncation is not treated as refused. The page cache may show data that the disk
+/// does not have, and truncated records could reappear after the next history of this process.
 #[test]
 fn a_cut_that_cannot_be_made_durable_ends_the_process() {
     let (disk, dir) = (Arc::new(SimDisk::default()), Path::new("/data"));
@@ -384,7 +387,7 @@ fn a_survey_says_what_a_recovery_would_find_with_a_tree_and_without() {
         assert_eq!(found.unrecognised_ttls, 0);
         assert_eq!(found.epochs.unwrap(), (proto::Epoch(0), proto::Epoch(0)));
     }
-    // A start removes it; nothing was written for the epochs either.
+    // A start removes it. The epoch files were not written either.
     assert!(empty.exists());
     assert!(!dirs.snap.join("currentEpoch").exists());
     let found = recover_tree(&RealDisk, &dirs, &recovery, settings).unwrap();

@@ -92,7 +92,7 @@ fn groups_must_be_disjoint_and_hold_every_voter() {
     assert_eq!(fault, QuorumFault::WithoutGroup { sid: Sid(2) });
 }
 
-/// The rule written down a second time, over plain lists and without halves rounded down.
+/// A second implementation of the rule, over plain lists and without rounding halves down.
 fn slow_hierarchical(groups: &[Vec<(i64, u64)>], present: &BTreeSet<Sid>) -> bool {
     let weigh = |members: &[(i64, u64)], wanted: &dyn Fn(i64) -> bool| -> u64 {
         let counted = members.iter().filter(|(sid, _)| wanted(*sid));
@@ -111,7 +111,7 @@ fn slow_hierarchical(groups: &[Vec<(i64, u64)>], present: &BTreeSet<Sid>) -> boo
     2 * won > counted
 }
 
-/// Up to seven servers dealt out to up to three groups, with small weights.
+/// Generates up to seven servers, distributed to up to three groups, with small weights.
 fn grouped() -> impl Strategy<Value = Vec<Vec<(i64, u64)>>> {
     btree_map(1..8i64, (0..3usize, 0..4u64), 1..=7).prop_map(|servers| {
         let mut groups = vec![Vec::new(); 3];

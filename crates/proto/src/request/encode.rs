@@ -1,4 +1,4 @@
-//! Requests the other way: what a client writes.
+//! Encoding requests, as clients do.
 
 use jute::Encode;
 
@@ -6,17 +6,17 @@ use super::{ReadRequest, Request, SetWatchesRequest, WriteRequest};
 use crate::OpCode;
 use crate::multi::{self, MultiHeader, MultiRead};
 
-/// A request whose bytes are not known any more: a multi or multiRead that was refused when it was
-/// decoded, or a check outside a multi, which has no bytes.
+/// A request whose bytes are unknown: a multi or multiRead that was refused during decoding, or a
+/// check outside a multi, for which there is no encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a refused {} cannot be written", .op.name())]
 pub struct NotEncodable {
-    /// What it was.
+    /// Opcode of the request.
     pub op: OpCode,
 }
 
 impl Request {
-    /// The opcode it goes with; setWatches2 only where setWatches would not do.
+    /// Returns the opcode; setWatches2 only if setWatches is not sufficient.
     pub fn op(&self) -> OpCode {
         match self {
             Self::Write(write) => write.op(),
@@ -25,14 +25,14 @@ impl Request {
         }
     }
 
-    /// Appends the record that stands behind the request's header.
+    /// Appends the record that follows the request's header.
     ///
     /// # Errors
-    /// If there is no such record; nothing has been appended then.
+    /// If the record does not exist. Nothing is appended.
     ///
     /// # Panics
-    /// If a multi holds an operation that [`multi::encode_request`] does not take. Decoding never
-    /// makes one.
+    /// If a multi contains an operation that [`multi::encode_request`] does not accept. Decoding
+    /// never produces such a multi.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), NotEncodable> {
         match self {
             Self::Write(write) => write.encode(out),
@@ -74,7 +74,7 @@ impl WriteRequest {
 }
 
 impl ReadRequest {
-    /// The znode that it is about; `None` if there is none, or several.
+    /// Returns the path of the znode; `None` if the request has no path, or several.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Exists(request)
@@ -91,7 +91,7 @@ impl ReadRequest {
         }
     }
 
-    /// The opcode it goes with.
+    /// Returns the opcode.
     pub fn op(&self) -> OpCode {
         match self {
             Self::Exists(_) => OpCode::Exists,
@@ -146,7 +146,8 @@ fn encode_reads(reads: &[ReadRequest], out: &mut Vec<u8>) -> Result<(), NotEncod
 }
 
 impl SetWatchesRequest {
-    /// setWatches if there are no persistent watches, as clients of every release understand it.
+    /// Returns setWatches if there are no persistent watches, because servers of all releases
+    /// understand it.
     pub fn op(&self) -> OpCode {
         let is_empty = |list: &Option<Vec<_>>| list.as_ref().is_some_and(Vec::is_empty);
         if is_empty(&self.persistent) && is_empty(&self.persistent_recursive) {

@@ -1,4 +1,4 @@
-//! Bytes that clients and Apache ZooKeeper 3.9.5 were seen to send.
+//! Recorded bytes of clients and of Apache ZooKeeper 3.9.5.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -13,7 +13,7 @@ use proto::request::{CreateRequest, PathWatchRequest, ReadRequest, Request, Writ
 use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
 use proto::{Acl, ErrorCode, OpCode, SessionId, Xid, Zxid};
 
-/// Digits of base 16; blanks are for the reader.
+/// Parses hex digits; blanks are ignored.
 fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text
         .bytes()
@@ -25,7 +25,7 @@ fn unhex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The frame without the length in front, which must be right.
+/// Returns the frame without its length, which must be correct.
 fn body_of(frame: &str) -> Bytes {
     let frame = unhex(frame);
     let (len, body) = frame.split_first_chunk().unwrap();
@@ -69,7 +69,7 @@ fn the_handshake_of_a_new_session() {
     };
     assert_eq!(read::<ConnectRequest>(&body), request);
     assert_eq!(request.to_bytes(), body);
-    // C clients of 3.4 end before the last byte.
+    // C clients of 3.4 omit the last byte.
     let of_old_client = ConnectRequest {
         read_only: None,
         ..request

@@ -1,5 +1,5 @@
-//! Whole replies of Apache ZooKeeper 3.9.5, recorded by the conformance suite. What differs from
-//! run to run is masked there, with letters that are no digits; any byte will do in its place.
+//! Whole replies of Apache ZooKeeper 3.9.5, recorded by the conformance suite. Bytes that differ
+//! from run to run are masked there, with letters that are not digits; any byte can replace them.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::unhex;
 
-/// Reads a record and writes it again.
+/// Decodes a record and encodes it again.
 fn again<T: Decode + Encode>(input: &mut Reader, out: &mut Vec<u8>) {
     T::decode(input).unwrap().encode(out);
 }
@@ -43,7 +43,7 @@ fn multi_results(input: &mut Reader, out: &mut Vec<u8>) {
 
 type Body = fn(&mut Reader, &mut Vec<u8>);
 
-/// Case, label of the observation, what follows the header.
+/// Case, label of the observation, content after the header.
 const REPLIES: &[(&str, &str, Body)] = &[
     ("acl_getacl_bytes", "open", again::<GetAclResponse>),
     (
@@ -107,12 +107,12 @@ fn recorded_replies_decode_and_encode_to_the_same_bytes() {
     }
 }
 
-/// The observation of that label, masks filled in.
+/// Returns the observation with that label, with its masks replaced.
 fn frame(golden: &Value, case: &str, label: &str) -> Bytes {
     let observations = golden["cases"][case]["obs"].as_array().unwrap();
     let labelled = observations.iter().find(|seen| seen[0] == label).unwrap();
     let text = labelled[1].as_str().unwrap();
-    // A masked path must stay one: 70 is the letter p.
+    // A masked path must remain a path: 70 is the letter p.
     unhex(
         &text
             .replace("pp", "70")

@@ -1,4 +1,4 @@
-//! Election connections.
+//! Recordings of election connections.
 
 use bytes::Bytes;
 use proto::hello::{Endpoint, Hello, HelloFault};
@@ -15,7 +15,7 @@ pub(crate) fn check_hello(record: &Record) {
     let (hello, len) = match decoded {
         Ok(Some(read)) => read,
         Ok(None) => panic!("{place}: incomplete"),
-        // Each was sent on purpose, and is no hello for the reason that is given.
+        // Each was sent on purpose, and the recorded reason makes it invalid.
         Err(HelloFault::Version { version }) => {
             assert_eq!(Some(version), record.get("version").as_i64(), "{place}");
             assert!(![-65_536, -65_535].contains(&version), "{place}");
@@ -53,7 +53,7 @@ pub(crate) fn check_notification(record: &Record) {
     let has = |key: &str| !record.get(key).is_null();
     let is_null_config = has("version") && !has("config");
     let ends_behind_epoch = has("peerEpoch") && !has("version") && !has("rest");
-    // Sent on purpose; servers drop them.
+    // Sent on purpose; servers drop such messages.
     let is_wrong = record.text("type") == "MALFORMED" || is_null_config || ends_behind_epoch;
     let notification = match Notification::decode(frame) {
         Ok(notification) => notification,

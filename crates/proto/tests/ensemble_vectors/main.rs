@@ -1,5 +1,5 @@
-//! Every recorded conversation between Apache ZooKeeper 3.9.5 servers decodes to the fields that
-//! stand beside it, and encodes to the same bytes.
+//! All recorded connections between Apache ZooKeeper 3.9.5 servers decode to the recorded fields
+//! and encode to the recorded bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -18,7 +18,7 @@ fn every_recorded_message_decodes_and_encodes_to_the_same_bytes() {
     let mut checked = BTreeMap::<String, usize>::new();
     for record in &records {
         match record.text("type") {
-            // Bytes that are no whole message, sent on purpose.
+            // Bytes that are not a whole message, sent on purpose.
             "RAW" | "PARTIAL" => continue,
             "HANDSHAKE" => election::check_hello(record),
             "NOTIFICATION" | "MALFORMED" => election::check_notification(record),

@@ -1,4 +1,4 @@
-//! Quorum connections.
+//! Recordings of quorum connections.
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode, Reader};
@@ -143,7 +143,7 @@ fn check_txn(record: &Record, txn: &Bytes) {
     assert_eq!(decoded.digest.map(|d| d.digest), digest, "{place}");
 }
 
-/// A payload may be missing or wrong only where the script sent it so.
+/// Checks that a payload is missing or wrong only if the script sent it on purpose.
 fn assert_sent_on_purpose(record: &Record, packet: &QuorumPacket, error: &DecodeError) {
     let is_wrong = record.is_undecodable() || packet.data.is_none();
     assert!(
@@ -177,7 +177,7 @@ fn check_learner(record: &Record, packet: QuorumPacket) {
             assert_eq!(Some(epoch), record.get("currentEpoch").as_i64(), "{place}");
         }
         LearnerPacket::Ping { touched, .. } => {
-            // An empty payload stands as data instead of as a list.
+            // An empty payload is recorded as data instead of a list.
             let expected = record
                 .get("touches")
                 .as_array()
@@ -195,7 +195,7 @@ fn check_learner(record: &Record, packet: QuorumPacket) {
         }
         LearnerPacket::Ack { .. } => assert_eq!(packet.data, None, "{place}"),
         LearnerPacket::Other { packet_type } => {
-            // A proposal was sent to a leader on purpose.
+            // The script sent a proposal to a leader on purpose.
             let known = PacketType::from_i32(*packet_type);
             assert!(
                 matches!(known, None | Some(PacketType::Proposal)),

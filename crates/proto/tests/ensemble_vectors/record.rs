@@ -1,18 +1,18 @@
-//! The lines of the recordings.
+//! Lines of the recordings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A line that holds a message.
+/// A line with a message.
 pub(crate) struct Record {
     file: String,
     line: usize,
     fields: Value,
 }
 
-/// All messages of all recordings; `None` if they are not there.
+/// Returns all messages of all recordings; `None` if they are not available.
 pub(crate) fn read_all() -> Option<Vec<Record>> {
     let entries = fs::read_dir(testkit::recordings::find("vectors/ensemble")?).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -47,7 +47,7 @@ impl Record {
         &self.fields[key]
     }
 
-    /// Where it stands, for messages.
+    /// Describes the position of the message, for error texts.
     pub(crate) fn place(&self) -> String {
         format!("{} line {} ({})", self.file, self.line, self.text("type"))
     }
@@ -64,12 +64,12 @@ impl Record {
         self.text("dir") == "L>F"
     }
 
-    /// Whether the recording is of answers to wrong input.
+    /// Whether the recording contains reactions to wrong input.
     pub(crate) fn is_reaction(&self) -> bool {
         self.file.starts_with("reactions-")
     }
 
-    /// Whether the recorder's codec could make nothing of the payload.
+    /// Whether the recorder could not decode the payload.
     pub(crate) fn is_undecodable(&self) -> bool {
         !self.get("undecodable").is_null()
     }
@@ -79,7 +79,7 @@ impl Record {
     }
 }
 
-/// A number that stands as text in base 16, unsigned.
+/// Parses a number that is recorded as unsigned hex text.
 pub(crate) fn hex_long(value: &Value) -> i64 {
     let text = value.as_str().unwrap().strip_prefix("0x").unwrap();
     u64::from_str_radix(text, 16).unwrap().cast_signed()

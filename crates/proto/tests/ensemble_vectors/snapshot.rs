@@ -1,4 +1,4 @@
-//! The raw stream behind a SNAP packet, which is made of the same records as a snapshot file.
+//! The raw stream after a SNAP packet, which consists of the records of a snapshot file.
 
 use bytes::Bytes;
 use jute::{Decode, Encode, Reader, Str};
@@ -58,7 +58,7 @@ pub(crate) fn check(record: &Record) {
     assert_eq!(&end.unwrap()[..], "/", "{place}");
     let signature = signature.unwrap();
     assert_eq!(&signature[..], record.text("signature"), "{place}");
-    // Another word was sent on purpose.
+    // The script sent another signature on purpose.
     let is_right = &signature[..] == SNAPSHOT_SIGNATURE;
     assert!(is_right || record.is_reaction(), "{place}");
     Str::from("/").encode(&mut out);

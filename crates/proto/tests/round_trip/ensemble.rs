@@ -1,4 +1,4 @@
-//! What servers tell each other.
+//! Messages between servers.
 
 use jute::Encode;
 use proptest::collection::vec;
@@ -154,7 +154,7 @@ fn hello() -> impl Strategy<Value = Hello> {
         endpoints.prop_map(HelloAddresses::Many),
     ];
     (any::<i64>(), addresses).prop_map(|(sid, addresses)| {
-        // Only a number that is not negative can stand alone.
+        // Without addresses, only a non-negative number is valid.
         let legacy = addresses == HelloAddresses::Legacy;
         let sid = proto::Sid(if legacy { sid & i64::MAX } else { sid });
         Hello { sid, addresses }
@@ -198,7 +198,7 @@ proptest! {
         let mut out = Vec::new();
         notification.encode_frame(&mut out);
         let frame = out.split_off(4);
-        // Nothing marks the form but the length, and this length is that of the form without
+        // Only the length determines the form, and this is the length of the form without a
         // configuration.
         prop_assume!(frame.len() != 40 || notification.config().is_none());
         prop_assert_eq!(Notification::decode(frame.into()), Ok(notification));

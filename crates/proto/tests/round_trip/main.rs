@@ -1,4 +1,4 @@
-//! decode(encode(x)) = x for every record, and every byte is read.
+//! decode(encode(x)) = x for all records, and all bytes are read.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,4 +1,4 @@
-//! Values that records are made of.
+//! Values for the fields of records.
 
 use bytes::Bytes;
 use jute::Str;
@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use proto::data::RequestAcl;
 use proto::{Acl, Epoch, Id, SessionId, Sid, Stat, StatPersisted, Zxid};
 
-/// No characters above U+FFFF: those are written as Java writes them and do not read back.
+/// Generates text without characters above U+FFFF, which are written as in Java and do not read
+/// back.
 pub(crate) fn text() -> impl Strategy<Value = Str> {
     prop_oneof!["[/a-z0-9.]{0,12}", "[\u{0}-\u{d7ff}\u{e000}-\u{ffff}]{0,6}"].prop_map(Str::from)
 }
@@ -37,7 +38,7 @@ pub(crate) fn sid() -> impl Strategy<Value = Sid> {
     any::<i64>().prop_map(Sid)
 }
 
-/// What fits the upper half of a zxid.
+/// Generates an epoch that fits the upper half of a zxid.
 pub(crate) fn epoch() -> impl Strategy<Value = Epoch> {
     any::<i32>().prop_map(|epoch| Epoch(epoch.into()))
 }

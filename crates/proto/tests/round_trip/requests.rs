@@ -1,4 +1,4 @@
-//! Every request, alone and inside a multi.
+//! All requests, alone and inside a multi.
 
 use jute::{DecodeError, Reader, Str};
 use proptest::collection::vec;
@@ -77,7 +77,7 @@ fn reconfig() -> impl Strategy<Value = WriteRequest> {
     })
 }
 
-/// What a multi takes without a fault.
+/// Generates operations that a multi accepts.
 fn in_multi() -> impl Strategy<Value = WriteRequest> {
     let one = prop_oneof![
         create(),
@@ -188,7 +188,8 @@ proptest! {
         prop_assert!(input.is_empty());
     }
 
-    /// A cut record never gives a request; a multi fails whole, which is a request of its own.
+    /// A truncated record never decodes to a request. A multi fails as a whole, which is still a
+    /// request.
     #[test]
     fn a_request_cut_short_does_not_decode(request in request(), cut in any::<prop::sample::Index>()) {
         let bytes = encode(&request);
@@ -229,7 +230,7 @@ fn every_opcode_of_a_client_has_a_request() {
         OpCode::Sasl,
     ];
     for op in OpCode::ALL {
-        // Zeros are a record for some and none for others.
+        // Zeros are a valid record for some operations only.
         let decoded = Request::decode(*op, &mut Reader::new(vec![0; 64]));
         let is_refused = matches!(decoded, Err(DecodeError::Value { what: "opcode", .. }));
         assert_eq!(is_refused, no_request.contains(op), "{op:?}: {decoded:?}");

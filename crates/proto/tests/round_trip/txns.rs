@@ -1,4 +1,4 @@
-//! Every transaction, with and without a digest.
+//! All transactions, with and without a digest.
 
 use jute::{Encode, Reader};
 use proptest::collection::vec;
@@ -37,7 +37,7 @@ fn set_data() -> impl Strategy<Value = SetDataTxn> {
     })
 }
 
-/// What can stand inside a multi.
+/// Generates transactions that are valid inside a multi.
 fn in_multi() -> impl Strategy<Value = Txn> {
     prop_oneof![
         any::<i32>().prop_map(|code| Txn::Error { code }),
@@ -106,7 +106,7 @@ proptest! {
         check(&record.header)?;
     }
 
-    /// A record of 3.3.2 and before ends in front of the parent's cversion.
+    /// A record of 3.3.2 and earlier ends before the parent's cversion.
     #[test]
     fn the_oldest_creates_read_back(mut record in record(), create in create()) {
         let create = CreateTxn { parent_cversion: -1, ..create };
