@@ -48,10 +48,10 @@ pub(crate) const BUDGET_SHARES_KEPT: usize = 2000;
 /// by this server, for the KDC.
 pub(crate) const KERBEROS_STEPS_AT_A_TIME: usize = 16;
 
-/// Unanswered requests of a connection above which it is not read from.
+/// Number of unanswered requests above which a connection is not read from.
 pub(crate) const UNANSWERED_MAX: usize = 1024;
 
-/// Bytes of unanswered requests of a connection above which it is not read from.
+/// Bytes of unanswered requests above which a connection is not read from.
 pub(crate) const UNANSWERED_BYTES_MAX: usize = 4 << 20;
 
 /// Maximum bytes of a request that is read as it arrives. A longer one must first reserve memory
@@ -165,8 +165,8 @@ pub(crate) const PEER_READ_AHEAD_BYTES: u32 = 4 << 20;
 /// observers. The follower's own requests and acknowledgements must follow these bytes.
 pub(crate) const RELAYED_BYTES_MAX: usize = 4 << 20;
 
-/// Minimum bytes that a batch of packets counts as. So the core's inbox holds at most 256 batches
-/// of one connection, even if they are small.
+/// Minimum number of bytes that is charged for a batch of packets. So the core's inbox holds at
+/// most 256 batches of one connection, even if they are small.
 pub(crate) const PEER_BATCH_BYTES_MIN: u32 = 16 << 10;
 
 /// Bytes requested from another member's socket in one read.

@@ -24,7 +24,7 @@ pub(super) struct Measures {
     turn: TurnWork,
     /// Whether this follower has observers.
     has_observers: bool,
-    /// Learners that a leader is synchronising; true for a snapshot.
+    /// Learners that a leader is synchronising, with `true` for a snapshot.
     catching_up: HashMap<LinkId, bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Check that a certificate is for a host.
+//! Verification that a certificate is for a host.
 //!
 //! An address must be among the addresses of the certificate. A name must be among its DNS names,
 //! where `*` may replace the first label. The common name is used only if the certificate does not

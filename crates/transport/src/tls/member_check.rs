@@ -1,4 +1,4 @@
-//! Check that a certificate presented on a port of the ensemble belongs to a member.
+//! Verification that a certificate presented on a port of the ensemble belongs to a member.
 //!
 //! Trust alone does not distinguish a member from an application: both may have a certificate of
 //! the same authority. A member's certificate is for a host of the member list, is this server's

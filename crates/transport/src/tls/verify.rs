@@ -1,4 +1,4 @@
-//! Check whether a certificate is trusted.
+//! Verification that a certificate is trusted.
 //!
 //! The library checks chains. In addition, Java trusts a certificate that is in the trust store
 //! itself, regardless of its permitted uses. Most guides create such a self-signed certificate of a

@@ -16,7 +16,7 @@ struct Site {
     dir: TempDir,
 }
 
-/// Returns `None` if one of the tools is missing.
+/// Returns a directory for stores, or `None` if one of the tools is missing.
 fn site() -> Option<Site> {
     let has = |tool: &str| Command::new(tool).arg("-help").output().is_ok();
     if !has("keytool") || !has("openssl") {

@@ -29,7 +29,7 @@ pub(crate) struct LearnerSettings {
     pub(crate) dial: Patience,
     /// Largest string or buffer in a packet or snapshot.
     pub(crate) limits: Limits,
-    /// Time for which a leader may accept no bytes: `initLimit`.
+    /// Maximum time without progress while sending to a leader: `initLimit`.
     pub(crate) stall: Duration,
     /// Credentials of this server.
     pub(crate) auth: Arc<QuorumAuth>,

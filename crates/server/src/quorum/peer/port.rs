@@ -43,7 +43,7 @@ use crate::quorum::auth::QuorumAuth;
 pub(crate) struct PortSettings {
     /// Largest string or buffer in a packet.
     pub(crate) limits: Limits,
-    /// Time for which a learner may accept no bytes: `initLimit`.
+    /// Maximum time without progress while sending to a learner: `initLimit`.
     pub(crate) stall: Duration,
     /// Rules for logins (`quorum.auth.*`).
     pub(crate) auth: Arc<QuorumAuth>,

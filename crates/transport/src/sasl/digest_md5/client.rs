@@ -100,7 +100,7 @@ fn respond(
     if !offered.any(|qop| qop == QOP) {
         return Err(Refusal::Unacceptable("qop"));
     }
-    // With several realms, the one with the server's name; otherwise the first.
+    // One of the realms must be the server's name.
     let mut realms = directives.all("realm");
     let own = names.server.as_bytes();
     let realm = match realms.next() {
