@@ -1,7 +1,7 @@
-//! Orders for the disk: what waits, what is done to the files, and what the replica is told then.
+//! The disk queue: its order, its work on the files, and the reports to the replica.
 //!
-//! The files themselves are [`recovery::History`]'s. Which thread does the work, and when, is the
-//! host's.
+//! [`recovery::History`] contains the files themselves. The host decides which thread does the
+//! work, and when.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,10 +17,10 @@ use crate::kept_tree::keep_tree;
 
 /// Records that go to the log together.
 pub trait Group: Default {
-    /// The records, oldest first: their zxids, and the transactions encoded.
+    /// The records, oldest first: their zxids and encoded transactions.
     fn records(&self) -> impl Iterator<Item = (Zxid, &[u8])>;
 
-    /// Whether there are none.
+    /// Whether the group is empty.
     fn is_empty(&self) -> bool {
         self.records().next().is_none()
     }
@@ -32,17 +32,17 @@ impl Group for Vec<Record> {
     }
 }
 
-/// What the disk is to do next.
+/// The next work for the disk.
 #[derive(Debug)]
 pub enum ToDisk<G> {
-    /// Append these, and sync.
+    /// Append these records, and sync.
     Group(G),
-    /// Something else.
+    /// Execute another order.
     Order(DiskOrder),
 }
 
 impl<G> ToDisk<G> {
-    /// The records, if it is some.
+    /// The records, if it is a group.
     pub fn group(&self) -> Option<&G> {
         match self {
             Self::Group(group) => Some(group),
@@ -51,17 +51,17 @@ impl<G> ToDisk<G> {
     }
 }
 
-/// What the disk was asked for and has not been given, in the order in which it was asked.
+/// Work for the disk that is not taken yet, in the order of its requests.
 #[derive(Debug, Default)]
 pub struct DiskQueue<G> {
     waiting: VecDeque<ToDisk<G>>,
-    /// Records that were appended since. They come behind all that waits.
+    /// Records appended after all waiting work.
     pub group: G,
 }
 
 impl<G: Group> DiskQueue<G> {
-    /// Gives an order, behind all that was appended. What is appended from here on gathers in the
-    /// group that `next` gives, which is empty.
+    /// Appends an order after all appended records. `next` returns an empty group for later
+    /// records.
     pub fn order(&mut self, order: DiskOrder, next: impl FnOnce() -> G) {
         if !self.group.is_empty() {
             let group = std::mem::replace(&mut self.group, next());
@@ -70,18 +70,18 @@ impl<G: Group> DiskQueue<G> {
         self.waiting.push_back(ToDisk::Order(order));
     }
 
-    /// Records that wait, oldest first.
+    /// Waiting records, oldest first.
     pub fn groups(&self) -> impl Iterator<Item = &G> {
         let waiting = self.waiting.iter().filter_map(ToDisk::group);
         waiting.chain([&self.group])
     }
 
-    /// Takes what comes next, but for the records that were appended last.
+    /// Takes the next work, without the newest group.
     pub fn take_waiting(&mut self) -> Option<ToDisk<G>> {
         self.waiting.pop_front()
     }
 
-    /// Takes what comes next.
+    /// Takes the next work.
     pub fn take(&mut self) -> Option<ToDisk<G>> {
         self.take_waiting().or_else(|| {
             let group = std::mem::take(&mut self.group);
@@ -89,42 +89,42 @@ impl<G: Group> DiskQueue<G> {
         })
     }
 
-    /// Puts back what was taken.
+    /// Puts back work that was taken.
     pub fn put_back(&mut self, next: ToDisk<G>) {
         self.waiting.push_front(next);
     }
 
-    /// Whether nothing waits but the records that were appended last.
+    /// Whether only the newest group waits.
     pub fn is_at_group(&self) -> bool {
         self.waiting.is_empty()
     }
 }
 
-/// What is beside the history.
+/// Files and state of the host, without the log and the snapshots.
 pub trait Beside {
-    /// Writes the files beside zoo.cfg.
+    /// Writes the files next to zoo.cfg.
     ///
     /// # Errors
     /// If they cannot be written.
     fn write_members(&mut self, file: &MemberFile) -> io::Result<()>;
 
-    /// The history was loaded again.
+    /// Reports that the log and the snapshots were loaded again.
     fn loaded(&mut self, _found: &RecoveredTree) {}
 }
 
-/// Of a host that has nothing else there.
+/// For a host without other state.
 impl<F: FnMut(&MemberFile) -> io::Result<()>> Beside for F {
     fn write_members(&mut self, file: &MemberFile) -> io::Result<()> {
         self(file)
     }
 }
 
-/// What follows from an order that was carried out.
+/// Results of an executed order.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// What the replica is told.
+    /// Input for the replica.
     pub told: Option<Input>,
-    /// A snapshot is to be written.
+    /// The snapshot to be written.
     pub snapshot: Option<Wanted>,
 }
 
@@ -137,19 +137,19 @@ impl From<Input> for Done {
     }
 }
 
-/// Nobody knows what is on disk: the process has to end.
+/// The contents of the disk are unknown, so the process must end.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskFailure {
-    /// The log, or a file that belongs to it.
+    /// The log, or a file that belongs to it, has failed.
     #[error(transparent)]
     History(#[from] StorageError),
-    /// A member list that must be on disk is not.
+    /// A required member list could not be written.
     #[error("a member list cannot be written: {0}")]
     Members(io::Error),
 }
 
-/// Appends a group to the log, see [`History::append`]: whether a snapshot is due with it. None of it is
-/// durable before [`sync`].
+/// Appends a group to the log (see [`History::append`]). Returns whether a snapshot is due. The
+/// group is not durable before [`sync`].
 ///
 /// # Errors
 /// If the disk fails.
@@ -165,17 +165,18 @@ pub fn write_group<D: Disk>(
     Ok(is_due)
 }
 
-/// Makes durable what was appended: only then is the replica told of it.
+/// Makes all appended records durable, and returns the report for the replica.
 ///
 /// # Errors
-/// If the disk fails. Nothing of what failed is acknowledged: whether its bytes are on disk is unknown.
+/// If the disk fails. The records are then not acknowledged, because it is unknown whether they are
+/// on disk.
 pub fn sync<D: Disk>(history: &mut History<D>) -> Result<(Committed, Input), StorageError> {
     let committed = history.commit()?;
     Ok((committed, Input::Synced(history.appended())))
 }
 
-/// Carries out an order. No snapshot may get its name meanwhile, if it is [`DiskOrder::Reload`] or
-/// [`DiskOrder::TakeOver`].
+/// Executes an order. During [`DiskOrder::Reload`] and [`DiskOrder::TakeOver`], the caller must
+/// prevent that a snapshot receives its final name.
 ///
 /// # Errors
 /// If the disk fails.
@@ -269,7 +270,7 @@ mod tests {
         queue.put_back(group.unwrap());
         assert!(matches!(queue.take_waiting(), Some(ToDisk::Group(_))));
         assert!(matches!(queue.take_waiting(), Some(ToDisk::Order(_))));
-        // Whoever takes only what waits leaves the records that may still get company.
+        // Taking only waiting work leaves the group to which records may be added.
         assert!(queue.is_at_group() && queue.take_waiting().is_none());
         let last = queue.take();
         let last = last.as_ref().and_then(ToDisk::group).map(zxids);

@@ -1,4 +1,4 @@
-//! Which part of a host carries out which effect.
+//! Assignment of effects to the parts of a host.
 
 use config::members::HostPort;
 use proto::leader::LeaderPacket;
@@ -11,7 +11,7 @@ use zab::leader::{LinkFault, LinkId};
 
 use crate::{Connected, Registry, answer_handshake};
 
-/// The parts of a host. Nothing here waits.
+/// The parts of a host. These functions do not block.
 pub trait CarryingOut {
     /// A client's connection.
     type Connection: Connected;
@@ -21,49 +21,49 @@ pub trait CarryingOut {
     /// All clients' connections.
     fn registry(&self) -> &Registry<Self::Connection>;
 
-    /// `None` if there is no ensemble.
+    /// The connections to other members; `None` without an ensemble.
     fn links(&mut self) -> Option<&mut Self::Links>;
 
-    /// Notes a record for the log, to be handed to the disk with the next flush at the latest.
+    /// Appends a record for the log. The next flush passes it to the disk, if not earlier.
     fn append(&mut self, record: Record);
 
-    /// Hands the disk what was appended.
+    /// Passes all appended records to the disk.
     fn flush_log(&mut self);
 
-    /// Hands the disk an order, behind all that was appended.
+    /// Passes an order to the disk, after all appended records.
     fn order(&mut self, order: DiskOrder);
 
-    /// Ends the server, which holds other data than others.
+    /// Stops the server, because its data differs from others'.
     fn stop(&mut self);
 
-    /// Serves clients like this from here on.
+    /// Sets the service for clients.
     fn serve(&mut self, service: Service) {
         self.registry().serve(service);
     }
 
-    /// Serves nobody: all connections of clients end.
+    /// Stops serving clients: all their connections end.
     fn stop_serving(&mut self) {
         self.registry().stop_serving();
     }
 
-    /// The client of this connection was told, by its leader's word, that it has this session with its
-    /// timeout in ms, or that there is none.
+    /// Reports the leader's answer to a client of this connection: its session with the timeout in
+    /// ms, or a refusal.
     fn renewed(&self, _: &Self::Connection, _: &Renewal, _session: Option<(SessionId, i32)>) {}
 
-    /// The places of requests are free, with what they took of the bounds on large ones.
+    /// Frees the slots of requests, and their share of the bounds on large ones.
     fn release(&mut self, _requests: usize, _large_bytes: LargeBytes) {}
 
-    /// What operators are shown.
+    /// Updates the view for operators.
     fn show(&mut self, _view: View) {}
 }
 
-/// The connections of a member to others. What these orders mean says [`Effect`].
+/// The connections of a member to others. [`Effect`] describes each function.
 pub trait MemberLinks {
     /// [`Effect::Listen`].
     fn listen(&mut self, port: Port, attempt: u64, addresses: Vec<HostPort>);
     /// [`Effect::StopListening`].
     fn stop_listening(&mut self, port: Port, hands_over: bool);
-    /// [`Effect::Send`]; packets may wait for the next flush.
+    /// [`Effect::Send`]. Packets may wait for the next flush.
     fn send(&mut self, port: Port, to: LinkId, packet: LeaderPacket);
     /// [`Effect::SendSnapshot`].
     fn send_snapshot(&mut self, port: Port, to: LinkId, zxid: Zxid);
@@ -73,7 +73,7 @@ pub trait MemberLinks {
     fn close_link(&mut self, port: Port, link: LinkId, fault: &LinkFault);
     /// [`Effect::Dial`].
     fn dial(&mut self, attempt: u64, addresses: Vec<HostPort>, pause_ms: u64);
-    /// [`Effect::SendToLeader`]; packets may wait for the next flush.
+    /// [`Effect::SendToLeader`]. Packets may wait for the next flush.
     fn send_to_leader(&mut self, packet: LearnerPacket);
     /// [`Effect::ReceiveSnapshot`].
     fn receive_snapshot(&mut self);
@@ -85,11 +85,11 @@ pub trait MemberLinks {
     fn set_member_hosts(&mut self, _hosts: Vec<String>) {}
     /// [`Effect::AskOracle`].
     fn ask_oracle(&mut self);
-    /// Packets that wait leave. Called before every effect that must not overtake them.
+    /// Sends waiting packets. Called before every effect that must not overtake them.
     fn flush(&mut self) {}
 }
 
-/// Has the right part of the host carry it out.
+/// Executes an effect by the responsible part of the host.
 pub fn carry_out_effect<H: CarryingOut>(host: &mut H, effect: Effect) {
     match effect {
         Effect::Append(record) => host.append(record),
@@ -123,7 +123,7 @@ pub fn carry_out_effect<H: CarryingOut>(host: &mut H, effect: Effect) {
     }
 }
 
-/// The leader has said whether the session of a client that came back lives.
+/// Handles the leader's answer about the session of a returning client.
 fn renewed<H: CarryingOut>(host: &H, renewal: &Renewal, is_valid: bool) {
     if let Some(connection) = host.registry().of(renewal.ticket) {
         let session = is_valid.then_some((renewal.session, renewal.timeout_ms));
@@ -166,7 +166,7 @@ fn carry_out_on_links(links: &mut impl MemberLinks, effect: Effect) {
         Effect::Election(effect) => links.elect(effect),
         Effect::SetMemberHosts(hosts) => links.set_member_hosts(hosts),
         Effect::AskOracle => links.ask_oracle(),
-        // What concerns this server alone was carried out before.
+        // The caller has executed effects that concern only this server.
         Effect::Append(_)
         | Effect::Flush
         | Effect::Disk(_)

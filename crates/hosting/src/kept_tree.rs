@@ -1,4 +1,4 @@
-//! A tree that turned out to be wrong, on its way to a separate place.
+//! Storage of a wrong tree in a separate place.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use recovery::{DurableReader, History, NewSnapshot, SnapshotSettings};
 use replica::State;
 use storage::{Compression, DataDirs, Disk, StorageError};
 
-/// Directories for wrong trees, at most: a server that finds more of them needs a person.
+/// Maximum number of directories for wrong trees. A server with more of them needs an operator.
 const KEPT_MAX: usize = 3;
 
-/// How the names of the directories begin.
+/// Prefix of the directories' names.
 const PREFIX: &str = "diverged-";
 
-/// Bytes that are read under one hold of the tree.
+/// Bytes read during one hold of the tree.
 const CHUNK_BYTES: usize = 1 << 18;
 
 const SETTINGS: SnapshotSettings = SnapshotSettings {
@@ -22,8 +22,8 @@ const SETTINGS: SnapshotSettings = SnapshotSettings {
     serialize_last_zxid: true,
 };
 
-/// Writes the tree as a snapshot into a directory of its own beside `version-2`. Nothing changes it
-/// meanwhile: no role needs it.
+/// Writes the tree as a snapshot into its own directory next to `version-2`. The tree does not
+/// change meanwhile, because a role is not active.
 pub(crate) fn keep_tree<D: Disk>(
     history: &History<D>,
     state: &impl State,

@@ -1,4 +1,4 @@
-//! What a learner is brought up to date with: its leader's log, or its tree.
+//! Data for the synchronisation of a learner: its leader's log, or its tree.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,8 @@ use tree::{Tree, TreeSettings};
 use zab::Record;
 use zab::leader::LinkId;
 
-/// Reads a page of the log for a learner, see [`LogPages::page`]: what the replica is told of it.
+/// Reads a page of the log for a learner (see [`LogPages::page`]). Returns the input for the
+/// replica.
 pub fn read_log<'d, D: Disk>(
     pages: &LogPages<'d, D>,
     cursor: &mut Option<LogCursor<'d, D>>,
@@ -34,11 +35,11 @@ pub fn read_log<'d, D: Disk>(
     }
 }
 
-/// Reads the tree that a leader sends behind a SNAP packet with `zxid`: a tree that nobody else sees
-/// yet, and where in the bytes it ends.
+/// Reads the tree that follows a SNAP packet with `zxid`. Returns the tree, which is not shared
+/// yet, and its length in bytes.
 ///
 /// # Errors
-/// What is wrong, if that is no tree, or its source breaks.
+/// The fault, if the bytes are not a tree, or if their source fails.
 pub(crate) fn read_tree(
     body: impl io::Read,
     zxid: Zxid,

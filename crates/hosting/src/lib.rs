@@ -1,13 +1,21 @@
-//! What every host of a replica does with what the replica decides.
+//! The work of every host of a replica, without threads.
 //!
-//! A host has the sockets, threads and clocks, or simulated ones. What is the same whatever it has them
-//! of is here, so that what ships is what is simulated: [`StartFiles`] is how a server begins, [`ServerState`] the state that the
-//! replica is lent and connections read, [`carry_out_effect`] which part of a host carries out which effect,
-//! [`Registry`], [`begin_session`] and [`deliver`] what becomes of clients,
-//! [`carry_out`] what is done to the files, [`SnapshotWork`] the snapshots that are written meanwhile,
-//! [`read_log`] what a learner is brought up to date with, [`PacketQueue`] what waits for another
-//! member, [`LinkWriter`] in which order it leaves, [`LinkReader`] what comes from one, [`Recorder`] what the
-//! change history is fed with, [`Schedule`] which thread does which work and when. Nothing here waits for anything but short locks, and time is an argument.
+//! A host has sockets, threads and clocks, real or simulated. This crate contains the work that
+//! does not depend on them, so the shipped code is the simulated code:
+//!
+//! - [`StartFiles`]: the start of a server.
+//! - [`ServerState`]: the state that the replica borrows and connections read.
+//! - [`carry_out_effect`]: the assignment of effects to the parts of a host.
+//! - [`Registry`], [`begin_session`] and [`deliver`]: clients.
+//! - [`carry_out`]: work on the files.
+//! - [`SnapshotWork`]: snapshots, written in the background.
+//! - [`read_log`]: the log for the synchronisation of a learner.
+//! - [`PacketQueue`], [`LinkWriter`] and [`LinkReader`]: packets that wait for another member,
+//!   their order on the wire, and packets from another member.
+//! - [`Recorder`]: input of the change history.
+//! - [`Schedule`]: the thread and the time for each piece of work.
+//!
+//! These functions wait only for short locks. Time is an argument.
 
 mod clients;
 mod disk;

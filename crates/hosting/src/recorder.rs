@@ -1,8 +1,8 @@
-//! The change history of a member: what it is fed with, and what it reads from the files.
+//! The change history of a member: its input, and the transactions that it reads from the files.
 //!
-//! A host tells it what is applied as committed, over a queue that may lose some. What is missing is
-//! read from the log; where the log does not reach back, or is of another history, a snapshot
-//! begins a new era. Which thread does that, and when, is the host's.
+//! A host passes committed transactions over a queue that may lose some. Missing ones are read from
+//! the log. Where the log does not reach back, or belongs to another sequence of transactions, a
+//! snapshot begins a new era. The host decides which thread does this, and when.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -20,48 +20,48 @@ use storage::{
     last_seam, list_snapshots, read_snapshot, read_txns_from,
 };
 
-/// What can go wrong on the way from file to file.
+/// Error while the change history is filled from files.
 #[derive(Debug, thiserror::Error)]
 pub enum FillError {
-    /// The history's own files.
+    /// The files of the change history failed.
     #[error("{0}")]
     History(#[from] HistoryError),
-    /// The log, or a snapshot.
+    /// The log or a snapshot failed.
     #[error("{0}")]
     Storage(#[from] StorageError),
 }
 
-/// How reading the log went.
+/// Result of reading the log.
 #[derive(Debug, PartialEq, Eq)]
 enum Caught {
-    /// Up to the wanted transaction, or as far as the log goes.
+    /// The wanted transaction, or the end of the log, is reached.
     Up,
-    /// There is more; it is to be called again.
+    /// There is more. Call again.
     Partly,
-    /// The log does not reach back to the last one recorded.
+    /// The log does not reach back to the last recorded transaction.
     Gap,
 }
 
-/// Feeds the history of a member.
+/// Fills the change history of a member.
 #[derive(Debug)]
 pub struct Recorder<D> {
     disk: Arc<D>,
     dirs: DataDirs,
     limits: Limits,
-    /// A committed transaction that the log is to have before more of it is read.
+    /// A committed transaction that must be in the log before more of it is read.
     awaited: Option<Zxid>,
-    /// Between these the log is known to be one history.
+    /// Range of zxids in which the log is known to be continuous.
     whole: (Zxid, Zxid),
     is_behind: bool,
 }
 
-/// Transactions that are read before other work gets its turn.
+/// Number of transactions that are read before other work has its turn.
 const TURN: usize = 65_536;
 
 type ZnodesOf<K> = <<K as Keeper>::History as Recording>::Znodes;
 
 impl<D: Disk> Recorder<D> {
-    /// For the member whose files these are.
+    /// Creates a recorder for the member with these files.
     pub fn new(disk: Arc<D>, dirs: DataDirs, limits: Limits) -> Self {
         Self {
             disk,
@@ -73,11 +73,11 @@ impl<D: Disk> Recorder<D> {
         }
     }
 
-    /// The history, or a new one of the files; `committed` is known to be. `None` if no snapshot can
-    /// begin one yet.
+    /// Opens the change history, or creates one from the files. `committed` is known to be
+    /// committed. Returns `None` if a suitable first snapshot does not exist yet.
     ///
     /// # Errors
-    /// If it is of no use, or files cannot be read.
+    /// If the change history is unusable, or files cannot be read.
     pub fn open<K: Keeper>(
         &self,
         keeper: &K,
@@ -92,11 +92,11 @@ impl<D: Disk> Recorder<D> {
         Ok(begins.transpose()?)
     }
 
-    /// Records what was applied, as far as it follows the last one recorded; others are found in the
-    /// log later.
+    /// Records applied transactions as long as they follow the last recorded one. Later ones are
+    /// read from the log.
     ///
     /// # Errors
-    /// If it cannot be recorded, or is another ensemble's.
+    /// If a transaction cannot be recorded, or belongs to another ensemble.
     pub fn take<R: Borrow<TxnRecord>, O: Borrow<Origin>>(
         &mut self,
         history: &mut impl Recording,
@@ -112,16 +112,16 @@ impl<D: Disk> Recorder<D> {
         Ok(())
     }
 
-    /// Whether something was left out since this was asked last, and is to be read from the log.
+    /// Whether transactions were left out since the last call, and must be read from the log.
     pub fn is_behind(&mut self) -> bool {
         std::mem::take(&mut self.is_behind)
     }
 
-    /// Reads from the log what is missing up to `committed`, which is known to be; the log is written
-    /// up to `end`.
+    /// Reads missing transactions from the log up to `committed`, which is known to be committed.
+    /// The log is written up to `end`.
     ///
     /// # Errors
-    /// If files cannot be read or written, or the history is another ensemble's.
+    /// If files cannot be read or written, or the change history belongs to another ensemble.
     pub fn catch_up<K: Keeper>(
         &mut self,
         history: &mut K::History,
@@ -137,7 +137,7 @@ impl<D: Disk> Recorder<D> {
         };
         while history.head() < upto {
             let caught = match self.read(history, upto) {
-                // It does not get better: what lies behind it is behind a hole.
+                // A retry does not help: later transactions follow a hole.
                 Err(FillError::Storage(error)) if error.is_damage() => {
                     tracing::warn!(err = %error, "the change history cannot read on in the log");
                     Caught::Gap
@@ -161,14 +161,14 @@ impl<D: Disk> Recorder<D> {
         Ok(())
     }
 
-    /// Up to where the log can be read: a transaction that is committed, and written. `None` while
-    /// this member has not written what others have committed without it.
+    /// Zxid up to which the log can be read: a transaction that is committed and written. `None`
+    /// while this member has not written transactions that others have committed without it.
     fn readable(&mut self, committed: Zxid, end: Zxid) -> Option<Zxid> {
         if end >= committed {
             self.awaited = None;
             return Some(committed);
         }
-        // Under load there is always something that is not written yet.
+        // Under load, there is always a transaction that is not written yet.
         let awaited = *self.awaited.get_or_insert(committed);
         if end < awaited {
             return None;
@@ -176,14 +176,14 @@ impl<D: Disk> Recorder<D> {
         self.awaited.take()
     }
 
-    /// Records what the log has behind the last one recorded, up to `upto`, which is
+    /// Records the transactions in the log after the last recorded one, up to `upto`, which is
     /// [readable](Self::readable).
     fn read(&mut self, history: &mut impl Recording, upto: Zxid) -> Result<Caught, FillError> {
         let head = history.head();
         let (disk, dirs) = (&*self.disk, &self.dirs);
         match last_seam(disk, dirs)?.filter(|seam| *seam > head) {
             _ if mutant::is(Mutant::SeamIgnored) => {}
-            // What came before it may be parted as well, and nothing says where.
+            // An earlier break may exist, and its position is unknown.
             Some(seam) if seam > upto => return Ok(Caught::Up),
             Some(_) => return Ok(Caught::Gap),
             None => {}
@@ -211,12 +211,12 @@ impl<D: Disk> Recorder<D> {
         Ok(Caught::Partly)
     }
 
-    /// Whether there is a snapshot of what the history ends with, and the log goes on from it up to
-    /// `upto`.
+    /// Whether there is a snapshot of the change history's last state, and the log continues from
+    /// it up to `upto`.
     ///
-    /// An epoch without a transaction leaves nothing but a snapshot of its beginning, and the next
-    /// leader's snapshot, which is older by its number, takes the place of that one. Both are of the
-    /// same tree: the beginning of an epoch is told when it is committed.
+    /// An epoch without a transaction leaves only a snapshot of its beginning. The next leader's
+    /// snapshot has a smaller number and replaces it. Both contain an equal tree: the beginning of
+    /// an epoch is recorded when it is committed.
     fn has_snapshot_of(&self, head: Zxid, upto: Zxid) -> Result<bool, StorageError> {
         let (disk, dirs) = (&*self.disk, &self.dirs);
         let snapshots = list_snapshots(disk, &dirs.snap)?.into_iter();
@@ -231,14 +231,14 @@ impl<D: Disk> Recorder<D> {
         Ok(newest >= seam && is_log_whole(disk, dirs, (newest, upto), self.limits)?)
     }
 
-    /// The oldest snapshot behind `after` from which the log goes on, in one history up to `upto`.
+    /// The oldest snapshot after `after` from which the log continues without a break up to `upto`.
     fn snapshot<K: Keeper>(
         &self,
         keeper: &K,
         after: Zxid,
         upto: Zxid,
     ) -> Result<Option<(ZnodesOf<K>, SnapshotAt)>, FillError> {
-        // One that is in front of it is of another history than the log behind.
+        // A snapshot before the `seam` does not belong to the later log.
         let seam = last_seam(&*self.disk, &self.dirs)?.unwrap_or(Zxid::ZERO);
         let mut files = list_snapshots(&*self.disk, &self.dirs.snap)?;
         files.reverse();
@@ -266,7 +266,8 @@ impl<D: Disk> Recorder<D> {
         })
     }
 
-    /// `None` if the snapshot holds parts of what is not known to be committed.
+    /// Reads a snapshot. `None` if it contains parts of transactions that are not known to be
+    /// committed.
     fn znodes<K: Keeper>(
         &self,
         keeper: &K,
@@ -286,8 +287,8 @@ impl<D: Disk> Recorder<D> {
         if covers.is_some_and(|covers| covers > upto) {
             return Ok(None);
         }
-        // A leader goes on while it sends its tree: it came with parts of what this member was told
-        // afterwards, and was in order before the member served.
+        // A leader continues while it sends its tree. The tree arrived with parts of later
+        // transactions, and was consistent before this member served.
         if last_seam(&*self.disk, &self.dirs)? == Some(file.zxid) {
             covers = Some(upto);
         }
@@ -299,7 +300,7 @@ impl<D: Disk> Recorder<D> {
     }
 }
 
-/// Takes znodes out of a snapshot.
+/// Collects the znodes of a snapshot.
 struct Filling<'a, K: Keeper> {
     keeper: &'a K,
     znodes: ZnodesOf<K>,

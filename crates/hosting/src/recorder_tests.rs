@@ -6,7 +6,7 @@ use tree::{Tree, TreeSettings, Watches};
 
 use super::*;
 
-/// What is recorded, behind which snapshots.
+/// Recorded transactions by the snapshot before them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Zxids {
     eras: Vec<(i64, Vec<i64>)>,
@@ -60,7 +60,7 @@ impl Recording for Zxids {
     }
 }
 
-/// None are there.
+/// A keeper without stored change histories.
 struct Memory;
 
 impl Keeper for Memory {
@@ -81,7 +81,7 @@ impl Keeper for Memory {
     }
 }
 
-/// The files of a member, which are removed with it.
+/// The files of a member, removed when it is dropped.
 struct Site {
     dirs: DataDirs,
     recorder: Recorder<RealDisk>,
@@ -101,7 +101,7 @@ impl Site {
         }
     }
 
-    /// A file of the log with these transactions.
+    /// Writes a log file with these transactions.
     fn log(&self, zxids: &[i64]) {
         let mut log = LogWriter::new(
             Arc::new(RealDisk),
@@ -114,7 +114,7 @@ impl Site {
         log.commit().unwrap();
     }
 
-    /// A snapshot of this transaction.
+    /// Writes a snapshot of this transaction.
     fn snapshot(&self, zxid: i64) {
         let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
         let mut tree = Tree::new(settings);
@@ -155,8 +155,8 @@ fn record(zxid: Zxid) -> TxnRecord {
 
 const EPOCH_2: i64 = 0x2_0000_0000;
 
-/// 5 may never have been committed, and others may have been that this member never saw: its leader's
-/// snapshot says so, for as long as it is there, and the seam for ever.
+/// 5 may never have been committed, and others that this member never received may have been. Its
+/// leader's snapshot shows this as long as it exists; the recorded zxid shows it permanently.
 #[test]
 fn the_log_in_front_of_a_snapshot_that_is_gone_is_another_history() {
     let mut site = Site::new();
@@ -165,7 +165,7 @@ fn the_log_in_front_of_a_snapshot_that_is_gone_is_another_history() {
     site.log(&[EPOCH_2 + 1, EPOCH_2 + 2]);
     let eras = vec![(3, vec![4])];
     let mut history = Zxids { eras: eras.clone() };
-    // Nothing to go on with: it waits.
+    // Without a snapshot to continue from, it waits.
     site.catch_up(&mut history, EPOCH_2 + 2);
     assert_eq!(history.eras, eras);
     site.snapshot(EPOCH_2 + 1);
@@ -174,8 +174,8 @@ fn the_log_in_front_of_a_snapshot_that_is_gone_is_another_history() {
     assert_eq!(history.eras, [(3, vec![4]), behind]);
 }
 
-/// Nothing was written in epoch 2, and the snapshot of its beginning is gone: the leader of epoch 3 gave
-/// one of the same tree, which ends in epoch 1.
+/// Epoch 2 is empty, and the snapshot of its beginning is removed. The leader of epoch 3 sent one
+/// of an equal tree, which ends in epoch 1.
 #[test]
 fn behind_an_empty_epoch_the_log_goes_on_from_an_older_snapshot() {
     let mut site = Site::new();
@@ -189,14 +189,14 @@ fn behind_an_empty_epoch_the_log_goes_on_from_an_older_snapshot() {
     };
     site.catch_up(&mut history, next);
     assert_eq!(history.eras, [(EPOCH_2, vec![next])]);
-    // Had there been anything in it, it would be missing here.
+    // If epoch 2 contained a transaction, it would be missing here.
     let eras = vec![(EPOCH_2 + 1, Vec::new())];
     let mut history = Zxids { eras: eras.clone() };
     site.catch_up(&mut history, next);
     assert_eq!(history.eras, eras);
 }
 
-/// Before anything is committed behind it, what came before it may be parted as well.
+/// Before a later transaction is committed, earlier breaks are possible.
 #[test]
 fn nothing_is_read_while_the_seam_is_ahead() {
     let mut site = Site::new();
@@ -208,7 +208,7 @@ fn nothing_is_read_while_the_seam_is_ahead() {
     assert_eq!(history.eras, eras);
 }
 
-/// A crash came before the others were removed.
+/// A crash came before the other snapshots were removed.
 #[test]
 fn a_new_history_begins_behind_the_seam() {
     let site = Site::new();
@@ -223,8 +223,8 @@ fn a_new_history_begins_behind_the_seam() {
     assert_eq!(begun, Some(vec![(EPOCH_2 + 1, Vec::new())]));
 }
 
-/// What is known of the log counts from where it was looked at: a history that is made anew begins
-/// further back.
+/// Knowledge about the log depends on the position of the check: a new change history begins
+/// earlier.
 #[test]
 fn a_new_history_looks_at_the_log_anew() {
     let mut site = Site::new();
@@ -246,10 +246,10 @@ fn the_log_is_read_as_far_as_it_is_committed_and_written() {
     let mut recorder = Site::new().recorder;
     let mut readable = |committed, end| recorder.readable(Zxid(committed), Zxid(end));
     assert_eq!(readable(5, 7), Some(Zxid(5)));
-    // Others were faster.
+    // Other members were faster.
     assert_eq!(readable(9, 7), None);
     assert_eq!(readable(12, 8), None);
-    // What was awaited is written, however far the others are by now.
+    // The awaited transaction is written, however far the others are by now.
     assert_eq!(readable(15, 10), Some(Zxid(9)));
     assert_eq!(readable(16, 10), None);
     assert_eq!(readable(16, 16), Some(Zxid(16)));

@@ -1,4 +1,4 @@
-//! A snapshot of the tree on its way to the disk, while transactions go on.
+//! Writing of a snapshot while transactions continue.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use storage::{DataDirs, Disk, StorageError};
 
 use crate::Wanted;
 
-/// A snapshot that was begun. Dropped before its end, it leaves nothing.
+/// A snapshot in progress. If it is dropped before its end, its file is removed.
 #[derive(Debug)]
 pub struct StateSnapshot<D: Disk> {
     snapshot: NewSnapshot<D>,
@@ -19,33 +19,34 @@ pub struct StateSnapshot<D: Disk> {
     chunk: Vec<u8>,
 }
 
-/// How far a snapshot is.
+/// Progress of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// There is more to write.
+    /// More must be written.
     More,
-    /// All of it is written, and it has no name.
+    /// Everything is written. The file does not have its final name yet.
     Whole,
-    /// The tree is, or is about to be, of another history: it would hold what may never be committed.
+    /// The snapshot is abandoned, because the tree was or will be replaced. The snapshot might
+    /// contain data that is never committed.
     GivenUp,
 }
 
-/// A snapshot that is on disk.
+/// A snapshot on disk.
 #[derive(Debug)]
 pub struct Written {
-    /// The transaction that it is named after.
+    /// The transaction in its name.
     pub zxid: Zxid,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// When it was begun, ms.
+    /// Time at which it was begun, ms.
     pub begun_ms: i64,
-    /// What the replica is to be told of it.
+    /// Report for the replica.
     pub told: Option<Input>,
 }
 
 impl<D: Disk> StateSnapshot<D> {
-    /// Begins a snapshot of the tree as it is, at this time in ms. `None` if the tree must not become
-    /// durable: it is not established, or the role that asked for its history is over.
+    /// Begins a snapshot of the present tree at this time in ms. Returns `None` if the tree must
+    /// not become durable: it is not established, or the role that requested it is over.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -87,20 +88,20 @@ impl<D: Disk> StateSnapshot<D> {
         }))
     }
 
-    /// The last transaction that it is sure to have; its name.
+    /// The last transaction that it is sure to contain, which is also its name.
     pub fn zxid(&self) -> Zxid {
         self.snapshot.zxid()
     }
 
-    /// Bytes so far, uncompressed.
+    /// Size so far, uncompressed, bytes.
     pub fn bytes(&self) -> u64 {
         self.snapshot.bytes()
     }
 
-    /// Reads about `bytes` bytes under a short hold of the tree, and writes them without it.
+    /// Reads about `bytes` bytes during a short hold of the tree, and writes them after it.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the bytes cannot be written.
     pub(super) fn write_some(
         &mut self,
         state: &impl State,
@@ -111,7 +112,7 @@ impl<D: Disk> StateSnapshot<D> {
         } = self;
         chunk.clear();
         chunk.reserve(bytes);
-        // Shared and short: writers wait for one chunk at most.
+        // A shared and short hold: writers wait for at most one chunk.
         let more = {
             let tree = state.tree();
             snapshot.read(&tree, state.generation(), bytes, chunk)
@@ -127,10 +128,10 @@ impl<D: Disk> StateSnapshot<D> {
         })
     }
 
-    /// Gives it its name. Nobody may load or cut what is on disk meanwhile.
+    /// Gives the file its final name. Meanwhile, the files must not be loaded or cut.
     ///
     /// # Errors
-    /// If it cannot be written, or others cannot be removed.
+    /// If the file cannot be written, or other snapshots cannot be removed.
     pub(super) fn finish(self, state: &impl State) -> Result<Option<Written>, StorageError> {
         let trailer = {
             let tree = state.tree();

@@ -1,4 +1,4 @@
-//! Which snapshots are written, one after the other.
+//! The queue of snapshots, written one after the other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use storage::{DataDirs, Disk, StorageError};
 use super::snapshot::Progress;
 use super::{StateSnapshot, Written};
 
-/// The snapshots that a server is asked for, and the one that is being written.
+/// The requested snapshots, and the one that is being written.
 #[derive(Debug)]
 pub struct SnapshotWork<D: Disk> {
     place: (Arc<D>, DataDirs),
@@ -21,22 +21,22 @@ pub struct SnapshotWork<D: Disk> {
     snapshot: Option<(Wanted, StateSnapshot<D>)>,
 }
 
-/// Why a snapshot is written.
+/// Reason for a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Enough was logged since the last one: [`DueSnapshots::begin`] has said so. It is deferred while the
-    /// tree is not established.
+    /// The number of transactions logged since the last one is large enough, according to
+    /// [`DueSnapshots::begin`]. It is deferred while the tree is not established.
     Due,
     /// The first one of a server that starts. The tree does not change before it is written.
     First,
-    /// A learner cannot go on without it: it takes the place of the server's own history.
+    /// A learner needs it to continue: it replaces the server's own log.
     Synchronised(Synchronised),
-    /// One for an operator. It is refused while the tree is not established.
+    /// An operator requested it. It is refused while the tree is not established.
     Asked,
 }
 
 impl<D: Disk> SnapshotWork<D> {
-    /// Nothing yet. `due` is for whoever asks for snapshots that are due.
+    /// Creates an empty queue. `due` is for the code that requests due snapshots.
     pub fn new(
         place: (Arc<D>, DataDirs),
         settings: SnapshotSettings,
@@ -51,38 +51,38 @@ impl<D: Disk> SnapshotWork<D> {
         }
     }
 
-    /// When a snapshot is due.
+    /// State of the due snapshots.
     pub fn due(&self) -> &Arc<Mutex<DueSnapshots>> {
         &self.due
     }
 
-    /// Has a snapshot written, of the tree as it is when its turn comes.
+    /// Requests a snapshot of the tree at the time when its turn comes.
     pub fn ask(&mut self, wanted: Wanted) {
         self.waiting.push_back(wanted);
     }
 
-    /// What is being written, or comes next; `None` if all is done.
+    /// The snapshot that is being written or is next; `None` if the queue is empty.
     pub fn next(&self) -> Option<Wanted> {
         let writing = self.snapshot.as_ref().map(|(wanted, _)| *wanted);
         writing.or_else(|| self.waiting.front().copied())
     }
 
-    /// What is being written.
+    /// The snapshot that is being written.
     pub fn writing(&self) -> Option<&StateSnapshot<D>> {
         self.snapshot.as_ref().map(|(_, snapshot)| snapshot)
     }
 
-    /// Gives up all of it. What is being written leaves nothing.
+    /// Abandons all snapshots. The file of the one in progress is removed.
     pub fn give_up(&mut self) {
         self.snapshot = None;
         self.waiting.clear();
         self.due.lock().end();
     }
 
-    /// Writes a snapshot, while nothing waits for the tree and nobody else has the files.
+    /// Writes a snapshot immediately. The caller alone uses the tree and the files.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the snapshot cannot be written.
     pub(super) fn write_at_once(
         &mut self,
         state: &impl State,
@@ -96,12 +96,13 @@ impl<D: Disk> SnapshotWork<D> {
         Ok(written)
     }
 
-    /// Begins the next one if none is being written, and writes about `bytes` bytes of it, read under a
-    /// short hold of the tree: gives it once it is on disk. While it gets its name, what `hold_files`
-    /// gives keeps others from loading or cutting what is there.
+    /// Begins the next snapshot if none is being written, and writes about `bytes` bytes of it,
+    /// read during a short hold of the tree. Returns the snapshot once it is on disk. While it
+    /// receives its final name, the guard from `hold_files` prevents that the files are loaded or
+    /// cut.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the snapshot cannot be written.
     pub fn step<G>(
         &mut self,
         state: &impl State,
@@ -139,8 +140,9 @@ impl<D: Disk> SnapshotWork<D> {
             (Some(_), Wanted::Due) => due.end(),
             (None, Wanted::Due) => {
                 due.defer();
-                // The replica resumes a deferred snapshot after it has established the tree. If the tree is
-                // established by now, that may have happened before this snapshot was deferred.
+                // The replica resumes a deferred snapshot after it has established the tree. If the
+                // tree is established by now, that may have happened before this snapshot was
+                // deferred.
                 if state.generation().is_established() && due.resume(now_ms()) {
                     self.waiting.push_back(Wanted::Due);
                 }
@@ -154,35 +156,36 @@ impl<D: Disk> SnapshotWork<D> {
     }
 }
 
-/// Bytes of a piece where nobody waits for the tree.
+/// Size of a piece if the tree is not in use, bytes.
 const BYTES_AT_ONCE: usize = 1 << 20;
 
-/// When a snapshot is begun because enough was logged since the last one.
+/// Decision when a snapshot begins because of the number of logged transactions.
 ///
-/// `snapCount` was made for servers that log a few thousand transactions a second. At a hundred
-/// thousand, a large tree would be written over and over without a pause, which takes processor and
-/// disk from the clients and saves nothing: after a crash a log is read faster than it was written.
+/// `snapCount` was designed for servers that log a few thousand transactions per second. At a
+/// hundred thousand, a large tree would be written again and again without a pause. This would take
+/// processor and disk from the clients and would not help: after a crash, a log is read faster than
+/// it was written.
 #[derive(Debug, Default)]
 pub struct DueSnapshots {
-    /// One waits, or is being written.
+    /// Whether a snapshot waits or is being written.
     is_under_way: bool,
-    /// One was due while the tree was not established.
+    /// Whether a snapshot was due while the tree was not established.
     is_deferred: bool,
     rests_until_ms: i64,
 }
 
-/// Snapshots that take less, ms, are begun whenever they are due.
+/// Duration below which a snapshot does not delay the next one, ms.
 const SHORT_MS: i64 = 100;
 
-/// After a longer one the next begins no sooner than after so many times what it took: a quarter of the
-/// time at most goes into snapshots.
+/// Factor on the duration of a longer snapshot that gives the pause before the next one. At most a
+/// quarter of the time is spent on snapshots.
 const REST_FACTOR: i64 = 3;
 
-/// But no later than this, ms: what is logged meanwhile has to be read at the next start.
+/// Maximum pause, ms: the transactions logged meanwhile must be read at the next start.
 const REST_MAX_MS: i64 = 60_000;
 
 impl DueSnapshots {
-    /// One is due; whether it is begun. If not, the next trigger asks again.
+    /// Returns whether a due snapshot begins. If not, the next trigger asks again.
     pub fn begin(&mut self, now_ms: i64) -> bool {
         if now_ms < self.rests_until_ms {
             tracing::debug!("the last snapshot was large and is recent, none is begun");
@@ -196,25 +199,25 @@ impl DueSnapshots {
         true
     }
 
-    /// The one that was begun is over, whatever came of it.
+    /// Records that the begun snapshot has ended, whatever its result.
     pub fn end(&mut self) {
         self.is_under_way = false;
     }
 
-    /// Defers the one that was begun until the tree is established.
+    /// Defers the begun snapshot until the tree is established.
     pub fn defer(&mut self) {
         self.is_under_way = false;
         self.is_deferred = true;
     }
 
-    /// The tree is established. Returns whether a deferred snapshot begins now.
+    /// Handles that the tree is established. Returns whether a deferred snapshot begins now.
     pub fn resume(&mut self, now_ms: i64) -> bool {
         std::mem::take(&mut self.is_deferred) && self.begin(now_ms)
     }
 
-    /// A snapshot, due or not, was written until `now_ms`.
+    /// Records that a snapshot, due or not, was written until `now_ms`.
     pub fn note_written(&mut self, begun_ms: i64, now_ms: i64) {
-        // It contains all that a deferred one is for.
+        // It contains everything that a deferred snapshot would contain.
         self.is_deferred = false;
         let rest_ms = match now_ms.saturating_sub(begun_ms) {
             took_ms if took_ms < SHORT_MS => 0,

@@ -1,4 +1,4 @@
-//! The start of a server: from its files to what its replica begins with.
+//! The start of a server: from its files to the initial state of its replica.
 
 use std::sync::Arc;
 
@@ -14,56 +14,56 @@ use tree::TreeSettings;
 
 use crate::{ServerState, SnapshotWork, Written};
 
-/// The files of a server that starts, and how they are read and written.
+/// The files of a server that starts, and the settings for reading and writing them.
 #[derive(Debug)]
 pub struct StartFiles<D: Disk> {
-    /// Where they are.
+    /// The disk.
     pub disk: Arc<D>,
-    /// Where on it.
+    /// The directories on it.
     pub dirs: DataDirs,
-    /// How the log is read and written.
+    /// Settings of the log.
     pub history: HistorySettings,
-    /// How snapshots are written.
+    /// Settings of snapshots.
     pub snapshots: SnapshotSettings,
 }
 
-/// How the files become a tree: [`recovery::recover_tree`], or [`recovery::recover_member`] for one that
-/// can have its leader's data.
+/// Function that recovers the tree from the files: [`recovery::recover_tree`], or
+/// [`recovery::recover_member`] for a server that can receive its leader's data.
 pub type Recover<D> =
     fn(&D, &DataDirs, &RecoverySettings, Arc<TreeSettings>) -> Result<RecoveredTree, StorageError>;
 
-/// What a server is told beside its files.
+/// Settings of the start, in addition to the files.
 #[derive(Debug)]
 pub struct StartSettings {
     /// `tickTime`, ms.
     pub tick_ms: i64,
-    /// Ids for new sessions.
+    /// Generator of ids for new sessions.
     pub session_ids: SessionIds,
-    /// The members; `None` if there is no ensemble.
+    /// The members; `None` without an ensemble.
     pub lists: Option<MemberLists>,
 }
 
-/// What a server begins with.
+/// Result of the start.
 #[derive(Debug)]
 pub struct Started<D: Disk> {
-    /// The tree, and what belongs to it.
+    /// The tree, the watches and the sessions.
     pub state: Arc<ServerState>,
-    /// Where its tree comes from.
+    /// Source of its tree.
     pub recovered: Recovered,
-    /// The log, to be written on.
+    /// The log, open for writing.
     pub history: History<D>,
-    /// The snapshots to come.
+    /// The queue of snapshots.
     pub snapshots: SnapshotWork<D>,
-    /// The first snapshot, if there was none.
+    /// The first snapshot, if none existed.
     pub first: Option<Written>,
-    /// Whether one is due, so that the next start is shorter.
+    /// Whether a snapshot is due, which makes the next start shorter.
     pub is_due: bool,
-    /// What its replica begins with; `None` if there is no ensemble.
+    /// Initial state of the member; `None` without an ensemble.
     pub member: Option<MemberStart>,
 }
 
 impl<D: Disk> StartFiles<D> {
-    /// Loads what is there, and changes nothing that was.
+    /// Loads the files without changing them.
     ///
     /// # Errors
     /// As `recover`.
@@ -72,8 +72,8 @@ impl<D: Disk> StartFiles<D> {
         recover(&self.disk, &self.dirs, recovery, tree)
     }
 
-    /// Begins with what was found. What an earlier process wrote and did not sync counts from here on, so
-    /// it is made durable before anything else.
+    /// Begins with the recovered tree. Records that an earlier process wrote without a sync count
+    /// from here on, so they are made durable first.
     ///
     /// # Errors
     /// If files cannot be read or written.
@@ -119,7 +119,7 @@ impl<D: Disk> StartFiles<D> {
     }
 }
 
-/// What a member begins with, whose start is [complete](complete_start).
+/// Creates the initial state of a member whose start is [complete](complete_start).
 fn member_start<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -212,14 +212,14 @@ mod tests {
             first.history.commit().unwrap();
         }
         let again = start(dir.path());
-        // The next start is shorter with another snapshot, which the server writes while it serves.
+        // Another snapshot makes the next start shorter. The server writes it while it serves.
         assert_eq!((again.first.is_none(), again.is_due), (true, true));
         assert_eq!(again.history.appended(), zxid);
         assert!(again.state.tree().session_timeout_ms(session).is_some());
         assert_eq!(again.snapshots.next(), None);
     }
 
-    /// Writes all that was asked for; gives the zxid of each snapshot.
+    /// Writes all requested snapshots. Returns the zxid of each.
     fn write_all(started: &mut Started<RealDisk>) -> Vec<Zxid> {
         let mut written = Vec::new();
         while started.snapshots.next().is_some() {
@@ -246,7 +246,7 @@ mod tests {
         started.snapshots.ask(Wanted::Due);
         started.snapshots.ask(Wanted::Asked);
         assert_eq!(write_all(&mut started), [Zxid::ZERO, Zxid::ZERO]);
-        // One that was begun is discarded, and begins again once the tree is established.
+        // A begun snapshot is discarded, and begins again once the tree is established.
         assert!(due.lock().begin(0));
         started.snapshots.ask(Wanted::Due);
         let step = |started: &mut Started<RealDisk>| {

@@ -1,5 +1,5 @@
-//! The state of the replica, as its host holds it: behind locks, since connections, learners that get
-//! a snapshot, and whoever writes one to the disk read it too.
+//! The replica's state in its host, guarded by locks. Connections read it, too, as do learners that
+//! receive a snapshot, and the thread that writes snapshots.
 
 use std::ops::{Deref, DerefMut};
 
@@ -14,9 +14,9 @@ use tree::{CurrentGeneration, Generation, SharedWatches, Tree, Watches};
 
 use crate::{Connected, Serving};
 
-/// The tree, and what belongs to it.
+/// The tree, the watches and the sessions.
 ///
-/// Locks are taken in this order: `tree`, a connection's state, then `watches` or `sessions`.
+/// The order of locks is: `tree`, a connection's state, then `watches` or `sessions`.
 #[derive(Debug)]
 pub struct ServerState {
     /// The tree.
@@ -31,8 +31,8 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    /// Of a server that serves nobody yet, and will give new sessions these ids. The end of its log may
-    /// not be committed, so the tree is not established.
+    /// Creates the state of a server that does not serve clients yet. New sessions receive ids from
+    /// `session_ids`. The end of its log may not be committed, so the tree is not established.
     pub fn new(tree: Tree, tick_ms: i64, session_ids: SessionIds) -> Self {
         Self {
             session_ids: Mutex::new(session_ids),
@@ -43,27 +43,28 @@ impl ServerState {
         }
     }
 
-    /// Makes an id for a new session and starts its clock.
+    /// Creates a new session with its id, and starts its clock.
     pub fn new_session(&self, new: NewSession, now_ms: i64) -> SessionId {
         let next_id = || self.session_ids.lock().next();
         new.begin(self, now_ms, next_id)
     }
 
-    /// About how many bytes the tree takes in a snapshot.
+    /// Approximate size of the tree in a snapshot, bytes.
     pub fn tree_bytes(&self) -> usize {
         let bytes = self.tree.read().approximate_data_size();
         usize::try_from(bytes).unwrap_or(0)
     }
 
-    /// Notes that a connection's session has sent something. `false` if the session is over or has moved
-    /// to another server.
+    /// Records that a connection's session was active. Returns `false` if the session is over or
+    /// has moved to another server.
     pub fn touch(&self, serving: &Serving, now_ms: i64) -> bool {
         let (session, timeout_ms) = (serving.session(), serving.timeout_ms());
         self.sessions.lock().touch_here(session, timeout_ms, now_ms)
     }
 
-    /// Takes requests of a connection under one shared hold of the tree, unless the connection has ended:
-    /// its server's role may be over, and the tree hold by now what was never committed.
+    /// Handles requests of a connection during one shared hold of the tree, unless the connection
+    /// has ended. Its server's role may then be over, and the tree may contain data that was never
+    /// committed.
     pub fn take_requests(
         &self,
         connection: &impl Connected,
@@ -81,7 +82,7 @@ impl ServerState {
         Some(next)
     }
 
-    /// What answers requests of a connection from this tree, of its session once it has one.
+    /// The responder for requests of a connection from this tree, with its session if it has one.
     pub fn responder<'a>(
         &'a self,
         tree: &'a Tree,
@@ -114,7 +115,7 @@ impl State for ServerState {
         self.begin_unestablished();
         let replaced = std::mem::replace(&mut *place, tree);
         drop(place);
-        // Millions of znodes take a while.
+        // Dropping millions of znodes takes a while.
         drop(replaced);
     }
 
@@ -139,7 +140,7 @@ impl State for ServerState {
     }
 }
 
-/// An exclusive hold of the tree that lets readers who wait go first when it ends.
+/// An exclusive hold of the tree that lets waiting readers run first when it ends.
 struct FairGuard<'a>(Option<RwLockWriteGuard<'a, Tree>>);
 
 impl Deref for FairGuard<'_> {

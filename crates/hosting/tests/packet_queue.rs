@@ -1,5 +1,6 @@
-//! The packet queue between the core and the writer of a link, under random schedules. Everything is under one lock, so
-//! `shuttle` suffices. `ZOARIUM_SHUTTLE_SCHEDULES` sets the number of schedules.
+//! The packet queue between the core and the writer of a link, under random schedules. Everything
+//! is under one lock, so `shuttle` suffices. `ZOARIUM_SHUTTLE_SCHEDULES` sets the number of
+//! schedules.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,9 +30,9 @@ const BOUNDS: QueueBounds = QueueBounds {
 enum Mutant {
     /// The end of a direct write does not wake the writer.
     NoWakeAfterDirectWrite,
-    /// The core writes although the queue does not allow it.
+    /// The core writes although the queue does not permit it.
     WritesUnasked,
-    /// The rest of a direct write is queued behind later packets.
+    /// The rest of a direct write is queued after later packets.
     QueuesRestLast,
 }
 
@@ -92,7 +93,7 @@ impl Link {
         }
     }
 
-    /// The writer of the link, until all is written.
+    /// Runs the writer of the link until everything is written.
     fn run_writer(&self) {
         let mut buffer = Vec::new();
         loop {
@@ -118,7 +119,7 @@ fn batch(zxid: i64) -> PacketBatch {
     batch
 }
 
-/// Packets that must reach the other member before the link ends, all of them and in their order.
+/// Sends packets, which must all reach the other member in order before the link ends.
 fn packets(mutant: Option<Mutant>) {
     let link = Arc::new(Link::new(mutant));
     let writing = link.clone();
@@ -129,7 +130,7 @@ fn packets(mutant: Option<Mutant>) {
         expected.extend_from_slice(batch.bytes());
         link.send(&batch);
         if zxid == PACKETS / 2 {
-            // Nothing follows until these have arrived.
+            // No packet follows until these have arrived.
             while link.socket.lock().unwrap().len() < expected.len() {
                 thread::yield_now();
             }

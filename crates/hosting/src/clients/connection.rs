@@ -1,4 +1,4 @@
-//! What is kept of a client's connection.
+//! The state of a client's connection.
 
 use std::ops::Deref;
 
@@ -8,17 +8,17 @@ use tree::WatcherId;
 
 use super::{Connected, Serving};
 
-/// Whom a connection serves, and what its lock guards. A host that has more to say of a connection, or has
-/// somebody to wake, puts this into a type of its own.
+/// The session of a connection, and the state guarded by its lock. A host with more state, or with
+/// a task to wake, wraps it in its own type.
 #[derive(Debug)]
 pub struct Connection<S> {
     serving: Serving,
     state: Mutex<S>,
 }
 
-/// What the lock of a connection guards.
+/// State guarded by a connection's lock.
 pub trait Guarded {
-    /// What the host keeps with each read that waits.
+    /// The host's data about a waiting read.
     type Note;
 
     /// Requests without a reply, and frames for the socket.
@@ -26,7 +26,7 @@ pub trait Guarded {
 }
 
 impl<S> Connection<S> {
-    /// One that has no session yet.
+    /// Creates a connection without a session.
     pub fn new(id: WatcherId, state: S) -> Self {
         Self {
             serving: Serving::new(id),
@@ -34,13 +34,13 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Takes its lock; the tree's lock, if needed, must be held already.
+    /// Locks the state. If the tree's lock is needed, too, it must be held already.
     pub fn lock(&self) -> MutexGuard<'_, S> {
         self.state.lock()
     }
 }
 
-/// What is seen of it without its lock.
+/// The part that is visible without the lock.
 impl<S> Deref for Connection<S> {
     type Target = Serving;
 
@@ -49,7 +49,7 @@ impl<S> Deref for Connection<S> {
     }
 }
 
-/// For a host that looks at all of them whenever something has happened.
+/// For a host that checks all connections after each event.
 impl<S: Guarded> Connected for Connection<S> {
     type Note = S::Note;
 

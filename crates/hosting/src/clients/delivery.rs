@@ -1,4 +1,4 @@
-//! What a transaction brings clients.
+//! Delivery of a transaction's events and replies to clients.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use tree::{Event, Tree};
 
 use super::{Connected, Registry, answer_handshake};
 
-/// A host's part of it.
+/// The host's part of the delivery.
 pub trait Delivering {
     /// A client's connection.
     type Connection: Connected;
 
-    /// All of them.
+    /// All connections.
     fn registry(&self) -> &Registry<Self::Connection>;
 
-    /// A watch has fired.
+    /// Reports that a watch has fired.
     fn fired(&mut self, _event: &Event) {}
 
-    /// Puts an event into the outbox.
+    /// Appends an event to the outbox.
     fn push_event(&mut self, connection: &Arc<Self::Connection>, frame: &[u8]) {
         connection.with_client(|client| client.outbox.extend_from_slice(frame));
     }
 
-    /// Answers it, while its lock is held, from this tree (see [`ToAnswer::carry_out`]).
+    /// Answers the connection from this tree, while its lock is held (see [`ToAnswer::carry_out`]).
     fn answer(
         &mut self,
         tree: &Tree,
@@ -36,14 +36,15 @@ pub trait Delivering {
         what: ToAnswer<'_, '_>,
     ) -> Answered;
 
-    /// The connection got something, and goes on once the tree is free.
+    /// Marks a connection that received something. It continues once the tree is released.
     fn touched(&mut self, connection: &Arc<Self::Connection>);
 }
 
-/// What a connection is to be answered while the tree is held alone.
+/// An answer that a connection needs while the tree is held exclusively.
 #[derive(Debug, Clone, Copy)]
 pub enum ToAnswer<'a, 'b> {
-    /// What it has asked before the write that is about to be applied, and must not see that.
+    /// The requests before the write that is about to be applied. Their answers must not contain
+    /// it.
     LeftOver,
     /// Its oldest request, which is a `sync`.
     Sync,
@@ -51,19 +52,19 @@ pub enum ToAnswer<'a, 'b> {
     Write(&'a Applied<'b>),
 }
 
-/// What it was answered.
+/// Result of an answer.
 #[derive(Debug)]
 pub enum Answered {
-    /// What was left over.
+    /// The deferred requests.
     LeftOver,
-    /// The `sync`; `None` if its oldest request is another one.
+    /// The `sync`; `None` if the oldest request is a different one.
     Sync(Option<Asked>),
-    /// What became of the write.
+    /// The outcome of the write.
     Write(WriteAnswer),
 }
 
 impl ToAnswer<'_, '_> {
-    /// Answers it. What must be answered before goes at the first pace, what waited behind it at the
+    /// Answers the connection. Earlier requests are answered at the first pace, later ones at the
     /// second.
     pub fn carry_out<H: Replying>(
         self,
@@ -88,18 +89,18 @@ impl ToAnswer<'_, '_> {
     }
 }
 
-/// The oldest `sync` of a connection is answered, and the tree is held.
+/// Answers the oldest `sync` of a connection, while the tree is held.
 pub fn answer_sync<H: Delivering>(host: &mut H, tree: &Tree, connection: &Arc<H::Connection>) {
     match host.answer(tree, connection, ToAnswer::Sync) {
-        // Out of step with the leader; only a connection that is gone may be.
+        // The connection disagrees with the leader. This is only valid for a closed connection.
         Answered::Sync(None) => connection.close(),
         _ => host.touched(connection),
     }
 }
 
-/// A transaction was applied, and the tree is held alone: events, then the reply to who asked for it
-/// and the reads that waited for it, then the end of a session. An event is encoded once, into `frame`,
-/// and copied to every watcher that may see it.
+/// Delivers an applied transaction, while the tree is held exclusively: events, then the reply to
+/// the client and the reads that waited for it, then the end of a session. Each event is encoded
+/// once, into `frame`, and copied to every watcher that may see it.
 pub fn deliver<H: Delivering>(
     host: &mut H,
     frame: &mut Vec<u8>,
@@ -120,7 +121,7 @@ pub fn deliver<H: Delivering>(
                 session, new_style, ..
             } => {
                 answer_handshake(host.registry(), &**connection, session, new_style);
-                // Nothing waits behind a handshake.
+                // Requests cannot wait after a handshake.
                 host.touched(connection);
             }
             WriteAnswer::Moved(_) | WriteAnswer::OutOfTurn => connection.close(),
@@ -143,7 +144,7 @@ fn deliver_event<H: Delivering>(host: &mut H, frame: &mut Vec<u8>, tree: &Tree, 
     }
 }
 
-/// The session is over: its connection ends, after the reply if it asked for it itself, and without a
+/// Ends a session's connection: after the reply if the client closed the session, and without a
 /// byte if it expired.
 fn end_session<H: Delivering>(
     host: &mut H,

@@ -1,4 +1,4 @@
-//! From a handshake to a connection that serves a session.
+//! Handshakes, up to a connection that serves a session.
 
 use proto::SessionId;
 use proto::connect::ConnectRequest;
@@ -10,24 +10,24 @@ use replica::{
 use super::{Connected, Registry};
 use crate::ServerState;
 
-/// What a handshake comes to.
+/// Outcome of a handshake.
 #[derive(Debug)]
 pub enum Begun {
-    /// The client gets a session when this is applied.
+    /// The client receives a session when this request is applied.
     Ordered(ClientRequest),
-    /// What the leader says, see [`answer_handshake`].
+    /// The leader decides, see [`answer_handshake`].
     AskLeader(Renewal),
-    /// It is told that it has this session with its timeout in ms, or none: the connection ends after
-    /// its outbox then.
+    /// The client receives this session with its timeout in ms. `None`: it is refused, and the
+    /// connection ends after its outbox is written.
     Told(Option<(SessionId, i32)>),
-    /// The connection ends without an answer: the role has ended meanwhile.
+    /// The connection ends without an answer, because the role has ended meanwhile.
     Nothing,
 }
 
-/// What the client of this connection gets.
+/// Decides about the client of this connection.
 ///
 /// # Errors
-/// If it gets nothing here: the connection ends without an answer.
+/// If the client is refused. The connection then ends without an answer.
 pub fn judge_handshake<C: Connected>(
     rules: &HandshakeRules,
     request: &ConnectRequest,
@@ -41,9 +41,9 @@ pub fn judge_handshake<C: Connected>(
     Ok(handshake)
 }
 
-/// Begins or renews a session at `now_ms`, the time of the sessions; `received_ms` is that of the
-/// connection. A connection that serves the session already ends first, as in Java, but only if the
-/// password is right.
+/// Begins or renews a session. `now_ms` is on the sessions' clock, `received_ms` on the
+/// connection's. An older connection of the session ends first, as in Java, but only if the
+/// password is correct.
 ///
 /// Source: ZooKeeperServer.processConnectRequest.
 pub fn begin_session<C: Connected>(
@@ -98,8 +98,9 @@ fn come_back<C: Connected>(
     Begun::Told(session)
 }
 
-/// Gives the connection its session, with its timeout in ms, and says so; or says that there is none and
-/// ends it. `new_style`: the client sent the read-only byte and so expects it back.
+/// Sends the connection its session, with its timeout in ms. Without a session, it refuses the
+/// client and ends the connection. `new_style` states whether the client sent the read-only byte
+/// and expects it back.
 pub fn answer_handshake<C: Connected>(
     registry: &Registry<C>,
     connection: &C,

@@ -1,7 +1,7 @@
-//! Clients' connections: which session each serves, what a transaction brings them, and when they end.
+//! Clients' connections: their sessions, the delivery of transactions, and their ends.
 //!
-//! What a connection waits for, and in which order its replies leave, is `replica::connection`. A host
-//! moves the bytes and counts.
+//! `replica::connection` contains the order of requests and replies. A host moves the bytes and
+//! collects metrics.
 
 mod connection;
 mod delivery;

@@ -1,4 +1,4 @@
-//! Who is connected, by connection and by session, and how clients are served.
+//! All client connections, by connection and by session, and the present service for clients.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use tree::WatcherId;
 use super::service::ServiceSwitch;
 use super::{Connected, Serving};
 
-/// All connections of a server. Its lock is held for look-ups only, never while another is taken.
+/// All connections of a server. Its lock is held only for look-ups, and never while another lock is
+/// taken.
 #[derive(Debug)]
 pub struct Registry<C> {
     inner: Mutex<Inner<C>>,
@@ -41,7 +42,7 @@ impl<C> Default for Registry<C> {
 }
 
 impl<C: Connected> Registry<C> {
-    /// A registry without connections, of a server with these passwords of sessions.
+    /// Creates a registry without connections. `passwords` are for the server's sessions.
     pub fn with_passwords(passwords: Passwords) -> Self {
         Self {
             passwords,
@@ -60,7 +61,7 @@ impl<C: Connected> Registry<C> {
         self.inner.lock().connections.insert(id, connection);
     }
 
-    /// Forgets one that has ended; whether it was there.
+    /// Removes an ended connection. Returns whether the registry contained it.
     pub fn remove(&self, connection: &C) -> bool {
         let mut inner = self.inner.lock();
         let serving = connection.serving();
@@ -80,7 +81,7 @@ impl<C: Connected> Registry<C> {
         self.inner.lock().connections.get(&id).cloned()
     }
 
-    /// Makes a connection the one that serves `session`.
+    /// Makes a connection the serving one of `session`.
     pub(super) fn bind(&self, serving: &Serving, session: SessionId) {
         self.inner.lock().by_session.insert(session, serving.id);
     }
@@ -92,8 +93,8 @@ impl<C: Connected> Registry<C> {
         id.and_then(|id| inner.connections.get(id)).cloned()
     }
 
-    /// Those of `ids` that are still connected. Collected, so that no lock is held while their
-    /// outboxes are filled.
+    /// The connections in `ids` that are still open. They are collected, so that the lock is not
+    /// held while their outboxes are filled.
     pub(super) fn each_of(&self, ids: &[WatcherId]) -> Vec<Arc<C>> {
         let inner = self.inner.lock();
         ids.iter()
@@ -109,41 +110,41 @@ impl<C: Connected> Registry<C> {
         all
     }
 
-    /// How many there are.
+    /// Number of connections.
     pub fn len(&self) -> usize {
         self.inner.lock().connections.len()
     }
 
-    /// Whether there is none.
+    /// Whether the registry is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Ends the connection that serves `session`, if there is one, sending nothing.
+    /// Ends the connection that serves `session`, if there is one, without sending anything.
     pub fn close_session(&self, session: SessionId) {
         if let Some(connection) = self.of_session(session) {
             connection.close();
         }
     }
 
-    /// How clients are served at the moment: not at all at first.
+    /// The present service for clients. Initially, they are not served.
     pub fn service(&self) -> Service {
         self.service.get()
     }
 
-    /// Serves clients like this from here on.
+    /// Sets the service for clients.
     pub fn serve(&self, service: Service) {
         self.service.set(service);
     }
 
-    /// Serves nobody: every connection ends without another answer, those that are being made
-    /// too. Whoever reads the tree or looks at the sessions after this finds its connection closed.
+    /// Stops serving clients. Every connection ends without another answer, including those in
+    /// their handshake. Later reads of the tree or the sessions find their connection closed.
     pub fn stop_serving(&self) {
         self.service.set(Service::None);
         self.close_all();
     }
 
-    /// Ends all of them, sending nothing.
+    /// Ends all connections without sending anything.
     pub fn close_all(&self) {
         for connection in self.all() {
             connection.close();

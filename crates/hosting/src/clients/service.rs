@@ -1,10 +1,10 @@
-//! Whether clients are served, and how.
+//! The present service for clients.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use replica::Service;
 
-/// The present [`Service`], for every connection to look at.
+/// The present [`Service`], readable by every connection.
 #[derive(Debug, Default)]
 pub(super) struct ServiceSwitch(AtomicU8);
 

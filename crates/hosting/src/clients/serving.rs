@@ -1,4 +1,4 @@
-//! A client's connection as all that serve it see it.
+//! The part of a client's connection that all threads can see.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
@@ -7,10 +7,10 @@ use replica::Ticket;
 use replica::connection::ClientConnection;
 use tree::WatcherId;
 
-/// Whom a connection serves, and whether it still does: what is seen of it without its lock.
+/// The session of a connection, and whether it is open: the part that is visible without its lock.
 #[derive(Debug)]
 pub struct Serving {
-    /// Its number, which no other one ever has.
+    /// Its number, which is not reused.
     pub id: WatcherId,
     session: AtomicI64,
     timeout_ms: AtomicI32,
@@ -19,7 +19,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Of a connection that has no session yet.
+    /// Creates the state of a connection without a session.
     pub fn new(id: WatcherId) -> Self {
         Self {
             id,
@@ -30,12 +30,12 @@ impl Serving {
         }
     }
 
-    /// Its number towards the replica.
+    /// Its number in the replica.
     pub fn ticket(&self) -> Ticket {
         Ticket(self.id.0)
     }
 
-    /// The session, [`SessionId::NONE`] before the handshake is through.
+    /// The session, or [`SessionId::NONE`] before the end of the handshake.
     pub fn session(&self) -> SessionId {
         SessionId(self.session.load(Ordering::Acquire))
     }
@@ -50,8 +50,8 @@ impl Serving {
         self.session.store(session.0, Ordering::Release);
     }
 
-    /// Whether there was no leader at the handshake: nothing but reads is answered, and the connection
-    /// ends when there is one.
+    /// Whether the handshake took place without a leader. Only reads are answered, and the
+    /// connection ends when there is a leader.
     pub fn is_read_only(&self) -> bool {
         self.read_only.load(Ordering::Relaxed)
     }
@@ -60,31 +60,31 @@ impl Serving {
         self.read_only.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing more is to be read or answered.
+    /// Whether the connection must not be read or answered any more.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 }
 
-/// A client's connection, shared by whoever moves its bytes and whoever answers it.
+/// A client's connection, shared by the thread that moves its bytes and the threads that answer it.
 ///
-/// Locks are taken in this order: the tree, a connection's, then watches or sessions. Events and the
-/// replies to writes are put into outboxes while the tree is held alone, and reads are answered while it
-/// is held shared: an event is in the outbox before any reply that would reveal its change.
+/// The order of locks is: the tree, a connection's, then watches or sessions. Events and replies to
+/// writes are put into outboxes while the tree is held exclusively. Reads are answered while it is
+/// held shared. An event is therefore in the outbox before any reply that would reveal its change.
 pub trait Connected {
-    /// What the host keeps with each read that waits.
+    /// The host's data about a waiting read.
     type Note;
 
-    /// What is seen without its lock.
+    /// The part that is visible without its lock.
     fn serving(&self) -> &Serving;
 
-    /// Holds its lock for this.
+    /// Calls `step` while holding its lock.
     fn with_client<T>(&self, step: impl FnOnce(&mut ClientConnection<Self::Note>) -> T) -> T;
 
-    /// Whoever moves its bytes is to look at it again.
+    /// Wakes the task that moves its bytes.
     fn wake(&self);
 
-    /// Ends it without sending what is in the outbox. Its host forgets it a little later.
+    /// Ends it without sending its outbox. Its host removes it a little later.
     fn close(&self) {
         self.serving().closed.store(true, Ordering::Release);
         self.wake();

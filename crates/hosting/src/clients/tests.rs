@@ -38,7 +38,7 @@ impl Connected for Connection {
     fn wake(&self) {}
 }
 
-/// A server with some connections, and what happened to them, in order.
+/// A server with some connections, and their events in order.
 struct Server {
     state: ServerState,
     registry: Registry<Connection>,
@@ -64,7 +64,7 @@ impl Server {
         connection
     }
 
-    /// A connection that serves the session.
+    /// Connects a client that serves the session.
     fn serve(&self, number: u64) -> Arc<Connection> {
         let connection = self.connect(number);
         let session = Some((SESSION, 4000));
@@ -141,7 +141,7 @@ fn events_leave_before_the_reply_and_a_wrong_answer_ends_the_connection() {
     server.apply(Txn::CloseSession { paths }, &mut events, Some(&asked));
     assert_eq!(server.seen, [(2, "event"), (1, "event"), (1, "reply")]);
     assert!(events.is_empty());
-    // It was answered out of turn.
+    // Its answer was out of order.
     assert!(asked.serving.is_closed() && !watches.serving.is_closed());
 }
 

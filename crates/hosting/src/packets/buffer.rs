@@ -1,33 +1,33 @@
-//! From bytes to packets.
+//! Decoding of bytes to packets.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use jute::{Decode, DecodeError, Limits, Reader};
 use proto::packet::{Extent, QuorumPacket};
 
-/// Bytes that have come from another member, and the packets in them.
+/// Bytes received from another member, and the packets in them.
 ///
-/// It grows with the bytes that have come, never by a length that is only announced, and holds one
-/// packet and one read at most, if more is read only when there is no packet.
+/// It grows with the received bytes, never by an announced length. If the caller reads only while a
+/// packet is incomplete, it contains at most one packet and one read.
 #[derive(Debug)]
 pub struct PacketBuffer {
     bytes: BytesMut,
     limits: Limits,
-    /// Of all packets behind the first, from somebody who has yet to introduce itself.
+    /// Limits for all packets after the first, of a peer that has not introduced itself yet.
     limits_behind: Option<Limits>,
-    /// Found behind good packets, to be told once those are delivered.
+    /// A fault after valid packets, reported once those are delivered.
     fault: Option<PacketFault>,
     /// A packet whose identities are too long to be kept.
     long: Option<LongIdentities>,
-    /// Whether bytes that come in the place of a packet are none that can ever be one.
+    /// Whether bytes in the place of a packet belong to a different protocol.
     is_foreign: fn(&[u8]) -> bool,
 }
 
-/// Why bytes are no packets; where the next one begins is not known.
+/// Reason why bytes are not packets. The beginning of the next packet is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PacketFault {
-    /// They do not decode.
+    /// The bytes do not decode.
     Malformed(DecodeError),
-    /// They are of something else altogether, as the host knows it.
+    /// The bytes belong to a different protocol, according to the host.
     Foreign,
 }
 
@@ -37,22 +37,22 @@ impl From<DecodeError> for PacketFault {
     }
 }
 
-/// What is left of a packet whose identities are not kept.
+/// A packet without its identities, which are too long.
 ///
-/// A client's request that comes with them must be refused. To close the connection for it would cut
-/// off all clients of the member that passes it on.
+/// The client's request in it must be refused. Closing the connection would cut off all clients of
+/// the member that forwards it.
 #[derive(Debug)]
 struct LongIdentities {
-    /// Without any identities.
+    /// The packet without identities.
     packet: QuorumPacket,
-    /// Strings that are still to be stepped over.
+    /// Number of strings still to be skipped.
     strings: u64,
-    /// Bytes of the one that was begun.
+    /// Remaining bytes of the present string.
     bytes: usize,
 }
 
 impl LongIdentities {
-    /// Steps over what has come; whether that was all.
+    /// Skips received bytes. Returns whether the packet is complete.
     fn skip(&mut self, buffer: &mut BytesMut, limits: Limits) -> Result<bool, DecodeError> {
         loop {
             let some = self.bytes.min(buffer.len());
@@ -80,21 +80,21 @@ impl LongIdentities {
     }
 }
 
-/// Packets that came together.
+/// Packets that were decoded together.
 #[derive(Debug)]
 pub(super) struct Batch<P> {
-    /// Maybe none.
+    /// The packets, possibly none.
     pub(super) packets: Vec<P>,
-    /// What they took on the wire.
+    /// Their size on the wire.
     pub(super) bytes: usize,
 }
 
-/// Frames of so many bytes are copied when they are taken.
+/// Size from which a frame is copied when it is taken, bytes.
 const FRAME_COPIED_BYTES: usize = 64 << 10;
 
 impl PacketBuffer {
-    /// For packets within these limits. `is_foreign` says of bytes in the place of a packet that they
-    /// are of something else.
+    /// Creates a buffer for packets within these limits. `is_foreign` returns whether bytes in the
+    /// place of a packet belong to a different protocol.
     pub fn new(limits: Limits, is_foreign: fn(&[u8]) -> bool) -> Self {
         Self {
             bytes: BytesMut::new(),
@@ -106,8 +106,8 @@ impl PacketBuffer {
         }
     }
 
-    /// The same for somebody whose first packet is short, as it only says who it is: that one has
-    /// limits of its own.
+    /// Creates a buffer for an unknown peer. Its first packet, a short introduction, has its own
+    /// limits.
     pub fn of_stranger(first: Limits, behind: Limits, is_foreign: fn(&[u8]) -> bool) -> Self {
         Self {
             limits_behind: Some(behind),
@@ -115,27 +115,28 @@ impl PacketBuffer {
         }
     }
 
-    /// Whether it has yet to introduce itself.
+    /// Whether the peer has not introduced itself yet.
     pub fn is_of_stranger(&self) -> bool {
         self.limits_behind.is_some()
     }
 
-    /// What has come and is not taken yet.
+    /// Received bytes that are not taken yet.
     pub fn bytes(&mut self) -> &mut BytesMut {
         &mut self.bytes
     }
 
-    /// What was found behind the packets that were taken last.
+    /// Takes the fault after the last taken packets.
     pub fn take_fault(&mut self) -> Option<PacketFault> {
         self.fault.take()
     }
 
-    /// Whether there is such a thing.
+    /// Whether there is a fault.
     pub fn has_fault(&self) -> bool {
         self.fault.is_some()
     }
 
-    /// The packets that are there, up to and including one for which `is_last` is true; maybe none.
+    /// Takes the complete packets, up to and including one for which `is_last` is true. There may
+    /// be none.
     pub(super) fn take<P>(&mut self, is_last: &mut impl FnMut(&P) -> bool) -> Batch<P>
     where
         P: TryFrom<QuorumPacket, Error = DecodeError>,
@@ -202,8 +203,8 @@ impl PacketBuffer {
         })
     }
 
-    /// The next bytes of the buffer. What is long is copied: it may be kept for long, and would keep all
-    /// of the buffer, which has grown in steps to more than this.
+    /// Takes the next bytes of the buffer. A long frame is copied. It may be kept for a long time,
+    /// and would keep the whole buffer, which has grown in steps beyond this length.
     fn take_frame(&mut self, len: usize) -> Bytes {
         if len < FRAME_COPIED_BYTES {
             return self.bytes.split_to(len).freeze();

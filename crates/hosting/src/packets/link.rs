@@ -1,4 +1,4 @@
-//! What a connection between members tells the replica.
+//! Inputs for the replica from a connection between members.
 
 use std::io;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use zab::leader::LinkId;
 use super::{Batch, Opening, PacketBuffer};
 use crate::learners::read_tree;
 
-/// A connection to another member, as the replica knows it.
+/// Identity of a connection to another member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkName {
-    /// Of a learner that has come to this port.
+    /// A learner on this port.
     Learner(Port, LinkId),
-    /// To the leader, by the number of the order to dial.
+    /// The leader, by the number of the effect that dialled.
     Leader(u64),
 }
 
 impl LinkName {
-    /// It is there.
+    /// The connection is open.
     pub fn connected(self) -> Input {
         match self {
             Self::Learner(port, link) => Input::Learner(port, LearnerEvent::Connected { link }),
@@ -32,7 +32,7 @@ impl LinkName {
         }
     }
 
-    /// It is gone, or could not be made.
+    /// The connection is closed, or could not be opened.
     pub fn closed(self) -> Input {
         match self {
             Self::Learner(port, link) => Input::Learner(port, LearnerEvent::Closed { link }),
@@ -40,21 +40,21 @@ impl LinkName {
         }
     }
 
-    /// The tree that was ordered for it was written to it.
+    /// The requested tree has been sent.
     pub fn tree_sent(self) -> Input {
         match self {
             Self::Learner(port, link) => Input::Learner(port, LearnerEvent::SnapshotSent { link }),
-            // None is ordered for a leader.
+            // A tree is never sent to a leader.
             Self::Leader(_) => self.closed(),
         }
     }
 
-    /// Some of a tree has come.
+    /// A part of a tree has arrived.
     pub fn tree_progress(self) -> Input {
         self.by_leader(LeaderEvent::SnapshotProgress)
     }
 
-    /// A tree has come; `None` if it is no good.
+    /// A tree has arrived; `None` if it cannot be used.
     pub fn tree_received(self, tree: Option<Tree>) -> Input {
         self.by_leader(match tree {
             Some(tree) => LeaderEvent::SnapshotReceived(Box::new(tree)),
@@ -65,7 +65,7 @@ impl LinkName {
     fn by_leader(self, event: LeaderEvent) -> Input {
         match self {
             Self::Leader(attempt) => of_leader(attempt, event),
-            // A learner sends no tree.
+            // A learner does not send a tree.
             Self::Learner(..) => self.closed(),
         }
     }
@@ -75,11 +75,11 @@ fn of_leader(attempt: u64, event: LeaderEvent) -> Input {
     Input::Leader { attempt, event }
 }
 
-/// What comes on a connection: packets, and from a leader a tree in its place among them.
+/// Reader of a connection: packets and, from a leader, a tree at its position among them.
 #[derive(Debug)]
 pub struct LinkReader {
     of: LinkName,
-    /// The bytes that have come.
+    /// Received bytes.
     pub buffer: PacketBuffer,
     opening: Opening,
 }
@@ -87,16 +87,16 @@ pub struct LinkReader {
 /// A leader's tree.
 #[derive(Debug)]
 pub struct ReceivedTree {
-    /// The zxid of the SNAP packet, which is the tree's last.
+    /// The zxid of the SNAP packet, which is the tree's last one.
     pub zxid: Zxid,
     /// The tree.
     pub tree: Tree,
-    /// What it took on the wire, without its signature.
+    /// Its size on the wire, without its signature.
     pub bytes: u64,
 }
 
 impl LinkReader {
-    /// Nothing has come yet.
+    /// Creates a reader of a new connection.
     pub fn new(of: LinkName, buffer: PacketBuffer) -> Self {
         let opening = Opening::default();
         Self {
@@ -106,13 +106,13 @@ impl LinkReader {
         }
     }
 
-    /// Whose it is.
+    /// Identity of the connection.
     pub fn of(&self) -> LinkName {
         self.of
     }
 
-    /// The packets that are there, and what they took on the wire; `None` if no whole one is, or a tree
-    /// comes next.
+    /// Takes the complete packets, and returns them with their size on the wire. `None` if a
+    /// complete packet has not arrived, or a tree is next.
     pub fn take(&mut self) -> Option<(Input, usize)> {
         if self.is_at_tree() {
             return None;
@@ -132,16 +132,16 @@ impl LinkReader {
         }
     }
 
-    /// Whether a tree comes next, which is to be received once the replica wants it.
+    /// Whether a tree is next. Receive it once the replica requests it.
     pub fn is_at_tree(&self) -> bool {
         self.opening.is_at_tree()
     }
 
-    /// Reads the tree that comes next, and the signature behind it. `fill` appends bytes that come, and
-    /// says how many: 0 at the end of the stream. One read of them is in memory at a time.
+    /// Reads the next tree and its signature. `fill` appends received bytes and returns their
+    /// number, or 0 at the end of the stream. Only one read at a time is in memory.
     ///
     /// # Errors
-    /// What is wrong, if that is no tree, its signature is missing, or `fill` fails.
+    /// The fault, if the bytes are not a tree, the signature is missing, or `fill` fails.
     pub fn receive_tree(
         &mut self,
         fill: impl FnMut(&mut BytesMut) -> io::Result<usize>,
@@ -167,17 +167,17 @@ fn some<P>(batch: Batch<P>) -> Option<(Vec<P>, usize)> {
     (!packets.is_empty()).then_some((packets, bytes))
 }
 
-/// The bytes of a tree, as whoever reads it wants them.
+/// The bytes of a tree, as a reader.
 struct Body<'a, F> {
     buffer: &'a mut BytesMut,
     fill: F,
     handed: u64,
-    /// What the last read was given.
+    /// Bytes of the last read.
     last: BytesMut,
 }
 
 impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> Body<'_, F> {
-    /// Puts back what was read behind `end`.
+    /// Puts back the bytes read after `end`.
     fn put_back_behind(&mut self, end: u64) {
         let unread = usize::try_from(self.handed.saturating_sub(end)).unwrap_or(usize::MAX);
         let mut last = std::mem::take(&mut self.last);
@@ -186,7 +186,8 @@ impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> Body<'_, F> {
         *self.buffer = last;
     }
 
-    /// Its place behind everything else shows that both sides agree on where the tree ends.
+    /// Checks the signature. Its position after the tree shows that both sides agree on the tree's
+    /// end.
     fn take_signature(&mut self) -> Result<(), String> {
         const LEN: usize = SNAPSHOT_SIGNATURE.len();
         let len = u32::from_be_bytes(self.take_array()?);
@@ -253,7 +254,7 @@ mod tests {
         LinkReader::new(of, PacketBuffer::new(testkit::LIMITS, |_| false))
     }
 
-    /// What a leader writes: a tree, and a packet behind it.
+    /// Output of a leader: a tree and a later packet.
     fn written(state: &ServerState) -> Vec<(Piece, Vec<u8>)> {
         let mut queue = PacketQueue::of_learner(BOUNDS);
         queue.push_snapshot(ZXID, 0);
@@ -280,7 +281,7 @@ mod tests {
             bytes.extend(piece);
         }
         let mut reader = reader(LinkName::Leader(3));
-        // All that comes behind the SNAP packet has to wait for the replica.
+        // All bytes after the SNAP packet wait for the replica.
         reader.buffer.bytes().extend_from_slice(&bytes[..40]);
         let (input, _) = reader.take().unwrap();
         let Input::Leader { attempt: 3, event } = input else {

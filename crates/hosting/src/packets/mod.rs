@@ -1,4 +1,4 @@
-//! Packets on their way from member to member.
+//! Packets between members.
 
 mod buffer;
 mod link;

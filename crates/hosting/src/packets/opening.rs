@@ -1,10 +1,10 @@
-//! Where a leader's snapshot stands among its packets.
+//! Position of a leader's snapshot among its packets.
 
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 
-/// How a leader opens the synchronisation. The bytes of a tree follow a SNAP packet that opens it; in
-/// any other place that is a packet that nobody understands.
+/// A leader's opening of the synchronisation. The bytes of a tree follow a SNAP packet that opens
+/// it. At any other position, SNAP is an invalid packet.
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     is_opened: bool,
@@ -12,7 +12,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Whether a tree, and no packet, comes behind this one.
+    /// Whether a tree follows this packet.
     pub(super) fn ends_packets(&mut self, packet: &LeaderPacket) -> bool {
         match packet {
             LeaderPacket::Snap { zxid } if !self.is_opened => {
@@ -25,12 +25,12 @@ impl Opening {
         self.snapshot.is_some()
     }
 
-    /// Whether a tree comes next.
+    /// Whether a tree is next.
     pub(super) fn is_at_tree(&self) -> bool {
         self.snapshot.is_some()
     }
 
-    /// The zxid of the SNAP packet, if a tree comes next, which is taken now.
+    /// Takes the zxid of the SNAP packet, if a tree is next.
     pub(super) fn take_tree(&mut self) -> Option<Zxid> {
         self.snapshot.take()
     }

@@ -1,9 +1,9 @@
-//! What waits to be written to another member, and in which order it leaves.
+//! Packets that wait to be written to another member, and their order.
 //!
-//! The queue takes packets many at a time, and gives them in large pieces. It is bounded: who reads too
-//! slowly is given up, not buffered for ever. What a learner is brought up to date with does not count
-//! against the bound, or one that has missed a lot would be dropped for it each time it comes. What may
-//! wait on top of the bound for that reason falls as it is written.
+//! The queue accepts batches of packets and returns large pieces. It is bounded: a reader that is
+//! too slow is disconnected instead of buffered without end. The sync plan of a learner does not
+//! count against the bound. Otherwise a learner that misses a lot would be disconnected each time
+//! it connects. This allowance on top of the bound shrinks as the sync plan is written.
 
 use std::collections::VecDeque;
 
@@ -12,22 +12,22 @@ use jute::Encode;
 use proto::Zxid;
 use proto::packet::{PacketType, QuorumPacket};
 
-/// Packets that go into a queue together. The core gathers what it has for a learner in one turn:
-/// a lock and a wake-up for each packet would cost it more than all the rest.
+/// Packets that are queued together. The core collects a learner's packets of one turn: a lock and
+/// a wake-up per packet would cost more than all other work.
 #[derive(Debug, Default)]
 pub struct PacketBatch {
     bytes: Vec<u8>,
     packets: usize,
-    /// The last one with a zxid.
+    /// The last zxid among the packets.
     last_zxid: Option<Zxid>,
-    /// Whether NEWLEADER is among them, which ends the history.
+    /// Whether NEWLEADER, which ends the sync plan, is among the packets.
     has_new_leader: bool,
 }
 
 impl PacketBatch {
     /// Adds a packet.
     pub fn add(&mut self, packet: &QuorumPacket) {
-        // A long one would make it grow in steps, to twice its length.
+        // A long packet would make the buffer grow in steps, up to twice its length.
         let data = packet.data.as_ref().map_or(0, Bytes::len);
         if data > PACKET_BATCH_BYTES {
             self.bytes.reserve_exact(data + PACKET_HEAD_BYTES);
@@ -40,27 +40,27 @@ impl PacketBatch {
         self.has_new_leader |= packet.packet_type == PacketType::NewLeader.number();
     }
 
-    /// Whether it should be queued before more is added.
+    /// Whether it should be queued before more packets are added.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= PACKET_BATCH_BYTES
     }
 
-    /// Whether there are none.
+    /// Whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// What they are on the wire.
+    /// The packets on the wire.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many there are, and the last one's zxid.
+    /// Number of packets, and the last zxid.
     pub fn packets(&self) -> (u64, Option<Zxid>) {
         (self.packets as u64, self.last_zxid)
     }
 
-    /// Makes room for others. Its memory is kept unless there is much of it.
+    /// Removes the packets. The memory is kept, unless it is large.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(2 * PACKET_BATCH_BYTES);
@@ -69,66 +69,66 @@ impl PacketBatch {
     }
 }
 
-/// Bytes of a packet besides its data and identities.
+/// Size of a packet without its data and identities, bytes.
 const PACKET_HEAD_BYTES: usize = 20;
 
-/// Bytes after which a batch is queued although the turn goes on.
+/// Size from which a batch is queued before the end of the turn, bytes.
 const PACKET_BATCH_BYTES: usize = 64 << 10;
 
-/// How much may wait.
+/// Bounds of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueBounds {
-    /// Bytes beyond which whoever reads is too slow, besides what it is brought up to date with.
+    /// Size above which the reader is too slow, without its sync plan, bytes.
     pub bytes_max: usize,
-    /// Bytes that are put together for one write.
+    /// Maximum size of one write, bytes.
     pub write_bytes: usize,
 }
 
-/// More waits than may wait.
+/// The queue exceeds its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooSlow {
-    /// Bytes that would wait.
+    /// Size that the queue would have, bytes.
     pub bytes: usize,
-    /// Bytes that may.
+    /// Permitted size, bytes.
     pub limit: usize,
 }
 
-/// A queue of packets, and of places where a snapshot is due.
+/// A queue of packets and positions of snapshots.
 #[derive(Debug)]
 pub struct PacketQueue {
     bounds: QueueBounds,
     items: VecDeque<Item>,
     bytes: usize,
     packets: usize,
-    /// What may wait on top of the bound: history, and what comes while it is written. It falls with
-    /// what is written, see [`PacketQueue::note_taken`].
+    /// Allowance on top of the bound: the sync plan, and packets that arrive while it is written.
+    /// It shrinks with written bytes, see [`PacketQueue::note_taken`].
     history_bytes: usize,
-    /// Until NEWLEADER everything is history.
+    /// Whether packets belong to the sync plan: until NEWLEADER.
     is_history: bool,
-    /// Snapshots among the items.
+    /// Number of snapshots among the items.
     snapshots_due: usize,
     writer: Writer,
-    /// The writer is at a snapshot.
+    /// Whether the writer is writing a snapshot.
     is_in_snapshot: bool,
-    /// Nothing more comes.
+    /// Whether the queue is finished and does not accept more.
     is_finished: bool,
-    /// What the writer has written, for its memory.
+    /// Buffer of the writer's last packets, kept for its memory.
     spare: Vec<u8>,
 }
 
-/// Who writes at the moment.
+/// The present writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Writer {
     Nobody,
-    /// Whoever takes what waits.
+    /// The task that takes items from the queue.
     Taker,
-    /// Whoever had packets to queue.
+    /// The thread that had packets to queue.
     Pusher,
 }
 
 #[derive(Debug)]
 enum Item {
-    /// Not more than the writer should write at once, except for a batch that is larger itself.
+    /// Packets of at most one write, unless a single batch is larger.
     Packets(Packets),
     Snapshot(Zxid),
 }
@@ -138,31 +138,31 @@ enum Item {
 struct Packets {
     bytes: Vec<u8>,
     count: usize,
-    /// When the first of them was queued, ms.
+    /// Time at which the first of them was queued, ms.
     since_ms: u64,
 }
 
-/// What the writer is to do next.
+/// The writer's next step.
 #[derive(Debug)]
 pub enum NextWrite {
-    /// Write what is in the buffer; the first of it has waited for so long.
+    /// Write the buffer.
     Write {
-        /// Milliseconds.
+        /// Time for which its first packet has waited, ms.
         waited_ms: u64,
     },
     /// Write a SNAP packet with this zxid, and the tree.
     Snapshot(Zxid),
-    /// Nothing: all is written, and nothing more comes.
+    /// Stop: everything is written, and the queue is finished.
     End,
 }
 
 impl PacketQueue {
-    /// For a learner, which is brought up to date first.
+    /// Creates a queue for a learner, which is synchronised first.
     pub fn of_learner(bounds: QueueBounds) -> Self {
         Self::new(bounds, true)
     }
 
-    /// For a leader.
+    /// Creates a queue for a leader.
     pub fn of_leader(bounds: QueueBounds) -> Self {
         Self::new(bounds, false)
     }
@@ -183,10 +183,10 @@ impl PacketQueue {
         }
     }
 
-    /// Queues packets, at the time that `now_ms` gives.
+    /// Queues packets. `now_ms` returns the time.
     ///
     /// # Errors
-    /// If too much waits already.
+    /// If the queue exceeds its bound.
     pub fn push(
         &mut self,
         batch: &PacketBatch,
@@ -227,16 +227,16 @@ impl PacketQueue {
         Ok(())
     }
 
-    /// Queues a snapshot; about `bytes`, what its tree takes, may wait behind it.
+    /// Queues a snapshot. About `bytes`, the size of its tree, may wait after it.
     pub fn push_snapshot(&mut self, zxid: Zxid, bytes: usize) {
         self.history_bytes = self.history_bytes.saturating_add(bytes);
         self.items.push_back(Item::Snapshot(zxid));
         self.snapshots_due += 1;
     }
 
-    /// Nothing more is to be queued: the writer ends once what waits is written.
+    /// Finishes the queue: the writer stops once the waiting items are written.
     ///
-    /// Changes nothing and gives `false` if that would bring nobody up to date: NEWLEADER is not
+    /// Returns `false` without a change if the reader would not be synchronised: NEWLEADER is not
     /// queued, or a snapshot, which may take very long, is not written.
     pub fn finish(&mut self) -> bool {
         let is_behind = self.is_history || self.is_in_snapshot || self.snapshots_due > 0;
@@ -244,8 +244,8 @@ impl PacketQueue {
         self.is_finished
     }
 
-    /// What is to be done next, if there is anything; a snapshot that came before is written. What is
-    /// to be written is in `buffer` then; what it held before was written.
+    /// Returns the next step, if there is one. An earlier snapshot is then written. `buffer`
+    /// receives the packets to write; its previous content has been written.
     pub fn take(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -287,9 +287,9 @@ impl PacketQueue {
         Some(next)
     }
 
-    /// Whether whoever has packets to queue may write them instead: nothing waits, and nobody writes. It is the
-    /// writer until [`PacketQueue::end_write`]. What a learner is brought up to date with is queued: it is
-    /// long, and somebody has to wait for it.
+    /// Whether the thread with packets may write them itself: the queue is empty and without a
+    /// writer. The thread is the writer until [`PacketQueue::end_write`]. The sync plan of a
+    /// learner is always queued, because it is long and its writer must wait.
     pub fn begin_write(&mut self, batch: &PacketBatch) -> bool {
         let is_idle = self.writer == Writer::Nobody && self.items.is_empty();
         let may = is_idle && !self.is_history && !self.is_finished && !batch.is_full();
@@ -299,8 +299,8 @@ impl PacketQueue {
         may
     }
 
-    /// So many bytes of the packets are written, which [`PacketQueue::begin_write`] has allowed; the rest is
-    /// queued. Whether there is something to take: whoever came to take meanwhile was given nothing.
+    /// Ends a write permitted by [`PacketQueue::begin_write`], after `written` bytes. The rest is
+    /// queued. Returns whether the task must take items: during the write, it did not receive any.
     pub fn end_write(
         &mut self,
         batch: &PacketBatch,
@@ -321,26 +321,27 @@ impl PacketQueue {
         !self.items.is_empty() || self.is_finished
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// Bytes that wait.
+    /// Size of the waiting packets, bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// So much is on its way.
+    /// Updates the queue after the writer took packets of this size.
     ///
-    /// What may wait on top of the bound is never more than what has waited at any time since: who
-    /// has caught up once has nothing on top. Nor is it for ever: it falls by a part of what is
-    /// written, so a learner has to take in faster than is proposed, by a third, or it ends at the
-    /// bound like all others. It must not fall by all that is written: a large history takes seconds
-    /// to write, and what is proposed in them would cut off a learner that is catching up.
+    /// The allowance on top of the bound never exceeds the size that has waited at any time since,
+    /// so it ends once a learner has caught up. It also shrinks by a fraction of the written bytes.
+    /// A learner must therefore receive a third faster than proposals arrive, or it reaches the
+    /// normal bound. The allowance must not shrink by all written bytes: a large sync plan takes
+    /// seconds to write, and the proposals made meanwhile would disconnect a learner that is
+    /// catching up.
     fn note_taken(&mut self, len: usize) {
         self.bytes -= len;
-        // A snapshot takes its time, and what comes meanwhile waits behind it.
+        // A snapshot takes time, and packets wait after it meanwhile.
         if self.snapshots_due == 0 {
             let left = self.history_bytes.saturating_sub(len / HISTORY_FALLS_BY);
             self.history_bytes = left.min(self.bytes);
@@ -348,10 +349,10 @@ impl PacketQueue {
     }
 }
 
-/// Of so many bytes written, one less may wait on top of the bound.
+/// Number of written bytes for which the allowance shrinks by one byte.
 const HISTORY_FALLS_BY: usize = 4;
 
-/// Places for packets that an idle queue keeps.
+/// Capacity for items that an idle queue keeps.
 const IDLE_ITEMS: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How much may wait, and in which order it leaves.
+//! Bounds and order of a packet queue.
 
 use proto::Epoch;
 use proto::leader::LeaderPacket;
@@ -119,13 +119,13 @@ fn more_may_wait_behind_a_snapshot_until_it_is_written() {
     outbox.push_snapshot(Zxid(1), 2 * max);
     outbox.push(&new_leader(), NOW).unwrap();
     outbox.push(&packet(2 * max), NOW).unwrap();
-    // The writer is at the snapshot.
+    // The writer is writing the snapshot.
     assert_eq!(written(&mut outbox), Some(0));
     outbox.push(&packet(max), NOW).unwrap();
     assert!(outbox.push(&packet(1), NOW).is_err());
 }
 
-/// A learner that was just sent `len` bytes of history, all of which wait.
+/// A queue for a learner with a sync plan of `len` bytes, all of which wait.
 fn with_history(len: usize) -> PacketQueue {
     let mut outbox = PacketQueue::of_learner(BOUNDS);
     for _ in 0..len / PIECE {
@@ -137,7 +137,7 @@ fn with_history(len: usize) -> PacketQueue {
 
 const PIECE: usize = BOUNDS.write_bytes;
 
-/// How much more may wait; ends the use of the queue.
+/// Returns the size that may still be queued. The queue is unusable afterwards.
 fn room(outbox: &mut PacketQueue) -> usize {
     let mut len = 0;
     while outbox.push(&packet(PIECE), NOW).is_ok() {
@@ -150,7 +150,7 @@ fn room(outbox: &mut PacketQueue) -> usize {
 fn a_learner_that_is_always_a_little_behind_may_hold_no_more_than_others() {
     let max = BOUNDS.bytes_max;
     let mut outbox = with_history(2 * max);
-    // It takes all of it, but something new waits each time before the last is taken.
+    // The learner receives everything, but a new packet always waits before it takes the last one.
     for _ in 0..3 * max / PIECE {
         outbox.push(&packet(PIECE), NOW).unwrap();
         for _ in 0..2 {
@@ -184,7 +184,7 @@ fn a_learner_that_catches_up_is_not_given_up_for_what_comes_meanwhile() {
         };
         let mut live = 0;
         while outbox.bytes() > PIECE {
-            // Two come while three are taken.
+            // Two packets arrive while three are taken.
             for _ in 0..2 {
                 outbox.push(&packet(PIECE), NOW).unwrap();
                 live += PIECE;
@@ -218,7 +218,7 @@ fn who_has_packets_may_write_them_while_nobody_else_does() {
     assert_eq!((written(&mut outbox), outbox.bytes()), (None, 0));
 
     assert!(outbox.begin_write(&packet(10)));
-    // Before the rest, although it was queued later.
+    // The rest is queued later, but must precede this packet.
     outbox.push(&packet(BOUNDS.write_bytes), NOW).unwrap();
     assert!(outbox.end_write(&packet(10), 3, NOW));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A tree on its way to a learner: what stands between two packets.
+//! Sending of a tree to a learner, between two packets.
 
 use jute::{Encode, put_str};
 use proto::Zxid;
@@ -7,26 +7,27 @@ use proto::packet::QuorumPacket;
 use recovery::{TreeReader, TreeReplaced};
 use replica::State;
 
-/// A tree that is sent piece by piece, each read under a short hold of it, while transactions go on. So
-/// it is fuzzy: it has everything up to the zxid of the SNAP packet and parts of what is sent behind it.
+/// A tree that is sent in pieces. Each piece is read during a short hold of the tree, while
+/// transactions continue. The tree is therefore fuzzy: it contains everything up to the zxid of the
+/// SNAP packet, and parts of later transactions.
 #[derive(Debug, Default)]
 pub(super) struct TreeSending {
     reader: Option<TreeReader>,
 }
 
 impl TreeSending {
-    /// Adds the SNAP packet that stands in front of the tree.
+    /// Appends the SNAP packet before the tree.
     pub(super) fn begin(zxid: Zxid, out: &mut Vec<u8>) -> Self {
         QuorumPacket::from(LeaderPacket::Snap { zxid }).encode(out);
         Self::default()
     }
 
-    /// Adds the next `bytes` bytes of the tree, or a little more, and its signature behind the last of
-    /// them; whether there are more.
+    /// Appends the next piece of the tree, of about `bytes` bytes, and the signature after the last
+    /// piece. Returns whether there are more.
     ///
     /// # Errors
-    /// If another history has taken the place of the one that was being sent: the cursor means nothing
-    /// to its tree, and the connection is about to be closed.
+    /// If the tree was replaced: the cursor is invalid for the new tree. The connection will be
+    /// closed.
     pub(super) fn next(
         &mut self,
         state: &impl State,

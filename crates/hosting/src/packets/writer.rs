@@ -1,4 +1,4 @@
-//! What a member writes to another one.
+//! Output of a member to another one.
 
 use proto::Zxid;
 use recovery::TreeReplaced;
@@ -6,38 +6,37 @@ use replica::State;
 
 use super::{NextWrite, TreeSending};
 
-/// Whoever writes to another member: packets, and trees in their places among them.
+/// Writer of packets, and of trees at their positions among them.
 #[derive(Debug, Default)]
 pub struct LinkWriter {
     tree: Option<(Zxid, TreeSending)>,
 }
 
-/// What is in the buffer, to be written.
+/// Content of the buffer that must be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
-    /// Packets; the first of them has waited for so long.
+    /// Packets.
     Packets {
-        /// Milliseconds.
+        /// Time for which the first of them has waited, ms.
         waited_ms: u64,
     },
-    /// The SNAP packet in front of a tree.
+    /// The SNAP packet before a tree.
     Head,
-    /// Some of the tree with this zxid.
+    /// A piece of the tree with this zxid.
     Tree(Zxid),
-    /// The last of it. When that is written, the tree is sent.
+    /// The last piece. The tree is sent when it is written.
     TreeEnd(Zxid),
-    /// Nothing: all is written, and nothing more comes.
+    /// Nothing: everything is written, and the queue is finished.
     End,
 }
 
 impl LinkWriter {
-    /// What is next, if there is anything: `take` is [`PacketQueue::take`](super::PacketQueue::take), and
-    /// is not called within a tree, of which the next piece has about `tree_bytes` bytes. What is to be
-    /// written is in `buffer` then; what it held before was written.
+    /// Returns the next piece, if there is one. `buffer` receives its bytes; the previous content
+    /// has been written. `take` is [`PacketQueue::take`](super::PacketQueue::take), and is not
+    /// called within a tree. The next piece of a tree has about `tree_bytes` bytes.
     ///
     /// # Errors
-    /// If another history has taken the place of the one whose tree is being sent: the connection is
-    /// about to be closed.
+    /// If the tree that is being sent was replaced. The connection will be closed.
     pub fn next(
         &mut self,
         buffer: &mut Vec<u8>,

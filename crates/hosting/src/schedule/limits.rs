@@ -2,28 +2,30 @@
 
 use std::time::Duration;
 
-/// Consecutive groups of one transaction after which a member assumes a lone writer. Sixteen writers hardly ever make
-/// so many.
+/// Consecutive groups of one transaction after which a member assumes a lone writer. Sixteen
+/// writers rarely cause that number.
 pub(super) const LONE_AFTER_GROUPS: u32 = 8;
 
 /// Flushes of packets and of the log that one turn defers because more inputs follow.
 pub(super) const FLUSHES_DEFERRED_MAX: usize = 16;
 
-/// Transactions that the core syncs itself. A larger group comes from pipelining clients: the core has the next group
-/// to prepare meanwhile.
+/// Transactions that the core syncs itself. A larger group comes from pipelining clients: the core
+/// has the next group to prepare meanwhile.
 pub(super) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 
 /// Bytes of such a group: the core has other work than to copy long transactions.
 pub(super) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 
-/// Transactions up to which the log thread runs the core after the sync. A wake-up of the core's thread takes as long.
-/// With groups of any size, 90:10 at 16 x 16 had 0.92 of the operations.
+/// Transactions up to which the log thread runs the core after the sync. A wake-up of the core's
+/// thread takes as long. Running the core after larger groups there would reduce the throughput of
+/// many clients.
 pub(super) const LOG_GROUP_INLINE_MAX: usize = 16;
 
 /// Processors with which the core writes to clients although other work waits for it.
 pub(super) const PROCESSORS_FEW: usize = 2;
 
-/// Clients to which the core writes itself in one turn. The tasks of more clients share the processors.
+/// Clients to which the core writes itself in one turn. The tasks of more clients share the
+/// processors.
 pub(super) const CLIENTS_WRITTEN_BY_CORE_MAX: usize = 16;
 
 /// Bytes that the core writes to one client: it has other work than to copy long replies.
@@ -38,8 +40,8 @@ pub(super) const SYNC_BY_CORE_SLOW: Duration = Duration::from_millis(5);
 /// Number of those groups.
 pub(super) const GROUPS_LEFT_TO_LOG_THREAD: u32 = 1000;
 
-/// Longest wait of an observer's transaction for others that are synced with it, ms.
+/// Maximum time for which an observer's transaction waits for others that are synced with it, ms.
 pub(super) const OBSERVER_GROUP_MS: i64 = 50;
 
-/// Bytes of transactions with which an observer's group waits no longer.
+/// Size of an observer's group at which it does not wait any more, bytes.
 pub(super) const OBSERVER_GROUP_BYTES: usize = 1 << 20;

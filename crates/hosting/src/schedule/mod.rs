@@ -8,8 +8,9 @@
 //! | Which member is written to first? | [`Schedule::place_of_member`] | [`Place`] |
 //! | When is a flush carried out? | [`Schedule::flush`] | [`FlushAt`] |
 //!
-//! The schedule is pure: threads, locks and clocks are the host's. A host reports facts to it, asks it, and carries out
-//! the answers. The shipped server and the simulator ask the same schedule.
+//! The schedule is pure: threads, locks and clocks belong to the host. A host reports facts to it,
+//! queries it, and executes the answers. The shipped server and the simulator query the same
+//! schedule.
 
 mod limits;
 
@@ -65,7 +66,7 @@ pub enum Writer {
     Core,
 }
 
-/// The place of a member among those that a flush writes to.
+/// The place of a member in a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// Before the others.
@@ -77,7 +78,7 @@ pub enum Place {
 /// The time at which a flush is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlushAt {
-    /// At once.
+    /// Immediately.
     Now,
     /// After the step, when the replies of clients have left.
     StepEnd,
@@ -136,7 +137,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of a server that starts.
+    /// Creates the schedule of a server that starts.
     pub fn new(settings: ScheduleSettings) -> Self {
         Self {
             settings,
@@ -152,7 +153,7 @@ impl Schedule {
         }
     }
 
-    /// Notes that this thread syncs a group of so many transactions.
+    /// Records that this thread syncs a group of `txns` transactions.
     pub fn note_group(&mut self, txns: usize, syncer: Syncer) {
         self.singles = match txns {
             1 => self.singles.saturating_add(1),
@@ -163,26 +164,29 @@ impl Schedule {
         }
     }
 
-    /// Notes the duration of a sync, on either thread. A disk that is always slow is therefore never synced by the core.
+    /// Records the duration of a sync, on either thread. The core therefore never syncs a disk that
+    /// is always slow.
     pub fn note_sync(&mut self, took: Duration) {
         if took > limits::SYNC_BY_CORE_SLOW && !mutant::is(Mutant::SlowSyncForgotten) {
             self.left_to_log_thread = limits::GROUPS_LEFT_TO_LOG_THREAD;
         }
     }
 
-    /// Notes whether no thread or member waits for the log, as at an observer that is up to date.
+    /// Records whether no thread or member waits for the log, as at an observer that is up to date.
     pub fn note_role(&mut self, may_sync_late: bool) {
         self.may_sync_late = may_sync_late;
     }
 
-    /// Whether transactions of an ensemble have come one by one lately, as the transactions of a lone writer do.
+    /// Whether the latest transactions of an ensemble came one by one, like the transactions of a
+    /// lone writer.
     pub fn is_writer_alone(&self) -> bool {
         let has_members = self.settings.has_members || mutant::is(Mutant::VisitorMaySync);
         has_members && self.singles >= limits::LONE_AFTER_GROUPS
     }
 
-    /// The thread that runs the core for a message. A lone writer waits for each wake-up. Many writers share the core's
-    /// own thread, since the threads of their connections have enough to do.
+    /// The thread that runs the core for a message. A lone writer waits for each wake-up. Many
+    /// writers share the core's own thread, since the threads of their connections have enough to
+    /// do.
     pub fn runner_of_message(&self) -> Runner {
         let ScheduleSettings {
             processors,
@@ -196,8 +200,9 @@ impl Schedule {
         }
     }
 
-    /// The thread that runs the core after a sync of so many transactions. The log thread waits for the next group,
-    /// which the core makes. After a large group it has others to write meanwhile.
+    /// The thread that runs the core after a sync of this number of transactions. The log thread
+    /// waits for the next group, which the core prepares. After a large group, it has others to
+    /// write meanwhile.
     pub fn runner_after_sync(txns: usize) -> Runner {
         match txns <= limits::LOG_GROUP_INLINE_MAX {
             true => Runner::LogThread,
@@ -223,7 +228,7 @@ impl Schedule {
         }
     }
 
-    /// The thread that syncs the group that is flushed now. If that is the core's thread, it asks
+    /// The thread that syncs the group that is flushed now. If that is the core's thread, it calls
     /// [`Schedule::sync_due`] after the step, when the replies have left.
     pub fn flush_group(&mut self, group: &WaitingGroup, now_ms: i64) -> Syncer {
         let syncer = self.syncer(group, now_ms);
@@ -231,26 +236,28 @@ impl Schedule {
         syncer
     }
 
-    /// Whether the thread that runs the core syncs the flushed group now. It does not if more work or a longer group
-    /// has arrived since the flush.
+    /// Whether the thread that runs the core syncs the flushed group now. It does not if more work
+    /// or a longer group has arrived since the flush.
     pub fn sync_due(&mut self, group: impl FnOnce() -> WaitingGroup) -> bool {
         std::mem::take(&mut self.owes_sync) && self.may_core_sync(&group())
     }
 
-    /// Only on a standalone server: the core of a member must answer the other members however long its disk takes.
+    /// Whether the core may sync this group. Only on a standalone server: the core of a member must
+    /// answer the other members even if its disk is slow.
     fn may_core_sync(&self, group: &WaitingGroup) -> bool {
         let has_members = self.settings.has_members && !mutant::is(Mutant::MemberSyncsInPlace);
         !has_members && self.is_hand_over_useless(group)
     }
 
-    /// A visitor syncs outside the core, and only if another thread continues the visitor's other work: tokio's driver,
-    /// or packets of the leader, may be waiting for that.
+    /// Whether the visitor may sync this group. A visitor syncs outside the core, and only if
+    /// another thread continues the visitor's other work: tokio's driver, or packets of the leader,
+    /// may be waiting for that.
     fn may_visitor_sync(&self, group: &WaitingGroup) -> bool {
         let can_sync = self.can_visitor_sync || mutant::is(Mutant::EachVisitorSyncs);
         can_sync && self.settings.has_members && self.is_hand_over_useless(group)
     }
 
-    /// Whether a hand-over to the log thread would cost a lone writer wake-ups and gain nothing.
+    /// Whether a hand-over to the log thread would only cost a lone writer wake-ups.
     fn is_hand_over_useless(&self, group: &WaitingGroup) -> bool {
         let is_log_idle = group.is_log_idle || mutant::is(Mutant::SyncOvertakesLog);
         !group.follows_orders
@@ -263,8 +270,8 @@ impl Schedule {
             && is_log_idle
     }
 
-    /// Time until which the group waits for more records, ms. While the log is full there is no such
-    /// time, because it could pass without any effect.
+    /// Time until which the group waits for more records, ms. `None` while the log is full, because
+    /// that time could pass without any effect.
     pub fn gathers_until_ms(&self, group: &WaitingGroup) -> Option<i64> {
         let gathers = self.may_sync_late
             && group.txns > 0
@@ -278,7 +285,7 @@ impl Schedule {
         gathers.then(|| since_ms + limits::OBSERVER_GROUP_MS)
     }
 
-    /// The thread that writes to so many clients that a turn has answered.
+    /// The thread that writes to this number of clients, which a turn has answered.
     pub fn writer_to_clients(&self, clients: usize) -> Writer {
         // With few processors the tasks would wait for the processor of the core.
         let has_time = self.has_time() || self.settings.processors <= limits::PROCESSORS_FEW;
@@ -288,7 +295,8 @@ impl Schedule {
         }
     }
 
-    /// The thread that writes to so many members. With many, each write would delay the others.
+    /// The thread that writes to this number of members. With many, each write would delay the
+    /// others.
     pub fn writer_to_members(members: usize) -> Writer {
         match members <= limits::LINKS_WRITTEN_BY_CORE_MAX {
             true => Writer::Core,
@@ -296,8 +304,8 @@ impl Schedule {
         }
     }
 
-    /// The place of a member in a flush. `has_asked_last`: the latest requests came from it. A lone writer at that
-    /// member waits for the commit and for nothing else.
+    /// The place of a member in a flush. `has_asked_last` states whether it sent the latest
+    /// requests. A lone writer at that member waits only for the commit.
     pub fn place_of_member(has_asked_last: bool) -> Place {
         match has_asked_last {
             true => Place::First,
@@ -305,32 +313,34 @@ impl Schedule {
         }
     }
 
-    /// Whether nothing waits for the core.
+    /// Whether the core does not have waiting work.
     fn has_time(&self) -> bool {
         !self.waiting.is_in_turn && !self.waiting.is_in_inbox
     }
 
-    /// Begins a turn. `can_visitor_sync`: a visitor runs it that can sync a group after it, while another thread continues
-    /// the visitor's other work.
+    /// Begins a turn. `can_visitor_sync` states whether a visitor runs it that can sync a group
+    /// afterwards, while another thread continues the visitor's other work.
     pub fn begin_turn(&mut self, can_visitor_sync: bool) {
         self.can_visitor_sync = can_visitor_sync;
     }
 
-    /// Begins the next input of a turn; this work follows it.
+    /// Begins the next input of a turn. `waiting` is the work that follows it.
     pub fn begin_input(&mut self, waiting: WaitingWork) {
         self.waiting = waiting;
     }
 
-    /// Begins a step of the replica. `answers_own`: the next commit of a leader answers a client of its own. The
-    /// reply precedes the packets to members, each of which takes as long as the reply.
+    /// Begins a step of the replica. `answers_own` states whether a leader's next commit answers
+    /// its own client. The reply then precedes the packets to members, each of which takes as long
+    /// as the reply.
     pub fn begin_step(&mut self, answers_own: bool) {
         self.replies_first = answers_own && self.is_writer_alone();
     }
 
-    /// The time of a flush that the replica wants now. One flush is enough for the inputs of a turn: members get one
-    /// write for them, and the log gets one group. There is a limit, because others wait for the packets. A standalone
-    /// server defers nothing, since its disk would be idle meanwhile. A member with a lone writer defers nothing either,
-    /// since that writer waits for the first packet.
+    /// The time of a flush that the replica requests now. One flush is enough for the inputs of a
+    /// turn: members receive one write for them, and the log receives one group. There is a limit,
+    /// because others wait for the packets. A standalone server does not defer flushes, because its
+    /// disk would be idle meanwhile. A member with a lone writer does not either, because that
+    /// writer waits for the first packet.
     pub fn flush(&mut self) -> FlushAt {
         if self.replies_first {
             self.is_flush_owed_by_step = true;
@@ -347,13 +357,14 @@ impl Schedule {
         }
     }
 
-    /// Ends a step. Returns whether a flush must be carried out now.
+    /// Ends a step. Returns whether a flush must be executed now.
     pub fn end_step(&mut self) -> bool {
         self.replies_first = false;
         std::mem::take(&mut self.is_flush_owed_by_step) && !mutant::is(Mutant::FlushOfStepLost)
     }
 
-    /// Ends a turn. Returns whether a flush must be carried out now; it does nothing if there was one since.
+    /// Ends a turn. Returns whether a flush must be executed now. That flush is without effect if
+    /// there was another one since.
     pub fn end_turn(&mut self) -> bool {
         self.can_visitor_sync = false;
         self.waiting.is_in_turn = false;

@@ -37,7 +37,7 @@ const IN_INBOX: WaitingWork = WaitingWork {
     is_in_inbox: true,
 };
 
-/// A schedule after so many groups of one transaction.
+/// A schedule after this number of groups with one transaction each.
 fn after_singles(settings: ScheduleSettings, singles: u32) -> Schedule {
     let mut schedule = Schedule::new(settings);
     (0..singles).for_each(|_| schedule.note_group(1, Syncer::LogThread));
@@ -387,7 +387,7 @@ fn no_flush_is_left_out_and_a_long_turn_has_some_in_between() {
     schedule.begin_input(IN_TURN);
     schedule.begin_step(false);
     assert_eq!(schedule.flush(), FlushAt::TurnEnd);
-    // The last input of the turn wants none.
+    // The last input of the turn does not need a flush.
     schedule.begin_input(WaitingWork::default());
     assert!(schedule.end_turn());
 
