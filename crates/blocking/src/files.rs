@@ -1,7 +1,8 @@
-//! New files and directories with data: the one place that decides their modes.
+//! Creation of files and directories with data. Only this module sets their modes.
 //!
-//! The mode is one per process, as the umask is: libraries create files on behalf of a server, and many do not know it.
-//! Existing files and directories keep their modes, also when a new file takes the place of an old one ([`replace`]).
+//! The mode belongs to the process, like the umask, because libraries create files on behalf of a
+//! server without a parameter for the mode. Existing files and directories keep their modes, also
+//! when a new file replaces an old one ([`replace`]).
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -11,7 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::mark;
 
-/// Mode of new files, unless [`set_mode`] has set another one: the owner's and, to read, the group's.
+/// Mode of new files, unless [`set_mode`] has set another one: read and write for the owner, read
+/// for the group.
 pub const DEFAULT_MODE: u32 = 0o640;
 
 /// Mode of files with secrets.
@@ -29,7 +31,8 @@ pub fn mode() -> u32 {
     MODE.load(Ordering::Relaxed)
 }
 
-/// Mode of new directories, before the umask is applied: a user who may read the files may search the directory.
+/// Mode of new directories, before the umask is applied: a user who may read the files may search
+/// the directory.
 pub fn dir_mode() -> u32 {
     let mode = mode();
     mode | (mode & 0o444) >> 2
@@ -42,14 +45,14 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// The same for a file with secrets, which only its owner can read.
+/// Options that create a file with secrets, which only its owner can read.
 pub fn secret_options() -> OpenOptions {
     let mut options = File::options();
     options.mode(SECRET_MODE);
     options
 }
 
-/// Creates a file for writing; an existing one is emptied.
+/// Creates a file for writing. An existing one is emptied.
 ///
 /// # Errors
 /// As [`File::create`].
@@ -110,7 +113,8 @@ pub fn is_restricted(dir: &Path) -> bool {
     fs::metadata(dir).is_ok_and(|metadata| mode(metadata) & !dir_mode() == 0)
 }
 
-/// Takes from a file or directory the permissions that a new one would not have. For those that other libraries create.
+/// Removes permissions from a file or directory that a new one would not have. Used for files that
+/// other libraries create.
 ///
 /// # Errors
 /// If the mode cannot be read or set.
@@ -136,7 +140,7 @@ mod tests {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
-    /// One test, because the mode is the process's.
+    /// A single test, because the mode belongs to the process.
     #[test]
     fn new_files_have_the_mode_and_existing_ones_keep_theirs() {
         let dir = std::env::temp_dir().join(format!("zoarium-files-{}", std::process::id()));

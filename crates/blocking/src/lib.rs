@@ -1,14 +1,15 @@
 //! Keeps blocking work off the workers of an async runtime.
 //!
-//! A worker that waits for a disk can stop every socket and timer of the server, because it may hold the runtime's
-//! only driver. Blocking work is a file, a sync, a name lookup, and the wait for a lock that another thread holds during
-//! such work.
+//! A worker that waits for a disk can stop every socket and timer of the server, because it may
+//! hold the runtime's only driver. Blocking work is a file, a sync, a name lookup, and the wait for
+//! a lock that another thread holds during such work.
 //!
-//! - [`mark`] marks the begin of such work.
+//! - [`mark`] marks the beginning of such work.
 //! - [`arm`] marks a thread as a worker. A runtime calls it when it starts a thread.
 //! - [`files`] creates files and directories, which is such work, with the modes that data has.
-//! - [`run()`] and [`in_place`] (feature `tokio`) are the only ways from a worker to blocking work. The runtime starts its
-//!   blocking threads with the same hook as its workers, so both disarm the thread for the time of the work.
+//! - [`run()`] and [`in_place`] (feature `tokio`) are the only ways from a worker to blocking work.
+//!   The runtime starts its blocking threads with the same hook as its workers, so both disarm the
+//!   thread for the time of the work.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,15 +29,16 @@ static ON_WORKERS: AtomicU64 = AtomicU64::new(0);
 /// Begin of the message of the panic: tests search the output of servers for it.
 pub const MESSAGE: &str = "blocking work on a runtime worker";
 
-/// The calling thread is a worker from here on: it must not block.
+/// Marks the calling thread as a worker, which must not block.
 pub fn arm() {
     IS_WORKER.set(true);
 }
 
-/// Blocking work begins here.
+/// Marks the beginning of blocking work.
 ///
 /// # Panics
-/// On a worker, in a debug build. In a release build the call is counted instead, see [`on_workers`].
+/// On a worker, in a debug build. In a release build the call is counted instead, see
+/// [`on_workers`].
 #[inline]
 #[track_caller]
 pub fn mark(work: &str) {
@@ -60,8 +62,8 @@ pub fn on_workers() -> u64 {
     ON_WORKERS.load(Ordering::Relaxed)
 }
 
-/// Does blocking work on this thread although it may be a worker. For a thread that exists for such work, and for the
-/// last moments of a process.
+/// Runs blocking work on this thread although it may be a worker. Used on threads that exist for
+/// such work, and in the last moments of a process.
 pub fn permit<T>(work: impl FnOnce() -> T) -> T {
     struct Rearm(bool);
     impl Drop for Rearm {

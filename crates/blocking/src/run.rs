@@ -1,11 +1,11 @@
-//! The way from a worker of tokio to blocking work.
+//! Blocking work from a worker of tokio.
 
 use tokio::task::JoinHandle;
 
 use crate::{IS_WORKER, permit};
 
-/// Runs blocking work on a thread of the runtime that exists for such work. The work continues when the handle is
-/// dropped, so a permit that bounds it belongs into the closure.
+/// Runs blocking work on a thread of the runtime that exists for such work. The work continues when
+/// the handle is dropped, so a permit that bounds it belongs into the closure.
 #[allow(
     clippy::disallowed_methods,
     reason = "the wrapper that the lint asks for"
@@ -14,8 +14,9 @@ pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Join
     tokio::task::spawn_blocking(move || permit(work))
 }
 
-/// Does blocking work on this worker, after another thread of the runtime has become the worker in its place. That
-/// thread continues all tasks but the calling one. Only for work that somebody waits for: it spares one wake-up.
+/// Runs blocking work on this worker, after another thread of the runtime has become the worker in
+/// its place. That thread continues all tasks except the calling one. Use it only for work on which
+/// a client waits, because it saves one wake-up.
 ///
 /// # Panics
 /// On a runtime with one thread.
@@ -27,8 +28,8 @@ pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(|| permit(work))
 }
 
-/// Blocking work at the end of a value that may be dropped on any thread. It runs on this thread unless that is a
-/// worker.
+/// Runs blocking work at the end of a value that may be dropped on any thread. The work runs on
+/// this thread unless that is a worker.
 pub fn discard(work: impl FnOnce() + Send + 'static) {
     match IS_WORKER.get() {
         true => drop(run(work)),

@@ -5,10 +5,11 @@ use std::marker::PhantomData;
 use crate::primitives::{Mutant, Primitives};
 use crate::threads::Threads;
 
-/// Who writes to a socket. The lock of the outbox guards it, and that lock is not held during a write.
+/// The right to write to a socket. The lock of the outbox guards this value, and is not held during
+/// a write.
 ///
-/// A task that waits for its client has to be woken for each reply. The thread that has made the reply may write it
-/// instead, while the task has nothing else to do.
+/// A task that waits for its client must be woken for each reply. The thread that has made the
+/// reply may write it instead, while the task does not have other work.
 #[derive(Debug)]
 pub struct DirectWrite<P: Primitives = Threads> {
     /// Another thread writes.
@@ -32,12 +33,13 @@ impl<P: Primitives> Default for DirectWrite<P> {
 }
 
 impl<P: Primitives> DirectWrite<P> {
-    /// The task is about to wait: for its client only, or for other work too.
+    /// Records that the task is about to wait: for its client only, or for other work too.
     pub fn task_waits(&mut self, is_task_idle: bool) {
         self.is_task_idle = is_task_idle;
     }
 
-    /// Whether the task may take output and write it. If not, the direct write wakes the task at its end.
+    /// Whether the task may take output and write it. If not, the direct write wakes the task at
+    /// its end.
     pub fn task_may_write(&mut self) -> bool {
         self.is_awaited = self.is_under_way && !P::has_mutant(Mutant::NoWakeForAwaitedWrite);
         !self.is_under_way || P::has_mutant(Mutant::TwoWriters)
@@ -48,12 +50,13 @@ impl<P: Primitives> DirectWrite<P> {
         self.is_task_idle
     }
 
-    /// A direct write begins.
+    /// Records that a direct write begins.
     pub fn begin(&mut self) {
         self.is_under_way = true;
     }
 
-    /// The direct write has ended. `is_all`: no output is left. Returns whether the task need not be woken.
+    /// Records that the direct write has ended. `is_all` states whether all output is written.
+    /// Returns whether the task need not be woken.
     pub fn end(&mut self, is_all: bool) -> bool {
         self.is_under_way = false;
         let is_awaited = std::mem::take(&mut self.is_awaited);

@@ -16,10 +16,11 @@ pub trait Machine: Send {
     /// A thread that visits the machine, as far as the machine must know it.
     type Visitor: Copy;
 
-    /// Handles some of the messages, and everything that is due. No visitor: the machine's own thread runs it.
+    /// Handles some of the messages, and everything that is due. Without a visitor, the machine's
+    /// own thread runs it.
     fn turn(&mut self, visitor: Option<Self::Visitor>);
 
-    /// Whether it has ended. It has no more turns then.
+    /// Whether it has ended. It does not have more turns then.
     fn has_ended(&self) -> bool;
 
     /// The time of [`Settings::now_ms`] at which it needs a turn although no message arrives.
@@ -56,7 +57,7 @@ pub struct Executor<M: Machine, P: Primitives = Threads> {
 }
 
 impl<M: Machine, P: Primitives> Executor<M, P> {
-    /// An executor without a machine. Messages may arrive already.
+    /// Creates an executor without a machine. Messages may arrive already.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -75,30 +76,33 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         &self.inbox
     }
 
-    /// Begins with this machine; [`Executor::run`] follows.
+    /// Begins with this machine. [`Executor::run`] follows.
     pub fn begin(&self, machine: M) {
         *self.machine.lock() = Some(machine);
     }
 
-    /// Sends a message and wakes the machine's own thread. The message is dropped once the machine has ended.
+    /// Sends a message and wakes the machine's own thread. The message is dropped once the machine
+    /// has ended.
     pub fn send(&self, message: M::Message) {
         self.put(message);
         self.wake();
     }
 
-    /// Sends a message; [`Executor::run_inline`] or [`Executor::wake`] must follow soon, on the same thread.
+    /// Sends a message. [`Executor::run_inline`] or [`Executor::wake`] must follow soon, on the
+    /// same thread.
     pub fn put(&self, message: M::Message) {
         self.inbox.push(message);
-        // Either the thread that releases the machine sees the message, or this thread sees that the machine is free
-        // (`release`). Either the end drops the message, or this thread sees the end (`run`).
+        // Either the thread that releases the machine sees the message, or this thread sees that
+        // the machine is free (`release`). Either the end drops the message, or this thread sees
+        // the end (`run`).
         Self::fence(Mutant::NoFenceAfterPut);
         if self.has_ended.load(Ordering::Relaxed) && !P::has_mutant(Mutant::NoDrainAfterEnd) {
             self.drain();
         }
     }
 
-    /// Runs the machine on this thread for the waiting messages, or wakes its own thread if the machine does not allow
-    /// that. The caller must hold no lock that the machine takes.
+    /// Runs the machine on this thread for the waiting messages, or wakes its own thread if the
+    /// machine does not allow that. The caller must not hold a lock that the machine takes.
     pub fn run_inline(&self, visitor: M::Visitor) {
         match self.allows_inline.load(Ordering::Relaxed) {
             true => self.run_inline_always(visitor),
@@ -106,8 +110,8 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         }
     }
 
-    /// As [`Executor::run_inline`], whatever the machine allows: for a thread that would otherwise wait for the next
-    /// action of the machine.
+    /// As [`Executor::run_inline`], whatever the machine allows: for a thread that would otherwise
+    /// wait for the next action of the machine.
     pub fn run_inline_always(&self, visitor: M::Visitor) {
         for turn in 0..self.settings.inline_turns_max {
             if self.inbox.is_empty() || (turn > 0 && P::has_mutant(Mutant::NoCheckAfterInlineTurn))
@@ -170,7 +174,8 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         self.drain();
     }
 
-    /// Turns until nothing has arrived for a short time. Meanwhile senders need not wake this thread.
+    /// Runs turns until no message has arrived for a short time. Meanwhile senders need not wake
+    /// this thread.
     fn run_turns(&self, machine: &mut M) {
         while !machine.has_ended() {
             machine.turn(None);
@@ -190,8 +195,9 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         Duration::from_millis(left_ms.unsigned_abs())
     }
 
-    /// The caller must check the inbox next. A thread that has sent a message and found the lock held relies on that.
-    /// Either that thread sees that the lock is free, or this one sees the message: the two fences guarantee it.
+    /// Releases the machine. The caller must check the inbox next. A thread that has sent a message
+    /// and found the lock held relies on that. Either that thread sees that the lock is free, or
+    /// this one sees the message: the two fences guarantee it.
     fn release(&self, held: Held<'_, M, P>) {
         let allows_inline = held.as_ref().is_some_and(M::allows_inline);
         self.allows_inline.store(allows_inline, Ordering::Relaxed);
@@ -199,8 +205,8 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         Self::fence(Mutant::NoFenceAfterRelease);
     }
 
-    /// Wakes the machine's own thread for the messages that this thread has sent, unless another thread holds the
-    /// machine.
+    /// Wakes the machine's own thread for the messages that this thread has sent, unless another
+    /// thread holds the machine.
     pub fn wake(&self) {
         if !self.machine.is_locked() {
             self.parker.unpark();

@@ -32,7 +32,7 @@ enum Message {
     },
     /// Sends a signal, and continues when the other end is dropped.
     Wait(mpsc::Sender<()>, mpsc::Receiver<()>),
-    /// A turn is wanted so many ms from now.
+    /// Requests a turn after this number of ms.
     Remind(i64),
     Panic,
     End,
@@ -129,7 +129,8 @@ impl Shop {
         }
     }
 
-    /// As [`Shop::open`], once the executor knows whether it allows inline turns, and its thread sleeps.
+    /// Like [`Shop::open`], but waits until the executor knows whether it allows inline turns, and
+    /// its thread sleeps.
     fn open_and_asleep(allows_inline: bool) -> Self {
         let shop = Self::open(allows_inline);
         let begun = Instant::now();
@@ -217,7 +218,7 @@ fn a_visiting_thread_runs_the_machine_for_its_message() {
     let shop = Shop::open_and_asleep(true);
     shop.executor.put(number(0));
     shop.executor.run_inline(());
-    // It is there when this returns.
+    // The message is handled when this call returns.
     let (_, on) = shop.seen.try_recv().expect("it is handled");
     assert_eq!(on, thread::current().id());
     shop.executor.send(number(1));

@@ -1,18 +1,20 @@
-//! Runs a state machine that many threads send messages to.
+//! Executor for a state machine to which many threads send messages.
 //!
 //! ```text
 //!  a thread with a message --> inbox --> machine <--lock-- its own thread, or a thread with a message
 //! ```
 //!
-//! A message that arrives alone must wake the machine's own thread, and a wake-up takes longer than most messages.
-//! Therefore a thread that brings a message may run the machine itself, if the machine allows it and no other thread
-//! holds the lock. Only the machine's own thread ever waits for the lock.
+//! A message that arrives alone must wake the machine's own thread, and a wake-up takes longer than
+//! most messages. Therefore a thread that brings a message may run the machine itself, if the
+//! machine allows it and no other thread holds the lock. Only the machine's own thread ever waits
+//! for the lock.
 //!
-//! Each thread that releases the lock checks the inbox once more. A message is therefore seen by its sender, by the
-//! thread that held the lock meanwhile, or by the machine's own thread.
+//! Each thread that releases the lock checks the inbox once more. A message is therefore seen by
+//! its sender, by the thread that held the lock meanwhile, or by the machine's own thread.
 //!
-//! [`Executor`] is generic over its lock, its queue, its way to sleep and its atomics ([`Primitives`]). [`Threads`]
-//! is the shipped set. The tests run the same code with the primitives of `loom` and `shuttle`.
+//! [`Executor`] is generic over its lock, its queue, its way to sleep and its atomics
+//! ([`Primitives`]). [`Threads`] is the shipped set. The tests run the same code with the
+//! primitives of `loom` and `shuttle`.
 
 mod direct_write;
 mod executor;

@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 use crate::primitives::{Lock, Mutant, Parker, Primitives};
 use crate::threads::Threads;
 
-/// A value with room for every pending request. A sender changes the value and never waits for the receiver: a request
-/// that arrives while an equal one is pending takes the same slot.
+/// A value with room for every pending request. A sender changes the value and never waits for the
+/// receiver: a request that arrives while an equal one is pending takes the same slot.
 #[derive(Debug)]
 pub struct Mailbox<S: Send, P: Primitives = Threads> {
     slots: P::Lock<Slots<S>>,
-    /// The receiver's.
+    /// The receiver's parker.
     parker: P::Parker,
     primitives: PhantomData<P>,
 }
@@ -24,7 +24,7 @@ struct Slots<S> {
 }
 
 impl<S: Send, P: Primitives> Mailbox<S, P> {
-    /// An open mailbox with these slots.
+    /// Creates an open mailbox with these slots.
     pub fn new(slots: S) -> Self {
         Self {
             slots: P::Lock::new(Slots {
@@ -50,8 +50,8 @@ impl<S: Send, P: Primitives> Mailbox<S, P> {
         self.slots.lock().open.as_mut().and_then(take)
     }
 
-    /// Waits until `take` finds a request. Returns `None` once the mailbox is closed, or when it is finished and `take`
-    /// finds no request. One thread at most may call it.
+    /// Waits until `take` finds a request. Returns `None` once the mailbox is closed, or when it is
+    /// finished and `take` does not find a request. At most one thread may call it.
     pub fn take<T>(&self, mut take: impl FnMut(&mut S) -> Option<T>) -> Option<T> {
         self.parker.register();
         if P::has_mutant(Mutant::NoCheckBeforeTakeParks) {
@@ -69,7 +69,7 @@ impl<S: Send, P: Primitives> Mailbox<S, P> {
         }
     }
 
-    /// No further request follows: the receiver takes the pending ones and ends.
+    /// Finishes the mailbox: the receiver takes the pending requests and ends.
     pub fn finish(&self) {
         self.slots.lock().is_finished = true;
         self.parker.unpark();

@@ -23,7 +23,8 @@ pub trait Primitives: Sized + 'static {
     /// Lets other threads run.
     fn yield_now();
 
-    /// Whether the code contains this error on purpose. Only tests answer `true`: they show that a checker finds it.
+    /// Whether the code contains this error on purpose. Only tests answer `true`: they show that a
+    /// checker finds it.
     #[inline(always)]
     fn has_mutant(_: Mutant) -> bool {
         false
@@ -37,7 +38,7 @@ pub enum Mutant {
     NoFenceAfterPut,
     /// `loom`: no fence between the release of the lock and the check of the inbox.
     NoFenceAfterRelease,
-    /// `loom`: no fence between the end and the last look into the inbox.
+    /// `loom`: no fence between the end and the last check of the inbox.
     NoFenceAfterEnd,
     /// `shuttle`: a visiting thread does not check the inbox after it has released the lock.
     NoCheckAfterInlineTurn,
@@ -45,9 +46,11 @@ pub enum Mutant {
     NoCheckBeforePark,
     /// `shuttle`: a visiting thread runs the machine although it has ended.
     TurnAfterEnd,
-    /// `shuttle`: a visiting thread that reaches its limit of turns does not wake the machine's own thread.
+    /// `shuttle`: a visiting thread that reaches its limit of turns does not wake the machine's own
+    /// thread.
     NoWakeAtTurnLimit,
-    /// `shuttle`: a visiting thread does not wake the machine's own thread for an earlier deadline or for the end.
+    /// `shuttle`: a visiting thread does not wake the machine's own thread for an earlier deadline
+    /// or for the end.
     NoWakeForDeadline,
     /// `shuttle`: a message that arrives after the end remains in the inbox.
     NoDrainAfterEnd,
@@ -85,7 +88,8 @@ pub trait Lock<T>: Send + Sync {
     fn new(value: T) -> Self;
     /// Waits for the lock.
     fn lock(&self) -> Self::Guard<'_>;
-    /// Takes the lock if it is free. It may fail when the lock was released a moment ago and no fence orders the two.
+    /// Takes the lock if it is free. It may fail when the lock was released a moment ago and no
+    /// fence orders the two.
     fn try_lock(&self) -> Option<Self::Guard<'_>>;
     /// Whether the lock is held. Orders nothing.
     fn is_locked(&self) -> bool;
@@ -109,10 +113,10 @@ pub trait Queue<T>: Clone + Send + Sync {
 pub trait Parker: Send + Sync {
     /// Creates it for a thread that is not known yet.
     fn new() -> Self;
-    /// Registers the calling thread. `unpark` has no effect before that.
+    /// Registers the calling thread. Before that, `unpark` does not do anything.
     fn register(&self);
-    /// Sleeps until a wake-up, at most for `timeout`. It returns at once if `unpark` was called since the last
-    /// call. It may return without a reason.
+    /// Sleeps until a wake-up, at most for `timeout`. It returns immediately if `unpark` was called
+    /// since the last call. It may return without a reason.
     fn park(&self, timeout: Option<Duration>);
     /// Wakes the registered thread, now or at its next call of `park`.
     fn unpark(&self);

@@ -136,7 +136,7 @@ impl Parker for ThreadParker {
     }
 
     fn register(&self) {
-        // The first thread counts.
+        // Only the first call sets the thread.
         let _ = self.thread.set(thread::current());
     }
 

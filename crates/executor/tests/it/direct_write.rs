@@ -48,7 +48,8 @@ impl Connection {
         self.signalled.notify_all();
     }
 
-    /// The task waits: for its client too, or for the end of a direct write only. Returns whether it has read a request.
+    /// The task waits: for its client too, or for the end of a direct write only. Returns whether
+    /// it has read a request.
     fn wait(&self, reads: bool) -> bool {
         let mut signals = self.signals.lock().unwrap();
         while !(signals.is_woken || reads && signals.has_input) {
@@ -120,7 +121,8 @@ impl Connection {
         }
     }
 
-    /// The core: writes what the socket takes at once. Returns whether the task need not be woken.
+    /// The core: writes the part that the socket accepts immediately. Returns whether the task need
+    /// not be woken.
     fn try_write(&self) -> bool {
         let mut bytes = {
             let mut outbox = self.outbox.lock().unwrap();

@@ -1,11 +1,12 @@
-//! Runs of a model, as it is and with an error in it.
+//! Runs of a model, with and without an error in it.
 
 use std::cell::Cell;
 
 use executor::Mutant;
 
 thread_local! {
-    /// The error in the code that this thread checks. All threads of a model run on the thread that began the check.
+    /// The error in the code that this thread checks. All threads of a model run on the thread that
+    /// began the check.
     static MUTANT: Cell<Option<Mutant>> = const { Cell::new(None) };
 }
 

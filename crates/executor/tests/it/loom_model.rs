@@ -8,8 +8,8 @@ primitives!(Loom, loom);
 
 type Executor = executor::Executor<Probe<Loom>, Loom>;
 
-/// Visits every execution with at most so many preemptions: moments at which a thread could continue, and another one
-/// runs instead.
+/// Visits every execution with at most this number of preemptions: moments at which a thread could
+/// continue, and another one runs instead.
 fn check(preemptions_max: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions_max);

@@ -1,8 +1,9 @@
 //! Interleavings of the threads that meet at an executor or at a mailbox.
 //!
-//! `loom` visits every execution of a small model, up to a bound of preemptions, and knows what a relaxed access may
-//! see: it finds a missing fence. `shuttle` draws the schedules of a larger model, where each access is sequentially
-//! consistent: it finds a missing check. Each error of [`executor::Mutant`] names the tool that finds it.
+//! `loom` visits every execution of a small model, up to a bound of preemptions, and knows what a
+//! relaxed access may see: it finds a missing fence. `shuttle` draws the schedules of a larger
+//! model, where each access is sequentially consistent: it finds a missing check. Each error of
+//! [`executor::Mutant`] names the tool that finds it.
 
 #![allow(
     clippy::unwrap_used,

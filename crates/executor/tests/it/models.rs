@@ -1,6 +1,8 @@
-//! Primitives that a checker controls, built from its atomics. They order no more than the shipped ones do.
+//! Primitives that a checker controls, built from its atomics. They order no more than the shipped
+//! ones do.
 
-/// Implements [`executor::Primitives`] with a checker's types, which have the names of the standard library.
+/// Implements [`executor::Primitives`] with a checker's types, which have the names of the standard
+/// library.
 macro_rules! primitives {
     ($name:ident, $checker:ident) => {
         use std::collections::VecDeque;
@@ -68,10 +70,11 @@ macro_rules! primitives {
             }
         }
 
-        /// As `parking_lot`'s: a relaxed look at the state, then an exchange that acquires it.
+        /// Like `parking_lot`'s lock: a relaxed read of the state, then an exchange that acquires
+        /// it.
         pub(crate) struct TryLock<T> {
             is_held: AtomicBool,
-            /// No thread ever waits for it, because the flag is taken first.
+            /// A thread never waits for it, because the flag is taken first.
             value: std::sync::Mutex<T>,
         }
 

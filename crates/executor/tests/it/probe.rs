@@ -43,8 +43,8 @@ impl<P: Primitives> Machine for Probe<P> {
     }
 }
 
-/// An executor whose machine ends after so many messages. If one gets lost, the machine's own thread never ends, and the
-/// checker reports a deadlock.
+/// An executor whose machine ends after this number of messages. If a message is lost, the
+/// machine's own thread never ends, and the checker reports a deadlock.
 pub(crate) fn executor<P: Primitives>(
     expected: usize,
     inline_turns_max: usize,
@@ -78,7 +78,7 @@ pub(crate) fn send<P: Primitives>(executor: &Executor<Probe<P>, P>, message: usi
     }
 }
 
-/// Every thread has returned: nothing may be left in the inbox.
+/// Checks that the inbox is empty, after every thread has returned.
 pub(crate) fn assert_empty<P: Primitives>(executor: &Executor<Probe<P>, P>) {
     assert_eq!(executor.inbox().len(), 0, "a message outlives the end");
 }

@@ -10,7 +10,7 @@ use crate::probe::{Path, Probe, assert_empty, executor, send};
 
 primitives!(Shuttle, shuttle);
 
-/// Schedules of each model without the variable.
+/// Number of schedules of each model without the variable.
 const SCHEDULES: usize = 10_000;
 
 type Executor = executor::Executor<Probe<Shuttle>, Shuttle>;
@@ -32,7 +32,8 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || second(), half, 3);
 }
 
-/// Senders that use every path in turn. The machine allows inline turns now and then and ends after `expected` messages.
+/// Senders that use every path in turn. The machine allows inline turns now and then and ends after
+/// `expected` messages.
 fn messages(expected: usize) {
     let executor: Arc<Executor> = Arc::new(executor(expected, 2, |handled| handled % 3 > 0));
     let sending = |sender: usize| {
