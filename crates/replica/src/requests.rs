@@ -49,10 +49,10 @@ pub enum SyncStep {
 
 /// Returns the treatment of a `sync`.
 ///
-/// A learner forwards it to its leader. A leader, and a standalone server, answers it after every write that it
-/// received before, also those of other connections. A client that lost its connection while its write was in
-/// progress relies on this: after a `sync` it sees the outcome of that write.
-/// Source: Leader.processSync and SyncRequestProcessor.
+/// A learner forwards it to its leader. A leader, and a standalone server, answers it after every
+/// write that it received before, also those of other connections. A client that lost its
+/// connection while its write was in progress relies on this: after a `sync` it sees the outcome of
+/// that write. Source: Leader.processSync and SyncRequestProcessor.
 pub fn sync_step(service: Service, is_read_only: bool) -> SyncStep {
     match service {
         _ if is_read_only => SyncStep::Refuse(ErrorCode::NotReadOnly),

@@ -69,7 +69,8 @@ pub struct ObserverSettings {
     pub master_port: Option<u16>,
 }
 
-/// Top byte of a standalone server's session ids. Source: SessionTrackerImpl.initializeNextSessionId.
+/// Top byte of a standalone server's session ids. Source:
+/// SessionTrackerImpl.initializeNextSessionId.
 const STANDALONE_SERVER_ID: u8 = 1;
 
 impl Settings {

@@ -1,4 +1,5 @@
-//! A follower that serves observers: scripts, and a conversation of Apache ZooKeeper 3.9.5 replayed.
+//! A follower that serves observers: scripts, and a conversation of Apache ZooKeeper 3.9.5
+//! replayed.
 
 use std::fs;
 
