@@ -34,7 +34,7 @@ pub async fn connect_first(
         if let Some(address) = next {
             attempts.spawn(attempt(address, limit, options));
         }
-        // Waits for the next address only if there is one.
+        // The wait is short while further addresses exist.
         let pause = async {
             match next {
                 Some(_) if waiting.len() > 0 => sleep(STAGGER).await,

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Number of open files that connections leave free.
+/// Reserve of open files that connections leave free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilesKept {
     /// Clients leave some files for members, too.

@@ -1,4 +1,4 @@
-//! Writes to TCP: by the task of a connection, or directly by another thread that has short output.
+//! Output to TCP, by the task of a connection or directly by another thread that has short output.
 
 use std::io;
 use std::net::Shutdown;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncWrite, Join, join};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Writes to plain TCP. All clones write to the same connection, and their owners must ensure that
+/// Writer to plain TCP. All clones write to the same connection, and their owners must ensure that
 /// only one writes at a time. Dropping the last clone shuts down the sending direction.
 ///
 /// Without this writer, a waiting task would be woken only to write bytes that another thread could

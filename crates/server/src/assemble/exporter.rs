@@ -31,7 +31,7 @@ const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
 /// The exporter of this process.
 pub(crate) struct Exporter {
     export_process_info: bool,
-    /// Set after the data is loaded.
+    /// State of the clients, set after the data is loaded.
     clients: OnceLock<Arc<Clients>>,
     workers: Workers,
 }

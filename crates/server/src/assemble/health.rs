@@ -20,7 +20,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// State that answers probes.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// Set after the data is loaded.
+    /// State of the clients, set after the data is loaded.
     clients: OnceLock<Arc<Clients>>,
 }
 

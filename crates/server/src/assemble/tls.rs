@@ -13,7 +13,7 @@ use crate::limits;
 pub(super) struct PortTls {
     clients: Option<Arc<TlsSource>>,
     members: Option<Arc<TlsSource>>,
-    /// Distinguishes members from other peers with a trusted certificate.
+    /// Check that distinguishes members from other peers with a trusted certificate.
     member_check: Option<Arc<MemberCheck>>,
     admin: Option<Arc<TlsSource>>,
     client_gate: Arc<Gate>,

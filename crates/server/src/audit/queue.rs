@@ -117,9 +117,9 @@ struct Queue {
     lines_max: usize,
     never_blocks: bool,
     state: Mutex<QueueState>,
-    /// Signals a new line, or the end of the queue.
+    /// Signal for a new line, or for the end of the queue.
     arrived: Condvar,
-    /// Signals free space.
+    /// Signal for free space.
     emptied: Notify,
     log_limiter: LogLimiter,
 }

@@ -68,7 +68,7 @@ pub(crate) struct Served<'a> {
     pub(crate) now_ms: u64,
 }
 
-/// Records the answers to one connection, whose lock is held.
+/// Recorder of the answers to one connection. The connection's lock is held.
 pub(crate) struct Noting<'a> {
     pub(crate) served: Served<'a>,
     pub(crate) replies: &'a mut Replies,

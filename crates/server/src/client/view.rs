@@ -21,7 +21,7 @@ use crate::client::connection::Connection;
 use crate::metrics::{Metrics, NamespaceQuota, ServerStats, State};
 use crate::{clock, limits};
 
-/// Reads live state for each query; each lock is held for one lookup only.
+/// View of the live state. Each lock is held for one lookup only.
 pub(crate) struct LiveView {
     clients: Arc<Clients>,
 }

@@ -15,14 +15,14 @@ use super::log::{LogFile, LogGroup, SyncedSink, give_back};
 pub(crate) struct Errand {
     pub(super) file: Arc<Mutex<LogFile>>,
     pub(super) group: LogGroup,
-    /// Returns the empty group.
+    /// Sender that returns the empty group.
     pub(super) spent: Sender<LogGroup>,
 }
 
 /// The slot in which the core leaves a group for its visitor.
 pub(crate) struct Errands {
     left: Mutex<Option<Errand>>,
-    /// Receives the report of the sync.
+    /// Receiver of the sync's report.
     synced: SyncedSink,
 }
 

@@ -167,8 +167,8 @@ pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
 /// State of the log thread, which appends groups, syncs them, and reports to the core.
 pub(crate) struct LogThread {
     pub(crate) orders: Receiver<ToLog>,
-    /// Returns empty groups. Memory that one thread allocates and another frees is not immediately
-    /// reused.
+    /// Sender that returns empty groups. Memory that one thread allocates and another frees is not
+    /// immediately reused.
     pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
     /// Shared with the core of a standalone server, which takes it only while this thread is idle.

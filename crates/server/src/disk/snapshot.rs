@@ -179,7 +179,7 @@ fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
 /// Handle that stops the snapshot thread.
 pub(crate) struct SnapshotEnd {
     abandoned: Arc<AtomicBool>,
-    /// Closed when the thread has ended.
+    /// Channel that closes when the thread has ended.
     ended: Receiver<()>,
 }
 

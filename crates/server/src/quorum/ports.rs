@@ -46,7 +46,8 @@ pub(crate) struct MemberPorts {
     pub(crate) oracle: Option<OracleWatch>,
     /// `quorumListenOnAllIPs`.
     pub(crate) listen_on_all_ips: bool,
-    /// Distinguishes members from other peers with a trusted certificate; `None` without TLS.
+    /// Check that distinguishes members from other peers with a trusted certificate; `None` without
+    /// TLS.
     pub(crate) member_check: Option<Arc<MemberCheck>>,
     pub(crate) failure: Failure,
 }

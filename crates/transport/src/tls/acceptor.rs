@@ -34,7 +34,7 @@ enum Takes {
         /// Whether plain connections are also accepted (`portUnification`,
         /// `client.portUnification`).
         or_plain: bool,
-        /// Checks that the peer is a member. Used on the ports of the ensemble.
+        /// Check that the peer is a member, on the ports of the ensemble.
         members: Option<Arc<MemberCheck>>,
     },
 }

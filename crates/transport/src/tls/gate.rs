@@ -23,7 +23,7 @@ pub struct Gate {
     limit: Option<usize>,
     /// Number of handshakes above which the oldest is closed.
     max: usize,
-    /// Limits the log lines about renegotiations.
+    /// Limiter of the log lines about renegotiations.
     pub(super) log_limiter: LogLimiter,
     inner: Mutex<Inner>,
 }
@@ -39,7 +39,7 @@ struct Inner {
 pub(super) struct Pass {
     gate: Arc<Gate>,
     number: u64,
-    /// Resolves when a newer handshake needs the slot.
+    /// Signal that a newer handshake needs the slot.
     pub(super) evicted: oneshot::Receiver<()>,
 }
 

@@ -74,8 +74,8 @@ impl TlsSource {
         !self.fips_mode && self.tls.hostname_verification
     }
 
-    /// Returns whether a client's host must be in its certificate. The client ports check it only
-    /// if configured, and in FIPS mode the library does it. Source:
+    /// Returns whether a client's host must be in its certificate. The client ports check it if
+    /// configured, even in FIPS mode, in which Java's TLS library does it. Source:
     /// ClientX509Util.createNettySslContextForServer.
     pub(super) fn checks_client_hosts(&self) -> bool {
         let is_left_alone = match self.endpoint {

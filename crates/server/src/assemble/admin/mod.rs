@@ -54,12 +54,12 @@ pub(crate) struct Admin {
     /// Threads that execute commands.
     workers: Workers,
     token: AdminToken,
-    /// Set after the data is loaded.
+    /// The running server, set after the data is loaded.
     served: OnceLock<Served>,
     /// The comparison of the session secret file, if there is one and there are other members.
     comparison: OnceLock<secrets::Comparison>,
     limits: Mutex<Limits>,
-    /// Held during a restore.
+    /// Lock that is held during a restore.
     restoring: Arc<tokio::sync::Mutex<()>>,
     /// The change history, if configured.
     readers: Readers,

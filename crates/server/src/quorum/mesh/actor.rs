@@ -65,7 +65,7 @@ pub(super) struct Actor {
     connections: Connections,
     orders: mpsc::UnboundedReceiver<Order>,
     inputs: mpsc::Receiver<Input>,
-    /// Bounds the inputs that the core has not handled yet. Further inputs wait in the channel.
+    /// Bound on the inputs that the core has not handled yet. Further inputs wait in the channel.
     permits: Arc<Semaphore>,
     context: ListenerContext,
     listeners: JoinSet<BindError>,

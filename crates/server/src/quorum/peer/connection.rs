@@ -37,7 +37,7 @@ pub(crate) struct LearnerSettings {
     pub(crate) tree: Arc<TreeSettings>,
     /// Connector of connections to the leader.
     pub(crate) connector: Connector,
-    /// Called after each visit of the core.
+    /// Source of work after each visit of the core.
     pub(crate) left_work: LeftWork,
 }
 
@@ -66,7 +66,7 @@ struct Line {
     attempt: u64,
     outbox: Outbox,
     closing: watch::Sender<bool>,
-    /// Signals that the core is ready for the snapshot.
+    /// Signal that the core is ready for the snapshot.
     is_awaited: Notify,
     settings: LearnerSettings,
     sink: EventSink,

@@ -31,9 +31,9 @@ pub(super) struct Outbox {
     /// Writer for the core; `None` before the connection exists, after its end, and if only the
     /// writer task can write.
     at_once: Mutex<Option<TcpWriter>>,
-    /// Signals new output.
+    /// Signal for new output.
     filled: Notify,
-    /// Signals that output was taken.
+    /// Signal that output was taken.
     drained: Notify,
 }
 

@@ -13,7 +13,7 @@ use super::PeerError;
 use super::receive::Receiving;
 use crate::limits;
 
-/// Reads packets and trees from a stream.
+/// Reader of packets and trees from a stream.
 #[derive(Debug)]
 pub(super) struct PacketReader<R> {
     stream: R,

@@ -23,7 +23,7 @@ pub(super) struct Receiving {
     pub(super) limits: Limits,
     pub(super) tree: Arc<TreeSettings>,
     pub(super) runtime: Handle,
-    /// Called several times per second while bytes arrive.
+    /// Callback that runs several times per second while bytes arrive.
     pub(super) progress: Box<dyn Fn() + Send>,
     pub(super) reported: Instant,
     pub(super) closing: watch::Receiver<bool>,

@@ -39,7 +39,7 @@ pub(super) struct Site {
     server: Option<Server>,
     learners: (Sender<PeerEvent>, Receiver<PeerEvent>),
     leaders: (Sender<PeerEvent>, Receiver<PeerEvent>),
-    /// Cloned by every source of events.
+    /// Token that every source of events clones.
     tellers: Arc<()>,
     pub(super) stall: Duration,
     pub(super) dial: Patience,
