@@ -1,4 +1,4 @@
-//! From a request to an answer.
+//! Routing of requests to responses.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -27,17 +27,17 @@ use crate::sessions::SessionsPage;
 use crate::visits::{Login, Visit, Visits};
 use crate::{assets, edit, shown};
 
-/// The token of a visit. A page of another site cannot send it: a header of its own takes a
-/// permission (CORS) that is never given.
+/// Header with the token of a visit. A page of another site cannot send it, because a custom header
+/// requires a permission (CORS) that is never granted.
 const TOKEN: HeaderName = HeaderName::from_static("x-zoarium-visit");
 
-/// Below it is all that the page asks for.
+/// Prefix of the paths of all requests by the page.
 const BELOW: &str = "/console/";
 
-/// Bytes of a request that are neither path nor data, at most.
+/// Maximum bytes of a request without path and data.
 const REQUEST_BYTES_AROUND: usize = 256;
 
-/// Commands of the admin server that the page asks with its visitor's identity.
+/// Commands of the admin server that the page executes with its visitor's identity.
 const COMMANDS: [&str; 5] = [
     "clients",
     "slow_requests",
@@ -46,7 +46,7 @@ const COMMANDS: [&str; 5] = [
     "history/diff",
 ];
 
-/// What the page asks for: method, and path below [`BELOW`]. Nothing else is there but files.
+/// Routes of the page: method, and path below [`BELOW`]. All other paths are files.
 const ROUTES: &[(Method, &str)] = &[
     (Method::POST, "visit"),
     (Method::POST, "login"),
@@ -68,46 +68,47 @@ const ROUTES: &[(Method, &str)] = &[
     (Method::GET, "children"),
 ];
 
-/// Headers of proxies: who comes through one may be anywhere.
+/// Headers of proxies. With one of them, the peer's address is not the client's address.
 const FORWARDED: [&str; 2] = ["forwarded", "x-forwarded-for"];
 
-/// The member that is looked at.
+/// The member to which the console belongs.
 pub trait Member: Send + Sync {
-    /// A stream to it.
+    /// Type of a stream to the member.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// A connection of a client at this address.
+    /// Opens a client connection with this address.
     ///
     /// # Errors
-    /// If such a client is turned away; the reason is for people.
+    /// If the member refuses the client; the reason is for the visitor.
     fn connect(&self, caller: &Caller) -> Result<Self::Stream, String>;
 
-    /// Milliseconds of the monotonic clock.
+    /// Returns the time of the monotonic clock in milliseconds.
     fn now_ms(&self) -> u64;
 
-    /// What a visitor has to know of the server, for people; `None` if there is nothing.
+    /// Returns a notice about the server for visitors; `None` if there is none.
     fn notice(&self) -> Option<String>;
 
-    /// Whether a visitor with this login is an administrator, who sees whole ids of sessions.
+    /// Whether a visitor with this login is an administrator, who sees whole session ids.
     fn is_administrator(&self, login: &Login, caller: &Caller) -> bool;
 
-    /// A token that nobody can guess; `None` if the system gives no random bytes.
+    /// Returns an unguessable token; `None` if the system does not provide random bytes.
     fn token(&self) -> Option<String>;
 }
 
-/// Who asks.
+/// The sender of a request.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The address.
+    /// Address of the caller.
     pub peer: SocketAddr,
-    /// Nobody on the way reads it.
+    /// Whether the connection is encrypted.
     pub is_tls: bool,
-    /// On this machine, and not behind a proxy that is on it.
+    /// Whether the caller is on this machine and does not use a local proxy.
     pub is_near: bool,
 }
 
 impl Caller {
-    /// Who has sent a request with these headers from the address `peer`, and counts as `ip`.
+    /// Constructs the sender of a request with these headers. `peer` is the address of the
+    /// connection, and `ip` the address to use for it.
     pub fn new(peer: SocketAddr, ip: IpAddr, is_tls: bool, headers: &HeaderMap) -> Self {
         let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
         Self {
@@ -118,34 +119,34 @@ impl Caller {
     }
 }
 
-/// How the console is set up.
+/// Settings of the console.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Names that the server is reached by, besides addresses and `localhost`.
+    /// Names of the server, in addition to addresses and `localhost`.
     pub names: Vec<String>,
-    /// Where the commands of the admin server are.
+    /// Path of the commands of the admin server.
     pub commands: String,
-    /// What this server is called, for the title.
+    /// Name of this server for the title.
     pub title: String,
     /// The version of the server.
     pub version: String,
-    /// Whether a change history is kept.
+    /// Whether a change history is recorded.
     pub has_history: bool,
     /// Largest data of a znode, in bytes.
     pub data_bytes_max: usize,
 }
 
-/// What becomes of a request.
+/// Result of a request.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The answer.
+    /// A complete response.
     Answer(Answer),
-    /// A page of the sessions, which the host looks at with [`sessions_answer`](crate::sessions_answer), and who asks if
-    /// they have said so.
+    /// A page of the sessions, which the host creates with
+    /// [`sessions_answer`](crate::sessions_answer), and the visitor's login if there is one.
     Sessions(SessionsPage, Option<Login>),
-    /// A command of the admin server, its parameters, and who asks if they have said so.
+    /// A command of the admin server, its parameters, and the visitor's login if there is one.
     Command(&'static str, Vec<(String, String)>, Option<Login>),
-    /// The log of the last minutes, for whoever may do everything with `/`.
+    /// The log of the last minutes, for visitors with all permissions for `/`.
     Log(Login),
 }
 
@@ -158,7 +159,7 @@ pub struct Console {
     questions: Semaphore,
 }
 
-/// A request of a visitor.
+/// A visitor's request.
 struct Asked<'a> {
     visit: Arc<Visit>,
     caller: &'a Caller,
@@ -166,7 +167,7 @@ struct Asked<'a> {
 }
 
 impl Console {
-    /// One that nobody has visited.
+    /// Constructs a console without visits.
     pub fn new(settings: Settings) -> Self {
         let names = Names::new(settings.names.iter().cloned());
         Self {
@@ -177,18 +178,18 @@ impl Console {
         }
     }
 
-    /// Whether a path is the console's.
+    /// Whether a path belongs to the console.
     pub fn serves(path: &str) -> bool {
         path == "/" || path.starts_with(BELOW)
     }
 
-    /// All that it answers besides files: method and path.
+    /// Returns all routes except files: method and path.
     pub fn routes() -> impl Iterator<Item = (&'static Method, String)> {
         let routes = ROUTES.iter();
         routes.map(|(method, what)| (method, format!("{BELOW}{what}")))
     }
 
-    /// Answers a request whose path is the console's.
+    /// Answers a request whose path belongs to the console.
     pub async fn answer<M, B>(&self, member: &M, request: Request<B>, caller: &Caller) -> Outcome
     where
         M: Member,
@@ -208,12 +209,12 @@ impl Console {
         }
     }
 
-    /// What the host has found, as an answer.
+    /// Completes a response of the host with the headers.
     pub fn finished(answer: Answer) -> Answer {
         secured(answer)
     }
 
-    /// What goes with every answer, for one that the host writes itself.
+    /// Returns the headers of all responses, for a response that the host writes itself.
     pub fn headers() -> HeaderMap {
         crate::guard::headers()
     }
@@ -272,7 +273,8 @@ impl Console {
                 Ok(Outcome::Answer(found(&json!({}))))
             }
             (method, what) => {
-                // The request around the data counts as well; beyond this the member hangs up.
+                // The limit includes the rest of the request. Above it, the member closes the
+                // connection.
                 let path_bytes = asked.parameter("path").map_or(0, str::len);
                 if body.len() + path_bytes + REQUEST_BYTES_AROUND > self.settings.data_bytes_max {
                     return Err(too_large(self.settings.data_bytes_max));
@@ -341,13 +343,13 @@ impl Console {
     }
 }
 
-/// All of a body, if it is not too large and comes in time.
+/// Reads a whole body, if it is not too large and arrives in time.
 async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // What is promised is not waited for.
+    // A body whose announced length exceeds the limit is refused without reading it.
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX) {
         return Err(too_large(limit));
     }
@@ -409,7 +411,7 @@ impl Asked<'_> {
         seat.login.clone().ok_or_else(needs_identity)
     }
 
-    /// The identity is taken once a session has it.
+    /// Sets the visitor's identity after a session was opened with it.
     async fn log_in<M: Member>(&self, member: &M, body: &[u8]) -> Result<Answer, Refusal> {
         let form: Value = serde_json::from_slice(body).map_err(|_| wrong("the form is no JSON"))?;
         let text = |name: &str| form.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -437,7 +439,7 @@ impl Asked<'_> {
         ))
     }
 
-    /// The session of this visit, and its identity.
+    /// Returns the session of this visit, and its identity.
     async fn session<M: Member>(
         &self,
         member: &M,
@@ -506,7 +508,7 @@ impl Asked<'_> {
     }
 }
 
-/// Credentials count where nobody else has read them.
+/// Refuses credentials over connections that others can read.
 fn secure(caller: &Caller) -> Result<(), Refusal> {
     if caller.is_tls || caller.is_near {
         return Ok(());
@@ -516,7 +518,7 @@ fn secure(caller: &Caller) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::FORBIDDEN, "NotSecure", text))
 }
 
-/// Refuses what [`ROUTES`] does not name.
+/// Refuses requests that are not in [`ROUTES`].
 fn check_route(method: &Method, what: &str) -> Result<(), Refusal> {
     let mut methods = ROUTES.iter().filter(|(_, known)| *known == what).peekable();
     if methods.peek().is_none() {

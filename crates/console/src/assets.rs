@@ -34,7 +34,7 @@ assets! {
     "/console/log.js" SCRIPT "log.js";
 }
 
-/// The file at this path: the list above, and never a file of the machine.
+/// Returns the file at this path from the list above, never a file of the machine.
 pub(crate) fn find(path: &str) -> Option<Answer> {
     let (_, kind, bytes) = ASSETS.iter().find(|(known, ..)| *known == path)?;
     let answer = Answer {
@@ -42,6 +42,6 @@ pub(crate) fn find(path: &str) -> Option<Answer> {
         headers: Vec::new(),
         body: Body::Bytes(Some(kind), bytes.to_vec()),
     };
-    // Another version of the server has another page.
+    // Another version of the server has a different page.
     Some(answer.with_header("cache-control", "no-cache"))
 }

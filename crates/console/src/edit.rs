@@ -1,4 +1,4 @@
-//! Changing: create, set, delete, set the ACL. For visitors with an identity only.
+//! Changing znodes: create, set, delete, set the ACL. Only for visitors with an identity.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -14,7 +14,7 @@ use crate::said::{Refusal, found};
 use crate::session::ZnodeSession;
 use crate::shown::{perms_of, stat_json};
 
-/// New data, if it has this version.
+/// Sets the data of a znode if it has this version.
 pub(crate) async fn set_data(
     session: &ZnodeSession,
     path: &str,
@@ -33,7 +33,7 @@ pub(crate) async fn set_data(
     ))
 }
 
-/// A new znode. Its session goes soon, so it can be no ephemeral one.
+/// Creates a znode. It cannot be ephemeral, because its session is closed soon.
 pub(crate) async fn create(
     session: &ZnodeSession,
     path: &str,
@@ -68,7 +68,7 @@ pub(crate) async fn create(
     ))
 }
 
-/// Deletes a znode that has no children, if it has this version.
+/// Deletes a childless znode if it has this version.
 pub(crate) async fn delete(
     session: &ZnodeSession,
     path: &str,
@@ -82,7 +82,7 @@ pub(crate) async fn delete(
     Ok(found(&json!({ "path": path })))
 }
 
-/// A new ACL, if the one that it replaces has this version.
+/// Sets the ACL of a znode if it has this aversion.
 pub(crate) async fn set_acl(
     session: &ZnodeSession,
     path: &str,

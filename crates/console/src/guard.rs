@@ -1,15 +1,15 @@
-//! What browsers are told of every answer. Who may ask at all is judged by `monitoring::admin`.
+//! Security headers of all responses. `monitoring::admin` decides which callers are accepted.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use monitoring::admin::Answer;
 
-/// A page of this server and of no other site; nothing inline, nothing from elsewhere, in no frame, and no text is
-/// ever made into markup.
+/// The page is only for this server and not for another site: no inline or external content, no
+/// frames, and text is never interpreted as markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Headers of every answer.
+/// Headers of all responses.
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", POLICY),
     ("x-content-type-options", "nosniff"),
@@ -17,11 +17,11 @@ const HEADERS: [(&str, &str); 7] = [
     ("referrer-policy", "no-referrer"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
-    // A browser keeps its connections, and the port has few: probes need them.
+    // A browser keeps its connections open. The port accepts only a few, which probes need.
     ("connection", "close"),
 ];
 
-/// The headers of every answer.
+/// Returns the headers of all responses.
 pub(crate) fn headers() -> HeaderMap {
     let headers = HEADERS.into_iter().chain([("cache-control", "no-store")]);
     headers
@@ -34,7 +34,7 @@ pub(crate) fn headers() -> HeaderMap {
         .collect()
 }
 
-/// An answer with what browsers are told of all of them.
+/// Adds the headers to a response.
 pub(crate) fn secured(mut answer: Answer) -> Answer {
     let headers = HEADERS.map(|(name, value)| (name, value.to_owned()));
     answer.headers.extend(headers);

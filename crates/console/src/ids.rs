@@ -1,16 +1,16 @@
-//! Ids of sessions as a visitor sees them.
+//! Session ids as a visitor sees them.
 //!
-//! Without `zoarium.sessionSecretFile` the password of a session follows from its id. Therefore a page shows whole ids to
-//! administrators only.
+//! Without `zoarium.sessionSecretFile` the password of a session can be computed from its id.
+//! Therefore a page shows whole ids only to administrators.
 
 use crate::shown::hex;
 
-/// Hex digits of an id that every visitor sees.
+/// Number of hex digits of an id that every visitor sees.
 const DIGITS: usize = 8;
-/// `0x` before the digits.
+/// Length of `0x` before the digits.
 const PREFIX: usize = 2;
 
-/// How ids are shown to one visitor.
+/// Form in which a visitor sees ids.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SessionIds {
     are_whole: bool,
@@ -23,7 +23,7 @@ impl SessionIds {
         }
     }
 
-    /// The id, or its first digits and an ellipsis.
+    /// Returns the id, or its first digits and an ellipsis.
     pub(crate) fn text(self, id: i64) -> String {
         let whole = hex(id);
         match whole.get(..PREFIX + DIGITS) {
@@ -32,7 +32,7 @@ impl SessionIds {
         }
     }
 
-    /// The owner in a Stat, which is not always a session.
+    /// Returns the owner in a Stat, which is not always a session.
     pub(crate) fn owner(self, owner: i64) -> String {
         match is_session(owner) {
             true => self.text(owner),
@@ -41,7 +41,8 @@ impl SessionIds {
     }
 }
 
-/// Whether the owner in a Stat is a session, and neither nothing nor the mark of a container or a TTL.
+/// Whether the owner in a Stat is a session, as opposed to 0 or the mark of a container or TTL
+/// znode.
 pub(crate) fn is_session(owner: i64) -> bool {
     !matches!(owner, 0 | i64::MIN) && owner >> 56 != -1
 }
@@ -59,7 +60,7 @@ mod tests {
         assert_eq!(others.text(0x1234_5678), "0x12345678");
         let of_200 = (200 << 56) | 0x1234;
         assert_eq!(others.owner(of_200), "0xc8000000…");
-        // A container, and znodes with a TTL.
+        // A container and TTL znodes.
         for owner in [0, i64::MIN, (0xff << 56) | 60_000] {
             assert_eq!(others.owner(owner), hex(owner));
         }

@@ -1,4 +1,5 @@
-//! The web console: one page in the executable, and the questions that it asks the member. No sockets here.
+//! The web console: a page in the executable, and its requests to the member. The crate does not
+//! use sockets.
 //!
 //! ```text
 //!   request -> Console::answer -> guard (host, origin) -> assets
@@ -6,13 +7,13 @@
 //!                                                      -> Outcome::Sessions, Log: the host looks
 //! ```
 //!
-//! Znodes are read and written by a client's session over a stream that the host opens
-//! ([`Member::connect`]), under the caller's address and identities. So ACLs, quotas, limits and the
-//! audit log hold as for any client, and there is no second way to the tree that could differ.
+//! Znodes are read and written by a client session over a stream that the host opens
+//! ([`Member::connect`]), with the caller's address and identities. So ACLs, quotas, limits and the
+//! audit log apply as for any client, and no second access path to the tree can behave differently.
 //!
-//! A page begins with a visit, whose token goes with each further request in a header of its own. No
-//! cookie, no ambient login: whoever does not know the token can ask for nothing and change nothing
-//! in the name of a visitor, from whatever site.
+//! A page begins with a visit, whose token is sent with each further request in a separate header.
+//! There are no cookies and no ambient login: a site that does not know the token cannot read or
+//! change anything in the name of a visitor.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 

@@ -1,4 +1,4 @@
-//! What the page is answered, and what it is refused with.
+//! Responses to the page: results and refusals.
 
 use http::StatusCode;
 use monitoring::admin::{Answer, Body};
@@ -9,7 +9,7 @@ use crate::session::Fault;
 
 const JSON: &str = "application/json";
 
-/// What was found.
+/// Returns a result.
 pub(crate) fn found(value: &Value) -> Answer {
     written(StatusCode::OK, value)
 }
@@ -22,7 +22,7 @@ fn written(status: StatusCode, value: &Value) -> Answer {
     }
 }
 
-/// Why there is no answer: a status, a word for the page, and a sentence for its reader.
+/// A refusal: a status, a code for the page, and a sentence for the visitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,

@@ -1,4 +1,4 @@
-//! A client's session with the member, one request at a time.
+//! A client session with the member, which sends one request at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,29 +16,29 @@ use tokio::time::timeout;
 use crate::limits::{REPLY_BYTES_MAX, REPLY_PATIENCE, SESSION_IDLE, SESSION_TIMEOUT_MS};
 use crate::visits::Login;
 
-/// Why a request was not carried out, or why nobody knows whether it was.
+/// Reason for which a request was not executed, or its result is unknown.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Fault {
-    /// The member refuses it.
+    /// The member refused the request.
     #[error("{0}")]
     Refused(Code),
-    /// No session can be had.
+    /// A session cannot be opened.
     #[error("this member opens no session: {0}")]
     NoSession(String),
     /// The session ended before the request was sent.
     #[error("the session ended before the request was sent")]
     Unsent,
-    /// The session ended in the middle.
+    /// The session ended after the request was sent.
     #[error(
         "the session ended before the answer came, and nobody knows whether the request was carried out: {0}"
     )]
     Lost(String),
-    /// An answer does not decode.
+    /// A reply does not decode.
     #[error("the member's answer does not decode: {0}")]
     Answer(String),
 }
 
-/// A session that a task keeps until nobody needs it any more.
+/// A session that a task keeps open while it is needed.
 #[derive(Debug)]
 pub(crate) struct ZnodeSession {
     calls: mpsc::Sender<Call>,
@@ -52,7 +52,7 @@ struct Call {
 }
 
 impl ZnodeSession {
-    /// Opens one over a stream to the member, with the visitor's identity if there is one.
+    /// Opens a session over a stream to the member, with the visitor's identity if there is one.
     pub(crate) async fn open<S>(stream: S, login: Option<&Login>) -> Result<Self, Fault>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -62,7 +62,7 @@ impl ZnodeSession {
             let text = format!("no answer for {} s", REPLY_PATIENCE.as_secs());
             Fault::NoSession(text)
         })??;
-        // One visitor asks for a few things at a time.
+        // One visitor sends only a few requests at a time.
         let (calls, inbox) = mpsc::channel(8);
         tokio::spawn(serve(connection, inbox));
         Ok(Self { calls })
@@ -77,22 +77,22 @@ impl ZnodeSession {
         decode(self.call(op, record.to_bytes()).await?)
     }
 
-    /// Sends a request that has no record.
+    /// Sends a request without a record.
     pub(crate) async fn ask_plain<T: Decode>(&self, op: OpCode) -> Result<T, Fault> {
         decode(self.call(op, Bytes::new()).await?)
     }
 
-    /// Whether it may still be asked.
+    /// Whether requests can still be sent.
     pub(crate) fn is_open(&self) -> bool {
         !self.calls.is_closed()
     }
 
-    /// Sends a request whose reply says no more than that it was carried out.
+    /// Sends a request whose reply only confirms its execution.
     pub(crate) async fn order(&self, op: OpCode, record: &impl Encode) -> Result<(), Fault> {
         self.call(op, record.to_bytes()).await.map(drop)
     }
 
-    /// Sends a request and takes the bytes of its reply.
+    /// Sends a request and returns the bytes of its reply.
     pub(crate) async fn call(&self, op: OpCode, body: Bytes) -> Result<Bytes, Fault> {
         let (reply, answer) = oneshot::channel();
         let call = Call { op, body, reply };
@@ -120,7 +120,7 @@ where
     let opened = RawConnection::over(stream, &Arc::from("this member"), &handshake).await;
     let mut connection = opened.map_err(|error| {
         Fault::NoSession(match error {
-            // It closes without a word while it serves nobody.
+            // The member closes the connection without a response while it does not serve clients.
             Error::Handshake { .. } => "it serves no clients at the moment".to_owned(),
             other => other.to_string(),
         })
@@ -136,7 +136,7 @@ where
     Ok(connection)
 }
 
-/// Serves calls until nobody has any, or the connection ends. The session is closed behind them.
+/// Serves calls until no sender remains, or the connection ends. Then closes the session.
 async fn serve<S>(mut connection: RawConnection<S>, mut calls: mpsc::Receiver<Call>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -156,20 +156,20 @@ where
                 )))
             });
         let is_over = matches!(answered, Err(Fault::Lost(_)));
-        // Who asked may have left.
+        // The caller may have stopped waiting.
         let _ = call.reply.send(answered);
         if is_over {
             return;
         }
     }
-    // Whoever has asked meanwhile is told that nothing was sent.
+    // Callers with waiting requests receive the error that nothing was sent.
     drop(calls);
     connection.put_close(Xid(xid.0.wrapping_add(1).max(1)));
     let closing = async { while connection.wire.turn().await.is_ok() {} };
     let _ = timeout(REPLY_PATIENCE, closing).await;
 }
 
-/// One request and its reply.
+/// Sends a request and receives its reply.
 async fn exchange<S>(
     connection: &mut RawConnection<S>,
     xid: Xid,

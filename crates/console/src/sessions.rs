@@ -1,4 +1,4 @@
-//! The sessions of this member, a page at a time: who, from where, what it owns, what it watches.
+//! Pages of this member's sessions: clients, addresses, ephemerals and watches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use crate::limits::{SESSION_PATHS_SHOWN, SESSIONS_PAGE};
 use crate::said::found;
 use crate::shown::hex;
 
-/// Which sessions are asked for.
+/// Selection of sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionsPage {
-    /// Number of sessions to leave out at the begin.
+    /// Number of sessions to skip.
     pub skip: usize,
-    /// Those whose id, as it is shown, or address contains this.
+    /// Text that the shown id or the address must contain.
     pub like: String,
 }
 
-/// A page of sessions, which only an administrator sees with their whole ids.
+/// Returns a page of sessions. Only an administrator sees their whole ids.
 pub fn sessions_answer(
     view: &dyn AdminView,
     page: &SessionsPage,
@@ -71,7 +71,7 @@ pub fn sessions_answer(
     }))
 }
 
-/// The paths of some sessions out of a listing.
+/// Returns the paths of some sessions from a listing.
 fn of_wanted<At: Default>(
     wanted: &BTreeSet<SessionId>,
     mut part: impl FnMut(&mut Option<At>) -> Vec<(SessionId, Vec<String>)>,
@@ -88,7 +88,7 @@ fn of_wanted<At: Default>(
     found
 }
 
-/// Sessions that this member knows of, with a connection to it or not.
+/// Returns the sessions that this member knows, with or without a connection to it.
 fn known(view: &dyn AdminView) -> Vec<SessionId> {
     let sessions = view.sessions();
     let mut ids = match sessions.global {

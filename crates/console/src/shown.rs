@@ -1,4 +1,4 @@
-//! Reading: a znode, a page of its children, a piece of its data.
+//! Reading a znode, a page of its children, or a piece of its data.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -38,7 +38,7 @@ fn unwatched(path: &str) -> PathWatchRequest {
     }
 }
 
-/// `None` for who may not.
+/// Converts a refusal because of a missing permission to `None`.
 fn allowed<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -47,7 +47,7 @@ fn allowed<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
     }
 }
 
-/// A znode: its Stat, and what this visitor may see of its data and ACL.
+/// Returns a znode: its Stat, and the data and ACL that this visitor may read.
 pub(crate) async fn znode(
     session: &ZnodeSession,
     path: &str,
@@ -80,7 +80,7 @@ pub(crate) async fn znode(
     })))
 }
 
-/// The Stat alone: whether it has changed.
+/// Returns only the Stat, which shows whether the znode has changed.
 pub(crate) async fn stat(
     session: &ZnodeSession,
     path: &str,
@@ -92,7 +92,7 @@ pub(crate) async fn stat(
     ))
 }
 
-/// Children behind the name `after`, in the order of their names.
+/// Returns the children after the name `after`, ordered by name.
 pub(crate) async fn children(
     session: &ZnodeSession,
     path: &str,
@@ -118,9 +118,9 @@ pub(crate) async fn children(
             .await;
         let stat = match asked {
             Ok(StatResponse { stat }) => Some(stat),
-            // Gone meanwhile.
+            // The child was deleted in the meantime.
             Err(Fault::Refused(code)) if code.0 == ErrorCode::NoNode.code() => continue,
-            // Its name can be seen, and nothing else.
+            // The visitor may see only its name.
             Err(Fault::Refused(_)) => None,
             Err(fault) => return Err(fault.into()),
         };
@@ -139,7 +139,7 @@ pub(crate) async fn children(
     })))
 }
 
-/// Bytes of the data from `offset` on, as they are.
+/// Returns the raw bytes of the data from `offset` on.
 pub(crate) async fn data(
     session: &ZnodeSession,
     path: &str,
@@ -155,7 +155,7 @@ pub(crate) async fn data(
         headers: Vec::new(),
         body: Body::Bytes(Some("application/octet-stream"), piece),
     };
-    // Pieces of two versions are no data: the page compares.
+    // The page compares the zxids, because pieces of two versions must not be combined.
     Ok(answer
         .with_header("x-znode-mzxid", hex(read.stat.mzxid))
         .with_header("x-znode-length", data.len().to_string())
@@ -166,7 +166,7 @@ pub(crate) fn hex(number: i64) -> String {
     format!("0x{number:x}")
 }
 
-/// Zxids and sessions as text: a script's numbers have 53 bits.
+/// Formats a Stat. Zxids and sessions are text, because numbers in JavaScript have 53 bits.
 pub(crate) fn stat_json(stat: &Stat, ids: SessionIds) -> Value {
     json!({
         "czxid": hex(stat.czxid),
@@ -193,7 +193,7 @@ fn acl_json(acl: &Acl) -> Value {
     })
 }
 
-/// Permissions by their letters; `None` if one of them is no permission.
+/// Parses the letters of permissions; `None` for an unknown letter.
 pub(crate) fn perms_of(letters: &str) -> Option<i32> {
     letters.chars().try_fold(0, |bits, letter| {
         let found = LETTERS.iter().find(|(_, known)| *known == letter)?;

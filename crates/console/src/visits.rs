@@ -1,4 +1,4 @@
-//! Pages that are open: a token for each, who its visitor is, and the session that asks for it.
+//! Open pages: their tokens, visitors and sessions.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,32 +11,32 @@ use proto::Secret;
 use crate::limits::{VISIT_IDLE_MS, VISIT_YIELDS_MS, VISITS_MAX, VISITS_OF_ADDRESS_MAX};
 use crate::session::ZnodeSession;
 
-/// A ZooKeeper identity, as a visitor proves it.
+/// A ZooKeeper identity with its credentials.
 #[derive(Debug, Clone)]
 pub struct Login {
-    /// `digest`: the others cannot be proved by a form.
+    /// `digest`, because a form cannot authenticate other schemes.
     pub scheme: String,
     /// `user:password`.
     pub auth: Secret,
 }
 
-/// One open page.
+/// An open page.
 #[derive(Debug)]
 pub(crate) struct Visit {
-    /// The address that it was begun from: the session has it for the scheme `ip`.
+    /// Address from which the visit began, which the session uses for the scheme `ip`.
     address: IpAddr,
-    /// When it was heard of last, monotonic ms.
+    /// Time of the last request, monotonic ms.
     heard_ms: AtomicU64,
-    /// Held while a session is opened, so that one is.
+    /// Locked while a session is opened, so that only one is opened.
     pub(crate) seat: tokio::sync::Mutex<Seat>,
 }
 
-/// What a visit has with the member.
+/// State of a visit at the member.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
-    /// `None` reads as anybody.
+    /// Login of the visitor; `None` has only the permissions of all clients.
     pub(crate) login: Option<Login>,
-    /// Opened by the first question.
+    /// Session, opened by the first request.
     pub(crate) session: Option<Arc<ZnodeSession>>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Seat {
 pub(crate) struct Visits(Mutex<HashMap<String, Arc<Visit>>>);
 
 impl Visits {
-    /// Begins one. False if there are too many, and none of them was silent for long.
+    /// Begins a visit. Returns false if there are too many and none was idle for long.
     pub(crate) fn begin(&self, token: String, address: IpAddr, now_ms: u64) -> bool {
         let mut visits = self.0.lock();
         visits.retain(|_, visit| visit.silent_ms(now_ms) < VISIT_IDLE_MS);
@@ -53,7 +53,7 @@ impl Visits {
         let of_address = visits.values().filter(|visit| is_same(visit)).count();
         let is_crowd = of_address >= VISITS_OF_ADDRESS_MAX;
         if is_crowd || visits.len() >= VISITS_MAX {
-            // Who has many gives up an own one.
+            // An address with many visits can only replace one of its own.
             let silent = visits
                 .iter()
                 .filter(|(_, visit)| !is_crowd || is_same(visit))
@@ -73,7 +73,7 @@ impl Visits {
         true
     }
 
-    /// The visit with this token, if it was begun from there and is not over.
+    /// Returns the visit with this token, if it began at this address and has not expired.
     pub(crate) fn find(&self, token: &str, address: IpAddr, now_ms: u64) -> Option<Arc<Visit>> {
         let visits = self.0.lock();
         let visit = visits.get(token)?;

@@ -1,12 +1,12 @@
-//! Wrong input, made on purpose, for everything that reads bytes from outside.
+//! Fuzzing of everything that reads bytes from outside.
 //!
-//! A [`Target`] is a plain function that takes bytes and must come back: without a panic, without
-//! more memory than its limit, and soon. Some also say what must be true of what they read (what
-//! decodes, encodes and decodes to the same).
+//! A [`Target`] is a plain function that receives bytes. It must return soon, without a panic and
+//! within its memory limit. Some targets also check properties of the decoded data (data that
+//! decodes must encode to bytes that decode to equal data).
 //!
-//! Inputs are mutants (`mutate`) of valid ones: encodings made by our own encoders and, where
-//! they are at hand, bytes recorded from Apache ZooKeeper. Everything follows from one number, the
-//! case, so every failure can be had again.
+//! Inputs are mutants (`mutate`) of valid inputs: encodings by Zoarium's own encoders and, if they
+//! are available, bytes recorded from Apache ZooKeeper. Everything follows from one number, the
+//! case, so every failure can be reproduced.
 //!
 //! `cargo test -p zoarium-fuzz` runs each target for a bounded time; see `tests/bounded`:
 //!
@@ -16,7 +16,7 @@
 //! | `ZOARIUM_FUZZ_CASE` | number of the first case | 0 |
 //! | `ZOARIUM_FUZZ_CASES` | how many cases, if the time does not end first | no limit |
 //!
-//! The crate is for tests only; nothing depends on it.
+//! The crate is for tests only; no other crate depends on it.
 
 mod mutate;
 mod recorded;
@@ -27,40 +27,40 @@ mod targets;
 pub use mutate::{Corpus, INPUT_BYTES_MAX};
 pub use targets::TARGETS;
 
-/// Something that reads bytes from outside.
+/// A function that reads bytes from outside.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name: that of its test, too.
+    /// Name of the target and of its test.
     pub name: &'static str,
-    /// Reads the bytes.
+    /// Function that reads the bytes.
     pub run: fn(&[u8]),
-    /// Valid inputs to begin with.
+    /// Returns valid inputs, from which the mutants are made.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Words that mean something to it.
+    /// Words with a meaning for the target.
     pub words: &'static [&'static str],
-    /// Makes checksums right again, so that mutants get past them.
+    /// Corrects checksums, so that mutants pass them.
     pub repair: Option<fn(&mut [u8])>,
-    /// What it may allocate.
+    /// Limit for its memory.
     pub memory: Memory,
 }
 
-/// A limit for memory in use at any moment of a run, beyond what was in use before.
+/// Limit for the additional memory in use at any moment of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// Bytes for each byte of input.
+    /// Bytes per byte of input.
     pub per_byte: usize,
-    /// Bytes whatever the input.
+    /// Bytes for any input.
     pub fixed: usize,
 }
 
 impl Memory {
-    /// What decoders get.
+    /// Limit for decoders.
     pub const DECODER: Self = Self {
         per_byte: 64,
         fixed: 4 << 20,
     };
 
-    /// The limit for an input of this length.
+    /// Returns the limit for an input of this length.
     pub fn limit(self, input_bytes: usize) -> usize {
         self.fixed + self.per_byte * input_bytes
     }

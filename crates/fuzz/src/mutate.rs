@@ -4,11 +4,11 @@ use fastrand::Rng;
 
 use crate::Target;
 
-/// Longest input that is made.
+/// Length of the longest input.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
 
-/// Lengths and counts that have been trouble before: null, other negatives, the borders of the
-/// limits, and what overflows when something is added.
+/// Lengths and counts that have caused faults before: null, other negative numbers, the boundaries
+/// of the limits, and numbers that overflow in an addition.
 const LENGTHS: [i32; 16] = [
     -1,
     -2,
@@ -28,7 +28,7 @@ const LENGTHS: [i32; 16] = [
     0x0100_0000,
 ];
 
-/// The inputs of a target.
+/// Inputs of a target.
 #[derive(Debug)]
 pub struct Corpus {
     target: Target,
@@ -39,7 +39,7 @@ impl Corpus {
     /// Collects the target's seeds.
     ///
     /// # Panics
-    /// If it has none: its mutants would test nothing.
+    /// If there are none, because mutants of nothing would test nothing.
     pub fn new(target: Target) -> Self {
         let mut seeds = (target.seeds)();
         seeds.retain(|seed| seed.len() <= INPUT_BYTES_MAX);
@@ -47,12 +47,12 @@ impl Corpus {
         Self { target, seeds }
     }
 
-    /// The seeds.
+    /// Returns the seeds.
     pub fn seeds(&self) -> &[Vec<u8>] {
         &self.seeds
     }
 
-    /// The input with this number. The first ones are the seeds themselves.
+    /// Returns the input with this number. The first inputs are the seeds.
     pub fn input(&self, case: u64) -> Vec<u8> {
         if let Some(seed) = usize::try_from(case).ok().and_then(|at| self.seeds.get(at)) {
             return seed.clone();
@@ -100,12 +100,12 @@ impl Corpus {
     }
 }
 
-/// A place in front of, between or behind the bytes.
+/// Returns a position before, between or after the bytes.
 fn place(input: &[u8], rng: &mut Rng) -> usize {
     rng.usize(0..=input.len())
 }
 
-/// A stretch of the input, mostly a short one.
+/// Returns a range of the input, usually a short one.
 fn stretch(input: &[u8], rng: &mut Rng) -> std::ops::Range<usize> {
     let start = place(input, rng);
     let len_max = if rng.bool() { 16 } else { input.len() };
@@ -131,7 +131,7 @@ fn index(input: &[u8], rng: &mut Rng) -> Option<usize> {
     (!input.is_empty()).then(|| rng.usize(0..input.len()))
 }
 
-/// Overwrites four bytes with what a length should not be, or nearly is.
+/// Overwrites four bytes with an invalid or extreme length.
 fn set_length(input: &mut [u8], rng: &mut Rng) {
     let Some(last) = input.len().checked_sub(4) else {
         return;
@@ -149,7 +149,7 @@ fn set_length(input: &mut [u8], rng: &mut Rng) {
     *field = value.to_be_bytes();
 }
 
-/// The beginning of one, the end of another.
+/// Joins the beginning of one input and the end of another.
 fn splice(input: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
     input.truncate(place(input, rng));
     input.extend_from_slice(&other[place(other, rng)..]);
@@ -171,7 +171,7 @@ fn remove(input: &mut Vec<u8>, rng: &mut Rng) {
     input.drain(gone);
 }
 
-/// Says something again, now and then very often.
+/// Repeats a piece of the input, occasionally many times.
 fn repeat(input: &mut Vec<u8>, rng: &mut Rng) {
     let piece = input[stretch(input, rng)].to_vec();
     let times = if rng.u8(0..8) == 0 { 100 } else { 1 };

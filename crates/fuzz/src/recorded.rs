@@ -1,11 +1,12 @@
-//! What was recorded from Apache ZooKeeper, if it is at hand.
+//! Recordings of Apache ZooKeeper, if they are available.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::INPUT_BYTES_MAX;
 
-/// Inputs taken from one kind of recording, so that mutants of our own seeds get their turn.
+/// Maximum number of inputs from one kind of recording, so that mutants of other seeds are also
+/// tested.
 const INPUTS_MAX: usize = 200;
 
 fn recordings(name: &str) -> Vec<PathBuf> {
@@ -28,7 +29,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Messages of the recorded conversations whose line holds `mark`, whole.
+/// Returns whole messages of the recorded connections whose line contains `mark`.
 pub(crate) fn messages(mark: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for file in recordings("vectors/ensemble") {
@@ -39,7 +40,7 @@ pub(crate) fn messages(mark: &str) -> Vec<Vec<u8>> {
     some_of(found)
 }
 
-/// The bytes in a line of a recording.
+/// Returns the bytes in a line of a recording.
 fn message(line: &str) -> Option<Vec<u8>> {
     let (_, rest) = line.split_once("\"hex\": \"")?;
     let (digits, _) = rest.split_once('"')?;
@@ -48,8 +49,8 @@ fn message(line: &str) -> Option<Vec<u8>> {
     pairs.map(byte).collect()
 }
 
-/// Files of the recorded data directories whose names satisfy `wanted`, without the zeros of
-/// preallocated space.
+/// Returns the files of the recorded data directories whose names satisfy `wanted`, without the
+/// zeros of preallocated space.
 pub(crate) fn files(wanted: impl Fn(&str) -> bool) -> Vec<Vec<u8>> {
     let mut paths = recordings("vectors/storage");
     paths.retain(|path| {
@@ -69,7 +70,7 @@ fn without_padding(mut content: Vec<u8>) -> Vec<u8> {
     content
 }
 
-/// An even choice.
+/// Selects inputs evenly.
 fn some_of(mut all: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     all.retain(|one| one.len() <= INPUT_BYTES_MAX);
     all.sort();

@@ -1,16 +1,16 @@
-//! A tree that recovery fills, as a server's is.
+//! A tree that recovery fills, with a server's settings.
 
 use std::sync::Arc;
 
 use recovery::Restore;
 use tree::TreeSettings;
 
-/// An empty database.
+/// Returns an empty database.
 pub(crate) fn restore() -> Restore {
     Restore::new(settings())
 }
 
-/// Everything that can be switched on.
+/// Returns settings with all features enabled.
 pub(crate) fn settings() -> Arc<TreeSettings> {
     Arc::new(TreeSettings {
         extended_types: true,

@@ -12,7 +12,8 @@ use rustix::termios::{
 /// Tenths of a second after which a read of the terminal returns without a key.
 const READ_TENTHS: u8 = 1;
 
-/// Listens for the key `q` on the terminal of standard input. The terminal gets its old mode back at the drop.
+/// Listens for the key `q` on the terminal of standard input. Dropping it restores the terminal's
+/// mode.
 #[derive(Debug)]
 pub struct QuitKey {
     saved: Termios,
@@ -29,7 +30,7 @@ impl QuitKey {
         }
         let saved = tcgetattr(&terminal).ok()?;
         let mut mode = saved.clone();
-        // Keys arrive at once and are not shown. Ctrl-C remains a signal.
+        // Keys arrive immediately and are not echoed. Ctrl-C remains a signal.
         mode.local_modes
             .remove(LocalModes::ICANON | LocalModes::ECHO);
         mode.special_codes[SpecialCodeIndex::VMIN] = 0;
@@ -54,10 +55,11 @@ impl Drop for QuitKey {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(reader) = self.reader.take() {
-            // It ends with its next read, and must not take keys of the commands that follow.
+            // The thread ends with its next read, and must not consume keys for the following
+            // commands.
             let _ = reader.join();
         }
-        // A terminal that is gone needs no mode.
+        // A terminal that no longer exists does not need a mode.
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.saved);
     }
 }

@@ -1,8 +1,9 @@
-//! Standard output and error of all tools: data cannot command the terminal.
+//! Standard output and error of all tools, protected against control characters in data.
 //!
-//! Znodes, logs and answers of servers may contain any characters, and some of them change the terminal, or what it sends
-//! back. [`stdout`] and [`stderr`] replace control characters by their escapes if a terminal would receive them. Ends of
-//! lines and tabs remain. Files and pipes receive all bytes unchanged.
+//! Znodes, logs and replies of servers may contain any characters. Some characters change the
+//! terminal, or the input that it sends. [`stdout`] and [`stderr`] replace control characters by
+//! their escapes if a terminal would receive them. Line ends and tabs remain. Files and pipes
+//! receive all bytes unchanged.
 
 mod keys;
 
@@ -13,34 +14,34 @@ use std::os::fd::AsFd;
 
 pub use keys::QuitKey;
 
-/// Standard output.
+/// Returns standard output.
 pub fn stdout() -> Output<Stdout> {
     let out = io::stdout();
     Output::new(out.is_terminal(), out)
 }
 
-/// Standard error.
+/// Returns standard error.
 pub fn stderr() -> Output<Stderr> {
     let out = io::stderr();
     Output::new(out.is_terminal(), out)
 }
 
-/// A second handle of standard error. A write that blocks holds no lock that other messages of the process need.
-/// It changes no byte.
+/// Returns a second handle of standard error. A write that blocks does not hold a lock that other
+/// messages of the process need. All bytes are written unchanged.
 ///
 /// # Errors
-/// If standard error is closed, or if the process has too many files.
+/// If standard error is closed, or if the process has too many open files.
 pub fn stderr_file() -> io::Result<File> {
     Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?))
 }
 
-/// Prints a line on standard output. A reader that has gone away is no error.
+/// Prints a line on standard output. A closed pipe is not an error.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::write_line($crate::stdout(), ::std::format_args!($($text)*)) };
 }
 
-/// Prints a line on standard error. A reader that has gone away is no error.
+/// Prints a line on standard error. A closed pipe is not an error.
 #[macro_export]
 macro_rules! complain {
     ($($text:tt)*) => { $crate::write_line($crate::stderr(), ::std::format_args!($($text)*)) };
@@ -60,12 +61,12 @@ pub fn without_controls(text: &str) -> String {
     shown
 }
 
-/// An output that may be a terminal.
+/// An output stream that may be a terminal.
 #[derive(Debug)]
 pub struct Output<W: Write> {
     out: W,
     is_terminal: bool,
-    /// The begin of a character whose end has not arrived.
+    /// First bytes of a character whose last bytes have not arrived.
     begun: Vec<u8>,
 }
 
@@ -78,15 +79,15 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// Whether somebody looks at it.
+    /// Whether the output is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Clears the terminal, and moves the cursor to its first place. Does nothing for a file.
+    /// Clears the terminal, and moves the cursor to the upper left corner. Does nothing for a file.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the terminal cannot be written to.
     pub fn clear(&mut self) -> io::Result<()> {
         match self.is_terminal {
             true => self.out.write_all(b"\x1b[H\x1b[2J"),
@@ -117,12 +118,12 @@ impl<W: Write> Drop for Output<W> {
     fn drop(&mut self) {
         let mut shown = String::new();
         put_invalid(&self.begun, &mut shown);
-        // Nobody is left to receive an error.
+        // An error during the drop cannot be returned.
         let _ = self.out.write_all(shown.as_bytes());
     }
 }
 
-/// Bytes as text; returns the number of bytes at the end that may be the begin of a character.
+/// Converts bytes to text. Returns the number of bytes at the end that may begin a character.
 fn put_bytes(mut bytes: &[u8], shown: &mut String) -> usize {
     loop {
         let error = match std::str::from_utf8(bytes) {
@@ -152,7 +153,8 @@ fn put_text(text: &str, shown: &mut String) {
     }
 }
 
-/// Bytes that are no character. A terminal that does not know UTF-8 takes some of them for commands.
+/// Writes escapes for bytes that are not a character. A terminal without UTF-8 interprets some of
+/// them as commands.
 fn put_invalid(bytes: &[u8], shown: &mut String) {
     for byte in bytes {
         let _ = write!(shown, "\\x{byte:02x}");

@@ -1,4 +1,4 @@
-//! Logs and snapshots, written as a server writes them.
+//! Logs and snapshots, as a server writes them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) fn dirs() -> DataDirs {
     DataDirs::unlocked(Path::new("data"), Path::new("data"))
 }
 
-/// A log of the history, with a little preallocated space.
+/// Returns a log of the history, with a little preallocated space.
 fn log_of(txns: usize) -> Vec<u8> {
     let (mut records, _) = history();
     records.extend(of_old_releases());
@@ -37,12 +37,12 @@ fn log_of(txns: usize) -> Vec<u8> {
     disk.content(&path).expect("the first zxid names the file")
 }
 
-/// Logs of all and of some of the history.
+/// Returns logs of all and of a part of the history.
 pub(crate) fn logs() -> Vec<Vec<u8>> {
     [1, 3, 8, usize::MAX].map(log_of).to_vec()
 }
 
-/// Sessions, ACL table and znodes, as they follow a SNAP packet.
+/// Returns sessions, ACL table and znodes, as they follow a SNAP packet.
 pub(crate) fn body_of(tree: &Tree) -> Vec<u8> {
     let mut out = Vec::new();
     let mut cursor = tree.start_snapshot();
@@ -50,14 +50,14 @@ pub(crate) fn body_of(tree: &Tree) -> Vec<u8> {
     out
 }
 
-/// Bodies of snapshots.
+/// Returns bodies of snapshots.
 pub(crate) fn bodies() -> Vec<Vec<u8>> {
     let empty = Tree::new(crate::restore::settings());
     let (_, full) = history();
     vec![body_of(&empty), body_of(&full)]
 }
 
-/// Whole snapshots, with and without the sections behind the znodes.
+/// Returns whole snapshots, with and without the sections after the znodes.
 pub(crate) fn snapshots(compression: Compression) -> Vec<Vec<u8>> {
     let both = SnapshotTrailer {
         digest: Some((Zxid(0x16), 0x1234_5678)),

@@ -1,4 +1,4 @@
-//! Transactions, by doing what the requests ask for.
+//! Transactions that result from executing the requests.
 
 use proto::txn::{CreateTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, OpCode, SessionId, Zxid};
@@ -7,13 +7,13 @@ use tree::{Overlay, PrepareContext, SessionKind, Tree, Watches};
 use super::requests;
 use crate::restore::settings;
 
-/// The session of every request.
+/// Session of all requests.
 pub(crate) const SESSION: SessionId = SessionId(0x0100_0015_ccec_0000);
 
-/// When the first request comes in; each later one a millisecond later.
+/// Time of the first request; each later one arrives a millisecond later.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
-/// The transactions of [`requests::writes`], zxids 1, 2, 3..., and the tree after them.
+/// Returns the transactions of [`requests::writes`] with zxids 1, 2, 3..., and the tree after them.
 pub(crate) fn history() -> (Vec<TxnRecord>, Tree) {
     let mut tree = Tree::new(settings());
     let mut overlay = Overlay::new(&tree);
@@ -35,7 +35,7 @@ pub(crate) fn history() -> (Vec<TxnRecord>, Tree) {
     (records, tree)
 }
 
-/// Records that only other releases write.
+/// Returns records that only other releases write.
 pub(crate) fn of_old_releases() -> Vec<TxnRecord> {
     let record = |op: OpCode, txn| TxnRecord {
         header: TxnHeader {

@@ -1,4 +1,4 @@
-//! Valid inputs, made by our own encoders.
+//! Valid inputs, encoded by Zoarium's own encoders.
 
 pub(crate) mod files;
 pub(crate) mod history;

@@ -1,4 +1,4 @@
-//! What servers tell each other.
+//! Messages between servers.
 
 use bytes::Bytes;
 use jute::Encode;
@@ -11,7 +11,7 @@ use proto::{ElectionRound, Epoch, Id, OpCode, Sid, Zxid};
 
 use super::history::{SESSION, history};
 
-/// A configuration with every kind of line.
+/// A configuration with each kind of line.
 pub(crate) const CONFIG: &str = "\
 server.1=127.0.0.1:2888:3888:participant;0.0.0.0:2181
 server.2=[::1]:2888:3888:participant;[::1]:2181
@@ -107,7 +107,7 @@ fn leader_packets() -> Vec<LeaderPacket> {
     packets
 }
 
-/// Packets, one each.
+/// Returns packets of all types.
 pub(crate) fn packets() -> Vec<Vec<u8>> {
     let learner = learner_packets().into_iter().map(QuorumPacket::from);
     let leader = leader_packets().into_iter().map(QuorumPacket::from);
@@ -115,7 +115,7 @@ pub(crate) fn packets() -> Vec<Vec<u8>> {
     all.map(|packet| packet.to_bytes().to_vec()).collect()
 }
 
-/// First bytes of election connections.
+/// Returns first bytes of election connections.
 pub(crate) fn hellos() -> Vec<Vec<u8>> {
     let endpoint = |host: &str| Endpoint {
         host: host.to_owned(),
@@ -140,7 +140,7 @@ pub(crate) fn hellos() -> Vec<Vec<u8>> {
     encoded.collect()
 }
 
-/// Notifications without the length in front.
+/// Returns notifications without their lengths.
 pub(crate) fn notifications() -> Vec<Vec<u8>> {
     let forms = [
         Form::WithoutEpoch,

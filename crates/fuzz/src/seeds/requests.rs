@@ -1,4 +1,4 @@
-//! One request of every kind, as frames.
+//! One request of each kind, as frames.
 
 use bytes::Bytes;
 use jute::{Encode, Str};
@@ -47,7 +47,7 @@ fn set_data(path: &'static str, value: &'static str) -> WriteRequest {
     })
 }
 
-/// Writes that make up a little history; in this order all succeed.
+/// Returns writes that form a short history; in this order all succeed.
 pub(crate) fn writes() -> Vec<WriteRequest> {
     let in_multi = vec![
         create(OpCode::Create, "/m", "1", 0),
@@ -155,7 +155,7 @@ fn reads() -> Vec<ReadRequest> {
     ]
 }
 
-/// Reads between the writes.
+/// Returns the writes with reads between them.
 pub(crate) fn requests() -> Vec<Request> {
     let mut reads = reads().into_iter().map(Request::Read).cycle();
     let mut all = Vec::new();
@@ -167,7 +167,7 @@ pub(crate) fn requests() -> Vec<Request> {
     all
 }
 
-/// A request behind its header, without the length in front.
+/// Encodes a request with its header, without the length.
 fn frame(xid: i32, request: &Request) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let header = RequestHeader {
@@ -179,7 +179,7 @@ fn frame(xid: i32, request: &Request) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Frames without the length in front, one each.
+/// Returns all frames, without their lengths.
 pub(crate) fn frames() -> Vec<Vec<u8>> {
     let mut frames: Vec<_> = (1..)
         .zip(&requests())
@@ -208,7 +208,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     frames
 }
 
-/// What a connection carries: all frames with their lengths; also some of them, in other orders.
+/// Returns the bytes of connections: all frames with their lengths; also some of them, in other
+/// orders.
 pub(crate) fn streams() -> Vec<Vec<u8>> {
     let frames = frames();
     let join = |chosen: &mut dyn Iterator<Item = &Vec<u8>>| {
@@ -223,7 +224,7 @@ pub(crate) fn streams() -> Vec<Vec<u8>> {
     streams
 }
 
-/// First frames of clients, without the length.
+/// Returns first frames of clients, without the length.
 pub(crate) fn handshakes() -> Vec<Vec<u8>> {
     let mut request = ConnectRequest {
         protocol_version: 0,

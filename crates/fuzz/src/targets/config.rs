@@ -1,4 +1,4 @@
-//! What operators write.
+//! Files that operators write.
 
 use std::io;
 use std::net::IpAddr;
@@ -109,7 +109,7 @@ Server {
 Client { org.apache.zookeeper.server.auth.DigestLoginModule required username=bob; };
 ";
 
-/// Whatever it is, it is read or has a fault with its line, and no part of a value is shown.
+/// Checks that any input is parsed or has a fault with its line, and that values are never shown.
 fn jaas(data: &[u8]) {
     let properties = SystemProperties::new();
     match JaasFile::parse(Path::new("jaas.conf"), data, &properties) {
@@ -128,7 +128,7 @@ server.2=h2:2888:3888:participant
 server.3=h3:2888:3888:observer;h3:2181
 ";
 
-/// Finds a file `myid` and a dynamic configuration, and no names.
+/// Surroundings that contain a file `myid` and a dynamic configuration, and resolve no names.
 struct Nearby;
 
 impl Surroundings for Nearby {
@@ -173,7 +173,7 @@ unknown.key=value \\
 ";
     let ensemble = format!("{standalone}initLimit=10\nsyncLimit=5\n{MEMBERS}");
     let dynamic = format!("{standalone}initLimit=10\nsyncLimit=5\ndynamicConfigFile=dynamic\n");
-    // Nearly a known name, but endless.
+    // Similar to a known name, but very long.
     let endless = format!("authProvder.{}=x\n", "x".repeat(20_000));
     [standalone.to_owned(), ensemble, dynamic, endless]
         .map(String::into_bytes)
@@ -186,8 +186,9 @@ fn membership(data: &[u8]) {
         let Ok(membership) = Membership::parse(&text, multi_address_enabled) else {
             continue;
         };
-        // What goes into the config znode must be readable by every member. Blanks, controls and
-        // escapes in host names are taken, as by Java, but mean something else when read again.
+        // All members must be able to read the content of the config znode. Blanks, control
+        // characters and escapes in host names are accepted, as in Java, but have a different
+        // meaning when they are read again.
         let written = membership.node_data();
         let has_plain_names =
             |line: &str| !line.contains(|c: char| c <= ' ' || "\\\x7f".contains(c));

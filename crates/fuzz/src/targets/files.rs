@@ -1,4 +1,4 @@
-//! Logs and snapshots that a server may find when it starts.
+//! Logs and snapshots that a server may read when it starts.
 
 use proto::Zxid;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::restore::restore;
 use crate::seeds::files;
 use crate::{Memory, Target, recorded};
 
-/// A start reads files in pieces of up to 1 MiB, and a tree has tables that begin with some room.
+/// A start reads files in pieces of up to 1 MiB, and a tree's tables have an initial capacity.
 const START: Memory = Memory {
     per_byte: 64,
     fixed: 8 << 20,
@@ -92,7 +92,7 @@ fn log_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Makes the checksums right, as far as the records are framed.
+/// Corrects the checksums, as far as the records are framed.
 fn repair_log(data: &mut [u8]) {
     let mut rest = data.get_mut(LOG_HEADER_BYTES..).unwrap_or_default();
     while let Some((prefix, behind)) = rest.split_first_chunk_mut::<LOG_PREFIX_BYTES>() {
@@ -132,7 +132,7 @@ fn load<D: Disk>(disk: &D, file: &SnapshotFile) {
     }
 }
 
-/// A tree that was read is one that can be written and read again.
+/// Checks that a tree that was read can be written and read again.
 fn assert_writes_back(tree: &Tree) {
     let body = files::body_of(tree);
     let mut again = restore();
@@ -154,7 +154,7 @@ fn snapshot_seeds(compression: Compression) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Makes the seals of a snapshot with both sections right.
+/// Corrects the seals of a snapshot with both sections.
 fn repair_snapshot(data: &mut [u8]) {
     for behind in SEALS_FROM_END {
         let Some(at) = data.len().checked_sub(behind) else {
@@ -165,7 +165,7 @@ fn repair_snapshot(data: &mut [u8]) {
     }
 }
 
-/// Where the checksums stand, first to last: in front of the digest, the last zxid and the end.
+/// Distances of the checksums from the end: before the digest, the last zxid and the end.
 const SEALS_FROM_END: [usize; 3] = [67, 34, 13];
 
 fn snapshot_body(data: &[u8]) {
@@ -176,7 +176,8 @@ fn snapshot_body(data: &[u8]) {
     }
 }
 
-/// A snapshot and a log behind it: length of the snapshot, both files.
+/// Recovers a snapshot and the log after it. The input is the length of the snapshot, then both
+/// files.
 fn recovery(data: &[u8]) {
     let Some((snapshot, log)) = split(data) else {
         return;
@@ -193,7 +194,7 @@ fn recovery(data: &[u8]) {
         let reached = state.into_tree().last_zxid().max(Zxid::ZERO);
         assert!(recovered.txns_replayed == 0 || reached >= recovered.last_zxid);
     }
-    // Whatever is found, nothing that holds anything is changed.
+    // A file that is not empty is never changed.
     assert_eq!(disk.content(&paths[0]).as_deref(), Some(snapshot));
     if !log.is_empty() {
         assert_eq!(disk.content(&paths[1]).as_deref(), Some(log));

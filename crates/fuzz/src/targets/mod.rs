@@ -14,7 +14,7 @@ use jute::{Decode, Encode, Reader};
 
 use crate::Target;
 
-/// Every target.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     client::HANDSHAKE,
     client::REQUEST,
@@ -45,8 +45,8 @@ pub const TARGETS: &[Target] = &[
     tree::TRANSACTIONS,
 ];
 
-/// What was read must be written and read as the same. Left out are characters above U+FFFF,
-/// which are written as Java writes them and do not read back.
+/// Checks that a decoded value can be encoded and decoded to an equal value. Characters above
+/// U+FFFF are excluded, because they are written as in Java and do not read back.
 fn assert_reads_back<T: Decode + Encode + PartialEq + Debug>(value: &T) {
     let bytes = value.to_bytes();
     if !holds_surrogates(&bytes) {
@@ -55,7 +55,7 @@ fn assert_reads_back<T: Decode + Encode + PartialEq + Debug>(value: &T) {
     }
 }
 
-/// Whether text in these bytes holds an encoded half of a character above U+FFFF.
+/// Whether text in these bytes contains an encoded surrogate of a character above U+FFFF.
 fn holds_surrogates(bytes: &[u8]) -> bool {
     bytes
         .windows(2)

@@ -1,4 +1,4 @@
-//! What servers tell each other, and transactions, which servers tell each other and write down.
+//! Messages between servers, and transactions, which servers also write to their logs.
 
 use bytes::Bytes;
 use jute::{Decode, Encode, Reader};
@@ -59,8 +59,8 @@ fn transaction(data: &[u8]) {
     }
 }
 
-/// Two empty paths are twelve bytes that start like a digest, and are taken for one when nothing
-/// follows them. No server writes them.
+/// Two empty paths are twelve bytes that begin like a digest, and are decoded as one if no bytes
+/// follow. Servers never write them.
 fn names_nothing(txn: &Txn) -> bool {
     match txn {
         Txn::CloseSession { paths: Some(paths) } => paths.iter().all(|path| path.is_empty()),
@@ -78,7 +78,7 @@ fn transaction_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Reads packet after packet, as from a stream.
+/// Decodes consecutive packets, as from a stream.
 fn quorum_packet(data: &[u8]) {
     let mut rest = data;
     while let Ok(Some(Extent::Whole(len))) = QuorumPacket::extent(rest, testkit::LIMITS) {
@@ -122,7 +122,7 @@ fn hello(data: &[u8]) {
     assert!(len <= data.len() && len <= Hello::BYTES_MAX);
     assert!(hello.dial_back().count() <= Hello::ADDRESS_BYTES_MAX);
     let mut out = Vec::new();
-    // What is not UTF-8 becomes longer, possibly too long.
+    // Replacing invalid UTF-8 makes the text longer, possibly too long.
     if hello.encode(&mut out).is_ok() {
         let read = Hello::decode(&out);
         assert_eq!(read, Ok(Some((hello, out.len()))));
@@ -142,7 +142,7 @@ fn notification(data: &[u8]) {
     let mut out = Vec::new();
     notification.encode_frame(&mut out);
     let frame = Bytes::from(out.split_off(4));
-    // Forms are told apart by their lengths, and trailing bytes may have been dropped.
+    // Forms are distinguished by their lengths, and trailing bytes may have been dropped.
     if frame.len() == data.len() {
         assert_eq!(Notification::decode(frame), Ok(notification));
     }

@@ -42,7 +42,7 @@ fn bob() -> (SaslUsers, SaslLogin) {
     (SaslUsers::new([("bob".to_owned(), password)]), login)
 }
 
-/// A server's challenge, and what bob answers.
+/// Returns a server's challenge, and bob's response.
 fn begun() -> (ServerExchange, Vec<u8>, Vec<u8>) {
     let (users, login) = bob();
     let mut server = ServerExchange::new(CLIENTS, [1; 30]);
@@ -64,8 +64,8 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![challenge, response, token, Vec::new()]
 }
 
-/// As every token that either side may get. Nobody is let in but by a response that proves the
-/// password, and after a token that is no step everything is over.
+/// Uses the input as every token that either side may receive. Only a response that proves the
+/// password is accepted, and an invalid token ends the exchange.
 fn tokens(data: &[u8]) {
     let (users, login) = bob();
     let (mut server, challenge, _) = begun();

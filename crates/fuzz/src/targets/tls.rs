@@ -58,7 +58,8 @@ pub(super) const SUBJECT: Target = Target {
     memory: Memory::DECODER,
 };
 
-/// A certificate of version 1 with changed bytes is not the one that the authority has signed.
+/// A certificate of version 1 with changed bytes differs from the one that the authority has
+/// signed.
 pub(super) const VERSION1: Target = Target {
     name: "version1_certificate",
     run: |data| {
@@ -79,10 +80,11 @@ pub(super) const VERSION1: Target = Target {
     memory: Memory::DECODER,
 };
 
-/// Seconds since 1970 at which the certificates are valid.
+/// Time in seconds since 1970 at which the certificates are valid.
 const NOW_S: u64 = 1_800_000_000;
 
-/// An authority, and a certificate of version 1 that it has signed. The certificate itself must be accepted.
+/// Returns an authority and a certificate of version 1 that it has signed. That certificate must be
+/// accepted.
 fn version1() -> &'static (Vec<u8>, Vec<u8>) {
     static MADE: OnceLock<(Vec<u8>, Vec<u8>)> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -110,7 +112,7 @@ pub(super) const REVOCATIONS: Target = Target {
     memory: Memory::DECODER,
 };
 
-/// A list with two certificates, in both forms.
+/// Returns a list with two certificates, in both forms.
 fn lists() -> (Vec<u8>, String) {
     static LISTS: OnceLock<(Vec<u8>, String)> = OnceLock::new();
     let made = LISTS.get_or_init(|| {
@@ -129,7 +131,8 @@ fn read(format: StoreFormat, data: &[u8]) {
     }
 }
 
-/// One for the whole process: keys are random, and a case has to be the same again within it.
+/// Returns the certificate of the process. Keys are random, and a case must be repeatable within
+/// the process.
 fn own() -> &'static Signed {
     static OWN: OnceLock<Signed> = OnceLock::new();
     OWN.get_or_init(|| {
@@ -141,7 +144,7 @@ fn own() -> &'static Signed {
     })
 }
 
-/// A key that nobody has encrypted, and a certificate that is trusted.
+/// Returns a store with a key without valid encryption, and a trusted certificate.
 fn jks() -> Vec<u8> {
     let mut out = vec![0xFE, 0xED, 0xFE, 0xED, 0, 0, 0, 2, 0, 0, 0, 2];
     let sized = |out: &mut Vec<u8>, bytes: &[u8]| {
@@ -168,7 +171,7 @@ fn jks() -> Vec<u8> {
     out
 }
 
-/// As Java's KeyProtector has it, with a salt of zeroes.
+/// Encrypts a key as Java's KeyProtector does, with a salt of zeroes.
 fn protected(key: &[u8]) -> Vec<u8> {
     let password = utf16();
     let mut block = vec![0; 20];
@@ -204,7 +207,7 @@ fn utf16() -> Vec<u8> {
     PASSWORD.encode_utf16().flat_map(u16::to_be_bytes).collect()
 }
 
-/// Makes the checksum at the end right.
+/// Corrects the checksum at the end.
 fn seal(bytes: &mut [u8]) {
     if let Some((content, checksum)) = bytes.split_last_chunk_mut::<20>() {
         let hash = Sha1::new()

@@ -1,4 +1,4 @@
-//! What clients ask of a tree, and what logs do to one.
+//! Clients' requests to a tree, and transactions applied to one.
 
 use jute::{Decode, Encode, Reader};
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use crate::seeds::history::{self, SESSION, START_MS};
 use crate::seeds::requests;
 use crate::{Memory, Target};
 
-/// A tree, and replies that list it: asking costs little, and is answered again and again.
+/// A tree, and replies that list it: small requests are answered repeatedly.
 const TREE: Memory = Memory {
     per_byte: 1024,
     fixed: 16 << 20,
@@ -47,13 +47,13 @@ pub(super) const TRANSACTIONS: Target = Target {
     memory: TREE,
 };
 
-/// Cuts the bytes into what stands behind lengths, up to the first that cannot be one.
+/// Splits the bytes into length-prefixed pieces, up to the first invalid length.
 fn pieces(data: &[u8]) -> impl Iterator<Item = Reader> {
     let mut input = Reader::new(data.to_vec());
     std::iter::from_fn(move || input.buffer().ok().flatten().map(Reader::new))
 }
 
-/// One connection's requests, each carried out before the next is looked at.
+/// Executes the requests of one connection, each before the next is decoded.
 fn ask(data: &[u8]) {
     let mut tree = Tree::new(settings());
     let mut overlay = Overlay::new(&tree);
@@ -107,7 +107,7 @@ fn read(tree: &Tree, watches: &Mutex<Watches>, request: &ReadRequest) {
         watcher: WatcherId(1),
         identities: &[],
     };
-    // The code is one answer like another.
+    // An error code is a valid result.
     let _ = match request {
         ReadRequest::SetWatches(request) => {
             tree.set_watches(request, caller.watcher, watches, &mut Vec::new())
@@ -116,7 +116,7 @@ fn read(tree: &Tree, watches: &Mutex<Watches>, request: &ReadRequest) {
     };
 }
 
-/// Transactions as a log holds them, in any order.
+/// Applies transactions as in a log, in any order.
 fn replay(data: &[u8]) {
     let mut tree = Tree::new(settings());
     let mut watches = Watches::new();

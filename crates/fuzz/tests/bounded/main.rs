@@ -1,7 +1,7 @@
-//! Runs every target on mutants for a bounded time.
+//! Runs each target on mutants for a bounded time.
 //!
-//! A failure names the case and the command that repeats it. If the process itself dies (memory,
-//! stack), the file that is named at the start of the run holds that command.
+//! A failure reports the case and the command that repeats it. If the process itself dies (memory,
+//! stack), the file that is printed at the start of the run contains that command.
 
 mod memory;
 mod run;

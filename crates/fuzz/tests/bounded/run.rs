@@ -14,12 +14,12 @@ use fuzz::{Corpus, TARGETS, Target};
 
 use crate::memory::peak_of;
 
-/// One case that takes longer is a failure, even on a slow machine.
+/// Time above which a single case fails, even on a slow machine.
 const CASE_TIME_MAX: Duration = Duration::from_secs(20);
-/// Bytes of an input that are printed.
+/// Number of bytes of an input that are printed.
 const SHOWN_BYTES: usize = 1024;
 
-/// Memory is counted for the whole process, so tests take turns.
+/// Memory is counted for the whole process, so tests run one at a time.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -43,7 +43,7 @@ pub(crate) fn bounded(name: &str) {
     let mut last_words = LastWords::of(target);
     let start = Instant::now();
     let mut done = 0;
-    // The seeds always have their turn.
+    // All seeds are run, regardless of the time.
     while done < cases && (start.elapsed() < time || done < corpus.seeds().len() as u64) {
         let case = first.wrapping_add(done);
         last_words.note(case);
@@ -91,7 +91,7 @@ fn again(target: Target, case: u64) -> String {
     )
 }
 
-/// A file that says what was being done, for when the process does not come to say it.
+/// A file that names the current case, in case the process dies before it can report it.
 struct LastWords {
     target: Target,
     path: std::path::PathBuf,
@@ -108,7 +108,7 @@ impl LastWords {
     }
 
     fn note(&mut self, case: u64) {
-        // Numbers only grow within a run, so a shorter line never leaves a longer one's end.
+        // Numbers only grow within a run, so a shorter line never leaves the end of a longer one.
         let line = again(self.target, case);
         let _ = self.file.write_all_at(line.as_bytes(), 0);
     }
