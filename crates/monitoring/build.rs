@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Stands for a commit that is not known, as in a build from an unpacked archive.
+/// Placeholder for an unknown commit, for example in a build from an unpacked archive.
 const UNKNOWN_COMMIT: &str = "0000000000000000000000000000000000000000";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=SOURCE_DATE_EPOCH");
     println!("cargo:rustc-env=ZOARIUM_PROFILE={}", profile());
-    // Only a release has to name the right commit: a developer's build is not made again for
-    // every commit.
+    // Only a release must contain the exact commit. A developer's build is not repeated for every
+    // commit.
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         for file in ["../../.git/HEAD", "../../.git/logs/HEAD"] {
             if Path::new(file).exists() {
@@ -25,7 +25,7 @@ fn main() {
         .unwrap_or_else(|| UNKNOWN_COMMIT.to_owned());
     println!("cargo:rustc-env=ZOARIUM_COMMIT={commit}");
 
-    // The commit's own time keeps two builds of one commit equal.
+    // The time of the commit makes two builds of one commit identical.
     let seconds = std::env::var("SOURCE_DATE_EPOCH")
         .ok()
         .or_else(|| git(&["log", "-1", "--format=%ct"]))
@@ -34,8 +34,8 @@ fn main() {
     println!("cargo:rustc-env=ZOARIUM_BUILT={}", utc_minute(seconds));
 }
 
-/// Cargo's profile. The variable `PROFILE` has only `debug` and `release`, but the output directory is
-/// `<target>/<profile>/build/<package>/out`, where `debug` stands for the profile `dev`.
+/// Returns Cargo's profile. The variable `PROFILE` contains only `debug` or `release`. The output
+/// directory is `<target>/<profile>/build/<package>/out`, where `debug` means the profile `dev`.
 fn profile() -> String {
     let out = std::env::var_os("OUT_DIR").unwrap_or_default();
     let directory = Path::new(&out).ancestors().nth(3).and_then(Path::file_name);
@@ -46,14 +46,14 @@ fn profile() -> String {
     }
 }
 
-/// What git prints, or `None` without git or outside a repository.
+/// Returns git's output, or `None` without git or outside of a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// `YYYY-MM-DD HH:MM UTC`.
+/// Formats a time as `YYYY-MM-DD HH:MM UTC`.
 fn utc_minute(seconds: i64) -> String {
     let moment = jiff::Timestamp::from_second(seconds).unwrap_or_default();
     moment.strftime("%Y-%m-%d %H:%M UTC").to_string()

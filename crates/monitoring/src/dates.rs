@@ -3,21 +3,21 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Writes dates as logback's `%d{ISO8601}` does.
+/// Formatter for dates in the format of logback's `%d{ISO8601}`.
 #[derive(Debug)]
 pub struct LocalDates {
     zone: TimeZone,
 }
 
 impl LocalDates {
-    /// In the zone of `TZ` or of this machine, else in UTC.
+    /// Creates a formatter for the time zone in `TZ` or of this machine. The fallback is UTC.
     pub fn of_this_machine() -> Self {
         Self {
             zone: TimeZone::try_system().unwrap_or(TimeZone::UTC),
         }
     }
 
-    /// `2026-11-23 00:02:48,769` for a moment in ms since 1970.
+    /// Formats a time in ms since 1970 as `2026-11-23 00:02:48,769`.
     pub fn iso8601(&self, wall_ms: i64) -> String {
         let moment = Timestamp::from_millisecond(wall_ms).unwrap_or(Timestamp::UNIX_EPOCH);
         let local = moment.to_zoned(self.zone.clone());

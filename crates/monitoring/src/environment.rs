@@ -1,4 +1,4 @@
-//! What the server runs on.
+//! Environment of the server process.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -6,10 +6,10 @@ use std::{env, fs};
 use crate::metrics::Memory;
 use crate::version;
 
-/// What Java prints for a property that is not set; here also for all that is Java's own.
+/// Java's text for a missing property. Zoarium also uses it for properties of a JVM.
 const UNKNOWN: &str = "<NA>";
 
-/// Facts about the process that do not change. Source: Environment.
+/// Constant facts about the process. Source: Environment.
 #[derive(Debug, Clone)]
 pub struct Environment {
     host_name: String,
@@ -27,7 +27,7 @@ struct User {
 }
 
 impl Environment {
-    /// Looks around; to be done once, when the process starts.
+    /// Reads the facts. Call this once, when the process starts.
     pub fn of_this_process() -> Self {
         Self {
             host_name: first_line("/proc/sys/kernel/hostname"),
@@ -39,13 +39,13 @@ impl Environment {
         }
     }
 
-    /// Name of the user that the process runs as.
+    /// Returns the name of the user that runs the process.
     pub fn user_name(&self) -> &str {
         &self.user.name
     }
 
-    /// All facts in ZooKeeper's order, under its names. The `java.` ones are kept because tools
-    /// look for them; the class path is the executable.
+    /// Returns all facts in ZooKeeper's order and under its names. The `java.` names are included
+    /// because tools search for them. The class path is the path of the executable.
     pub fn entries(&self, memory: Memory) -> [(&'static str, String); 18] {
         let unknown = || UNKNOWN.to_owned();
         let megabytes = |bytes: u64| format!("{}MB", bytes >> 20);
@@ -73,7 +73,7 @@ impl Environment {
 }
 
 impl User {
-    /// By the user database, which Java asks too; by the environment where it has no entry.
+    /// Reads the user from the user database, like Java. The environment is the fallback.
     fn of_this_process() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let database = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -86,7 +86,7 @@ impl User {
             })
     }
 
-    /// The entry of a user id: `name:password:uid:gid:comment:home:shell`.
+    /// Finds the entry of a user id: `name:password:uid:gid:comment:home:shell`.
     fn find(database: &str, uid: &str) -> Option<Self> {
         database.lines().find_map(|line| {
             let mut fields = line.split(':');
@@ -118,7 +118,7 @@ fn path(path: Option<PathBuf>) -> String {
     path.map_or_else(|| UNKNOWN.to_owned(), |path| path.display().to_string())
 }
 
-/// The system's name as Java spells it.
+/// Returns the name of the operating system in Java's spelling.
 fn os_name() -> &'static str {
     match env::consts::OS {
         "linux" => "Linux",
@@ -128,7 +128,7 @@ fn os_name() -> &'static str {
     }
 }
 
-/// The processor's name as Java spells it.
+/// Returns the name of the processor architecture in Java's spelling.
 fn os_arch() -> &'static str {
     match env::consts::ARCH {
         "x86_64" => "amd64",

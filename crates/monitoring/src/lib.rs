@@ -1,18 +1,18 @@
-//! What operators are shown of a server: metrics, its role, and answers to their questions.
+//! Information about a server for operators: metrics, the role, and answers to commands.
 //!
-//! * [`audit`] makes the lines of the audit log,
-//! * [`log_levels`] are those of the log, changed while it is written,
-//! * [`metrics`] counts and measures; one table names every metric,
-//! * [`role`] is what a member is in its ensemble, written by whoever drives the role,
-//! * [`view`] is the server as they see it: the server implements [`view::View`],
+//! * [`audit`] creates the lines of the audit log.
+//! * [`log_levels`] contains the levels of the log, which can change at runtime.
+//! * [`metrics`] counts and measures. One table contains every metric.
+//! * [`role`] is the role of a member in its ensemble. The code that drives the role updates it.
+//! * [`view`] is the interface to the server. The server implements [`view::View`].
 //! * [`fourlw`] answers the four-letter words from such a view.
-//! * [`admin`] has the commands of the admin server,
-//! * [`threads`] are those of the process,
-//! * [`traces`] are the stages of some of the writes,
-//! * [`usage`] sums up who has asked for what, [`slow`] keeps the requests that took long.
+//! * [`admin`] contains the commands of the admin server.
+//! * [`threads`] lists the threads of the process.
+//! * [`traces`] records the stages of sampled writes.
+//! * [`usage`] sums up the requests of clients. [`slow`] keeps slow requests.
 //!
-//! Nothing here decides what a server does, and nothing reads a clock: whoever calls says what
-//! time it is.
+//! This crate does not influence the behaviour of a server. It does not read clocks, and receives
+//! the time from its callers.
 
 pub mod admin;
 pub mod audit;

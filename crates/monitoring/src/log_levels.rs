@@ -1,42 +1,42 @@
-//! Which lines the log has, by module, as it can be changed while the process runs.
+//! Log levels by module, which can change at runtime.
 //!
-//! There is one, as there is one log of a process.
+//! There is one global instance, because a process has one log.
 
 use std::fmt;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
-/// Makes the log follow levels, or says what is wrong with them.
+/// Function that applies levels to the log, or describes their fault.
 pub type Apply = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
-/// Bytes of levels that are taken.
+/// Size limit of levels, in bytes.
 pub const LEVELS_BYTES_MAX: usize = 4 << 10;
 
-/// The levels that are in force, and how they are changed.
+/// Current levels, and the function that changes them.
 pub struct LogLevels {
     apply: OnceLock<Box<Apply>>,
     current: Mutex<String>,
 }
 
-/// Those of this process.
+/// Levels of this process.
 pub static LOG_LEVELS: LogLevels = LogLevels::new();
 
-/// Why levels stay as they were.
+/// Reason why levels were not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LevelsError {
-    /// Who runs this server keeps the log.
+    /// Another program embeds this server and owns the log.
     #[error("the levels of this process's log cannot be changed")]
     Fixed,
-    /// They are too long.
+    /// The levels exceed the size limit.
     #[error("levels of {0} bytes are too long: {LEVELS_BYTES_MAX} are taken")]
     TooLong(usize),
-    /// They make no sense.
+    /// The levels are invalid.
     #[error("`{levels}` are no levels, as `info,server::client=debug` are: {reason}")]
     Invalid {
-        /// What was asked for.
+        /// Requested levels.
         levels: String,
-        /// What is wrong with it.
+        /// Fault in the levels.
         reason: String,
     },
 }
@@ -49,7 +49,8 @@ impl LogLevels {
         }
     }
 
-    /// The log has begun with these levels, and `apply` changes them. Only the first call counts.
+    /// Sets the initial levels, and the function that changes them. Only the first call has an
+    /// effect.
     pub fn begin(&self, levels: &str, apply: Box<Apply>) {
         let mut current = self.current.lock();
         if self.apply.set(apply).is_ok() {
@@ -57,15 +58,15 @@ impl LogLevels {
         }
     }
 
-    /// The levels in force; empty if nobody has begun.
+    /// Returns the current levels. They are empty before [`begin`](Self::begin).
     pub fn current(&self) -> String {
         self.current.lock().clone()
     }
 
-    /// Puts others into force, and says it in the log.
+    /// Changes the levels and logs the change.
     ///
     /// # Errors
-    /// If they make no sense, or nobody has begun: all stays as it was.
+    /// If the levels are invalid or the log was not initialised. The levels then stay unchanged.
     pub fn change(&self, levels: &str) -> Result<(), LevelsError> {
         let apply = self.apply.get().ok_or(LevelsError::Fixed)?;
         let levels = levels.trim();
@@ -79,7 +80,7 @@ impl LogLevels {
         if levels.is_empty() {
             return Err(invalid("nothing is named".to_owned()));
         }
-        // One change at a time: what is shown is what is in force.
+        // The lock serializes changes, so that the recorded levels are the effective ones.
         let mut current = self.current.lock();
         apply(levels).map_err(invalid)?;
         levels.clone_into(&mut current);

@@ -1,30 +1,30 @@
-//! The newest lines of the log, for who cannot read the process's output.
+//! Newest lines of the log, for operators without access to the process's output.
 //!
-//! There is one, as there is one log of a process.
+//! There is one global instance, because a process has one log.
 
 use std::collections::VecDeque;
 use std::io;
 
 use parking_lot::Mutex;
 
-/// Lines that are kept.
+/// Number of lines to keep.
 const LINES_MAX: usize = 1000;
 
-/// Bytes of a line that are kept.
+/// Number of bytes of a line to keep.
 const LINE_BYTES_MAX: usize = 2 << 10;
 
-/// The newest lines. What is written to it should be whole lines.
+/// Buffer of the newest lines. Each write should contain whole lines.
 #[derive(Debug)]
 pub struct RecentLog(Mutex<Kept>);
 
 #[derive(Debug)]
 struct Kept {
     lines: VecDeque<String>,
-    /// Older lines, which are gone.
+    /// Number of older lines that were dropped.
     lost: u64,
 }
 
-/// Those of this process.
+/// Newest lines of this process.
 pub static RECENT_LOG: RecentLog = RecentLog::new();
 
 impl RecentLog {
@@ -35,7 +35,7 @@ impl RecentLog {
         }))
     }
 
-    /// The lines, oldest first, and how many older ones there were.
+    /// Returns the lines, oldest first, and the number of dropped lines.
     pub fn lines(&self) -> (Vec<String>, u64) {
         let kept = self.0.lock();
         (kept.lines.iter().cloned().collect(), kept.lost)
@@ -51,13 +51,13 @@ impl RecentLog {
     }
 }
 
-/// A line without the colours of a terminal, and no longer than is kept.
+/// Removes the colours of a terminal from a line, and truncates the line.
 fn plain(line: &str) -> String {
     let mut out = String::with_capacity(line.len().min(LINE_BYTES_MAX));
     let mut rest = line.chars();
     while let Some(c) = rest.next() {
         if c == '\u{1b}' {
-            // Up to the letter that ends it.
+            // Skips the escape sequence up to its final letter.
             let _ = rest.by_ref().find(char::is_ascii_alphabetic);
             continue;
         }
@@ -92,7 +92,7 @@ mod tests {
     fn the_newest_lines_are_kept() {
         let log = RecentLog::new();
         for number in 0..LINES_MAX + 5 {
-            // As a layer of tracing does: a line with one write.
+            // Like a layer of tracing, writes each line with one call.
             let line = format!("\u{1b}[32mINFO\u{1b}[0m {number}\n");
             (&log).write_all(line.as_bytes()).expect("it takes all");
         }

@@ -1,4 +1,4 @@
-//! Requests that took long: the newest of them, and their lines in the log.
+//! Slow requests: the newest ones, and their lines in the log.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -7,40 +7,40 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use parking_lot::Mutex;
 use proto::{OpCode, SessionId, Xid, Zxid};
 
-/// Requests that are kept.
+/// Number of requests to keep.
 const KEPT_MAX: usize = 200;
 
-/// Lines in the log within a second. What comes beyond them is counted.
+/// Maximum number of log lines per second. Further lines are only counted.
 const LINES_PER_SECOND: u32 = 20;
 
-/// Bytes of a path that are kept.
+/// Number of bytes of a path to keep.
 const PATH_BYTES_MAX: usize = 512;
 
-/// A request that took long.
+/// Slow request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlowRequest {
-    /// When it was answered, wall-clock ms.
+    /// Time of the answer, wall-clock ms.
     pub at_ms: i64,
-    /// From its arrival to its reply, ms.
+    /// Time from arrival to reply, ms.
     pub took_ms: u64,
-    /// The client's end.
+    /// Address of the client.
     pub peer: SocketAddr,
-    /// Its session.
+    /// Session of the client.
     pub session: SessionId,
-    /// What was asked for.
+    /// Requested operation.
     pub op: OpCode,
-    /// Which znode, of several the first; `None` if there is none, or the request failed.
+    /// Path of the first znode. `None` without a znode, or if the request failed.
     pub path: Option<String>,
-    /// The client's number of it.
+    /// Xid of the request.
     pub xid: Xid,
-    /// The zxid of the reply.
+    /// Zxid of the reply.
     pub zxid: Zxid,
 }
 
-/// The newest requests that took long.
+/// Buffer of the newest slow requests.
 #[derive(Debug)]
 pub struct SlowRequests {
-    /// From when on one is slow, ms; [`u64::MAX`] if none is.
+    /// Duration from which on a request is slow, ms. [`u64::MAX`] if all requests are fast.
     threshold_ms: u64,
     has_unwritten: AtomicBool,
     kept: Mutex<Kept>,
@@ -50,16 +50,16 @@ pub struct SlowRequests {
 struct Kept {
     newest: VecDeque<SlowRequest>,
     count: u64,
-    /// Those that have no line in the log yet.
+    /// Requests whose log lines are pending.
     due: Vec<SlowRequest>,
-    /// Those that will have none.
+    /// Number of requests without a log line.
     left_out: u64,
     second: i64,
     lines: u32,
 }
 
 impl SlowRequests {
-    /// Those that take so long, or none at all.
+    /// Creates a buffer for requests of at least this duration. With `None`, it stays empty.
     pub fn new(threshold_ms: Option<u32>) -> Self {
         Self {
             threshold_ms: threshold_ms.map_or(u64::MAX, u64::from),
@@ -68,17 +68,17 @@ impl SlowRequests {
         }
     }
 
-    /// From when on a request is slow, ms; `None` if none is.
+    /// Returns the duration from which on a request is slow, ms, or `None` if all are fast.
     pub fn threshold_ms(&self) -> Option<u64> {
         (self.threshold_ms < u64::MAX).then_some(self.threshold_ms)
     }
 
-    /// Whether a request is slow.
+    /// Returns whether a request is slow.
     pub fn is_slow(&self, took_ms: u64) -> bool {
         took_ms >= self.threshold_ms
     }
 
-    /// Keeps one. It has its line with the next [`Self::write`]: locks may be held here.
+    /// Keeps a request. The next [`Self::write`] logs it, because the caller may hold locks.
     pub fn note(&self, mut request: SlowRequest) {
         if let Some(path) = request
             .path
@@ -107,7 +107,7 @@ impl SlowRequests {
         self.has_unwritten.store(true, Relaxed);
     }
 
-    /// Writes the lines that are due. To be called without locks.
+    /// Logs the pending lines. The caller must not hold locks.
     pub fn write(&self) {
         if !self.has_unwritten.load(Relaxed) {
             return;
@@ -139,7 +139,7 @@ impl SlowRequests {
         }
     }
 
-    /// The newest first, and how many there were.
+    /// Returns the requests, newest first, and their total number.
     pub fn newest(&self) -> (Vec<SlowRequest>, u64) {
         let kept = self.kept.lock();
         (kept.newest.iter().cloned().collect(), kept.count)
@@ -180,7 +180,7 @@ mod tests {
         let due = slow.kept.lock().due.len();
         assert_eq!(due, LINES_PER_SECOND as usize);
         slow.write();
-        // Another second has lines of its own.
+        // The next second has its own limit of lines.
         slow.note(request(10, 1500, "/b"));
         assert_eq!(slow.kept.lock().due.len(), 1);
         let (newest, all) = slow.newest();

@@ -1,30 +1,30 @@
-//! What the threads of this process do.
+//! Threads of this process and their states.
 
 use std::fs;
 
-/// A thread, at one moment.
+/// Thread at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// The system's number of it.
+    /// Thread id of the operating system.
     pub id: u32,
-    /// Its name, cut by the system.
+    /// Name of the thread, truncated by the operating system.
     pub name: String,
-    /// What it does.
+    /// State of the thread.
     pub state: ThreadState,
-    /// Processor time that it has used, ms.
+    /// Used processor time, ms.
     pub cpu_ms: u64,
 }
 
-/// What a thread does.
+/// State of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadState {
-    /// It runs, or waits for a processor.
+    /// The thread runs, or waits for a processor.
     Running,
-    /// It waits for something to do.
+    /// The thread waits for an event.
     Sleeping,
-    /// It waits for the disk.
+    /// The thread waits for the disk.
     Disk,
-    /// Something else, by the system's letter.
+    /// Another state, with the letter of the operating system.
     Other(char),
 }
 
@@ -38,7 +38,7 @@ impl ThreadState {
         }
     }
 
-    /// In a word.
+    /// Returns the name of the state.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -50,28 +50,29 @@ impl ThreadState {
     }
 }
 
-/// Each tick of `/proc/<pid>/stat`, ms: always a hundredth of a second on Linux.
+/// Length of a tick of `/proc/<pid>/stat`, ms. It is always a hundredth of a second on Linux.
 const TICK_MS: u64 = 10;
 
-/// The threads of this process, those that have worked the most first; none where the system does not tell.
+/// Returns the threads of this process, sorted by used processor time in descending order. Returns
+/// an empty list if the operating system does not provide it.
 pub fn of_this_process() -> Vec<Thread> {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else {
         return Vec::new();
     };
-    // One that ends meanwhile has no file any more.
+    // The file of a thread that ends meanwhile disappears.
     let stats = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok());
     let mut threads: Vec<Thread> = stats.filter_map(|stat| parse(&stat)).collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse(thread.cpu_ms), thread.id));
     threads
 }
 
-/// `id (name) state ...`: the name may hold anything.
+/// Parses `id (name) state ...`. The name may contain any character.
 fn parse(stat: &str) -> Option<Thread> {
     let (start, fields) = stat.rsplit_once(") ")?;
     let (id, name) = start.split_once(" (")?;
     let mut fields = fields.split(' ');
     let state = ThreadState::of(fields.next()?.chars().next()?);
-    // User and system time are the 14th and 15th field, the state is the third.
+    // User and system time are the 14th and 15th field. The state is the third.
     let ticks: Vec<u64> = fields.skip(10).take(2).flat_map(str::parse).collect();
     Some(Thread {
         id: id.parse().ok()?,
@@ -90,7 +91,7 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::Builder::new().name("waits) (S 1".to_owned());
         let thread = thread.spawn(move || told.recv()).expect("a thread");
-        // Its name is set by itself, after it was begun.
+        // A thread sets its own name after its start.
         let found = loop {
             let all = of_this_process();
             if let Some(found) = all.into_iter().find(|thread| thread.name == "waits) (S 1") {

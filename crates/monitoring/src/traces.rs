@@ -1,7 +1,8 @@
-//! When some of the writes reached each stage of this member, for a collector of traces.
+//! Times at which sampled writes reached the stages of this member, for a collector of traces.
 //!
-//! Which writes depends on their zxids alone: all members pick the same ones, so that what each of them
-//! has seen of a write makes one trace. All times are wall-clock nanoseconds since 1970.
+//! The zxid alone determines whether a write is sampled. All members therefore sample the same
+//! writes, so their measurements of a write form one trace. All times are wall-clock nanoseconds
+//! since 1970.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -13,77 +14,77 @@ use parking_lot::Mutex;
 use proto::txn::TxnHeader;
 use proto::{OpCode, Xid, Zxid};
 
-/// Writes on their way through this member that are looked at. The oldest are given up for newer ones:
-/// some never come to their end, as the next leader may cut them off.
+/// Maximum number of sampled writes in progress on this member. Newer writes replace the oldest
+/// ones. Some writes never complete, because the next leader may truncate them.
 const OPEN_MAX: usize = 1024;
 
-/// Traces that wait to be taken. What comes beyond is left out, and counted.
+/// Maximum number of finished traces. Further traces are dropped and counted.
 const FINISHED_MAX: usize = 4096;
 
-/// The stages of a write on this member.
+/// Stages of a write on this member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteTrace {
-    /// The transaction.
+    /// Header of the transaction.
     pub header: TxnHeader,
-    /// Who asked for it, if that was a client of this member.
+    /// Request of the write, if it came from a client of this member.
     pub request: Option<TracedRequest>,
-    /// The way through the log; `None` if this member did not log it.
+    /// Times in the log. `None` if this member did not log the write.
     pub log: Option<LogTrace>,
-    /// When it was known to be committed.
+    /// Time at which the commit was known.
     pub committed_ns: u64,
-    /// When it was applied, and its reply ready.
+    /// Time at which the write was applied and its reply was ready.
     pub applied_ns: u64,
 }
 
-/// The request of a write.
+/// Request of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedRequest {
-    /// When it came in.
+    /// Time of arrival.
     pub received_ns: u64,
-    /// What was asked for.
+    /// Requested operation.
     pub op: OpCode,
-    /// Which znode, of several the first; `None` if there is none, or the request failed.
+    /// Path of the first znode. `None` without a znode, or if the request failed.
     pub path: Option<String>,
-    /// The client's end.
+    /// Address of the client.
     pub peer: SocketAddr,
-    /// The client's number of it.
+    /// Xid of the request.
     pub xid: Xid,
 }
 
-/// The way through the log.
+/// Times of a write in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogTrace {
-    /// When it was handed to the log.
+    /// Time at which the write was passed to the log.
     pub appended_ns: u64,
-    /// When the sync began that it shared.
+    /// Start of the sync that included the write.
     pub sync_begun_ns: u64,
-    /// When it was on disk.
+    /// Time at which the write was on disk.
     pub synced_ns: u64,
 }
 
-/// Writes that are looked at.
+/// Collection of sampled writes.
 #[derive(Debug)]
 pub struct Traces {
     every: NonZeroU32,
-    /// Open ones that are not on disk yet.
+    /// Number of writes in progress that are not on disk yet.
     unsynced: AtomicUsize,
     kept: Mutex<Kept>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// In the order of their zxids.
+    /// Writes in progress, in the order of their zxids.
     open: VecDeque<Open>,
     finished: Vec<WriteTrace>,
     left_out: u64,
 }
 
-/// One that is not finished.
+/// Write in progress.
 #[derive(Debug)]
 struct Open {
     zxid: Zxid,
     appended_ns: u64,
-    /// When its sync began and ended.
+    /// Start and end of its sync.
     synced_ns: Option<(u64, u64)>,
     applied: Option<WriteTrace>,
 }
@@ -110,7 +111,7 @@ impl Kept {
         }
     }
 
-    /// How many are not on disk yet.
+    /// Returns the number of writes that are not on disk yet.
     fn unsynced(&self) -> usize {
         let unsynced = self.open.iter().filter(|open| open.synced_ns.is_none());
         unsynced.count()
@@ -130,7 +131,7 @@ impl Kept {
 }
 
 impl Traces {
-    /// Looks at one write of so many.
+    /// Creates a collection that samples one of `every` writes.
     pub fn new(every: NonZeroU32) -> Self {
         Self {
             every,
@@ -139,12 +140,12 @@ impl Traces {
         }
     }
 
-    /// Whether a write is looked at.
+    /// Returns whether a write is sampled.
     pub fn picks(&self, zxid: Zxid) -> bool {
         zxid.counter().is_multiple_of(self.every.get())
     }
 
-    /// A write that is looked at was handed to the log.
+    /// Records that a sampled write was passed to the log.
     pub fn appended(&self, zxid: Zxid, now_ns: u64) {
         let mut kept = self.kept.lock();
         if kept.open.len() == OPEN_MAX {
@@ -159,12 +160,12 @@ impl Traces {
         self.unsynced.store(kept.unsynced(), Relaxed);
     }
 
-    /// Whether any that is looked at waits for its sync.
+    /// Returns whether a sampled write waits for its sync.
     pub fn awaits_sync(&self) -> bool {
         self.unsynced.load(Relaxed) > 0
     }
 
-    /// The log is on disk up to here, after a sync that began and ended at these times.
+    /// Records that the log is on disk up to `upto`, with the start and end of the sync.
     pub fn synced(&self, upto: Zxid, begun_and_ended_ns: (u64, u64)) {
         let mut kept = self.kept.lock();
         for open in &mut kept.open {
@@ -176,7 +177,8 @@ impl Traces {
         self.unsynced.store(kept.unsynced(), Relaxed);
     }
 
-    /// A write that is looked at was applied. `trace` has all but its way through the log.
+    /// Records that a sampled write was applied. `trace` contains all data except the times in the
+    /// log.
     pub fn applied(&self, trace: WriteTrace) {
         let mut kept = self.kept.lock();
         let zxid = trace.header.zxid;
@@ -185,12 +187,12 @@ impl Traces {
                 open.applied = Some(trace);
                 kept.take_finished_of_open();
             }
-            // It goes to no log, or was given up.
+            // The write was not logged, or was replaced by a newer one.
             None => kept.finish(trace),
         }
     }
 
-    /// Those that have come to their end since the last call, and how many were left out besides.
+    /// Returns the traces that were finished since the last call, and the number of dropped ones.
     pub fn take_finished(&self) -> (Vec<WriteTrace>, u64) {
         let mut kept = self.kept.lock();
         (mem::take(&mut kept.finished), mem::take(&mut kept.left_out))
@@ -255,7 +257,7 @@ mod tests {
         };
         let first = with_log(trace(1, 150), log(100));
         assert_eq!(traces.take_finished(), (vec![first], 0));
-        // A later sync has nothing to do with it.
+        // A later sync does not change the trace.
         traces.synced(Zxid(3), (170, 180));
         traces.applied(trace(2, 190));
         let second = with_log(trace(2, 190), log(110));

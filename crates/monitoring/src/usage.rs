@@ -1,8 +1,8 @@
-//! Who does what: what clients have asked of this server, by address and by identity.
+//! Usage of this server by clients, by address and by identity.
 //!
-//! Connections count for themselves ([`crate::metrics::ConnectionStats`]), which costs them nothing that they share.
-//! Sums are made when somebody asks; those of connections that have ended are kept here, so that a client which
-//! connects anew for every request is seen as well.
+//! Each connection has its own counters ([`crate::metrics::ConnectionStats`]), so counting does not
+//! touch shared memory. Sums are computed on request. The sums of ended connections are kept here.
+//! They also cover a client that opens a new connection for every request.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,51 +16,51 @@ use tree::auth::{IP, user_name};
 use crate::metrics::ConnectionFigures;
 use crate::view::ConnectionInfo;
 
-/// Addresses, and identities, whose connections have all ended and that are still told apart. Twice as many may be
-/// there for a moment; the sum of older ones is kept.
+/// Number of addresses, and of identities, without open connections that are listed separately. Up
+/// to twice as many may exist temporarily. Older ones are included in a sum.
 pub const DEPARTED_MAX: usize = 1000;
 
-/// Identities of a connection that are counted: most have one.
+/// Maximum number of identities of a connection that are counted. Most connections have one.
 const IDENTITIES_COUNTED: usize = 8;
 
-/// Characters of a name that are kept.
+/// Maximum number of characters of a name.
 const NAME_CHARS_MAX: usize = 128;
 
-/// Whoever has proved nothing.
+/// Name of unauthenticated clients.
 pub const ANYONE: &str = "anyone";
 
-/// What was asked for.
+/// Usage of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Connections that are open.
+    /// Number of open connections.
     pub connections: u64,
-    /// Reads that were answered.
+    /// Number of answered reads.
     pub reads: u64,
-    /// Writes that were answered.
+    /// Number of answered writes.
     pub writes: u64,
-    /// Bytes of requests, pings too.
+    /// Bytes of requests, including pings.
     pub received_bytes: u64,
     /// Bytes of replies and events.
     pub sent_bytes: u64,
-    /// Requests that wait for their reply.
+    /// Number of requests that wait for their reply.
     pub outstanding: u64,
-    /// Watches.
+    /// Number of watches.
     pub watches: u64,
-    /// Ephemeral znodes.
+    /// Number of ephemeral znodes.
     pub ephemerals: u64,
-    /// Requests that had to wait, or were refused, because of a budget.
+    /// Number of requests that waited or were refused because of a budget.
     pub throttled: u64,
-    /// The longest time to a reply, ms; of connections that are open.
+    /// Largest latency of open connections, ms.
     pub max_latency_ms: u64,
 }
 
 impl Usage {
-    /// Reads and writes that were answered.
+    /// Returns the number of answered reads and writes.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes
     }
 
-    /// Of a connection that has ended: what it held is gone.
+    /// Returns the usage of an ended connection, which does not hold resources any more.
     fn departed(figures: &ConnectionFigures) -> Self {
         Self {
             reads: figures.reads,
@@ -88,23 +88,23 @@ impl AddAssign for Usage {
     }
 }
 
-/// A connection with a session, and what belongs to it.
+/// Connection with a session, and its resources.
 #[derive(Debug, Clone)]
 pub struct ClientInfo {
     /// The connection.
     pub connection: ConnectionInfo,
-    /// Who it is.
+    /// Names of its identities.
     pub names: Vec<String>,
-    /// The budgets that it obeys.
+    /// Names of the budgets that apply to it.
     pub budgets: Vec<String>,
-    /// Its watches.
+    /// Number of its watches.
     pub watches: u64,
-    /// The ephemerals of its session.
+    /// Number of ephemerals of its session.
     pub ephemerals: u64,
 }
 
 impl ClientInfo {
-    /// What it has asked for, and what it holds.
+    /// Returns the usage of the connection.
     pub fn usage(&self) -> Usage {
         let figures = &self.connection.figures;
         Usage {
@@ -117,13 +117,14 @@ impl ClientInfo {
         }
     }
 
-    /// Its address, without the port.
+    /// Returns the address without the port.
     pub fn address(&self) -> IpAddr {
         self.connection.peer.ip().to_canonical()
     }
 }
 
-/// What identities are called here: `scheme:user`, no address and no hash of a password; [`ANYONE`] if there is none.
+/// Returns the names of identities as `scheme:user`, without addresses and password hashes. Returns
+/// [`ANYONE`] if there are none.
 pub fn names(identities: &[Id]) -> Vec<String> {
     let proved = identities.iter().filter(|id| &*id.scheme != IP);
     let mut names: Vec<String> = proved.take(IDENTITIES_COUNTED).map(name_of).collect();
@@ -134,28 +135,28 @@ pub fn names(identities: &[Id]) -> Vec<String> {
     names
 }
 
-/// What one identity is called, see [`names`].
+/// Returns the name of one identity. See [`names`].
 pub fn name_of(id: &Id) -> String {
     let (scheme, user) = (&*id.scheme, user_name(id));
     let full = scheme.chars().chain(":".chars()).chain(user.chars());
     full.take(NAME_CHARS_MAX).collect()
 }
 
-/// What connections had asked for that have ended.
+/// Usage of ended connections.
 #[derive(Debug, Default)]
 pub struct Departed(Mutex<Sums>);
 
-/// Sums of connections that have ended.
+/// Sums over ended connections.
 #[derive(Debug, Clone, Default)]
 pub struct Sums {
-    /// By address.
+    /// Sums by address.
     pub by_address: Rows<IpAddr>,
-    /// By identity; a connection with several counts for each.
+    /// Sums by identity. A connection with several identities is counted for each of them.
     pub by_identity: Rows<String>,
 }
 
 impl Departed {
-    /// A connection has ended.
+    /// Records the end of a connection.
     pub fn note(&self, address: IpAddr, identities: &[Id], figures: &ConnectionFigures) {
         let usage = Usage::departed(figures);
         if usage.requests() == 0 {
@@ -169,24 +170,24 @@ impl Departed {
         }
     }
 
-    /// The sums.
+    /// Returns the sums.
     pub fn get(&self) -> Sums {
         self.0.lock().clone()
     }
 
-    /// Forgets all of it, as `crst` does with what connections have counted.
+    /// Removes all sums. `crst` also resets the counters of connections.
     pub fn reset(&self) {
         *self.0.lock() = Sums::default();
     }
 }
 
-/// Sums by something, the latest of them told apart.
+/// Sums by key. The most recent keys are listed separately.
 #[derive(Debug, Clone)]
 pub struct Rows<K> {
     rows: HashMap<K, (u64, Usage)>,
-    /// Of those that are told apart no longer.
+    /// Sum over keys that are not listed any more.
     earlier: Usage,
-    /// How often something was added.
+    /// Number of additions.
     additions: u64,
 }
 
@@ -211,7 +212,8 @@ impl<K: Eq + Hash> Rows<K> {
         }
     }
 
-    /// Half of them at a time, so that each addition costs little on the whole.
+    /// Merges half of the keys into the sum of earlier ones, so that an addition is cheap on
+    /// average.
     fn forget_earlier(&mut self) {
         let mut times: Vec<u64> = self.rows.values().map(|(last, _)| *last).collect();
         times.sort_unstable();
@@ -227,7 +229,7 @@ impl<K: Eq + Hash> Rows<K> {
         });
     }
 
-    /// Each with its sum, and the sum of those that are told apart no longer.
+    /// Returns each key with its sum, and the sum over keys that are not listed any more.
     pub fn into_parts(self) -> (impl Iterator<Item = (K, Usage)>, Usage) {
         let rows = self.rows.into_iter().map(|(key, (_, usage))| (key, usage));
         (rows, self.earlier)
@@ -277,7 +279,7 @@ mod tests {
             let address = Ipv4Addr::from_bits(u32::try_from(number).expect("small"));
             departed.note(address.into(), &[], &figures(1, 10));
         }
-        // What has asked for nothing is no client.
+        // A connection without requests is not counted as a client.
         departed.note(Ipv4Addr::LOCALHOST.into(), &[], &figures(0, 4));
         let (rows, mut sum) = departed.get().by_address.into_parts();
         let rows: Vec<_> = rows.collect();

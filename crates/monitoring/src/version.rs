@@ -1,10 +1,10 @@
-//! The one place that says which version this server is.
+//! Versions of this server.
 
-/// The release of ZooKeeper this server is to be taken for.
+/// Release of ZooKeeper that this server reports.
 pub const RELEASE: &str = "3.9.5";
 
-/// `X.Y.Z-<40 hex digits of the commit>, built on YYYY-MM-DD HH:MM UTC`: tools split it at `-`
-/// and `,`. The commit is all zeros in a build outside a repository.
+/// Version in the format `X.Y.Z-<40 hex digits of the commit>, built on YYYY-MM-DD HH:MM UTC`.
+/// Tools split it at `-` and `,`. The commit is all zeros in a build outside of a repository.
 pub const FULL: &str = concat!(
     "3.9.5-",
     env!("ZOARIUM_COMMIT"),
@@ -12,10 +12,12 @@ pub const FULL: &str = concat!(
     env!("ZOARIUM_BUILT")
 );
 
-/// Cargo's profile of this build: `dist` for packages and measurements, `release` for a quick start, `dev` for tests.
+/// Cargo profile of this build: `dist` for packages and measurements, `release` for a quick start,
+/// `dev` for tests.
 pub const PROFILE: &str = env!("ZOARIUM_PROFILE");
 
-/// Version of Zoarium, commit, time and profile of the build, and the release of ZooKeeper that it is compatible with.
+/// Version of Zoarium, with commit, time and profile of the build, and the compatible release of
+/// ZooKeeper.
 pub const PRODUCT: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (commit ",

@@ -1,4 +1,4 @@
-//! What words and admin commands need to know of the server.
+//! Interface to the server for four-letter words and admin commands.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,83 +13,85 @@ use crate::environment::Environment;
 use crate::metrics::{ConnectionFigures, Metrics, NamespaceQuota, ServerStats, State};
 use crate::role::{LeaderFigures, RoleView};
 
-/// The server as four-letter words (and the admin server) see it. Everything is handed over as
-/// plain values: no lock is held while an answer is written.
+/// Server as seen by four-letter words and the admin server. All results are plain values, so no
+/// lock is held while an answer is written.
 pub trait View {
-    /// The role. While it does not serve (the server starts, elects or stops), the other methods
-    /// that describe the service are not asked.
+    /// Returns the role. While the server does not serve (it starts, elects or stops), the methods
+    /// that describe the service are not called.
     fn role(&self) -> Arc<RoleView>;
 
-    /// What a leader knows; `None` of another server.
+    /// Returns the figures of a leader, or `None` on another server.
     fn leader_figures(&self) -> Option<LeaderFigures>;
 
-    /// The clocks.
+    /// Returns the time of both clocks.
     fn now(&self) -> Now;
 
-    /// What the server counted, for `srvr`; `srst` resets it.
+    /// Returns the counters for `srvr`. `srst` resets them.
     fn stats(&self) -> &ServerStats;
 
-    /// All metrics, for `mntr`.
+    /// Returns all metrics, for `mntr`.
     fn metrics(&self) -> &Metrics;
 
-    /// What the server holds.
+    /// Returns the current resources of the server.
     fn state(&self) -> State;
 
-    /// The zxid of the last applied transaction.
+    /// Returns the zxid of the last applied transaction.
     fn last_zxid(&self) -> Zxid;
 
-    /// Quotas of namespaces and their use.
+    /// Returns the quotas of namespaces and their use.
     fn quotas(&self) -> Vec<NamespaceQuota>;
 
-    /// Open connections of the port that was asked, the asking one included.
+    /// Returns the open connections of the port that received the command, including the connection
+    /// of the command.
     fn connections(&self) -> Vec<ConnectionInfo>;
 
     /// Resets the figures of all connections of that port.
     fn reset_connections(&self);
 
-    /// Forgets the sizes of proposals; does nothing unless this server leads.
+    /// Resets the sizes of proposals. Does nothing unless this server leads.
     fn reset_proposal_sizes(&self);
 
-    /// The settings that `conf` shows.
+    /// Returns the settings that `conf` shows.
     fn configuration(&self) -> Configuration;
 
-    /// Bytes on disk.
+    /// Returns the number of bytes on disk.
     fn directory_sizes(&self) -> DirectorySizes;
 
-    /// Sessions by the time they expire.
+    /// Returns the sessions by their expiry times.
     fn sessions(&self) -> Sessions;
 
-    /// The next ephemeral znodes by the session that owns them. The position is `None` after the last
-    /// part. A session with many ephemerals is in several parts.
+    /// Returns the next ephemeral znodes by owner session. The position is `None` after the last
+    /// part. A session with many ephemerals is split over several parts.
     fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)>;
 
-    /// Connections by the time they expire; `None` if they are not kept by it.
+    /// Returns the connections by their expiry times, or `None` if they are not tracked.
     fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>>;
 
-    /// Counts of the watches on data and existence, persistent ones included; those on children
-    /// are left out, as they are in [`Self::watches_by_session`] and [`Self::watches_by_path`].
+    /// Returns the counts of data and exists watches, including persistent ones. Child watches are
+    /// not counted, and are also missing in [`Self::watches_by_session`] and
+    /// [`Self::watches_by_path`].
     fn watch_summary(&self) -> WatchSummary;
 
-    /// The next paths by the session that watches them, in parts like [`Self::ephemerals`].
+    /// Returns the next watched paths by session, in parts like [`Self::ephemerals`].
     fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)>;
 
-    /// The next sessions by the path they watch. The position is `None` after the last part.
+    /// Returns the next sessions by watched path. The position is `None` after the last part.
     fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)>;
 
-    /// The tree's digest at every 128th zxid, oldest first.
+    /// Returns the tree's digest at every 128th zxid, oldest first.
     fn digests(&self) -> Vec<(Zxid, i64)>;
 
-    /// What was found out about the process when it started.
+    /// Returns the facts about the process that were read at its start.
     fn environment(&self) -> &Environment;
 
-    /// Which kinds of packets are traced.
+    /// Returns the kinds of packets that are traced.
     fn trace_mask(&self) -> i64;
 
-    /// Changes which kinds of packets are traced.
+    /// Sets the kinds of packets that are traced.
     fn set_trace_mask(&self, mask: i64);
 }
 
-/// All parts of a listing as one.
+/// Collects all parts of a listing.
 pub fn whole<At: Default, K: PartialEq, V>(
     mut part: impl FnMut(&mut Option<At>) -> Vec<(K, Vec<V>)>,
 ) -> Vec<(K, Vec<V>)> {
@@ -106,82 +108,84 @@ pub fn whole<At: Default, K: PartialEq, V>(
     whole
 }
 
-/// The trace mask of a new server: client requests, packets from the leader, sessions, warnings.
+/// Trace mask of a new server: client requests, packets from the leader, sessions, warnings.
 /// Source: ZooTrace.
 pub const DEFAULT_TRACE_MASK: i64 = 2 | 16 | 32 | 256;
 
-/// Both clocks at one moment.
+/// Both clocks at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Milliseconds of the clock that sessions expire by.
+    /// Time of the clock for session expiry, in ms.
     pub monotonic_ms: u64,
     /// Milliseconds since 1970.
     pub wall_ms: i64,
 }
 
 impl Now {
-    /// The wall clock at `monotonic_ms`.
+    /// Converts a monotonic time to wall-clock time.
     pub(crate) fn wall_ms_at(self, monotonic_ms: u64) -> i64 {
         let ahead = i128::from(monotonic_ms) - i128::from(self.monotonic_ms);
         i64::try_from(i128::from(self.wall_ms) + ahead).unwrap_or(i64::MAX)
     }
 }
 
-/// An open connection.
+/// Open connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionInfo {
-    /// The client's end.
+    /// Address of the client.
     pub peer: SocketAddr,
-    /// What the connection waits for.
+    /// Events for which the connection waits.
     pub interest: Interest,
-    /// Requests under way.
+    /// Number of requests in progress.
     pub queued: u64,
-    /// [`SessionId::NONE`] before the handshake, and of one that asks a four-letter word.
+    /// Session. [`SessionId::NONE`] before the handshake, and for a four-letter word.
     pub session: SessionId,
-    /// The negotiated timeout.
+    /// Negotiated session timeout.
     pub timeout_ms: i32,
-    /// What it counted.
+    /// Counters of the connection.
     pub figures: ConnectionFigures,
 }
 
-/// What a connection waits for: the `[n]` of `stat` and `cons`.
+/// Events for which a connection waits: the `[n]` of `stat` and `cons`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interest {
-    /// For bytes of the client. Not while it is throttled or asks a four-letter word.
+    /// Bytes from the client. False while the connection is throttled or executes a four-letter
+    /// word.
     pub read: bool,
-    /// For room to write.
+    /// Space to write.
     pub write: bool,
 }
 
 impl Interest {
-    /// As a bit set. Source: SelectionKey.
+    /// Returns the events as a bit set. Source: SelectionKey.
     pub fn bits(self) -> u8 {
         u8::from(self.read) | u8::from(self.write) << 2
     }
 }
 
-/// A connection in `dump`.
+/// Connection in `dump`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionId {
-    /// The client's end.
+    /// Address of the client.
     pub peer: SocketAddr,
-    /// Its session.
+    /// Session of the connection.
     pub session: SessionId,
 }
 
-/// Things by the time they expire.
+/// Items by their expiry times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpirySets<T> {
-    /// Monotonic milliseconds, rising, and what expires then; a set may be empty.
+    /// Expiry times in monotonic ms, ascending, with the items that expire then. A set may be
+    /// empty.
     pub sets: Vec<(u64, Vec<T>)>,
 }
 
-/// Connections expire in buckets of ten seconds. Source: NIOServerCnxnFactory.
+/// Length of the buckets in which connections expire, ten seconds. Source: NIOServerCnxnFactory.
 const CONNECTION_BUCKET_MS: u64 = 10_000;
 
 impl ExpirySets<ConnectionId> {
-    /// Connections by the bucket they expire in, if nothing is heard of them from `now_ms` of the
-    /// monotonic clock on; each comes with its timeout in ms.
+    /// Groups connections, each with its timeout in ms, by their expiry buckets. Assumes that all
+    /// of them are silent from `now_ms` of the monotonic clock on.
     pub fn of_connections(
         now_ms: u64,
         connections: impl IntoIterator<Item = (ConnectionId, u64)>,
@@ -198,38 +202,38 @@ impl ExpirySets<ConnectionId> {
     }
 }
 
-/// Sessions as the role knows them.
+/// Sessions as known in the current role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sessions {
-    /// Sessions only this server knows, where local sessions are enabled.
+    /// Sessions that only this server knows, if local sessions are enabled.
     pub local: Option<ExpirySets<SessionId>>,
-    /// Sessions the ensemble knows.
+    /// Sessions that the ensemble knows.
     pub global: GlobalSessions,
 }
 
-/// Sessions the ensemble knows.
+/// Sessions that the ensemble knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GlobalSessions {
-    /// Expired by this server: it is alone or leads.
+    /// This server is standalone or leads, so it expires the sessions.
     Expired(ExpirySets<SessionId>),
-    /// Expired by the leader: the ids in rising order, with their timeout in ms.
+    /// The leader expires the sessions. Contains ids in ascending order, with their timeouts in ms.
     Known(Vec<(SessionId, i32)>),
 }
 
-/// Bytes on disk.
+/// Numbers of bytes on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectorySizes {
-    /// Of snapshots.
+    /// Bytes of snapshots.
     pub data: u64,
-    /// Of transaction logs.
+    /// Bytes of transaction logs.
     pub log: u64,
 }
 
-/// Where the files of a data directory are.
+/// Subdirectory with the files of a data directory.
 const VERSION_DIR: &str = "version-2";
 
 impl DirectorySizes {
-    /// Of the directories that `config` names, at the moment.
+    /// Measures the directories in `config`.
     pub fn measure(config: &Config) -> Self {
         Self {
             data: size_of_files(&config.data_dir.join(VERSION_DIR)),
@@ -238,7 +242,7 @@ impl DirectorySizes {
     }
 }
 
-/// Bytes of the files of a directory; what cannot be read counts as nothing.
+/// Returns the total size of the files in a directory. Ignores unreadable files.
 fn size_of_files(dir: &Path) -> u64 {
     blocking::mark("list a data directory");
     let Ok(entries) = std::fs::read_dir(dir) else {
@@ -251,35 +255,36 @@ fn size_of_files(dir: &Path) -> u64 {
         .sum()
 }
 
-/// What `conf` shows.
+/// Settings that `conf` shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
-    /// -1 if there is none.
+    /// Client port, or -1 without one.
     pub client_port: i32,
-    /// -1 if there is none.
+    /// Client port with TLS, or -1 without one.
     pub secure_client_port: i32,
-    /// Directory of snapshots: its `version-2` below.
+    /// Directory of snapshots: the `version-2` in the data directory.
     pub data_dir: String,
-    /// Directory of transaction logs, likewise.
+    /// Directory of transaction logs: the `version-2` in its data directory.
     pub data_log_dir: String,
-    /// Milliseconds.
+    /// Length of a tick, in milliseconds.
     pub tick_time_ms: i32,
-    /// From one address; 0 for any number.
+    /// Maximum number of connections from one address. 0 means unlimited.
     pub max_client_cnxns: i32,
-    /// Milliseconds.
+    /// Shortest session timeout, in milliseconds.
     pub min_session_timeout_ms: i32,
-    /// Milliseconds.
+    /// Longest session timeout, in milliseconds.
     pub max_session_timeout_ms: i32,
-    /// -1 if the system decides.
+    /// Length of the accept queue. -1 if the system chooses it.
     pub listen_backlog: i32,
-    /// `myid`; 0 of a standalone server.
+    /// Value of `myid`. It is 0 for a standalone server.
     pub server_id: i64,
-    /// Of a member of an ensemble.
+    /// Settings of a member of an ensemble.
     pub member: Option<MemberConfiguration>,
 }
 
 impl Configuration {
-    /// Of a server that was started with `config`; a member's part changes with its role.
+    /// Creates the settings of a server that was started with `config`. The part of a member
+    /// changes with its role.
     pub fn new(config: &Config, member: Option<MemberConfiguration>) -> Self {
         let port = |address: &Option<ClientAddress>| {
             address
@@ -304,23 +309,22 @@ impl Configuration {
     }
 }
 
-/// What `conf` shows of a member of an ensemble.
+/// Settings of a member of an ensemble that `conf` shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberConfiguration {
-    /// Ticks.
+    /// Value of `initLimit`, in ticks.
     pub init_limit: i32,
-    /// Ticks.
+    /// Value of `syncLimit`, in ticks.
     pub sync_limit: i32,
-    /// Always 3 by now.
+    /// Election algorithm. It is always 3.
     pub election_alg: i32,
-    /// Of every address of this server.
+    /// Election ports of all addresses of this server.
     pub election_ports: Vec<u16>,
-    /// Of every address of this server.
+    /// Quorum ports of all addresses of this server.
     pub quorum_ports: Vec<u16>,
-    /// Whether this server has no vote by its type.
+    /// Whether this server is an observer.
     pub observer: bool,
-    /// The current configuration: `server.N=...` lines, then `version=<hex>` without a line
-    /// end.
+    /// Current configuration: `server.N=...` lines, then `version=<hex>` without a line end.
     pub membership: String,
 }
 
@@ -346,7 +350,7 @@ mod tests {
                 (40_000, vec![id(1)]),
             ]
         );
-        // A timeout that means "never" is as late as there is a time.
+        // A timeout that means "never" saturates at the largest time.
         let sets = ExpirySets::of_connections(5_000, [(id(1), u64::MAX)]).sets;
         assert!(sets[0].0 > u64::MAX - CONNECTION_BUCKET_MS, "{sets:?}");
     }

@@ -1,76 +1,78 @@
-//! What a request is answered.
+//! Answers to admin requests.
 
 use http::StatusCode;
 
 use super::json::{Json, Object};
 
-/// The answer to a request.
+/// Answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// Its status.
+    /// HTTP status.
     pub status: StatusCode,
-    /// Headers besides the type and length of the body.
+    /// Headers other than type and length of the body.
     pub headers: Vec<(&'static str, String)>,
-    /// What is sent.
+    /// Body of the answer.
     pub body: Body,
 }
 
-/// What is sent.
+/// Body of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// Nothing.
+    /// Empty body.
     None,
-    /// Bytes of this type; of no type if it is `None`.
+    /// Bytes with their content type, if any.
     Bytes(Option<&'static str>, Vec<u8>),
-    /// What a command has found, before `command` and `error` are put behind it.
+    /// Result of a command, before `command` and `error` are appended.
     Fields(Object),
 }
 
-/// The type of the answers of commands.
+/// Content type of the answers of commands.
 pub(super) const JSON: &str = "application/json";
 
-/// The type of pages about errors. Source: Jetty's ErrorHandler.
+/// Content type of error pages. Source: Jetty's ErrorHandler.
 const HTML: &str = "text/html;charset=iso-8859-1";
 
 impl Answer {
-    /// What a command has found.
+    /// Creates the answer of a successful command with a result.
     pub fn found(fields: Object) -> Self {
         Self::of(StatusCode::OK, Body::Fields(fields))
     }
 
-    /// A command that has done what it was asked for and has nothing to tell.
+    /// Creates the answer of a successful command without a result.
     pub fn done() -> Self {
         Self::found(Object::new())
     }
 
-    /// A command says itself what is wrong: then `error` comes before `command`.
+    /// Creates the answer of a command that reports an error itself. `error` then comes before
+    /// `command`.
     pub fn error(error: impl Into<String>) -> Self {
         Self::found(Object::new().with("error", error.into()))
     }
 
-    /// A status and nothing more.
+    /// Creates an answer that consists of a status.
     pub fn status(status: StatusCode) -> Self {
         Self::of(status, Body::None)
     }
 
-    /// A command ended with this status, and its fields are empty.
+    /// Creates the answer of a command that ended with this status. Its fields are empty.
     pub fn refused(status: StatusCode) -> Self {
         Self::of(status, Body::Fields(Object::new()))
     }
 
-    /// The server has no room for the request.
+    /// Creates the refusal of a request for lack of capacity.
     pub fn busy(text: &str) -> Self {
         let object = Object::new().with("error", text);
         Self::json(StatusCode::SERVICE_UNAVAILABLE, &object).with_header("retry-after", "1")
     }
 
-    /// JSON as it is.
+    /// Creates an answer with a JSON object.
     pub fn json(status: StatusCode, object: &Object) -> Self {
         let bytes = object.print().into_bytes();
         Self::of(status, Body::Bytes(Some(JSON), bytes))
     }
 
-    /// A page about an error, for people. `uri` and `message` may come from anyone.
+    /// Creates an error page for people. `uri` and `message` may come from an attacker and are
+    /// escaped.
     pub fn page(status: StatusCode, uri: &str, message: &str) -> Self {
         let title = format!("{} {}", status.as_str(), escape(message));
         let text = format!(
@@ -97,14 +99,15 @@ impl Answer {
         }
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// With `command` and `error` behind the fields, as text. Source: CommandBase, CommandResponse.
+    /// Appends `command` and `error` to the fields, and converts them to text. Source: CommandBase,
+    /// CommandResponse.
     #[must_use]
     pub fn under(self, command: &str, error: Option<&str>) -> Self {
         let Body::Fields(mut fields) = self.body else {
@@ -123,7 +126,7 @@ impl Answer {
     }
 }
 
-/// Text that is nothing but text in a page, and ASCII.
+/// Escapes a text for HTML as ASCII.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

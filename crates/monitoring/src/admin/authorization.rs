@@ -1,4 +1,4 @@
-//! Who asks, as the header `Authorization` says.
+//! Authentication of requests by the header `Authorization`.
 
 use http::StatusCode;
 use proto::Id;
@@ -8,45 +8,47 @@ use super::answer::{Answer, Body};
 use super::json::Object;
 use super::view::AdminView;
 
-/// The header, and where it came from.
+/// Credentials of a request, with its origin.
 #[derive(Debug, Clone, Copy)]
 pub struct Credentials<'a> {
-    /// `<scheme>` or `<scheme> <data>`; `None` if there is no such header.
+    /// Value of the header: `<scheme>` or `<scheme> <data>`. `None` without the header.
     pub header: Option<&'a [u8]>,
-    /// The caller's address as text.
+    /// Address of the client as text.
     pub address: &'a str,
-    /// The subject of the caller's certificate, if it has shown one that is trusted, and asks to be known by it.
+    /// Subject of the client's certificate, if the certificate is trusted and the client requests
+    /// to be identified by it.
     pub subject: Option<&'a str>,
 }
 
-/// Why a command is not carried out. Source: Commands.runCommand.
+/// Reason why a command is refused. Source: Commands.runCommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// There is no header.
+    /// The header is missing.
     #[error("Auth info is missing for the command")]
     Missing,
-    /// It names no scheme that there is, or its data is no good.
+    /// The scheme is unknown, or its data is invalid.
     #[error("Not authenticated")]
     NotAuthenticated,
-    /// The ACL of `/` does not let this caller do everything.
+    /// The ACL of `/` does not grant all permissions to this client.
     #[error("Not authorized")]
     NotAuthorized,
-    /// The ACL of `/` lets everybody do everything, and names nobody.
+    /// The ACL of `/` grants all permissions to everybody, without naming an identity.
     #[error("Not authorized: {OPEN_TO_WORLD}")]
     OpenToWorld,
 }
 
-/// What an open `/` means for administration, and what to do.
+/// Meaning of an open `/` for administration, and the recommended action.
 pub const OPEN_TO_WORLD: &str = "the ACL of / is open to everybody: each client may create, change and delete znodes \
     below it, and it makes nobody an administrator. To close it, name an identity with all permissions in it (setAcl \
     / digest:USER:HASH:cdrwa). Administration takes such an identity, superDigest, or the credential that \
     `zoarium admin-token` writes";
 
 impl Refused {
-    /// Who may administer: super users, and whom the ACL of `/` names with all permissions.
+    /// Checks whether the identities permit administration. Administrators are super users, and
+    /// identities to which the ACL of `/` explicitly grants all permissions.
     ///
     /// # Errors
-    /// If none of these identities is one of them.
+    /// If none of these identities is an administrator.
     pub fn unless_administrator(view: &dyn AdminView, identities: &[Id]) -> Result<(), Self> {
         if view.is_administrator(identities) {
             return Ok(());
@@ -57,7 +59,7 @@ impl Refused {
         })
     }
 
-    /// As an answer; it repeats the name as it was asked for.
+    /// Creates the answer. It repeats the requested name of the command.
     pub fn answer(self, asked: &str) -> Answer {
         let status = match self {
             Self::Missing | Self::NotAuthenticated => StatusCode::UNAUTHORIZED,
@@ -69,15 +71,15 @@ impl Refused {
 }
 
 impl Credentials<'_> {
-    /// The scheme that a header names, if it is one.
+    /// Returns the scheme in a header, if it is valid.
     pub fn scheme(header: Option<&[u8]>) -> Option<&str> {
         split(header?).map(|(scheme, _)| scheme)
     }
 
-    /// Whether the caller is an administrator.
+    /// Checks whether the client is an administrator.
     ///
     /// # Errors
-    /// If not.
+    /// If the client is not an administrator.
     pub fn check(&self, view: &dyn AdminView) -> Result<(), Refused> {
         if self.header.is_none() {
             return Err(Refused::Missing);
@@ -88,10 +90,10 @@ impl Credentials<'_> {
 }
 
 impl Credentials<'_> {
-    /// What the caller has proved; nothing without a header.
+    /// Returns the authenticated identities of the client. Without a header, the list is empty.
     ///
     /// # Errors
-    /// If there is a header, and it proves nothing.
+    /// If there is a header that does not prove an identity.
     pub fn identities(&self, view: &dyn AdminView) -> Result<Vec<Id>, Refused> {
         let Some(header) = self.header else {
             return Ok(Vec::new());
@@ -110,8 +112,8 @@ impl Credentials<'_> {
     }
 }
 
-/// Scheme and data with one blank between them. Blanks at the end count for nothing, as with Java's
-/// `split`; a second one in between spoils it.
+/// Splits a header into scheme and data, separated by one blank. Like Java's `split`, ignores
+/// blanks at the end. A second blank in between makes the header invalid.
 fn split(header: &[u8]) -> Option<(&str, Option<&[u8]>)> {
     let mut parts: Vec<&[u8]> = header.split(|byte| *byte == b' ').collect();
     while parts.len() > 1 && parts.last().is_some_and(|part| part.is_empty()) {

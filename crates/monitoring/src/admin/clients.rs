@@ -1,4 +1,5 @@
-//! `clients` and `slow_requests`: who does what. Nothing of Apache ZooKeeper's is like it.
+//! `clients` and `slow_requests`: resource usage of clients. Apache ZooKeeper does not have such
+//! commands.
 
 use std::collections::HashMap;
 
@@ -8,15 +9,16 @@ use super::json::Object;
 use super::view::AdminView;
 use crate::usage::{ClientInfo, Usage};
 
-/// Rows of an answer, unless another number is asked for.
+/// Default number of rows in an answer.
 const ROWS: usize = 100;
 const ROWS_MAX: usize = 10_000;
 
-/// Identities and paths are for administrators.
+/// Error text for clients that are not administrators. Only administrators may see identities and
+/// paths.
 const NOT_ALLOWED: &str = "this is for administrators, who have to log in with the header Authorization: \
     super users, and identities that the ACL of / names with all permissions";
 
-/// What rows are sorted by, the largest first.
+/// Figure by which rows are sorted, the largest first.
 type Figure = fn(&Usage) -> u64;
 
 const FIGURES: &[(&str, Figure)] = &[
@@ -33,7 +35,7 @@ const FIGURES: &[(&str, Figure)] = &[
     ("max_latency", |usage| usage.max_latency_ms),
 ];
 
-/// Who has asked for what, by `address`, `identity` or `connection`.
+/// Lists the usage of clients by `address`, `identity` or `connection`.
 pub(super) fn clients(view: &dyn AdminView, call: &Call) -> Answer {
     let by = call.parameter("by").unwrap_or("address");
     let sort = call.parameter("sort").unwrap_or("requests");
@@ -74,7 +76,7 @@ fn answer(
     figure: Figure,
     limit: usize,
 ) -> Object {
-    // The most first; of equals in the order of their names.
+    // Rows with equal figures are sorted by name.
     rows.sort_by_cached_key(|(name, usage)| (std::cmp::Reverse(figure(usage)), name.print()));
     let left_out = rows.len().saturating_sub(limit) as u64;
     rows.truncate(limit);
@@ -85,7 +87,7 @@ fn answer(
         .with("by", by)
         .with("clients", rows.collect::<Vec<Object>>())
         .with("left_out", left_out);
-    // A connection with several identities counts for each: their sum would be none.
+    // A connection with several identities is counted for each of them, so the sum would be wrong.
     if by != "identity" {
         object.put("earlier", with_figures(Object::new(), &earlier));
         object.put("total", with_figures(Object::new(), &total));
@@ -136,7 +138,7 @@ fn connection(client: &ClientInfo) -> (Object, Usage) {
     (object, client.usage())
 }
 
-/// The newest requests that took long.
+/// Lists the newest slow requests.
 pub(super) fn slow_requests(view: &dyn AdminView, call: &Call) -> Answer {
     let Some(limit) = limit(call) else {
         return Answer::error(format!("limit is a number up to {ROWS_MAX}"));

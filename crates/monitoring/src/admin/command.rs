@@ -1,4 +1,4 @@
-//! What a command is.
+//! Definition of admin commands.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,71 +11,70 @@ use super::answer::Answer;
 use super::listing::Listing;
 use super::view::AdminView;
 
-/// A command of the admin server.
+/// Command of the admin server.
 pub struct Command {
-    /// Its name, and that in its answers.
+    /// Name of the command, also in its answers.
     pub name: &'static str,
-    /// Other names it can be called by.
+    /// Alternative names.
     pub aliases: &'static [&'static str],
-    /// GET or POST.
+    /// HTTP method, GET or POST.
     pub method: Method,
-    /// Whether it is refused while clients are not served.
+    /// Whether the command is refused while the server does not serve clients.
     pub needs_server: bool,
-    /// Who may call it.
+    /// Clients that may call the command.
     pub access: Access,
-    /// Whether the list of commands names it.
+    /// Whether the list of commands contains it.
     pub is_listed: bool,
-    /// What it does.
+    /// Task of the command.
     pub task: Task,
 }
 
-/// Who may call a command.
+/// Clients that may call a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Anybody; who it is does not matter.
+    /// All clients, without authentication.
     Anyone,
-    /// Anybody; what is answered depends on what they may read. A header that proves nothing is
-    /// refused.
+    /// All clients, but the answer depends on their read permissions. An invalid header is refused.
     Caller,
-    /// Somebody who may do anything with `/`.
+    /// Clients with all permissions on `/`.
     Administrator,
 }
 
-/// What a command does.
+/// Task of a command.
 pub enum Task {
-    /// Looks at the server or changes a figure of it; takes no longer than that.
+    /// Reads the state of the server or changes a single figure. Never takes long.
     Look(Box<Look>),
-    /// Lists what clients hold, part by part.
+    /// Lists resources of clients, part by part.
     List(List),
-    /// Takes a snapshot. The host does it.
+    /// Takes a snapshot. The host executes it.
     Snapshot,
-    /// Replaces the tree. The host does it.
+    /// Replaces the tree. The host executes it.
     Restore,
-    /// Sends changes as they come. The host does it.
+    /// Sends changes when they occur. The host executes it.
     Feed,
-    /// Sends a part of the log. The host does it.
+    /// Sends a part of the log. The host executes it.
     Log,
 }
 
-/// Looks at a server and answers.
+/// Function that reads a server's state and answers.
 pub type Look = dyn Fn(&dyn AdminView, &Call) -> Answer + Send + Sync;
 
-/// Begins a listing.
+/// Function that starts a listing.
 pub type List = fn(&dyn AdminView) -> Listing;
 
-/// What a command is called with.
+/// Arguments of a call.
 #[derive(Debug, Clone, Default)]
 pub struct Call {
-    /// The parameters behind the `?`, decoded, in their order.
+    /// Decoded parameters after the `?`, in their order.
     pub parameters: Vec<(String, String)>,
-    /// Who asks, for commands of [`Access::Caller`]; nobody in particular if it is empty.
+    /// Identities of the client, for commands of [`Access::Caller`]. Empty for an anonymous client.
     pub identities: Vec<Id>,
-    /// Set when nobody waits for the answer any more: what takes long looks at it.
+    /// Set when the client does not wait any more. Long-running commands check it.
     pub is_abandoned: Arc<AtomicBool>,
 }
 
 impl Call {
-    /// By the text behind the `?`.
+    /// Parses the text after the `?`.
     pub fn parse(query: Option<&str>) -> Self {
         let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
         Self {
@@ -84,7 +83,7 @@ impl Call {
         }
     }
 
-    /// The first parameter of this name; names are case-sensitive.
+    /// Returns the first parameter with this name. Names are case-sensitive.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
@@ -92,7 +91,7 @@ impl Call {
 }
 
 impl Command {
-    /// One that looks at a server that serves.
+    /// Creates a command that reads the state of a serving server.
     pub fn look(
         name: &'static str,
         aliases: &'static [&'static str],
@@ -101,7 +100,7 @@ impl Command {
         Self::of(name, aliases, Task::Look(Box::new(look)))
     }
 
-    /// One that lists what clients of a server hold that serves.
+    /// Creates a command that lists resources of a serving server's clients.
     pub(super) fn list(name: &'static str, aliases: &'static [&'static str], list: List) -> Self {
         Self::of(name, aliases, Task::List(list))
     }
@@ -118,28 +117,29 @@ impl Command {
         }
     }
 
-    /// The same while nobody is served.
+    /// Makes the command available while the server does not serve clients.
     #[must_use]
     pub fn always(mut self) -> Self {
         self.needs_server = false;
         self
     }
 
-    /// The same for whoever asks, as far as they may read.
+    /// Makes the answer depend on the read permissions of the client.
     #[must_use]
     pub fn for_the_caller(mut self) -> Self {
         self.access = Access::Caller;
         self
     }
 
-    /// Whether it changes something at the server, if only a figure.
+    /// Returns whether the command changes something at the server, even if it is only a figure.
     pub fn changes_something(&self) -> bool {
         self.access == Access::Administrator
             || self.name.ends_with("_reset")
             || self.name == "set_trace_mask"
     }
 
-    /// Whether Apache ZooKeeper has no such command: nothing that is made for its port calls it.
+    /// Returns whether the command is missing in Apache ZooKeeper, so that existing tools do not
+    /// call it.
     pub fn is_our_own(&self) -> bool {
         !self.is_listed || self.name.starts_with("history/")
     }

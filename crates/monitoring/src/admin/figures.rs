@@ -1,4 +1,4 @@
-//! `configuration`, `connections`, `monitor`, `server_stats` and `stats`: what the server counted.
+//! `configuration`, `connections`, `monitor`, `server_stats` and `stats`: counters of the server.
 
 use std::fmt;
 
@@ -33,10 +33,10 @@ pub(super) fn connections() -> Listing {
     each(Object::new(), full)
 }
 
-/// Connections that are described at a time.
+/// Number of connections in one part of the answer.
 const CONNECTIONS: usize = 100;
 
-/// The connections, the oldest first.
+/// Lists the connections, the oldest first.
 fn each(fields: Object, describe: fn(&ConnectionInfo) -> Object) -> Listing {
     let mut left = None;
     Listing::new(fields)
@@ -55,11 +55,11 @@ fn each(fields: Object, describe: fn(&ConnectionInfo) -> Object) -> Listing {
         .with("secure_connections", Vec::<Json>::new())
 }
 
-/// Source: NIOServerCnxn.getConnectionInfo.
+/// Describes a connection briefly. Source: NIOServerCnxn.getConnectionInfo.
 fn brief(connection: &ConnectionInfo) -> Object {
     let figures = &connection.figures;
     let peer = connection.peer;
-    // Jackson writes the address without a slash, that of IPv6 in brackets.
+    // Jackson writes the address without a slash, and an IPv6 address in brackets.
     Object::new()
         .with(
             "remote_socket_address",
@@ -114,8 +114,8 @@ fn totals(view: &dyn AdminView, mode: Mode) -> Object {
     object.with("node_count", state.znode_count)
 }
 
-/// Java takes the order of these from the JVM, and it differs from process to process: here it is
-/// that of the recorded members.
+/// Returns the inner statistics. In Java, their order depends on the JVM and differs between
+/// processes. This function uses the order of the recorded members.
 fn inner_stats(view: &dyn AdminView, mode: Mode) -> Object {
     let figures = view.stats().get(view.now().monotonic_ms);
     let (state, sizes) = (view.state(), view.directory_sizes());
@@ -147,11 +147,11 @@ fn buffers(sizes: BufferSizes) -> Object {
         .with("max_buffer_size", sizes.max)
 }
 
-/// All metrics under their names in `mntr`, without the `zk_`.
+/// Lists all metrics under their names in `mntr`, without the `zk_`.
 pub(super) fn monitor(view: &dyn AdminView) -> Answer {
     let role = view.role();
     if role.served_mode().is_none() {
-        // Java fails here: there is no server to ask.
+        // Java fails here, because there is no server to query.
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         return Answer::page(status, "/commands/monitor", super::NOT_SERVING);
     }

@@ -1,29 +1,31 @@
-//! Who asks through a browser: names the server is reached by, and the site that a page is from.
+//! Protection against requests that foreign web sites send through a browser. It checks the names
+//! of this server, and the site of a page.
 //!
-//! A page of a strange site can make a browser send requests here. If the strange name points to this
-//! server's address (DNS rebinding), the browser even lets it read the answers: then the `Host` is the
-//! strange name. Addresses cannot be pointed elsewhere and are taken.
+//! A page of a foreign site can make a browser send requests to this server. If the foreign name
+//! resolves to this server's address (DNS rebinding), the browser even lets the page read the
+//! answers. The `Host` header then contains the foreign name. An address in `Host` cannot be
+//! rebound, so it is accepted.
 
 use std::net::IpAddr;
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::uri::{Authority, Uri};
 
-/// The browser says where a request comes from, and no script can change that.
+/// Header in which a browser reports the origin of a request. Scripts cannot change it.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Names that the server is reached by, besides its addresses and `localhost`.
+/// Host names of the server, in addition to its addresses and `localhost`.
 #[derive(Debug, Clone, Default)]
 pub struct Names(Vec<String>);
 
 impl Names {
-    /// These.
+    /// Creates the set of these names.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let names = names.into_iter().map(|name| plain(&name));
         Self(names.filter(|name| !name.is_empty()).collect())
     }
 
-    /// Whether a request is meant for this server, by its target and its `Host`.
+    /// Returns whether target and `Host` of a request refer to this server.
     pub fn are_meant(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -55,7 +57,7 @@ fn plain(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Whether a request comes from a page of this server, or from no page at all.
+/// Returns whether a request comes from a page of this server, or does not come from a page.
 pub fn is_from_here(headers: &HeaderMap) -> bool {
     let site = headers.get(FETCH_SITE).map(|site| site.as_bytes());
     if site.is_some_and(|site| site != b"same-origin" && site != b"none") {

@@ -1,4 +1,5 @@
-//! Probes, which Java does not have: whether the process answers, and whether it serves.
+//! Health probes: whether the process answers, and whether it serves clients. Java does not have
+//! them.
 
 use http::StatusCode;
 
@@ -6,15 +7,16 @@ use super::answer::Answer;
 use super::json::Object;
 use crate::role::RoleView;
 
-/// 200 as long as the process answers.
+/// Path of the liveness probe. Its status is 200 while the process answers.
 pub const LIVE: &str = "/health/live";
 
-/// 200 while clients are served for reading and writing, 503 otherwise.
+/// Path of the readiness probe. Its status is 200 while clients can read and write, and 503
+/// otherwise.
 pub const READY: &str = "/health/ready";
 
-/// The answer to [`READY`]; `role` is `None` while the data is being loaded.
+/// Returns the answer to [`READY`]. `role` is `None` while the data is being loaded.
 ///
-/// A read-only server is not ready: whoever writes must go elsewhere.
+/// A read-only server is not ready, because clients that write must use another server.
 pub fn ready(role: Option<&RoleView>) -> Answer {
     let reason = match role.map(|role| (role, role.served_mode())) {
         None => Some("the data is being loaded"),

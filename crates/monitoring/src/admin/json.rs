@@ -1,16 +1,16 @@
-//! JSON in the layout of Java's answers: keys in the order given, ` : ` behind a key, arrays on one
+//! JSON in the layout of Java's answers: keys in insertion order, ` : ` after a key, arrays on one
 //! line. Source: Jackson's DefaultPrettyPrinter.
 
 use std::fmt::Write;
 
 use crate::metrics::Number;
 
-/// A value.
+/// JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json {
-    /// Nothing.
+    /// Null.
     Null,
-    /// Yes or no.
+    /// Boolean.
     Bool(bool),
     /// A number.
     Number(Number),
@@ -22,29 +22,29 @@ pub enum Json {
     Object(Object),
 }
 
-/// Values by name, in the order in which they were put in.
+/// JSON object. Its values are in insertion order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Object(Vec<(String, Json)>);
 
 impl Object {
-    /// Without anything.
+    /// Creates an empty object.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more value at the end.
+    /// Appends a value and returns the object.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
         self.put(key, value);
         self
     }
 
-    /// Puts one more value at the end.
+    /// Appends a value.
     pub fn put(&mut self, key: impl Into<String>, value: impl Into<Json>) {
         self.0.push((key.into(), value.into()));
     }
 
-    /// What is behind a name.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Json> {
         let found = self.0.iter().find(|(name, _)| name == key);
         found.map(|(_, value)| value)
@@ -54,7 +54,7 @@ impl Object {
         self.0.into_iter()
     }
 
-    /// As text.
+    /// Formats the object as text.
     pub fn print(&self) -> String {
         let mut out = String::new();
         self.write(1, &mut out);
@@ -92,12 +92,12 @@ impl<K: Into<String>, V: Into<Json>> FromIterator<(K, V)> for Object {
 }
 
 impl Json {
-    /// `depth` is that of the object around it.
+    /// Writes the value. `depth` is the depth of the object that contains it.
     pub(super) fn write(&self, depth: usize, out: &mut String) {
         match self {
             Self::Null => out.push_str("null"),
             Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-            // A `String` takes whatever is written to it.
+            // Writing to a `String` cannot fail.
             Self::Number(number) => {
                 let _ = write!(out, "{number}");
             }
@@ -115,7 +115,7 @@ impl Json {
     }
 }
 
-/// Control characters never leave as they are: a znode's name may hold any.
+/// Writes a quoted text. Escapes control characters, because the name of a znode may contain them.
 pub(super) fn quote(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

@@ -1,17 +1,17 @@
-//! Commands that cost a lot are carried out once in a while only.
+//! Rate limit for expensive commands.
 
 use std::time::Duration;
 
-/// Lets one call through in each interval. Source: Commands.AuthRequest, RateLimiter.
+/// Rate limiter that permits one call in each interval. Source: Commands.AuthRequest, RateLimiter.
 #[derive(Debug)]
 pub struct RateLimiter {
     interval: Duration,
-    /// When the last one was let through, on the caller's clock.
+    /// Time of the last permitted call, on the clock of the caller.
     last: Option<Duration>,
 }
 
 impl RateLimiter {
-    /// Lets the first call through.
+    /// Creates a limiter that permits the first call.
     pub fn new(interval: Duration) -> Self {
         Self {
             interval,
@@ -19,7 +19,7 @@ impl RateLimiter {
         }
     }
 
-    /// Whether a call at `now` (monotonic) is let through.
+    /// Returns whether a call at `now` (monotonic) is permitted.
     pub fn allow(&mut self, now: Duration) -> bool {
         let is_over = self
             .last

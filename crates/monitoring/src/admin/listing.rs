@@ -1,4 +1,4 @@
-//! Answers that are written part by part, since they grow with what clients hold.
+//! Answers that are written part by part, because their size depends on the resources of clients.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,18 +6,18 @@ use std::fmt;
 use super::json::{Json, Object, quote};
 use super::view::AdminView;
 
-/// Bytes of text after which a part ends.
+/// Size in bytes at which a part ends.
 const PART_BYTES: usize = 64 << 10;
 
-/// An answer that is written part by part. Its text has the layout of [`Object::print`].
+/// Answer that is written part by part. Its text has the layout of [`Object::print`].
 #[derive(Debug)]
 pub struct Listing {
     fields: VecDeque<(String, Field)>,
     position: Position,
 }
 
-/// The next groups of values, each with its key; `None` after the last. Groups that follow each other and
-/// have the same key are one group. An array has one group with an empty key.
+/// Function that returns the next groups of values, each with its key, or `None` after the last.
+/// Successive groups with the same key form one group. An array has one group with an empty key.
 type Groups = dyn FnMut(&dyn AdminView) -> Option<Vec<(String, Vec<Json>)>> + Send;
 
 enum Field {
@@ -40,16 +40,16 @@ impl fmt::Debug for Field {
 #[derive(Debug, Default)]
 struct Position {
     has_field: bool,
-    /// The first field of the others is begun.
+    /// Whether the first of the remaining fields has been started.
     is_in_field: bool,
-    /// The key of the group that is begun.
+    /// Key of the current group.
     key: Option<String>,
     has_value: bool,
     is_complete: bool,
 }
 
 impl Listing {
-    /// Begins with the fields of an object.
+    /// Creates a listing that starts with the fields of an object.
     pub fn new(fields: Object) -> Self {
         let fields = fields.into_fields();
         Self {
@@ -60,13 +60,13 @@ impl Listing {
         }
     }
 
-    /// With one more value at the end.
+    /// Appends a value.
     #[must_use]
     pub fn with(self, key: &str, value: impl Into<Json>) -> Self {
         self.and(key, Field::Value(value.into()))
     }
 
-    /// With an object at the end that has an array for each key.
+    /// Appends an object with an array for each key.
     #[must_use]
     pub fn with_map(
         self,
@@ -76,7 +76,7 @@ impl Listing {
         self.and(key, Field::Map(Box::new(groups)))
     }
 
-    /// With an array at the end.
+    /// Appends an array.
     #[must_use]
     pub fn with_array(
         self,
@@ -92,7 +92,7 @@ impl Listing {
         self
     }
 
-    /// The next part of the text; `None` after the last.
+    /// Returns the next part of the text, or `None` after the last.
     pub fn next_part(&mut self, view: &dyn AdminView) -> Option<String> {
         if self.position.is_complete {
             return None;
@@ -104,7 +104,7 @@ impl Listing {
         Some(out)
     }
 
-    /// Whether the last part is written.
+    /// Returns whether the last part has been written.
     pub fn is_complete(&self) -> bool {
         self.position.is_complete
     }
@@ -150,7 +150,7 @@ impl Listing {
                     None
                 }
                 groups => {
-                    // Its bracket is open already.
+                    // The bracket of the array is already open.
                     position.key.get_or_insert_default();
                     groups
                 }
@@ -185,7 +185,7 @@ impl Position {
         }
         for value in values {
             out.push_str(if self.has_value { ", " } else { " " });
-            // An object in an array is at the depth of the array.
+            // An object in an array has the depth of the array.
             value.write(1, out);
             self.has_value = true;
         }

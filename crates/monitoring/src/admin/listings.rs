@@ -1,4 +1,4 @@
-//! What the server holds, and what it runs on.
+//! Commands that list the state of the server and its environment.
 
 use proto::SessionId;
 use tree::{EphemeralOwners, WatchedPaths, Watchers};
@@ -13,7 +13,7 @@ use crate::metrics::Memory;
 use crate::role::Mode;
 use crate::view::GlobalSessions;
 
-/// Of the digests that are shown. Source: DigestCalculator.
+/// Version of the digests. Source: DigestCalculator.
 const DIGEST_VERSION: i64 = 2;
 
 pub(super) fn dirs(view: &dyn AdminView) -> Answer {
@@ -43,7 +43,7 @@ pub(super) fn dump(view: &dyn AdminView) -> Listing {
         })
 }
 
-/// Paths of a session.
+/// Converts the paths of a session to JSON.
 fn paths((session, paths): (SessionId, Vec<String>)) -> (String, Vec<Json>) {
     let paths = paths.into_iter().map(Json::from);
     (session.0.to_string(), paths.collect())
@@ -63,7 +63,7 @@ pub(super) fn trace_mask(view: &dyn AdminView) -> Answer {
     Answer::found(Object::new().with("tracemask", view.trace_mask()))
 }
 
-/// Source: SetTraceMaskCommand, Long.parseLong.
+/// Sets the trace mask. Source: SetTraceMaskCommand, Long.parseLong.
 pub(super) fn set_trace_mask(view: &dyn AdminView, call: &Call) -> Answer {
     const WANTED: &str = "setTraceMask requires long traceMask argument";
     let Some(text) = call.parameter("traceMask") else {
@@ -76,7 +76,8 @@ pub(super) fn set_trace_mask(view: &dyn AdminView, call: &Call) -> Answer {
     trace_mask(view)
 }
 
-/// Which lines the log has; others with `levels`. Apache ZooKeeper has no such command.
+/// Returns the log levels, or sets them with `levels`. Apache ZooKeeper does not have such a
+/// command.
 pub(super) fn log_levels(call: &Call) -> Answer {
     if let Some(levels) = call.parameter("levels") {
         match LOG_LEVELS.change(levels) {
@@ -106,7 +107,8 @@ pub(super) fn is_read_only(view: &dyn AdminView) -> Answer {
     Answer::found(Object::new().with("read_only", is_read_only))
 }
 
-/// Source: LastSnapshotCommand, SnapshotInfo: -1 each before the first.
+/// Returns the last snapshot. Its values are -1 before the first snapshot. Source:
+/// LastSnapshotCommand, SnapshotInfo.
 pub(super) fn last_snapshot(view: &dyn AdminView) -> Answer {
     let last = view.last_snapshot();
     let zxid = last.map_or(-1, |last| last.zxid.0);

@@ -1,4 +1,4 @@
-//! The admin server: its commands, and how their answers are written. No sockets here.
+//! The admin server without its sockets: commands, and the format of their answers.
 //!
 //! ```text
 //!   method, path, query -> Commands::route -> Route::Run(command) -> Look: an Answer from a view
@@ -7,9 +7,9 @@
 //!                                           -> Route::Answer: what is known without asking
 //! ```
 //!
-//! One [table](Commands) names every command; whoever has more to tell adds to it
-//! ([`Commands::add`]). Answers have the keys, their order and the layout of Apache ZooKeeper's:
-//! exporters and probes parse them. Source: Commands, JettyAdminServer, JsonOutputter.
+//! One [table](Commands) contains every command. Other parts of the server can add commands
+//! ([`Commands::add`]). Exporters and probes parse the answers, so the answers have the keys, order
+//! and layout of Apache ZooKeeper. Source: Commands, JettyAdminServer, JsonOutputter.
 
 mod answer;
 mod authorization;

@@ -1,4 +1,4 @@
-//! `leader`, `observers`, `voting_view` and `zabstate`: what a member knows of its ensemble.
+//! `leader`, `observers`, `voting_view` and `zabstate`: a member's view of its ensemble.
 
 use config::members::{Member, MemberAddress};
 use proto::Sid;
@@ -8,7 +8,7 @@ use super::json::{Json, Object};
 use super::view::{AdminView, ObserverInfo};
 use crate::role::{Mode, RoleView};
 
-/// Source: LeaderCommand.
+/// Returns the leader. Source: LeaderCommand.
 pub(super) fn leader(view: &dyn AdminView) -> Answer {
     let role = view.role();
     let Some((sid, members)) = role.leader.zip(role.members.as_ref()) else {
@@ -48,8 +48,8 @@ fn observer(info: &ObserverInfo) -> Object {
         .with("last_zxid", info.last_zxid.0)
 }
 
-/// Voters only. A server without an ensemble has none, and a read-only one does not know them.
-/// Source: VotingViewCommand.
+/// Returns the voters. The list is empty on a standalone server, and on a read-only one, which does
+/// not know them. Source: VotingViewCommand.
 pub(super) fn voting_view(view: &dyn AdminView) -> Answer {
     let role = view.role();
     let members = role.members.as_ref().filter(|_| role.mode.has_leader());
@@ -84,8 +84,8 @@ fn at(host: &str, port: u16) -> String {
     format!("{host}:{port}")
 }
 
-/// Source: ZabStateCommand. Without a leader there is nobody to ask: the answer is that of a server
-/// that stands alone.
+/// Returns the state of the protocol. Without a leader, the answer equals the answer of a
+/// standalone server. Source: ZabStateCommand.
 pub(super) fn zabstate(view: &dyn AdminView) -> Answer {
     let role = view.role();
     let me = Sid(view.configuration().server_id);
@@ -121,8 +121,8 @@ fn of_member(view: &dyn AdminView, role: &RoleView, own: &Member) -> Object {
         .with("zabstate", role.zab.name())
 }
 
-/// Source: MultipleAddresses, whose order of keys is the JVM's. What can be reached is not tried out:
-/// these are this server's own addresses.
+/// Returns the addresses of this server. Their reachability is not checked, because they are its
+/// own. The order of keys in Java depends on the JVM. Source: MultipleAddresses.
 fn addresses(own: &Member, port: fn(&MemberAddress) -> u16) -> Object {
     let all: Vec<String> = own
         .addresses

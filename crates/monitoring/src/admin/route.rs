@@ -1,4 +1,4 @@
-//! What becomes of a request line.
+//! Routing of requests.
 
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -10,37 +10,37 @@ use super::health;
 use super::table::Commands;
 use super::view::AdminView;
 
-/// What a request leads to.
+/// Result of routing a request.
 #[derive(Debug)]
 pub enum Route<'a> {
-    /// The answer is known.
+    /// Answer that does not require a command.
     Answer(Answer),
-    /// A command is called.
+    /// Call of a command.
     Run {
-        /// Which.
+        /// Command to call.
         command: &'a Command,
-        /// By which name.
+        /// Requested name of the command.
         asked: String,
-        /// With what.
+        /// Arguments of the call.
         call: Call,
     },
-    /// `/health/live`: the process answers.
+    /// `/health/live`: whether the process answers.
     Live,
-    /// `/health/ready`: clients are served.
+    /// `/health/ready`: whether clients are served.
     Ready,
 }
 
-/// The error of commands that need a server that serves.
+/// Error of commands that need a serving server.
 pub const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
-/// What Jetty allows.
+/// Methods that Jetty allows.
 const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
 
 impl Commands {
-    /// Where a request leads. `path` and `query` are as they came.
+    /// Routes a request. `path` and `query` are undecoded.
     ///
-    /// Paths are looked up by [`percent-decoding`](percent_decode_str) all that stands behind the
-    /// commands' prefix; they name commands and never files.
+    /// The path after the prefix of the commands is [percent-decoded](percent_decode_str) and
+    /// looked up. It is the name of a command and never of a file.
     pub fn route(&self, method: &Method, path: &str, query: Option<&str>) -> Route<'_> {
         if *method == Method::TRACE {
             return Route::Answer(Answer::status(StatusCode::FORBIDDEN));
@@ -87,7 +87,7 @@ impl Commands {
         }
     }
 
-    /// Links to all commands. It has no type in Java either.
+    /// Returns the page with links to all commands. Like in Java, it does not have a content type.
     fn index(&self) -> Answer {
         let lines = self.names().map(|name| {
             let url = self.url();
@@ -99,8 +99,8 @@ impl Commands {
 }
 
 impl Command {
-    /// The answer to a call that comes no further: in Java's order nobody is served, the caller may
-    /// not, the method is another one. `view` is `None` while the data is being loaded.
+    /// Returns the refusal of a call, if any. Like in Java, the order of checks is: not serving,
+    /// not permitted, wrong method. `view` is `None` while the data is being loaded.
     pub fn refuse(
         &self,
         asked: &str,
@@ -122,7 +122,7 @@ impl Command {
             return Some(refused.answer(asked));
         }
         if (*method == Method::POST) != (self.method == Method::POST) {
-            // Java has nothing to answer then, and fails at that.
+            // Java does not have an answer in this case, and fails.
             let message = format!("{} is called by {}", self.name, self.method);
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Some(Answer::page(status, path, &message));

@@ -1,4 +1,4 @@
-//! The table of commands. Source: Commands, CommandAuthTest.
+//! Table of commands. Source: Commands, CommandAuthTest.
 
 use http::Method;
 
@@ -7,7 +7,7 @@ use super::command::{Access, Call, Command, Task};
 use super::view::AdminView;
 use super::{clients, figures, listings, quorum};
 
-/// The commands, and the path that they are below.
+/// Commands, and the prefix of their paths.
 #[derive(Debug)]
 pub struct Commands {
     url: String,
@@ -15,7 +15,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// ZooKeeper's, below `url` (`admin.commandURL`).
+    /// Creates the table of ZooKeeper's commands with the prefix `url` (`admin.commandURL`).
     pub fn new(url: &str) -> Self {
         Self {
             url: url.trim_end_matches('/').to_owned(),
@@ -23,7 +23,8 @@ impl Commands {
         }
     }
 
-    /// One more, which goes before another one of the same name. Its name may have slashes.
+    /// Adds a command, which takes precedence over another command with this name. Its name may
+    /// contain slashes.
     pub fn add(&mut self, command: Command) {
         self.commands.insert(0, command);
     }
@@ -32,17 +33,18 @@ impl Commands {
         &self.url
     }
 
-    /// The command of this name or alias.
+    /// Returns the command with this name or alias.
     pub fn find(&self, name: &str) -> Option<&Command> {
         self.commands.iter().find(|command| command.is_called(name))
     }
 
-    /// Every command.
+    /// Returns every command.
     pub fn all(&self) -> impl Iterator<Item = &Command> {
         self.commands.iter()
     }
 
-    /// The names that are listed, sorted: ZooKeeper's, and those of what was switched on.
+    /// Returns the sorted names of listed commands: the commands of ZooKeeper, and those of enabled
+    /// features.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let listed = self.commands.iter().filter(|command| command.is_listed);
         let mut names: Vec<&'static str> = listed.map(|command| command.name).collect();
@@ -117,7 +119,8 @@ fn zookeepers() -> Vec<Command> {
     ]
 }
 
-/// Those that ZooKeeper does not have. Its list is compared with ours, so it names none of them.
+/// Returns the commands that ZooKeeper lacks. Tools compare ZooKeeper's list with this list, so
+/// they are not listed.
 fn our_own() -> Vec<Command> {
     vec![
         Command {
@@ -142,7 +145,7 @@ fn our_own() -> Vec<Command> {
     ]
 }
 
-/// A command that reads or replaces everything there is.
+/// Creates a command that reads or replaces the whole state.
 fn for_the_host(
     name: &'static str,
     aliases: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! What the admin server needs to know besides what four-letter words do.
+//! View of the server for the admin server, in addition to the view for four-letter words.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,80 +11,83 @@ use crate::slow::SlowRequests;
 use crate::usage::{ClientInfo, Sums};
 use crate::view::View;
 
-/// The server as admin commands see it.
+/// View of the server for admin commands.
 pub trait AdminView: View {
-    /// The snapshot that was written last; `None` before the first.
+    /// Returns the last written snapshot, or `None` before the first.
     fn last_snapshot(&self) -> Option<LastSnapshot>;
 
-    /// The text of the configuration file; `None` of a member of an ensemble.
+    /// Returns the text of the configuration file, or `None` on a member of an ensemble.
     fn initial_configuration(&self) -> Option<String>;
 
-    /// All properties, passwords not included.
+    /// Returns all properties except passwords.
     fn system_properties(&self) -> BTreeMap<String, String>;
 
-    /// The observers that this server serves.
+    /// Returns the observers that this server serves.
     fn observers(&self) -> Vec<ObserverInfo>;
 
-    /// Forgets what was counted of them.
+    /// Resets the counters of the observers.
     fn reset_observers(&self);
 
-    /// The identities that these credentials prove; none if they prove nothing.
+    /// Returns the identities that these credentials prove. The list is empty for invalid
+    /// credentials.
     fn identities(&self, scheme: &str, data: Option<&[u8]>, address: &str) -> Vec<Id>;
 
-    /// Those of who has shown a certificate with this subject, which is trusted.
+    /// Returns the identities of a client with a trusted certificate for this subject.
     fn identities_of_subject(&self, subject: &str) -> Vec<Id>;
 
-    /// Whether the ACL of `/` names one of these with all permissions, or one is a super user.
+    /// Returns whether one identity is a super user, or has all permissions through an entry in the
+    /// ACL of `/`.
     fn is_administrator(&self, identities: &[Id]) -> bool {
         self.tree().read().is_administrator(identities)
     }
 
-    /// Whether the ACL of `/` grants everybody all permissions, which makes nobody an administrator.
+    /// Returns whether the ACL of `/` grants all permissions to everybody. Such an ACL does not
+    /// create administrators.
     fn is_open_to_world(&self) -> bool {
         self.tree().read().may_do_anything(&[])
     }
 
-    /// The tree, with the ACLs that callers are judged by.
+    /// Returns the tree, which contains the ACLs for authorization.
     fn tree(&self) -> &RwLock<Tree>;
 
-    /// Connections with a session, and what belongs to them.
+    /// Returns the connections with a session, and their resources.
     fn clients(&self) -> Vec<ClientInfo>;
 
-    /// What connections had asked for that have ended.
+    /// Returns the usage of ended connections.
     fn departed(&self) -> Sums;
 
-    /// The newest requests that took long.
+    /// Returns the newest slow requests.
     fn slow_requests(&self) -> &SlowRequests;
 }
 
-/// A snapshot on disk.
+/// Snapshot on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastSnapshot {
-    /// The transaction that it is named after.
+    /// Zxid in the name of the snapshot.
     pub zxid: Zxid,
-    /// When it was written or loaded, seconds since 1970.
+    /// Time at which it was written or loaded, in seconds since 1970.
     pub at_s: i64,
 }
 
-/// An observer that is connected to this server. Source: LearnerHandler.getLearnerHandlerInfo.
+/// Observer that is connected to this server. Source: LearnerHandler.getLearnerHandlerInfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObserverInfo {
-    /// Its end of the connection.
+    /// Address of the observer.
     pub peer: SocketAddr,
-    /// Its id.
+    /// Id of the observer.
     pub sid: Sid,
-    /// When it connected, wall-clock ms.
+    /// Time of the connection, wall-clock ms.
     pub established_ms: i64,
-    /// Packets that wait to be written to it.
+    /// Number of packets that wait to be sent to the observer.
     pub queued_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub queued_bytes: u64,
-    /// Packets from it.
+    /// Number of packets from the observer.
     pub packets_received: u64,
-    /// Packets to it.
+    /// Number of packets to the observer.
     pub packets_sent: u64,
-    /// Requests that it has passed on.
+    /// Number of requests that the observer has forwarded.
     pub requests: u64,
-    /// The last transaction that was sent to it.
+    /// Zxid of the last transaction that was sent to the observer.
     pub last_zxid: Zxid,
 }

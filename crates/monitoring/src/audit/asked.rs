@@ -1,18 +1,18 @@
-//! What of a request its audit line needs.
+//! Data of a request that its audit line needs.
 
 use jute::Str;
 use proto::OpCode;
 use proto::data::RequestAcl;
 use proto::request::{WriteRequest, flags};
 
-/// A request that is audited.
+/// Audited request.
 #[derive(Debug, Clone)]
 pub enum Asked {
-    /// One of the four creates.
+    /// One of the four create operations.
     Create {
-        /// The path as it was asked for.
+        /// Requested path.
         path: Option<Str>,
-        /// The kind of znode, in Java's words.
+        /// Kind of the znode, in Java's words.
         mode: &'static str,
     },
     /// delete, or deleteContainer.
@@ -21,9 +21,9 @@ pub enum Asked {
     SetData(Option<Str>),
     /// setACL.
     SetAcl {
-        /// The path.
+        /// Path of the znode.
         path: Option<Str>,
-        /// The list as it was asked for.
+        /// Requested ACL.
         acl: Vec<RequestAcl>,
     },
     /// multi.
@@ -32,20 +32,20 @@ pub enum Asked {
     Reconfig,
 }
 
-/// The kinds of the znodes that a multi creates.
+/// Kinds of the znodes that a multi creates.
 #[derive(Debug, Clone)]
 pub enum Modes {
-    /// By the paths as they were asked for; of several for one path the last counts.
+    /// Kinds by requested path. If a path occurs several times, the last entry applies.
     Known(Vec<(Str, &'static str)>),
-    /// One of its creates has flags that stand for no kind: Java's line fails on them.
+    /// The flags of one create are invalid. Java fails to write the line in this case.
     Unknown,
 }
 
 impl Asked {
-    /// What is to be kept of a request; `None` if it is not audited.
+    /// Returns the data to keep of a request, or `None` if it is not audited.
     ///
-    /// Java makes its lines from the request once more, so what cannot be read there has none: flags
-    /// that stand for no kind of znode, and no ACL at all. Neither can succeed.
+    /// Java decodes the request again for its line. A request that does not decode there does not
+    /// have a line: flags without a kind of znode, or a missing ACL. Such requests always fail.
     pub fn of(request: &WriteRequest) -> Option<Self> {
         Some(match request {
             WriteRequest::Create { request, .. } => Self::Create {
@@ -71,7 +71,8 @@ impl Asked {
     }
 }
 
-/// What createTTL makes in a multi has no kind in its line, as in Java.
+/// Returns the kinds of the created znodes. Like in Java, a znode of createTTL in a multi does not
+/// have a kind in its line.
 fn modes(writes: &[WriteRequest]) -> Modes {
     let mut known = Vec::new();
     for write in writes {
@@ -90,7 +91,7 @@ fn modes(writes: &[WriteRequest]) -> Modes {
 }
 
 impl Modes {
-    /// Of a znode by its final path: one with a number has none.
+    /// Returns the kind of a znode by its final path. A sequential znode does not have one.
     pub(super) fn of(&self, path: &str) -> Option<&'static str> {
         match self {
             Self::Known(known) => {
@@ -104,7 +105,7 @@ impl Modes {
     }
 }
 
-/// Source: CreateMode.fromFlag, and its names in lower case.
+/// Returns the kind for the flags. Source: CreateMode.fromFlag, and its names in lower case.
 fn mode(create_flags: i32) -> Option<&'static str> {
     Some(match create_flags {
         flags::PERSISTENT => "persistent",

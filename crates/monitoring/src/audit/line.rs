@@ -1,4 +1,4 @@
-//! From what became of a request to its lines.
+//! Audit lines of requests, from their results.
 
 use std::fmt::{self, Write};
 use std::net::IpAddr;
@@ -13,36 +13,36 @@ use tree::auth::{host_address, in_java_order, user_name};
 
 use super::asked::{Asked, Modes};
 
-/// Whether something came of it.
+/// Level of a line, which depends on the success of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// It happened.
+    /// The operation was executed.
     Info,
-    /// It was refused.
+    /// The operation was refused.
     Error,
 }
 
-/// A line without its date.
+/// Line without its date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// How grave.
+    /// Level of the line.
     pub level: Level,
     /// Keys and values, separated by tabs.
     pub text: String,
 }
 
-/// Who asked.
+/// Client that sent the request.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The session.
+    /// Session of the client.
     pub session: SessionId,
-    /// The identities when the request came in.
+    /// Identities at the time of the request.
     pub identities: Arc<[Id]>,
-    /// The client's address.
+    /// Address of the client.
     pub ip: IpAddr,
 }
 
-/// The lines of a request that became this transaction, with this outcome. Appends them.
+/// Appends the lines of a request, which became this transaction with this outcome.
 pub fn lines_of(
     caller: &Caller,
     asked: &Asked,
@@ -64,7 +64,7 @@ pub fn lines_of(
             };
         }
     };
-    // What was refused has the path of the request, what happened that of the znode.
+    // A refusal contains the path of the request, and a success the path of the znode.
     let path = match is_refused {
         true => path.as_ref(),
         false => txn.path(),
@@ -72,8 +72,8 @@ pub fn lines_of(
     lines.push(line(caller, operation, path, mode, acl, failed));
 }
 
-/// The line of a request that is refused because its record does not decode: of those that need
-/// nothing of the record, as Java reads it once more.
+/// Returns the line of a request whose record does not decode. Java decodes the record again, so
+/// only operations without fields of the record have a line.
 pub fn line_of_undecodable(caller: &Caller, op: OpCode) -> Option<Line> {
     match op {
         OpCode::Multi => Some(failure_of_multi(caller)),
@@ -82,7 +82,7 @@ pub fn line_of_undecodable(caller: &Caller, op: OpCode) -> Option<Line> {
     }
 }
 
-/// One line for each operation that happened, or one for the whole that failed.
+/// Appends one line for each executed operation, or one line for a failed multi.
 fn of_multi(
     caller: &Caller,
     modes: &Modes,
@@ -122,7 +122,8 @@ fn failure_of_multi(caller: &Caller) -> Line {
     line(caller, "multiOperation", None, None, None, true)
 }
 
-/// The lines of a session's end: one for each of its ephemerals. Source: DataTree.deleteNodes.
+/// Returns the lines for the end of a session: one for each of its ephemerals. Source:
+/// DataTree.deleteNodes.
 pub fn lines_of_close(
     server_user: &str,
     session: SessionId,
@@ -146,7 +147,7 @@ pub fn lines_of_close(
     }));
 }
 
-/// The server serves, or did not come to.
+/// Returns the line for a successful or failed start of the server.
 pub fn server_start(server_user: &str, has_failed: bool) -> Line {
     let mut fields = Fields::default();
     fields.add("user", server_user);
@@ -154,7 +155,7 @@ pub fn server_start(server_user: &str, has_failed: bool) -> Line {
     fields.ending(has_failed)
 }
 
-/// The server was told to stop.
+/// Returns the line for a requested stop of the server.
 pub fn server_stop(server_user: &str) -> Line {
     let mut fields = Fields::default();
     fields.add("user", server_user);
@@ -192,15 +193,16 @@ fn line(
     fields.ending(failed)
 }
 
-/// Source: String.trim, which takes away all up to the blank.
+/// Returns whether the text is blank. Source: String.trim, which removes all characters up to the
+/// blank.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|letter| letter <= ' ')
 }
 
-/// A line as it grows.
+/// Line under construction.
 ///
-/// Whoever is audited chooses names, paths and ids: what would begin another line or another key is
-/// written as an escape, where Java writes it as it is and so lets anybody forge lines.
+/// Audited clients choose names, paths and ids. Characters that would start another line or key are
+/// therefore escaped. Java writes them unescaped, so a client can forge lines.
 #[derive(Default)]
 struct Fields(String);
 
@@ -211,7 +213,7 @@ impl Fields {
         }
         self.0.push_str(key);
         self.0.push('=');
-        // A String takes everything.
+        // Writing to a `String` cannot fail.
         let _ = write!(Escaped(&mut self.0), "{value}");
     }
 
@@ -228,7 +230,7 @@ impl Fields {
     }
 }
 
-/// Takes text, and control characters as escapes.
+/// Writer that escapes control characters.
 struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {
@@ -243,7 +245,7 @@ impl Write for Escaped<'_> {
     }
 }
 
-/// A list as Java runs its entries together. Source: ZKUtil.aclToString.
+/// ACL in Java's format, without separators. Source: ZKUtil.aclToString.
 struct AclText<'a>(&'a [RequestAcl]);
 
 impl fmt::Display for AclText<'_> {
@@ -262,7 +264,7 @@ impl fmt::Display for AclText<'_> {
     }
 }
 
-/// Source: ZKUtil.getPermString.
+/// Letters of permissions. Source: ZKUtil.getPermString.
 const PERMISSIONS: [(i32, char); 5] = [(4, 'c'), (8, 'd'), (1, 'r'), (2, 'w'), (16, 'a')];
 
 #[cfg(test)]

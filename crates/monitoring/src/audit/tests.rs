@@ -121,7 +121,7 @@ fn what_java_cannot_read_has_no_line() {
     let txn = Txn::Multi(vec![Txn::error(ErrorCode::BadArguments)]);
     let outcome = Outcome::Multi(vec![Outcome::Error(ErrorCode::BadArguments)]);
     assert!(texts(&asked, &txn, &outcome).is_empty());
-    // Refused before it was taken apart.
+    // The request was refused before its operations were executed.
     let txn = Txn::error(ErrorCode::SessionExpired);
     let refused = texts(&asked, &txn, &Outcome::Error(ErrorCode::SessionExpired));
     assert!(refused[0].ends_with("operation=multiOperation\tresult=failure"));

@@ -1,5 +1,5 @@
-//! `conf`, `envi`, `dump`, `dirs`, `wchs`, `wchc`, `wchp` and `hash`: what the server holds, and
-//! what it runs on.
+//! `conf`, `envi`, `dump`, `dirs`, `wchs`, `wchc`, `wchp` and `hash`: state of the server and its
+//! environment.
 
 use std::fmt::{self, Display, Write};
 
@@ -30,7 +30,7 @@ pub(super) fn conf(view: &dyn View, role: &RoleView, out: &mut String) -> fmt::R
         return Ok(());
     };
     member_conf(member, out)?;
-    // A read-only server does not know who belongs to the ensemble now.
+    // A read-only server does not know the current members of the ensemble.
     if role.mode != Mode::ReadOnly {
         write!(out, "membership: \n{}", member.membership)?;
     }
@@ -110,7 +110,7 @@ impl Display for ConnectionId {
     }
 }
 
-/// Source: ExpiryQueue.dump.
+/// Writes the expiry sets. Source: ExpiryQueue.dump.
 fn expiry_sets<T: Display>(expiry: &ExpirySets<T>, now: Now, out: &mut String) -> fmt::Result {
     let members: usize = expiry.sets.iter().map(|(_, set)| set.len()).sum();
     writeln!(out, "Sets ({})/({members}):", expiry.sets.len())?;
@@ -146,19 +146,19 @@ pub(super) fn wchs(view: &dyn View, out: &mut String) -> fmt::Result {
     writeln!(out, "Total watches:{}", summary.watches)
 }
 
-/// `wchc` and `wchp`: each key with what belongs to it, and an empty line at the end.
+/// Writes `wchc` and `wchp`: each key with its values, and an empty line at the end.
 pub(super) fn watches<K: Display, V: Display>(
     watches: &[(K, Vec<V>)],
     out: &mut String,
 ) -> fmt::Result {
-    // It may be long, and would grow in steps, to twice its length.
+    // The text may be long. Growing the buffer in steps would allocate up to twice its length.
     let mut length = Length(0);
     write_watches(watches, &mut length)?;
     out.reserve_exact(length.0);
     write_watches(watches, out)
 }
 
-/// How long a text is.
+/// Writer that counts the length of a text.
 struct Length(usize);
 
 impl Write for Length {

@@ -1,11 +1,11 @@
-//! The four-letter words: questions in plain text, asked as the first bytes of a connection.
+//! Four-letter words: commands in plain text, sent as the first bytes of a connection.
 //!
 //! ```text
 //!   first four bytes -> Word::recognise -> Whitelist::allows -> answer(word, view) -> close
 //! ```
 //!
-//! Answers have the bytes of Apache ZooKeeper's: scripts and monitoring parse them. Nothing here
-//! touches a socket; the server is seen through [`View`].
+//! The answers have the same bytes as Apache ZooKeeper's, because scripts and monitoring parse
+//! them. This module does not use sockets. It reads the server's state through [`View`].
 
 mod figures;
 mod listings;
@@ -23,7 +23,7 @@ use crate::view::{View, whole};
 
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
-/// The answer to a word that the whitelist does not allow.
+/// Returns the answer to a word that is not in the whitelist.
 pub fn refusal(word: Word) -> String {
     format!(
         "{} is not executed because it is not in the whitelist.\n",
@@ -31,11 +31,11 @@ pub fn refusal(word: Word) -> String {
     )
 }
 
-/// The answer to an allowed word. `argument` holds the [`Word::argument_bytes`] read behind the
-/// word; if they are not all there the answer is empty, as after a connection that was cut.
+/// Returns the answer to an allowed word. `argument` contains the [`Word::argument_bytes`] after
+/// the word. If it is too short, the answer is empty, like after a lost connection.
 pub fn answer(word: Word, argument: &[u8], view: &dyn View) -> String {
     let mut out = String::new();
-    // Nothing but a `Display` can fail here, and none of ours does.
+    // Only an implementation of `Display` could fail here, and none does.
     if write_answer(word, argument, view, &mut out).is_err() {
         tracing::error!(
             word = word.text(),
@@ -55,7 +55,7 @@ fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) 
         (Word::TelnetClose, _) => Ok(()),
 
         (Word::Isro, None) => out.write_str("null"),
-        // The one that lacks a line end. Source: DigestCommand.
+        // The only answer without a line end. Source: DigestCommand.
         (Word::Hash, None) => out.write_str(NOT_SERVING),
         (_, None) => writeln!(out, "{NOT_SERVING}"),
 

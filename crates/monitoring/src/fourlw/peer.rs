@@ -1,12 +1,12 @@
-//! Addresses and dates as ZooKeeper prints them.
+//! Addresses and dates in ZooKeeper's format.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use jiff::Timestamp;
 
-/// A client's end of a connection: a slash, the address without compression, the port.
-/// Source: InetSocketAddress.toString.
+/// Address of a client: a slash, the uncompressed IP address, and the port. Source:
+/// InetSocketAddress.toString.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub(super) SocketAddr);
 
@@ -31,8 +31,8 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A moment, in milliseconds since 1970, in the form of `date`: always in UTC, where Java prints
-/// the zone of its machine.
+/// Time in milliseconds since 1970, printed in the format of `date`. The time zone is always UTC,
+/// while Java uses the zone of its machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Date(pub(super) i64);
 

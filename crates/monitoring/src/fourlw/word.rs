@@ -1,8 +1,8 @@
-//! The table of words, and which of them may be asked.
+//! Table of words, and the whitelist.
 
 macro_rules! words {
     ($( $name:ident $text:literal; )+) => {
-        /// A four-letter word. Source: FourLetterCommands.
+        /// Four-letter word. Source: FourLetterCommands.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Word {
@@ -13,10 +13,10 @@ macro_rules! words {
         }
 
         impl Word {
-            /// Every word.
+            /// All words.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// Its letters, or the name of the one that has none.
+            /// Returns the letters of the word, or a name if it does not consist of letters.
             pub fn text(self) -> &'static str {
                 match self { $( Self::$name => $text, )+ }
             }
@@ -47,28 +47,28 @@ words! {
 }
 
 impl Word {
-    /// The word that the first four bytes of a connection are; `None` if they have to be a
+    /// Returns the word in the first four bytes of a connection, or `None` if the bytes are a
     /// length.
     pub fn recognise(bytes: [u8; 4]) -> Option<Self> {
         Self::ALL.iter().copied().find(|word| word.bytes() == bytes)
     }
 
-    /// What is sent for it.
+    /// Returns the bytes that a client sends.
     fn bytes(self) -> &'static [u8] {
         match self {
-            // What a telnet client sends for an interrupt.
+            // Bytes that a telnet client sends for an interrupt.
             Self::TelnetClose => &[0xff, 0xf4, 0xff, 0xfd],
             _ => self.text().as_bytes(),
         }
     }
 
-    /// Whether its answer grows with the number of connections, sessions or watches.
+    /// Returns whether the answer grows with the number of connections, sessions or watches.
     pub fn may_be_long(self) -> bool {
         use Word::{Cons, Dump, Stat, Wchc, Wchp};
         matches!(self, Cons | Dump | Stat | Wchc | Wchp)
     }
 
-    /// Bytes to read behind the word: the new trace mask of `stmk`.
+    /// Returns the number of bytes to read after the word: the new trace mask of `stmk`.
     pub fn argument_bytes(self) -> usize {
         if self == Self::Stmk {
             size_of::<i64>()
@@ -78,14 +78,14 @@ impl Word {
     }
 }
 
-/// The words that are answered; the others get a refusal.
+/// Set of enabled words. Other words are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whitelist(u32);
 
 impl Whitelist {
-    /// From `4lw.commands.whitelist`, a list of words with commas between them or `*`, and
-    /// `readonlymode.enabled`. Words that nobody knows are ignored; `srvr` is always allowed,
-    /// because zkServer.sh asks it, and `isro` where clients look for read-only servers.
+    /// Creates the whitelist from `4lw.commands.whitelist`, a comma-separated list of words or `*`,
+    /// and from `readonlymode.enabled`. Ignores unknown words. `srvr` is always enabled, because
+    /// zkServer.sh uses it. `isro` is enabled if clients can search for read-only servers.
     pub fn new(list: Option<&str>, read_only_enabled: bool) -> Self {
         let mut allowed = Self(0);
         allowed.allow(Word::Srvr);
@@ -105,7 +105,7 @@ impl Whitelist {
         self.0 |= 1 << word as u8;
     }
 
-    /// Whether `word` is answered.
+    /// Returns whether `word` is enabled.
     pub fn allows(self, word: Word) -> bool {
         self.0 & 1 << word as u8 != 0
     }

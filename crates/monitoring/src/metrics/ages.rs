@@ -1,7 +1,8 @@
-//! How old transactions are when they reach a stage of the ensemble.
+//! Ages of transactions at the stages of the ensemble.
 //!
-//! The age runs from the leader's stamp, so it goes by the wall clocks of two machines: one that is
-//! negative says nothing and is left out. Source: Request.logLatency, Follower.processPacket.
+//! An age starts at the leader's timestamp, so it depends on the wall clocks of two machines.
+//! Negative ages are meaningless and are ignored. Source: Request.logLatency,
+//! Follower.processPacket.
 
 use std::collections::VecDeque;
 
@@ -10,14 +11,16 @@ use proto::{Sid, Zxid};
 use super::Metrics;
 use super::replies::Values;
 
-/// Ages gathered in one turn of the core, and the stamps of what is on its way to the disk.
+/// Ages that were collected in one turn of the core, and the timestamps of transactions in flight
+/// to the disk.
 #[derive(Debug, Default)]
 pub struct Ages {
-    /// The wall clock, read once a turn.
+    /// Wall-clock time, read once per turn.
     now_ms: i64,
-    /// Appended and not yet on disk: position and stamp, oldest first.
+    /// Positions and timestamps of transactions that were appended but are not yet on disk, oldest
+    /// first.
     unsynced: VecDeque<(Zxid, i64)>,
-    /// Few: the others are sampled by position.
+    /// Short list, because only some positions are sampled.
     acknowledged: Vec<(Sid, u64)>,
     proposed: Values,
     synced: Values,
@@ -25,24 +28,24 @@ pub struct Ages {
 }
 
 impl Ages {
-    /// A turn begins.
+    /// Starts a turn.
     pub fn begin(&mut self, now_ms: i64) {
         self.now_ms = now_ms;
     }
 
-    /// A proposal is here and goes to the log: a follower's.
+    /// Records a proposal that a follower received and passes to the log.
     pub fn received(&mut self, zxid: Zxid, stamp_ms: i64) {
         self.proposed.record_age(stamp_ms, self.now_ms);
         self.appended(zxid, stamp_ms);
     }
 
-    /// A proposal goes to the log.
+    /// Records a proposal that is passed to the log.
     pub fn appended(&mut self, zxid: Zxid, stamp_ms: i64) {
         self.unsynced.push_back((zxid, stamp_ms));
     }
 
-    /// The log is on disk up to `upto`, which is what this server acknowledges. Gives the last of
-    /// those positions that are a multiple of `sampled`, with its stamp.
+    /// Records that the log is on disk up to `upto`, which this server acknowledges. Returns the
+    /// last of these positions that is a multiple of `sampled`, with its timestamp.
     pub fn synced(&mut self, upto: Zxid, sampled: i64) -> Option<(Zxid, i64)> {
         let end = self.unsynced.partition_point(|(zxid, _)| *zxid <= upto);
         let mut sample = None;
@@ -55,19 +58,19 @@ impl Ages {
         sample
     }
 
-    /// A server has acknowledged a proposal that is not committed yet.
+    /// Records that a server has acknowledged an uncommitted proposal.
     pub fn acknowledged(&mut self, sid: Sid, stamp_ms: i64) {
         if let Some(age_ms) = age(stamp_ms, self.now_ms) {
             self.acknowledged.push((sid, age_ms));
         }
     }
 
-    /// It is committed.
+    /// Records that a transaction is committed.
     pub fn committed(&mut self, stamp_ms: i64) {
         self.committed.record_age(stamp_ms, self.now_ms);
     }
 
-    /// The turn of a leader ends.
+    /// Ends the turn of a leader.
     pub fn of_leader(&mut self, metrics: &Metrics) {
         let hand_over = [
             (&mut self.synced, &metrics.proposal_ack_creation_latency),
@@ -81,7 +84,7 @@ impl Ages {
         }
     }
 
-    /// The turn of a learner ends.
+    /// Ends the turn of a learner.
     pub fn of_learner(&mut self, metrics: &Metrics) {
         let hand_over = [
             (&mut self.proposed, &metrics.proposal_latency),
@@ -94,8 +97,8 @@ impl Ages {
     }
 }
 
-/// Whether the acknowledgements of this position are measured: one in `sampled`, none below 1.
-/// Source: Leader.processAck (`leader.ackLoggingFrequency`).
+/// Returns whether the acknowledgements of this position are measured: one of `sampled` positions,
+/// or none if `sampled` is below 1. Source: Leader.processAck (`leader.ackLoggingFrequency`).
 pub fn is_sampled(zxid: Zxid, sampled: i64) -> bool {
     sampled > 0 && zxid.0 % sampled == 0
 }

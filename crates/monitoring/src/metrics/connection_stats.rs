@@ -1,21 +1,21 @@
-//! The figures of one connection in `stat` and `cons`.
+//! Figures of one connection in `stat` and `cons`.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64};
 
 use proto::{OpCode, Xid, Zxid};
 
-/// Counts of a connection. Source: ServerCnxn.
+/// Counters of a connection. Source: ServerCnxn.
 ///
-/// Who writes holds the connection's lock, or is the only one that knows the connection: then
-/// plain loads and stores do, and noting a reply costs next to nothing. Two writers at the same
-/// time would lose counts, no more. Readers take no lock and may see half of a reply.
+/// A writer must hold the connection's lock, or must be the only owner of the connection. Plain
+/// loads and stores are then sufficient, and recording a reply is cheap. Two concurrent writers
+/// would only lose counts. Readers do not lock, and may see a partly recorded reply.
 #[derive(Debug)]
 pub struct ConnectionStats {
     established_ms: i64,
     received: AtomicU64,
     sent: AtomicU64,
-    /// The number of an operation; [`NO_OPERATION`] before the first reply.
+    /// Number of the last operation, or [`NO_OPERATION`] before the first reply.
     last_op: AtomicI32,
     last_cxid: AtomicI64,
     last_zxid: AtomicI64,
@@ -32,52 +32,53 @@ pub struct ConnectionStats {
     throttled: AtomicU64,
 }
 
-/// No operation has this number.
+/// Number that does not belong to an operation.
 const NO_OPERATION: i32 = i32::MIN;
 
-/// [`ConnectionStats`] at one moment.
+/// Values of [`ConnectionStats`] at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionFigures {
-    /// When it was accepted, wall-clock ms.
+    /// Time at which the connection was accepted, wall-clock ms.
     pub established_ms: i64,
-    /// Packets from the client.
+    /// Number of packets from the client.
     pub received: u64,
-    /// Packets to the client.
+    /// Number of packets to the client.
     pub sent: u64,
-    /// Short name of the operation answered last; `NA` before the first, and after one that was
-    /// refused before it was carried out.
+    /// Short name of the last answered operation. It is `NA` before the first one, and after a
+    /// request that was refused before its execution.
     pub last_op: &'static str,
-    /// The client's number of its last request; -1 if there was none since a reset.
+    /// Xid of the client's last request. It is -1 without a request since the last reset.
     pub last_cxid: i64,
-    /// The zxid of the last reply.
+    /// Zxid of the last reply.
     pub last_zxid: Zxid,
-    /// When the last reply was made, monotonic ms.
+    /// Time of the last reply, monotonic ms.
     pub last_response_ms: u64,
-    /// How long the last reply took, ms.
+    /// Latency of the last reply, ms.
     pub last_latency_ms: u64,
-    /// Shortest time to a reply, ms.
+    /// Smallest latency, ms.
     pub min_latency_ms: u64,
-    /// Mean time to a reply, ms, rounded down.
+    /// Mean latency, ms, rounded down.
     pub avg_latency_ms: u64,
-    /// Longest time to a reply, ms.
+    /// Largest latency, ms.
     pub max_latency_ms: u64,
-    /// Reads that were answered; no pings.
+    /// Number of answered reads, without pings.
     pub reads: u64,
-    /// Writes that were answered.
+    /// Number of answered writes.
     pub writes: u64,
     /// Bytes of frames from the client.
     pub received_bytes: u64,
     /// Bytes of frames to the client.
     pub sent_bytes: u64,
-    /// Requests that had to wait, or were refused, because of a budget.
+    /// Number of requests that waited or were refused because of a budget.
     pub throttled: u64,
 }
 
 impl ConnectionStats {
-    /// Of a connection accepted at `established_ms` of the wall clock.
+    /// Creates the counters of a connection that was accepted at `established_ms` of the wall
+    /// clock.
     ///
-    /// The smallest latency starts at 0, so it stays there until `crst`: Java's does, and
-    /// monitoring compares.
+    /// The smallest latency starts at 0, so it stays 0 until `crst`. Java behaves in the same way,
+    /// and monitoring compares the values.
     pub fn new(established_ms: i64) -> Self {
         Self {
             established_ms,
@@ -100,32 +101,32 @@ impl ConnectionStats {
         }
     }
 
-    /// Notes `n` packets from the client.
+    /// Records `n` packets from the client.
     pub fn packets_received(&self, n: u64) {
         add(&self.received, n);
     }
 
-    /// Notes `n` packets to the client.
+    /// Records `n` packets to the client.
     pub fn packets_sent(&self, n: u64) {
         add(&self.sent, n);
     }
 
-    /// Notes so many bytes from the client.
+    /// Records `n` bytes from the client.
     pub fn bytes_received(&self, n: u64) {
         add(&self.received_bytes, n);
     }
 
-    /// Notes so many bytes to the client.
+    /// Records `n` bytes to the client.
     pub fn bytes_sent(&self, n: u64) {
         add(&self.sent_bytes, n);
     }
 
-    /// Notes so many requests that have to wait, or are refused, because of a budget.
+    /// Records `n` requests that wait or are refused because of a budget.
     pub fn throttled(&self, n: u64) {
         add(&self.throttled, n);
     }
 
-    /// Notes that a read, or a write, is answered.
+    /// Records an answered read or write.
     pub fn asked(&self, is_write: bool) {
         let cell = match is_write {
             true => &self.writes,
@@ -134,10 +135,9 @@ impl ConnectionStats {
         add(cell, 1);
     }
 
-    /// Notes the reply to a request that came at `received_ms` and was answered at
-    /// `answered_ms` of the monotonic clock. Reserved xids (pings and the like) leave the last
-    /// cxid as it is: it is to show the client's last real request. Without an operation `NA` is
-    /// shown.
+    /// Records the reply to a request that arrived at `received_ms` and was answered at
+    /// `answered_ms` of the monotonic clock. Reserved xids (such as pings) do not change the last
+    /// cxid, which shows the client's last real request. Without an operation, `NA` is shown.
     pub fn answered(
         &self,
         xid: Xid,
@@ -165,7 +165,7 @@ impl ConnectionStats {
         add(&self.total_latency_ms, latency);
     }
 
-    /// What `crst` does.
+    /// Resets the counters, like `crst`.
     pub fn reset(&self) {
         let zeros = [
             &self.received,
@@ -191,7 +191,7 @@ impl ConnectionStats {
         self.last_zxid.store(-1, Relaxed);
     }
 
-    /// The figures now.
+    /// Returns the current values.
     pub fn get(&self) -> ConnectionFigures {
         let min = self.min_latency_ms.load(Relaxed);
         let total = self.total_latency_ms.load(Relaxed);
@@ -217,7 +217,7 @@ impl ConnectionStats {
     }
 }
 
-/// An addition of the only writer.
+/// Adds to a cell that has a single writer.
 fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
 }

@@ -1,4 +1,4 @@
-//! `docs/METRICS.md`, written from the table.
+//! Generator of `docs/METRICS.md` from the table.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -125,7 +125,7 @@ fn every_name_is_there_once_and_every_help_is_a_sentence() {
     assert_eq!(kinds.len(), 8, "metrics of a kind stand together");
 }
 
-/// The sources in which metrics are written, without their tests.
+/// Returns the sources that write metrics, without their tests.
 fn sources() -> String {
     let mut sources = String::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

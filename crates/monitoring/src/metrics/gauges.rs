@@ -1,4 +1,4 @@
-//! Metrics that are read off the server's state when somebody asks.
+//! Metrics that are computed from the server's state on request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,61 +10,62 @@ use super::server_stats::ServerFigures;
 use super::text::Decimal;
 use crate::role::{LeaderFigures, RoleView};
 
-/// What gauges are computed from.
+/// Input for the computation of gauges.
 #[derive(Debug)]
 pub struct Gauges<'a> {
-    /// The role.
+    /// Current role.
     pub role: &'a RoleView,
-    /// Of a leader.
+    /// Figures of a leader, if this server leads.
     pub leader: Option<LeaderFigures>,
-    /// What the server counted.
+    /// Counters of the server.
     pub server: ServerFigures,
-    /// What it holds.
+    /// Current resources of the server.
     pub state: State,
-    /// Of its process.
+    /// File descriptors of the process.
     pub descriptors: Descriptors,
     /// Quotas and their use.
     pub quotas: &'a [NamespaceQuota],
 }
 
-/// What a server holds at the moment.
+/// Current resources of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct State {
-    /// Requests under way.
+    /// Number of requests in progress.
     pub outstanding_requests: u64,
-    /// Open client connections, those of four-letter words included.
+    /// Number of open client connections, including connections for four-letter words.
     pub connections: u64,
-    /// Znodes.
+    /// Number of znodes.
     pub znode_count: u64,
-    /// Watches.
+    /// Number of watches.
     pub watch_count: u64,
-    /// Ephemeral znodes.
+    /// Number of ephemeral znodes.
     pub ephemerals_count: u64,
     /// Bytes of paths and data.
     pub approximate_data_size: u64,
-    /// Sessions the ensemble knows.
+    /// Number of sessions that the ensemble knows.
     pub global_sessions: u64,
-    /// Sessions only this server knows.
+    /// Number of sessions that only this server knows.
     pub local_sessions: u64,
-    /// TLS handshakes in progress.
+    /// Number of TLS handshakes in progress.
     pub outstanding_tls_handshakes: u64,
-    /// Of connection throttling, 0 to 1.
+    /// Drop probability of connection throttling, 0 to 1.
     pub connection_drop_probability: f64,
 }
 
-/// A quota below a namespace; those of one namespace are shown as their sum.
-/// Source: QuotaMetricsUtils.
+/// Quota below a namespace. Quotas of one namespace are shown as their sum. Source:
+/// QuotaMetricsUtils.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceQuota {
     /// First element of the path, without the slash.
     pub namespace: String,
-    /// Znodes allowed: the hard limit, or the soft one if there is none; Java shows -1 for none.
+    /// Limit on the number of znodes: the hard limit or, without one, the soft limit. Java shows -1
+    /// for a missing limit.
     pub count_limit: Option<i64>,
-    /// Bytes allowed, likewise.
+    /// Limit on the bytes, determined like `count_limit`.
     pub bytes_limit: Option<i64>,
-    /// Znodes counted.
+    /// Number of znodes.
     pub count_usage: Option<i64>,
-    /// Bytes counted.
+    /// Number of bytes.
     pub bytes_usage: Option<i64>,
 }
 
@@ -99,17 +100,17 @@ impl Gauges<'_> {
     }
 }
 
-/// A gauge that its role shows.
+/// Returns the value of a gauge that the role shows.
 pub(super) fn shown(number: impl Into<Number>) -> Option<Number> {
     Some(number.into())
 }
 
-/// The value of a gauge or a counter.
+/// Value of a gauge or counter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// Printed plain.
+    /// Integer.
     Integer(i64),
-    /// Printed with decimals.
+    /// Number with decimals.
     Decimal(Decimal),
 }
 
@@ -120,7 +121,8 @@ impl From<i64> for Number {
 }
 
 impl From<u64> for Number {
-    /// A count beyond 2^63 is shown as that: readers know 64 bits with a sign.
+    /// Converts a count. Counts above 2^63-1 saturate, because readers expect signed 64-bit
+    /// numbers.
     fn from(number: u64) -> Self {
         Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
     }

@@ -1,4 +1,5 @@
-//! Metrics with one value per key: a namespace (the first element of a path) or a server's id.
+//! Metrics with one value per key. A key is a namespace (the first element of a path) or a server's
+//! id.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +10,16 @@ use super::percentiles::Distribution;
 use super::shards::Shards;
 use super::summary::Moments;
 
-/// Keys a metric keeps per shard. Namespaces are made by clients: without a bound they could
-/// make the server keep a value for each name they can think of. Later ones are not shown.
+/// Maximum number of keys per shard of a metric. Clients create namespaces, so without a bound they
+/// could exhaust the memory of the server. Further keys are not recorded.
 pub const KEYS_MAX: usize = 1000;
 
-/// What is kept for a key.
+/// Values of a key.
 pub trait Tally: Default {
     /// Adds a value.
     fn record(&mut self, value: u64);
 
-    /// Adds what `other` has seen.
+    /// Adds the values of `other`.
     fn merge(&mut self, other: &Self);
 }
 
@@ -52,19 +53,19 @@ impl Tally for Distribution {
     }
 }
 
-/// A tally per key.
+/// Tallies by key.
 #[derive(Debug)]
 pub struct Keyed<T>(Shards<Mutex<HashMap<Box<str>, T>>>);
 
-/// A number per key that only grows.
+/// Counter per key.
 pub type CounterSet = Keyed<u64>;
-/// A basic summary per key.
+/// Basic summary per key.
 pub type SummarySet = Keyed<Moments>;
-/// An advanced summary per key.
+/// Advanced summary per key.
 pub type PercentilesSet = Keyed<Distribution>;
 
 impl<T: Tally> Keyed<T> {
-    /// Empty, for about as many writing threads as `shards`.
+    /// Creates an empty metric for about `shards` writing threads.
     pub fn new(shards: usize) -> Self {
         Self(Shards::new(shards))
     }
@@ -79,7 +80,7 @@ impl<T: Tally> Keyed<T> {
         }
     }
 
-    /// Adds what `tally` has seen under `key`.
+    /// Adds the values of `tally` under `key`.
     pub fn merge(&self, key: &str, tally: &T) {
         let mut tallies = self.0.mine().lock();
         if let Some(known) = tallies.get_mut(key) {
@@ -89,7 +90,7 @@ impl<T: Tally> Keyed<T> {
         }
     }
 
-    /// What was recorded since the last reset, in the order of the keys.
+    /// Returns the values since the last reset, in the order of the keys.
     pub fn get(&self) -> BTreeMap<String, T> {
         let mut all = BTreeMap::<String, T>::new();
         for tallies in self.0.iter() {
@@ -103,7 +104,7 @@ impl<T: Tally> Keyed<T> {
         all
     }
 
-    /// Forgets every value; keys seen so far are still shown, as Java shows them.
+    /// Resets all values. Like in Java, existing keys are still shown.
     pub fn reset(&self) {
         for tallies in self.0.iter() {
             tallies

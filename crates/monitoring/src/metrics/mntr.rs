@@ -1,4 +1,4 @@
-//! Metrics as `mntr` and the admin server's `monitor` show them: one name per figure.
+//! Metrics in the format of `mntr` and of the admin server's `monitor`, with one name per figure.
 
 use std::fmt::{self, Write};
 
@@ -7,10 +7,10 @@ use super::percentiles::Distribution;
 use super::summary::Moments;
 use super::table::{Metric, Reading};
 
-/// Calls `each` with every name (without `zk_`) that a metric is shown under, and its figure.
+/// Calls `each` for every name (without `zk_`) of a metric, with its figure.
 ///
-/// A summary becomes `avg_` to `sum_`, an advanced one `p50_` to `p999_` besides; the key of a
-/// set stands between the statistic and the metric. Source: DefaultMetricsProvider.
+/// A summary has the names `avg_` to `sum_`, and an advanced summary also `p50_` to `p999_`. The
+/// key of a set is between the statistic and the metric. Source: DefaultMetricsProvider.
 pub fn figures(
     metric: &Metric,
     reading: &Reading,
@@ -37,7 +37,7 @@ pub fn figures(
     }
 }
 
-/// Percentiles of an advanced summary, with the share of values each covers.
+/// Percentiles of an advanced summary, with the fraction of values that each covers.
 const PERCENTILES: [(&str, f64); 4] = [
     ("p50_", 0.5),
     ("p95_", 0.95),

@@ -1,4 +1,4 @@
-//! What the server counts and measures.
+//! Counters and measurements of the server.
 //!
 //! ```text
 //!   hot paths --record--> Metrics, ServerStats, ConnectionStats     (shards, no waiting)
@@ -6,8 +6,8 @@
 //!   state of the server --> Gauges --> Metrics::read --> mntr, admin monitor, Prometheus
 //! ```
 //!
-//! One table names every metric; there is no registry and nothing global: whoever counts is
-//! handed an `Arc<Metrics>`.
+//! One table contains every metric. The crate does not have a global registry. Code that records
+//! receives an `Arc<Metrics>`.
 
 mod ages;
 mod connection_stats;

@@ -1,4 +1,4 @@
-//! Bytes read and written per namespace, counted by the batch.
+//! Bytes read and written per namespace, counted in batches.
 
 use jute::Str;
 use proto::request::ReadRequest;
@@ -7,21 +7,21 @@ use proto::txn::Txn;
 use super::keyed::SummarySet;
 use super::summary::Moments;
 
-/// What is read from or written to namespaces in one go. A namespace is the first element of a
-/// path: `app` of `/app/locks/1`.
+/// Bytes of one batch of reads or writes, by namespace. A namespace is the first element of a path,
+/// such as `app` in `/app/locks/1`.
 ///
-/// Clients stay in a namespace, so one request after another counts for the same: nothing shared
-/// is touched, nothing allocated and no name looked up until [`Self::hand_over`].
+/// Successive requests of a client usually belong to one namespace. Counting them does not touch
+/// shared memory, allocate or look up a name until [`Self::hand_over`].
 #[derive(Debug, Default)]
 pub(super) struct Namespaces {
     latest: Option<Namespace>,
     before: Vec<Namespace>,
 }
 
-/// Counts of one namespace.
+/// Counters of one namespace.
 #[derive(Debug)]
 struct Namespace {
-    /// A path in it; shares the memory of the request.
+    /// Path in the namespace. It shares the memory of the request.
     path: Str,
     name_bytes: usize,
     bytes: Moments,
@@ -32,7 +32,7 @@ impl Namespace {
         self.path.get(1..=self.name_bytes).unwrap_or_default()
     }
 
-    /// Whether a path is in it.
+    /// Returns whether a path belongs to the namespace.
     fn holds(&self, path: &str) -> bool {
         let top = self.path.as_bytes().get(..=self.name_bytes);
         let (path, top) = (path.as_bytes(), top.unwrap_or_default());
@@ -40,14 +40,14 @@ impl Namespace {
     }
 }
 
-/// Bytes that a `Stat` counts for. Source: DataTree.STAT_OVERHEAD_BYTES.
+/// Number of bytes that a `Stat` adds. Source: DataTree.STAT_OVERHEAD_BYTES.
 const STAT_BYTES: usize = 68;
-/// Bytes of the length of a string, a buffer or a list.
+/// Bytes of the length of a string, buffer or list.
 const LEN_BYTES: usize = 4;
 
 impl Namespaces {
-    /// Notes the reply `body` to a read, if it is of a kind that counts: path, data or names of
-    /// children, and stat. Source: DataTree.updateReadStat.
+    /// Records the reply `body` of a read, if its kind is counted: path, data or names of children,
+    /// and stat. Source: DataTree.updateReadStat.
     pub(super) fn read(&mut self, request: &ReadRequest, body: &[u8]) {
         let (request, content) = match request {
             ReadRequest::Exists(request) => (request, 0),
@@ -66,7 +66,7 @@ impl Namespaces {
         }
     }
 
-    /// Notes what a transaction changes: path and data. Source: DataTree.updateWriteStat.
+    /// Records the changes of a transaction: path and data. Source: DataTree.updateWriteStat.
     pub(super) fn write(&mut self, txn: &Txn) {
         let len = |data: &Option<bytes::Bytes>| data.as_ref().map_or(0, bytes::Bytes::len);
         match txn {
@@ -105,7 +105,7 @@ impl Namespaces {
         self.before.extend(self.latest.replace(namespace));
     }
 
-    /// Adds it all to the metric.
+    /// Adds the batch to the metric.
     pub(super) fn hand_over(&self, to: &SummarySet) {
         for namespace in self.before.iter().chain(&self.latest) {
             to.merge(namespace.name(), &namespace.bytes);
@@ -113,13 +113,13 @@ impl Namespaces {
     }
 }
 
-/// The first element of a path; the root has none. Source: PathUtils.getTopNamespace.
+/// Returns the first element of a path, or `None` for the root. Source: PathUtils.getTopNamespace.
 pub(super) fn namespace(path: &str) -> Option<&str> {
     let names = path.strip_prefix('/').filter(|names| !names.is_empty())?;
     names.split('/').next()
 }
 
-/// Bytes of the names in a list that is encoded in `list_bytes`.
+/// Returns the number of bytes of the names in a list that is encoded in `list_bytes`.
 fn bytes_of_names(body: &[u8], list_bytes: usize) -> usize {
     let count = body.first_chunk().copied().map(u32::from_be_bytes);
     let lengths = (count.unwrap_or_default() as usize).saturating_mul(LEN_BYTES);

@@ -1,4 +1,4 @@
-//! Notes that belong to several metrics, or to one of several.
+//! Records that update several metrics, or select one of several.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::namespaces::namespace;
 use super::replies::Values;
 
 impl Metrics {
-    /// Notes that a database was loaded from disk: `dbinittime`, `startup_*`.
-    /// Source: ZKDatabase.loadDataBase, FileTxnSnapLog.restore.
+    /// Records the load of a database from disk: `dbinittime`, `startup_*`. Source:
+    /// ZKDatabase.loadDataBase, FileTxnSnapLog.restore.
     pub fn loaded(&self, load: &DatabaseLoad) {
         let (snapshot, replay) = (load.snapshot_time, load.replay_time);
         self.dbinittime.record(millis(snapshot + replay));
@@ -25,9 +25,10 @@ impl Metrics {
         }
     }
 
-    /// Notes that a group of committed transactions was applied and answered in this time, while so
-    /// many requests of this server's clients were under way. What Java's stages behind the commit
-    /// wait for is here one hold of the tree. Source: CommitProcessor, FinalRequestProcessor.
+    /// Records a group of committed transactions that was applied and answered in `took_ms`.
+    /// `under_way` is the number of requests of this server's clients in progress. Java waits in
+    /// several stages after the commit. Zoarium holds the tree once instead. Source:
+    /// CommitProcessor, FinalRequestProcessor.
     pub fn group_applied(&self, group: GroupApplied, took_ms: u64, under_way: u64) {
         let transactions = group.of_clients_here + group.of_others;
         self.request_commit_queued.add(transactions);
@@ -45,18 +46,19 @@ impl Metrics {
             .record(group.waiting_sessions);
     }
 
-    /// Notes that so many reads were answered right behind a write of their connection, which took this long.
+    /// Records reads that were answered directly after a write of their connection. `waited_ms` is
+    /// the latency of the write.
     pub fn reads_behind_write(&self, reads: u64, waited_ms: u64) {
         if reads > 0 {
             self.session_queues_drained.record(1);
             self.reads_after_write_in_session_queue.record(reads);
             self.reads_issued_from_session_queue.record(reads);
-            // They came behind the write, and waited no longer than it.
+            // The reads arrived after the write, so they did not wait longer than it.
             self.read_commitproc_time_ms.record_many(waited_ms, reads);
         }
     }
 
-    /// Notes that so many reads of a connection were answered at once, as they came.
+    /// Records reads of a connection that were answered without waiting.
     pub fn batch_answered(&self, reads: u64) {
         if reads > 0 {
             self.read_commit_proc_issued.record(reads);
@@ -64,15 +66,15 @@ impl Metrics {
         }
     }
 
-    /// Notes that so many reads of a connection took so long together.
-    /// Source: FinalRequestProcessor.processRequest.
+    /// Records reads of a connection and their total duration. Source:
+    /// FinalRequestProcessor.processRequest.
     pub fn reads_took(&self, reads: u64, took_ms: u64) {
         if let Some(each_ms) = took_ms.checked_div(reads) {
             self.read_final_proc_time_ms.record_many(each_ms, reads);
         }
     }
 
-    /// Notes that an event went to so many watchers. Source: WatchManager.triggerWatch.
+    /// Records an event and the number of its watchers. Source: WatchManager.triggerWatch.
     pub fn event_fired(&self, event_type: EventType, watchers: usize) {
         let metric = match event_type {
             EventType::NodeCreated => &self.node_created_watch_count,
@@ -83,8 +85,8 @@ impl Metrics {
         metric.record(watchers as u64);
     }
 
-    /// Notes an auth packet of the scheme `ensemble`: whether it was let in, and whether it named
-    /// an ensemble to a server that has names. Source: EnsembleAuthenticationProvider.
+    /// Records an auth packet of the scheme `ensemble`: whether it was accepted, and whether it was
+    /// compared with configured names. Source: EnsembleAuthenticationProvider.
     pub fn ensemble_named(&self, is_let_in: bool, is_compared: bool) {
         match (is_let_in, is_compared) {
             (false, _) => self.ensemble_auth_fail.inc(),
@@ -93,8 +95,8 @@ impl Metrics {
         }
     }
 
-    /// Notes a packet of this leader: a learner that is brought up to date without a snapshot.
-    /// Source: LearnerHandler.run.
+    /// Records a packet of this leader that synchronises a learner without a snapshot. Source:
+    /// LearnerHandler.run.
     pub fn sent_by_leader(&self, packet: &LeaderPacket) {
         if matches!(
             packet,
@@ -104,7 +106,7 @@ impl Metrics {
         }
     }
 
-    /// Notes a packet from this learner's leader. Source: Follower.processPacket,
+    /// Records a packet from this learner's leader. Source: Follower.processPacket,
     /// Observer.processPacket.
     pub fn received_by_learner(&self, packet: &LeaderPacket) {
         match packet {
@@ -116,8 +118,8 @@ impl Metrics {
         }
     }
 
-    /// Notes requests about to be prepared at `now_ms`: since when each has waited, and how many
-    /// messages wait behind them. Source: PrepRequestProcessor.run.
+    /// Records requests that are about to be prepared at `now_ms`: the arrival time of each, and
+    /// the number of messages after them in the queue. Source: PrepRequestProcessor.run.
     pub fn preparing(&self, now_ms: u64, since_ms: impl Iterator<Item = u64>, behind: usize) {
         let mut waited = Values::default();
         since_ms.for_each(|since_ms| waited.record(now_ms.saturating_sub(since_ms)));
@@ -129,8 +131,8 @@ impl Metrics {
         self.prep_processor_queue_size.record(behind as u64);
     }
 
-    /// Notes that `count` requests were prepared in `took_ms` together.
-    /// Source: PrepRequestProcessor.pRequest.
+    /// Records that `count` requests were prepared in `took_ms` together. Source:
+    /// PrepRequestProcessor.pRequest.
     pub fn prepared(&self, count: usize, took_ms: u64) {
         let count = count as u64;
         if let Some(each_ms) = took_ms.checked_div(count) {
@@ -138,10 +140,10 @@ impl Metrics {
         }
     }
 
-    /// Notes that `request` became `txn`: a refusal for a quota's sake is counted.
+    /// Records that `request` became `txn`. Counts refusals because of a quota.
     pub fn became(&self, request: &WriteRequest, txn: &Txn) {
         match (request, txn) {
-            // Either all parts are errors or none is.
+            // Either all parts are errors or none of them is.
             (WriteRequest::Multi(Ok(requests)), Txn::Multi(parts))
                 if matches!(parts.first(), Some(Txn::Error { .. })) =>
             {
@@ -171,38 +173,37 @@ impl Metrics {
 /// Committed transactions that were applied together.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct GroupApplied {
-    /// Those that clients of this server have asked for.
+    /// Number of transactions of this server's clients.
     pub of_clients_here: u64,
-    /// All others.
+    /// Number of all other transactions.
     pub of_others: u64,
-    /// From the begin of the turn that committed them until they were applied, ms.
+    /// Time from the start of the turn that committed them until they were applied, ms.
     pub waited_ms: u64,
-    /// Sessions with requests that waited behind one of them.
+    /// Number of sessions with requests that waited for one of them.
     pub waiting_sessions: u64,
 }
 
-/// How a database was loaded from disk.
+/// Measurements of the load of a database from disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatabaseLoad {
-    /// Reading the snapshot took so long.
+    /// Time to read the snapshot.
     pub snapshot_time: Duration,
-    /// Replaying the log after it took so long.
+    /// Time to replay the log after the snapshot.
     pub replay_time: Duration,
-    /// Transactions that were replayed.
+    /// Number of replayed transactions.
     pub txns_replayed: u64,
 }
 
-/// Transactions on their way through the log, until the fsync they share.
-/// Source: SyncRequestProcessor.
+/// Groups of transactions in the log, until their common fsync. Source: SyncRequestProcessor.
 #[derive(Debug, Default)]
 pub struct LogTimes {
-    /// Since when each group waits, and how many transactions are in it.
+    /// Start of the wait and number of transactions of each group.
     groups: Vec<(u64, u64)>,
 }
 
 impl LogTimes {
-    /// Notes a group of `txns` that waited since `queued_ms`, from `begun_ms` to `ended_ms` was
-    /// appended, and now waits for its fsync.
+    /// Records a group of `txns` that waited since `queued_ms` and was appended from `begun_ms` to
+    /// `ended_ms`. The group then waits for its fsync.
     pub fn appended(
         &mut self,
         metrics: &Metrics,
@@ -223,7 +224,7 @@ impl LogTimes {
         }
     }
 
-    /// Notes that all of them are on disk, after an fsync from `begun_ms` to `ended_ms`.
+    /// Records that all groups are on disk, after an fsync from `begun_ms` to `ended_ms`.
     pub fn synced(self, metrics: &Metrics, [begun_ms, ended_ms]: [u64; 2]) {
         metrics
             .sync_processor_queue_flush_time_ms

@@ -1,8 +1,8 @@
-//! Summaries that also know the distribution of their values.
+//! Summaries with a distribution of their values.
 //!
-//! Values are counted in buckets: one each below 64, then 32 to every doubling, so a percentile
-//! is exact below 64 ms and within 3 % above. Java keeps a sample of 4096 values instead; ours
-//! sees all of them and costs one addition.
+//! Values are counted in buckets: one per value below 64, then 32 per doubling. A percentile is
+//! therefore exact below 64 ms and within 3 % above. Java keeps a sample of 4096 values instead.
+//! This implementation counts all values at the cost of one addition.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,12 @@ const EXACT: usize = 1 << EXACT_BITS;
 const PER_DOUBLING_BITS: u32 = 5;
 const PER_DOUBLING: usize = 1 << PER_DOUBLING_BITS;
 
-/// Values from 2^24 ms (four and a half hours) up share the last bucket.
+/// Number of bits of the largest distinguished value. Values from 2^24 ms (four and a half hours)
+/// on share the last bucket.
 const VALUE_BITS: u32 = 24;
 const BUCKETS: usize = EXACT + (VALUE_BITS - EXACT_BITS) as usize * PER_DOUBLING;
 
-/// The bucket that counts `value`.
+/// Returns the bucket of `value`.
 fn bucket_of(value: u64) -> usize {
     let value = usize::try_from(value).unwrap_or(usize::MAX);
     if value < EXACT {
@@ -33,7 +34,7 @@ fn bucket_of(value: u64) -> usize {
     EXACT + (exponent - EXACT_BITS) as usize * PER_DOUBLING + within
 }
 
-/// The value in the middle of a bucket.
+/// Returns the value in the middle of a bucket.
 fn middle_of(bucket: usize) -> u64 {
     let Some(above) = bucket.checked_sub(EXACT) else {
         return bucket as u64;
@@ -43,16 +44,16 @@ fn middle_of(bucket: usize) -> u64 {
     (1 << exponent) + (above % PER_DOUBLING) as u64 * width + width / 2
 }
 
-/// Values with their distribution, as read at one moment.
+/// Values with their distribution, at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Distribution {
     moments: Moments,
-    /// Empty before the first value.
+    /// Counts by bucket. Empty before the first value.
     buckets: Vec<u64>,
 }
 
 impl Distribution {
-    /// Their count, sum and extremes.
+    /// Returns the count, sum and extremes.
     pub fn moments(&self) -> &Moments {
         &self.moments
     }
@@ -64,7 +65,7 @@ impl Distribution {
         self.buckets[bucket_of(value)] += 1;
     }
 
-    /// Adds what `other` has seen.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.moments.merge(&other.moments);
         if !other.buckets.is_empty() {
@@ -75,8 +76,8 @@ impl Distribution {
         }
     }
 
-    /// How many values do not exceed each of these bounds, which rise; exact below 64, and above
-    /// by the middle of a bucket.
+    /// Returns the number of values that do not exceed each of these increasing bounds. The result
+    /// is exact below 64. Above, a bucket is represented by its middle.
     pub fn up_to(&self, bounds: &[u64]) -> Vec<u64> {
         let mut counts = vec![0; bounds.len()];
         for (bucket, count) in self
@@ -91,8 +92,8 @@ impl Distribution {
         counts
     }
 
-    /// The smallest value that at least the share `q` of all values do not exceed; 0 if there
-    /// is none.
+    /// Returns the smallest value that at least the fraction `q` of all values do not exceed, or 0
+    /// without values.
     pub fn quantile(&self, q: f64) -> u64 {
         let total: u64 = self.buckets.iter().sum();
         #[expect(
@@ -117,8 +118,8 @@ impl Distribution {
     }
 }
 
-/// A shard in use: 5 KiB, so it is made when its first value comes. The buckets also are the
-/// count of values.
+/// Shard in use. It has 5 KiB, so its first value allocates it. The buckets also serve as the
+/// count.
 #[derive(Debug)]
 struct Cell {
     total: Total,
@@ -134,12 +135,12 @@ impl Default for Cell {
     }
 }
 
-/// An advanced summary: a [`super::Summary`] with percentiles.
+/// Advanced summary: a [`super::Summary`] with percentiles.
 #[derive(Debug)]
 pub struct Percentiles(Shards<OnceLock<Box<Cell>>>);
 
 impl Percentiles {
-    /// Empty, for about as many writing threads as `shards`.
+    /// Creates an empty summary for about `shards` writing threads.
     pub fn new(shards: usize) -> Self {
         Self(Shards::new(shards))
     }
@@ -149,7 +150,7 @@ impl Percentiles {
         self.record_many(value, 1);
     }
 
-    /// Adds a value that came `times` times, at the cost of one.
+    /// Adds a value that occurred `times` times, at the cost of one.
     pub fn record_many(&self, value: u64, times: u64) {
         if times == 0 {
             return;
@@ -159,7 +160,7 @@ impl Percentiles {
         cell.buckets[bucket_of(value)].fetch_add(times, Ordering::Relaxed);
     }
 
-    /// What was recorded since the last reset.
+    /// Returns the values since the last reset.
     pub fn get(&self) -> Distribution {
         let mut all = Distribution::default();
         for cell in self.cells() {
@@ -174,7 +175,7 @@ impl Percentiles {
         all
     }
 
-    /// Forgets every value.
+    /// Removes all values.
     pub fn reset(&self) {
         for cell in self.cells() {
             cell.total.reset();

@@ -1,20 +1,20 @@
-//! What the operating system says about this process.
+//! Information of the operating system about this process.
 
 use std::fs;
 
-/// File descriptors; -1 each where the system does not tell. Source: OSMXBean.
+/// File descriptors. Unknown values are -1. Source: OSMXBean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptors {
-    /// Open now.
+    /// Number of open descriptors.
     pub open: i64,
-    /// The soft limit.
+    /// Soft limit of open descriptors.
     pub max: i64,
 }
 
 impl Descriptors {
-    /// Of this process, at the moment.
+    /// Returns the current values of this process.
     pub fn of_this_process() -> Self {
-        // The directory handle of the count itself is one of the entries.
+        // The count includes the handle of the directory itself.
         let open = fs::read_dir("/proc/self/fd").map_or(-1, |entries| {
             i64::try_from(entries.count()).map_or(i64::MAX, |count| count - 1)
         });
@@ -26,7 +26,7 @@ impl Descriptors {
     }
 }
 
-/// The soft limit of a row of `/proc/self/limits`.
+/// Returns the soft limit in a row of `/proc/self/limits`.
 fn soft_limit(limits: &str, name: &str) -> Option<i64> {
     let row = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match row.split_whitespace().next()? {
@@ -38,16 +38,16 @@ fn soft_limit(limits: &str, name: &str) -> Option<i64> {
 /// Memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// What the machine could still give.
+    /// Memory that the machine can still provide.
     pub free: u64,
-    /// What the machine has.
+    /// Total memory of the machine.
     pub max: u64,
-    /// What this process holds.
+    /// Memory of this process.
     pub total: u64,
 }
 
 impl Memory {
-    /// Of this process, at the moment; 0 each where the system does not tell.
+    /// Returns the current values of this process. Unknown values are 0.
     pub fn of_this_process() -> Self {
         let machine = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let process = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -59,7 +59,7 @@ impl Memory {
     }
 }
 
-/// What exporters tell of a process. Names are those of simpleclient's DefaultExports.
+/// Process metrics for exporters. The names are the names of simpleclient's DefaultExports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProcessFigures {
     descriptors: Descriptors,
@@ -70,19 +70,20 @@ pub struct ProcessFigures {
     started_s: f64,
 }
 
-/// The clock ticks of `/proc/<pid>/stat`, a second: always 100 on Linux, whatever the kernel's own.
+/// Clock ticks per second in `/proc/<pid>/stat`. It is always 100 on Linux, independent of the
+/// kernel's tick rate.
 const TICKS_PER_S: f64 = 100.0;
 
-/// A family: its name, its kind, and what stands behind its name with each value.
+/// Family of metrics: its name, its kind, and the suffix of its name for each value.
 type Family = (&'static str, &'static str, Vec<(&'static str, f64)>);
 
 impl ProcessFigures {
-    /// Of this process, at the moment; 0 each where the system does not tell.
+    /// Returns the current values of this process. Unknown values are 0.
     pub fn of_this_process() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let machine = fs::read_to_string("/proc/stat").unwrap_or_default();
-        // The name before it may hold anything.
+        // The name before these fields may contain any character.
         let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
         let ticks = |place: usize| -> f64 {
             let field = fields.split(' ').nth(place);
@@ -102,8 +103,8 @@ impl ProcessFigures {
         }
     }
 
-    /// As families. What dashboards ask of a JVM is told where this process has the like of it:
-    /// its memory stands for the heap.
+    /// Returns the values as families. It includes JVM metrics of dashboards that have an
+    /// equivalent in this process. The memory of the process replaces the heap.
     pub fn families(&self) -> Vec<Family> {
         let one = |name, kind, value| (name, kind, vec![("", value)]);
         let heap = |name, value| (name, "gauge", vec![("{area=\"heap\",}", value)]);
@@ -127,7 +128,7 @@ impl ProcessFigures {
     }
 }
 
-/// Places of `/proc/<pid>/stat` behind the name.
+/// Indexes of fields in `/proc/<pid>/stat` after the name.
 const UTIME: usize = 11;
 const STIME: usize = 12;
 const STARTED: usize = 19;
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn an_open_file_is_counted() {
-        // Other tests of the process open and close files meanwhile, so only bounds are sure.
+        // Other tests in the process open and close files concurrently, so only bounds are certain.
         let file = fs::File::open("/proc/self/limits").expect("this test runs on Linux");
         let descriptors = Descriptors::of_this_process();
         assert!(

@@ -1,4 +1,5 @@
-//! Metrics in Prometheus' text form. Source: PrometheusMetricsProvider, simpleclient's TextFormat.
+//! Metrics in Prometheus' text format. Source: PrometheusMetricsProvider, simpleclient's
+//! TextFormat.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Write};
@@ -10,15 +11,16 @@ use super::summary::Moments;
 use super::table::{Kind, Metric, Reading};
 use super::text::Decimal;
 
-/// The type of the text.
+/// Content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The families that were asked for.
+/// Requested families.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted(Option<BTreeSet<String>>);
 
 impl Wanted {
-    /// By the values of the parameter `name[]`; all if there are none.
+    /// Creates the filter from the values of the parameter `name[]`. Without values, all families
+    /// are requested.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let names: BTreeSet<String> = names.into_iter().collect();
         Self((!names.is_empty()).then_some(names))
@@ -29,20 +31,20 @@ impl Wanted {
     }
 }
 
-/// What is exported at one moment.
+/// Metrics to export, at one time.
 #[derive(Debug)]
 pub struct Export<'a> {
-    /// ZooKeeper's, by the table; empty before there is a server.
+    /// ZooKeeper's metrics in the order of the table. Empty before the server is created.
     pub readings: &'a [(&'static Metric, Reading)],
-    /// Of the process, unless they are switched off.
+    /// Metrics of the process, unless they are disabled.
     pub process: Option<ProcessFigures>,
 }
 
 impl Export<'_> {
-    /// As text: each family with its kind and its values.
+    /// Formats the metrics: each family with its kind and its values.
     pub fn print(&self, wanted: &Wanted) -> String {
         let mut out = String::with_capacity(TEXT_BYTES);
-        // A `String` takes whatever is written to it.
+        // Writing to a `String` cannot fail.
         let _ = self.write(wanted, &mut out);
         out
     }
@@ -68,7 +70,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    /// A histogram of each stage that a request passes, besides what Java has.
+    /// Writes a histogram of each stage of a request, in addition to Java's metrics.
     fn write_stages(&self, out: &mut String) -> fmt::Result {
         writeln!(
             out,
@@ -85,13 +87,13 @@ impl Export<'_> {
     }
 }
 
-/// Bytes of a text, more or less: spares growing it.
+/// Approximate size of a text in bytes, to avoid reallocations.
 const TEXT_BYTES: usize = 32 << 10;
 
-/// Our own family.
+/// Name of Zoarium's own family.
 const STAGES: &str = "zoarium_stage_seconds";
 
-/// The metrics that the stages are taken from, in the order of the pipeline.
+/// Metrics of the stages, in the order of the pipeline.
 const STAGE_METRICS: [(&str, &str); 8] = [
     ("request_throttle_queue_time_ms", "throttle"),
     ("prep_processor_queue_time_ms", "wait_for_preparation"),
@@ -103,7 +105,7 @@ const STAGE_METRICS: [(&str, &str); 8] = [
     ("updatelatency", "update"),
 ];
 
-/// Bounds of the histograms, ms. The clock of the stages counts those.
+/// Bounds of the histograms in ms, the resolution of the stages' clock.
 const BOUNDS_MS: [u64; 14] = [
     0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000,
 ];
@@ -136,13 +138,13 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// The help repeats the name, as Java's does.
+/// Writes the head of a family. Like in Java, the help text repeats the name.
 fn family(name: &str, kind: &str, out: &mut String) -> fmt::Result {
     writeln!(out, "# HELP {name} {name}")?;
     writeln!(out, "# TYPE {name} {kind}")
 }
 
-/// The quantiles of advanced summaries. Source: PrometheusMetricsProvider.
+/// Quantiles of advanced summaries. Source: PrometheusMetricsProvider.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
 fn write_reading(name: &str, reading: &Reading, out: &mut String) -> fmt::Result {
@@ -198,7 +200,8 @@ fn totals(name: &str, key: Option<&str>, moments: &Moments, out: &mut String) ->
     writeln!(out, "{name}_sum{labels} {}", float(moments.sum))
 }
 
-/// The label of a key, with a comma behind it; nothing without one. Clients name namespaces.
+/// Label of a key, followed by a comma. Empty without a key. Clients choose the names of
+/// namespaces.
 struct Key<'a>(Option<&'a str>);
 
 impl Display for Key<'_> {

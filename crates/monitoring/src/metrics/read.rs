@@ -1,11 +1,11 @@
-//! All metrics of a server at one moment.
+//! Values of all metrics of a server at one time.
 
 use super::gauges::Gauges;
 use super::process::Descriptors;
 use super::table::{Metric, Reading};
 use crate::view::View;
 
-/// Every metric that the server shows, in the order of the table.
+/// Returns every metric that the server shows, in the order of the table.
 pub fn read_all(view: &dyn View) -> Vec<(&'static Metric, Reading)> {
     let (role, quotas) = (view.role(), view.quotas());
     let gauges = Gauges {

@@ -1,4 +1,4 @@
-//! Replies and events counted by the batch.
+//! Replies and events, counted in batches.
 
 use proto::request::ReadRequest;
 use proto::txn::TxnRecord;
@@ -7,15 +7,15 @@ use super::ages::age;
 use super::namespaces::Namespaces;
 use super::percentiles::Percentiles;
 
-/// Values below this many ms are counted in place; longer ones are rare.
+/// Limit in ms below which values are counted in place. Longer times are rare.
 const SMALL: usize = 16;
 
-/// What is sent in one go: to a batch of a connection, or because of a group of transactions.
-/// It is filled without touching anything shared and handed over with
-/// [`super::ServerStats::replied`], so that a reply in a large batch costs a few nanoseconds.
+/// Counters of one batch: replies to a batch of a connection, or events of a group of transactions.
+/// Recording does not touch shared memory, so a reply in a large batch costs a few nanoseconds.
+/// [`super::ServerStats::replied`] transfers the batch.
 ///
-/// A reply is noted with [`Self::read`] or [`Self::update`] for its latency and with
-/// [`Self::reply`] for its bytes.
+/// [`Self::read`] or [`Self::update`] records the latency of a reply, and [`Self::reply`] its
+/// bytes.
 #[derive(Debug, Default)]
 pub struct Replies {
     pub(super) sent: u64,
@@ -24,14 +24,15 @@ pub struct Replies {
     pub(super) sizes: Option<Sizes>,
     pub(super) reads: Values,
     pub(super) updates: Values,
-    /// From the stamps of transactions to their changes here.
+    /// Times from the timestamps of transactions to their changes on this server.
     pub(super) propagation: Values,
-    /// From requests to the answers to their transactions, in ms.
+    /// Times from requests to the answers to their transactions, in ms.
     pub(super) committed: Values,
-    /// How many requests of its connection waited behind a write that was answered, where some did.
+    /// Numbers of requests that waited for an answered write of their connection. Zeros are not
+    /// recorded.
     pub(super) waiting: Values,
     pub(super) read_from: Namespaces,
-    /// Replies that a server with a cache of encoded ones looks for there.
+    /// Replies that Java would look up in its cache of encoded replies.
     pub(super) data_replies: u64,
     pub(super) children_replies: u64,
     pub(super) written_to: Namespaces,
@@ -44,7 +45,7 @@ pub(super) struct Sizes {
     pub(super) max: u32,
 }
 
-/// Values of a summary, most of them small: times in ms, or counts.
+/// Values of a summary that are mostly small: times in ms, or counts.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     small: [u32; SMALL],
@@ -62,14 +63,15 @@ impl Values {
         }
     }
 
-    /// The age in ms of what was stamped at `stamp_ms`, unless that lies ahead.
+    /// Records the age in ms at `now_ms` of the timestamp `stamp_ms`, unless the timestamp is in
+    /// the future.
     pub(super) fn record_age(&mut self, stamp_ms: i64, now_ms: i64) {
         if let Some(age_ms) = age(stamp_ms, now_ms) {
             self.record(age_ms);
         }
     }
 
-    /// Counts all of them, and begins anew.
+    /// Transfers all values to the summary and clears them.
     pub(super) fn hand_over(&mut self, to: &Percentiles) {
         for (value, times) in self.counts() {
             to.record_many(value, times);
@@ -78,7 +80,7 @@ impl Values {
         self.large.clear();
     }
 
-    /// Each value with how often it came.
+    /// Returns each value with its number of occurrences.
     pub(super) fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let small = (0..)
             .zip(&self.small)
@@ -89,22 +91,22 @@ impl Values {
 }
 
 impl Replies {
-    /// How many reads were answered.
+    /// Returns the number of answered reads.
     pub fn reads(&self) -> u64 {
         self.reads.counts().map(|(_, times)| times).sum()
     }
 
-    /// Notes how long the reply to a request took that made no transaction.
+    /// Records the latency of a reply to a request without a transaction.
     pub fn read(&mut self, latency_ms: u64) {
         self.reads.record(latency_ms);
     }
 
-    /// Notes how long the reply to a request took that made a transaction.
+    /// Records the latency of a reply to a request with a transaction.
     pub fn update(&mut self, latency_ms: u64) {
         self.updates.record(latency_ms);
     }
 
-    /// Notes the reply `body` of a read that was answered.
+    /// Records the reply `body` of an answered read.
     pub fn read_from(&mut self, request: &ReadRequest, body: &[u8]) {
         match request {
             ReadRequest::GetData(_) => self.data_replies += 1,
@@ -114,15 +116,15 @@ impl Replies {
         self.read_from.read(request, body);
     }
 
-    /// Notes a transaction that was applied at `now_ms` of the wall clock. One whose stamp lies
-    /// ahead of it says nothing about time. Source: FinalRequestProcessor.applyRequest.
+    /// Records a transaction that was applied at `now_ms` of the wall clock. A timestamp in the
+    /// future is ignored. Source: FinalRequestProcessor.applyRequest.
     pub fn applied(&mut self, record: &TxnRecord, now_ms: i64) {
         self.propagation.record_age(record.header.time_ms, now_ms);
         self.written_to.write(&record.txn);
     }
 
-    /// Notes the answer to a transaction that was asked for so long ago, with how many requests of its connection wait
-    /// behind it. Source: CommitProcessor.processWrite.
+    /// Records the answer to a transaction with its latency, and the number of requests of its
+    /// connection that wait for it. Source: CommitProcessor.processWrite.
     pub fn committed(&mut self, waited_ms: u64, waiting: u64) {
         self.committed.record(waited_ms);
         if waiting > 0 {
@@ -130,12 +132,12 @@ impl Replies {
         }
     }
 
-    /// Notes the bytes of a reply, the length before it not counted.
+    /// Records the bytes of a reply, without the length before it.
     pub fn reply(&mut self, bytes: usize) {
         self.reply_bytes += self.packet(bytes);
     }
 
-    /// Notes the bytes of a watch event, likewise.
+    /// Records the bytes of a watch event, without the length before it.
     pub fn event(&mut self, bytes: usize) {
         self.event_bytes += self.packet(bytes);
     }

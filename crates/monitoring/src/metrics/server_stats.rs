@@ -1,4 +1,4 @@
-//! The figures of `srvr`: what this server received, sent and how long it took.
+//! Figures of `srvr`: packets of this server, and their latency.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,10 +8,10 @@ use super::replies::Replies;
 use super::shards::Counter;
 use super::summary::{BufferSizes, BufferStats, Moments};
 
-/// Counts of a serving server. Source: ServerStats.
+/// Counters of a serving server. Source: ServerStats.
 ///
-/// The latency of requests is not kept apart: every request is in `readlatency` or in
-/// `updatelatency` of [`Metrics`], and all of them are reset together.
+/// The latency of requests is not stored here. Every request is recorded in `readlatency` or
+/// `updatelatency` of [`Metrics`], and both are reset together.
 #[derive(Debug)]
 pub struct ServerStats {
     metrics: Arc<Metrics>,
@@ -25,31 +25,32 @@ pub struct ServerStats {
     slow_fsyncs: AtomicU64,
 }
 
-/// [`ServerStats`] at one moment.
+/// Values of [`ServerStats`] at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerFigures {
-    /// Requests and four-letter words.
+    /// Number of requests and four-letter words.
     pub packets_received: u64,
-    /// Replies, events and answers to four-letter words.
+    /// Number of replies, events and answers to four-letter words.
     pub packets_sent: u64,
-    /// From a request to its reply, in ms.
+    /// Latency from a request to its reply, in ms.
     pub latency: Moments,
     /// Sizes of replies and events.
     pub response_sizes: BufferSizes,
-    /// Refused credentials.
+    /// Number of refused credentials.
     pub auth_failed: u64,
-    /// Connections from this machine without a client certificate.
+    /// Number of connections from this machine without a client certificate.
     pub non_mtls_local: u64,
-    /// Connections from other machines without a client certificate.
+    /// Number of connections from other machines without a client certificate.
     pub non_mtls_remote: u64,
-    /// Fsyncs longer than `fsync.warningthresholdms`.
+    /// Number of fsyncs longer than `fsync.warningthresholdms`.
     pub slow_fsyncs: u64,
-    /// Since the server began to serve.
+    /// Time since the server started to serve, in ms.
     pub uptime_ms: u64,
 }
 
 impl ServerStats {
-    /// Of a server that begins to serve at `started_ms` of the monotonic clock.
+    /// Creates the counters of a server that starts to serve at `started_ms` of the monotonic
+    /// clock.
     pub fn new(metrics: Arc<Metrics>, started_ms: u64) -> Self {
         let shards = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -65,32 +66,32 @@ impl ServerStats {
         }
     }
 
-    /// Notes `n` requests, or a four-letter word.
+    /// Records `n` requests, or a four-letter word.
     pub fn packets_received(&self, n: u64) {
         self.packets_received.add(n);
     }
 
-    /// Notes `n` replies or events, or the answer to a four-letter word.
+    /// Records `n` replies or events, or the answer to a four-letter word.
     pub fn packets_sent(&self, n: u64) {
         self.packets_sent.add(n);
     }
 
-    /// Notes the reply to a request that made no transaction.
+    /// Records the reply to a request without a transaction.
     pub fn read_answered(&self, latency_ms: u64) {
         self.metrics.readlatency.record(latency_ms);
     }
 
-    /// Notes the reply to a request that made a transaction.
+    /// Records the reply to a request with a transaction.
     pub fn update_answered(&self, latency_ms: u64) {
         self.metrics.updatelatency.record(latency_ms);
     }
 
-    /// Notes the bytes of a reply or event, without the length before it.
+    /// Records the bytes of a reply or event, without the length before it.
     pub fn response_size(&self, bytes: u32) {
         self.response_sizes.record(bytes);
     }
 
-    /// Notes all that was noted in `replies`: packets, latencies, sizes and, in [`Metrics`], bytes.
+    /// Records the batch `replies`: packets, latencies, sizes and, in [`Metrics`], bytes.
     pub fn replied(&self, replies: &Replies) {
         let metrics = &self.metrics;
         for (latency_ms, times) in replies.reads.counts() {
@@ -134,12 +135,12 @@ impl ServerStats {
         }
     }
 
-    /// Notes refused credentials.
+    /// Records refused credentials.
     pub fn auth_failed(&self) {
         self.auth_failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes a connection without a client certificate.
+    /// Records a connection without a client certificate.
     pub fn non_mtls_connection(&self, from_this_machine: bool) {
         let count = if from_this_machine {
             &self.non_mtls_local
@@ -149,12 +150,12 @@ impl ServerStats {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes an fsync longer than the warning threshold.
+    /// Records an fsync longer than the warning threshold.
     pub fn slow_fsync(&self) {
         self.slow_fsyncs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The figures at `now_ms` of the monotonic clock.
+    /// Returns the values at `now_ms` of the monotonic clock.
     pub fn get(&self, now_ms: u64) -> ServerFigures {
         let mut latency = *self.metrics.readlatency.get().moments();
         latency.merge(self.metrics.updatelatency.get().moments());
@@ -171,8 +172,8 @@ impl ServerStats {
         }
     }
 
-    /// A role begins to serve at `now_ms` of the monotonic clock: the counts start again, as those
-    /// of a server that Java makes for each role. What [`Metrics`] holds goes on.
+    /// Resets the counters when a role starts to serve at `now_ms` of the monotonic clock. Java
+    /// creates a new server with new counters for each role. The values in [`Metrics`] continue.
     pub fn begin(&self, now_ms: u64) {
         self.started_ms.store(now_ms, Ordering::Relaxed);
         self.packets_received.reset();
@@ -189,8 +190,8 @@ impl ServerStats {
             .for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
-    /// What `srst` does: packets, latency, sizes and all of [`Metrics`] start again; failed
-    /// authentications, connections without certificates and the uptime go on.
+    /// Resets packets, latency, sizes and all of [`Metrics`], like `srst`. Failed authentications,
+    /// connections without certificates and the uptime continue.
     pub fn reset(&self) {
         self.packets_received.reset();
         self.packets_sent.reset();

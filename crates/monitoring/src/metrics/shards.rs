@@ -1,27 +1,27 @@
-//! Cells that many threads write and few read.
+//! Cells with many writing threads and few readers.
 //!
-//! Every metric a request touches is spread over as many cache lines as there are processors;
-//! a thread writes to one of them, a reader adds them up. Nobody waits for anybody.
+//! Every metric of a request is spread over as many cache lines as there are processors. A thread
+//! writes to one of them, and a reader adds them up. Threads never wait for each other.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-/// More shards cost memory and a longer sum, and spare little.
+/// Maximum number of shards. More shards would cost memory and a longer sum, with little benefit.
 const SHARDS_MAX: usize = 16;
 
-/// One `T` per shard; the number of shards is a power of two.
+/// One `T` per shard. The number of shards is a power of two.
 #[derive(Debug)]
 pub(super) struct Shards<T>(Box<[CachePadded<T>]>);
 
 impl<T: Default> Shards<T> {
-    /// At least `wanted` shards, within bounds.
+    /// Creates at least `wanted` shards, within bounds.
     pub(super) fn new(wanted: usize) -> Self {
         let shards = wanted.clamp(1, SHARDS_MAX).next_power_of_two();
         Self((0..shards).map(|_| CachePadded::default()).collect())
     }
 
-    /// The calling thread's.
+    /// Returns the shard of the calling thread.
     pub(super) fn mine(&self) -> &T {
         &self.0[thread_number() & (self.0.len() - 1)]
     }
@@ -31,7 +31,8 @@ impl<T: Default> Shards<T> {
     }
 }
 
-/// A small number of the calling thread's own, which spreads threads evenly over shards.
+/// Returns a small unique number of the calling thread, which distributes threads evenly over
+/// shards.
 fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -40,17 +41,17 @@ fn thread_number() -> usize {
     NUMBER.with(|number| *number)
 }
 
-/// A number that only grows, until it is reset.
+/// Counter that can be reset.
 #[derive(Debug)]
 pub struct Counter(Shards<AtomicU64>);
 
 impl Counter {
-    /// Zero, for about as many writing threads as `shards`.
+    /// Creates a counter with value zero for about `shards` writing threads.
     pub fn new(shards: usize) -> Self {
         Self(Shards::new(shards))
     }
 
-    /// Adds `n`. Wraps around instead of failing.
+    /// Adds `n`. Wraps around on overflow.
     pub fn add(&self, n: u64) {
         self.0.mine().fetch_add(n, Ordering::Relaxed);
     }
@@ -60,14 +61,14 @@ impl Counter {
         self.add(1);
     }
 
-    /// What was added since the last reset.
+    /// Returns the sum since the last reset.
     pub fn get(&self) -> u64 {
         self.0.iter().fold(0, |sum, cell| {
             sum.wrapping_add(cell.load(Ordering::Relaxed))
         })
     }
 
-    /// Back to zero; what is added meanwhile may be lost.
+    /// Resets the counter. Concurrent additions may be lost.
     pub fn reset(&self) {
         self.0
             .iter()

@@ -1,4 +1,4 @@
-//! Count, sum, smallest and largest of the values of a metric.
+//! Count, sum, minimum and maximum of the values of a metric.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -6,26 +6,26 @@ use super::replies::Sizes;
 use super::shards::Shards;
 use super::text::Decimal;
 
-/// Values are also counted by their power of two, which is all that a median needs to be right
-/// within a doubling. Larger ones share the last place.
+/// Number of powers of two by which values are counted. This is sufficient for a median within a
+/// factor of two. Larger values share the last place.
 const POWERS: usize = 32;
 
-/// The place of a value: that of `2^(n-1)` up to `2^n` is `n`.
+/// Returns the place of a value. Values from `2^(n-1)` up to `2^n` have the place `n`.
 fn power_of(value: u64) -> usize {
     let bits = u64::BITS - value.leading_zeros();
     usize::try_from(bits).map_or(POWERS - 1, |bits| bits.min(POWERS - 1))
 }
 
-/// What is known of recorded values, with hardly any of their distribution.
+/// Summary of recorded values, with a coarse distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moments {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the values.
     pub sum: u64,
     min: u64,
     max: u64,
-    /// Values by their power of two; empty where others keep the distribution.
+    /// Number of values by their power of two. Empty if the distribution is stored elsewhere.
     powers: [u64; POWERS],
 }
 
@@ -53,8 +53,8 @@ impl Moments {
         }
     }
 
-    /// A value that about half of all do not exceed, right within a doubling; `None` if there is
-    /// none.
+    /// Returns a value that about half of all values do not exceed, within a factor of two. Returns
+    /// `None` without values.
     pub fn median(&self) -> Option<u64> {
         let total: u64 = self.powers.iter().sum();
         let rank = total.div_ceil(2);
@@ -65,7 +65,7 @@ impl Moments {
                     return Some(self.max);
                 }
                 let from = if power == 0 { 0 } else { 1_u64 << (power - 1) };
-                // The values of a place are taken to be spread evenly.
+                // Assumes that the values of a place are evenly distributed.
                 let width = u128::from(from);
                 let within = width * u128::from(rank - before - 1) / u128::from(*count);
                 let value = from + u64::try_from(within).unwrap_or(0);
@@ -76,7 +76,7 @@ impl Moments {
         None
     }
 
-    /// Adds what `other` has seen.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.count = self.count.wrapping_add(other.count);
         self.sum = self.sum.wrapping_add(other.sum);
@@ -87,17 +87,18 @@ impl Moments {
         }
     }
 
-    /// The smallest value, 0 if there is none.
+    /// Returns the smallest value, or 0 without values.
     pub fn min(&self) -> u64 {
         if self.min == u64::MAX { 0 } else { self.min }
     }
 
-    /// The largest value, 0 if there is none.
+    /// Returns the largest value, or 0 without values.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean, rounded half up to four decimals; 0 if there is none. Source: AvgMinMaxCounter.
+    /// Returns the mean, rounded half up to four decimals, or 0 without values. Source:
+    /// AvgMinMaxCounter.
     pub fn average(&self) -> Decimal {
         let count = u128::from(self.count);
         if count == 0 {
@@ -108,7 +109,7 @@ impl Moments {
     }
 }
 
-/// [`Moments`] that any thread may add to.
+/// [`Moments`] that any thread can update.
 #[derive(Debug, Default)]
 struct AtomicMoments {
     powers: [AtomicU64; POWERS],
@@ -117,7 +118,7 @@ struct AtomicMoments {
 
 impl AtomicMoments {
     fn record(&self, value: u64, times: u64) {
-        // Together they are the count.
+        // The sum of the places is the count.
         if let Some(power) = self.powers.get(power_of(value)) {
             power.fetch_add(times, Ordering::Relaxed);
         }
@@ -150,9 +151,9 @@ pub(super) struct Total {
 }
 
 impl Total {
-    /// Adds a value that came `times` times.
+    /// Adds a value that occurred `times` times.
     pub(super) fn record(&self, value: u64, times: u64) {
-        // Most latencies are 0 ms, and an atomic addition costs more than this look.
+        // Most latencies are 0 ms, and an atomic addition costs more than this check.
         if value != 0 {
             self.sum
                 .fetch_add(value.wrapping_mul(times), Ordering::Relaxed);
@@ -176,7 +177,7 @@ impl Total {
     }
 }
 
-/// The smallest and the largest value seen.
+/// Smallest and largest value.
 #[derive(Debug)]
 struct Extremes {
     min: AtomicU64,
@@ -194,7 +195,7 @@ impl Default for Extremes {
 
 impl Extremes {
     fn record(&self, value: u64) {
-        // A load is much cheaper than a fetch_min, and nearly every value is neither.
+        // A load is much cheaper than a fetch_min, and few values change an extreme.
         if value < self.min.load(Ordering::Relaxed) {
             self.min.fetch_min(value, Ordering::Relaxed);
         }
@@ -209,12 +210,12 @@ impl Extremes {
     }
 }
 
-/// A basic summary: average, smallest, largest, count and sum of the values since the last reset.
+/// Basic summary: average, minimum, maximum, count and sum of the values since the last reset.
 #[derive(Debug)]
 pub struct Summary(Shards<AtomicMoments>);
 
 impl Summary {
-    /// Empty, for about as many writing threads as `shards`.
+    /// Creates an empty summary for about `shards` writing threads.
     pub fn new(shards: usize) -> Self {
         Self(Shards::new(shards))
     }
@@ -224,27 +225,27 @@ impl Summary {
         self.record_many(value, 1);
     }
 
-    /// Adds a value that came `times` times, at the cost of one.
+    /// Adds a value that occurred `times` times, at the cost of one.
     pub fn record_many(&self, value: u64, times: u64) {
         if times > 0 {
             self.0.mine().record(value, times);
         }
     }
 
-    /// What was recorded since the last reset.
+    /// Returns the values since the last reset.
     pub fn get(&self) -> Moments {
         let mut all = Moments::default();
         self.0.iter().for_each(|cell| all.merge(&cell.get()));
         all
     }
 
-    /// Forgets every value.
+    /// Removes all values.
     pub fn reset(&self) {
         self.0.iter().for_each(AtomicMoments::reset);
     }
 }
 
-/// Sizes of encoded packets: the last, the smallest and the largest. Source: BufferStats.
+/// Sizes of encoded packets: last, smallest and largest. Source: BufferStats.
 #[derive(Debug)]
 pub struct BufferStats {
     last: AtomicI64,
@@ -252,7 +253,7 @@ pub struct BufferStats {
 }
 
 impl BufferStats {
-    /// Empty, for about as many writing threads as `shards`.
+    /// Creates empty statistics for about `shards` writing threads.
     pub fn new(shards: usize) -> Self {
         Self {
             last: AtomicI64::new(-1),
@@ -260,7 +261,7 @@ impl BufferStats {
         }
     }
 
-    /// Notes the size of a packet.
+    /// Records the size of a packet.
     pub fn record(&self, bytes: u32) {
         self.record_all(Sizes {
             last: bytes,
@@ -269,7 +270,7 @@ impl BufferStats {
         });
     }
 
-    /// Notes the sizes of several packets.
+    /// Records the sizes of several packets.
     pub(super) fn record_all(&self, sizes: Sizes) {
         self.last.store(i64::from(sizes.last), Ordering::Relaxed);
         let extremes = self.extremes.mine();
@@ -277,7 +278,7 @@ impl BufferStats {
         extremes.record(u64::from(sizes.max));
     }
 
-    /// The sizes since the last reset.
+    /// Returns the sizes since the last reset.
     pub fn get(&self) -> BufferSizes {
         let last = self.last.load(Ordering::Relaxed);
         let mut sizes = BufferSizes {
@@ -302,26 +303,26 @@ impl BufferStats {
         sizes
     }
 
-    /// Forgets every size.
+    /// Removes all sizes.
     pub fn reset(&self) {
         self.last.store(-1, Ordering::Relaxed);
         self.extremes.iter().for_each(Extremes::reset);
     }
 }
 
-/// Sizes in bytes; -1 each before the first packet.
+/// Sizes in bytes. All are -1 before the first packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferSizes {
-    /// Of the latest packet.
+    /// Size of the last packet.
     pub last: i64,
-    /// Of the smallest.
+    /// Size of the smallest packet.
     pub min: i64,
-    /// Of the largest.
+    /// Size of the largest packet.
     pub max: i64,
 }
 
 impl BufferSizes {
-    /// No packet yet.
+    /// Values before the first packet.
     pub const NONE: Self = Self {
         last: -1,
         min: -1,

@@ -1,8 +1,8 @@
-//! The table of metrics: storage, `mntr`, the documentation and every other view derive from it.
+//! Table of metrics. Storage, `mntr`, the documentation and all other views derive from it.
 //!
-//! Names and kinds are ZooKeeper's (ServerMetrics): dashboards ask for them. What only this server has begins with
-//! `zoarium_`.
-//! A metric of a stage that this server does not have stays at zero rather than be missing.
+//! Names and kinds are ZooKeeper's (ServerMetrics), because dashboards use them. Names of Zoarium's
+//! own metrics start with `zoarium_`. A metric of a stage that this server does not have stays at
+//! zero instead of being absent.
 
 use std::collections::BTreeMap;
 
@@ -12,67 +12,67 @@ use super::percentiles::{Distribution, Percentiles};
 use super::shards::Counter;
 use super::summary::{Moments, Summary};
 
-/// One metric, as its readers know it.
+/// Description of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name, without the `zk_` of `mntr`.
+    /// Name without the `zk_` of `mntr`.
     pub name: &'static str,
-    /// What is kept for it.
+    /// Kind of the values.
     pub kind: Kind,
-    /// Who shows it.
+    /// Servers that show the metric.
     pub shown_by: ShownBy,
-    /// What it says, with its unit.
+    /// Meaning of the metric, with its unit.
     pub help: &'static str,
 }
 
-/// What is kept for a metric.
+/// Kind of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A number read when asked for.
+    /// Number that is computed on request.
     Gauge,
-    /// Gauges, one a key.
+    /// Gauges, one per key.
     GaugeSet,
-    /// A number that only grows.
+    /// Number that only increases.
     Counter,
-    /// Counters, one a key.
+    /// Counters, one per key.
     CounterSet,
-    /// Average, smallest, largest, count, sum.
+    /// Average, minimum, maximum, count and sum.
     Summary,
-    /// A summary with percentiles.
+    /// Summary with percentiles.
     Percentiles,
-    /// Summaries, one a key.
+    /// Summaries, one per key.
     SummarySet,
-    /// Summaries with percentiles, one a key.
+    /// Summaries with percentiles, one per key.
     PercentilesSet,
 }
 
-/// Who shows a metric.
+/// Servers that show a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ShownBy {
-    /// Every server.
+    /// All servers.
     Every,
-    /// Members of an ensemble, unless read-only.
+    /// Members of an ensemble, except read-only ones.
     Member,
-    /// The leader.
+    /// Only the leader.
     Leader,
     /// The leader, and a follower that serves observers.
     ServesObservers,
 }
 
-/// The value of a metric at one moment.
+/// Value of a metric at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
-    /// Of a gauge or a counter.
+    /// Value of a gauge or a counter.
     Number(Number),
-    /// Of a set of gauges or counters.
+    /// Values of a set of gauges or counters.
     Numbers(BTreeMap<String, Number>),
-    /// Of a basic summary.
+    /// Value of a basic summary.
     Summary(Moments),
-    /// Of an advanced summary.
+    /// Value of an advanced summary.
     Percentiles(Distribution),
-    /// Of a set of basic summaries.
+    /// Values of a set of basic summaries.
     Summaries(BTreeMap<String, Moments>),
-    /// Of a set of advanced summaries.
+    /// Values of a set of advanced summaries.
     PercentilesPerKey(BTreeMap<String, Distribution>),
 }
 
@@ -87,8 +87,8 @@ macro_rules! metrics {
         summary_sets { $( $summary_set:ident $summary_set_help:literal; )+ }
         percentiles_sets { $( $percentiles_set:ident $percentiles_set_help:literal; )+ }
     ) => {
-        /// Where the server counts what it does: one field per metric that is not computed from
-        /// its state. Updating one takes a few nanoseconds and never waits for a reader.
+        /// Storage of the metrics, with one field per metric that is not computed from the server's
+        /// state. An update takes a few nanoseconds and never waits for a reader.
         #[derive(Debug)]
         pub struct Metrics {
             $( #[doc = $counter_help] pub $counter: Counter, )+
@@ -99,7 +99,7 @@ macro_rules! metrics {
             $( #[doc = $percentiles_set_help] pub $percentiles_set: PercentilesSet, )+
         }
 
-        /// Every metric, kind by kind.
+        /// All metrics, sorted by kind.
         pub const TABLE: &[Metric] = &[
             $( row(stringify!($gauge), Kind::Gauge, ShownBy::$shown_by, $gauge_help), )+
             $( row(stringify!($gauge_set), Kind::GaugeSet, ShownBy::Every, $gauge_set_help), )+
@@ -115,7 +115,7 @@ macro_rules! metrics {
         ];
 
         impl Metrics {
-            /// All at zero, for about as many writing threads as `shards`.
+            /// Creates metrics with value zero for about `shards` writing threads.
             pub fn with_shards(shards: usize) -> Self {
                 Self {
                     $( $counter: Counter::new(shards), )+
@@ -127,7 +127,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// Forgets everything counted so far: `srst` does this.
+            /// Resets all metrics, like `srst`.
             pub fn reset(&self) {
                 $( self.$counter.reset(); )+
                 $( self.$counter_set.reset(); )+
@@ -137,8 +137,8 @@ macro_rules! metrics {
                 $( self.$percentiles_set.reset(); )+
             }
 
-            /// Every metric that a server in this state shows, in the order of [`TABLE`]. What only this server
-            /// has is shown once there is something to tell.
+            /// Returns every metric that a server in this state shows, in the order of [`TABLE`].
+            /// Zoarium's own metrics are shown only after something was counted.
             pub fn read(&self, gauges: &Gauges<'_>) -> Vec<(&'static Metric, Reading)> {
                 let gauge: fn(fn(&Gauges<'_>) -> Option<Number>, &Gauges<'_>) -> Option<Reading> =
                     |value, gauges| value(gauges).map(Reading::Number);
@@ -163,14 +163,14 @@ macro_rules! metrics {
 }
 
 impl Metric {
-    /// Whether only this server has it.
+    /// Returns whether the metric is Zoarium's own.
     pub fn is_own(&self) -> bool {
         self.name.starts_with("zoarium_")
     }
 }
 
 impl Reading {
-    /// Whether anything was counted, of a counter or an advanced summary.
+    /// Returns whether a counter or an advanced summary has counted anything.
     fn tells(&self) -> bool {
         match self {
             Self::Number(number) => *number != Number::Integer(0),
@@ -439,7 +439,7 @@ metrics! {
 }
 
 impl Default for Metrics {
-    /// All at zero, for as many writing threads as the machine runs at a time.
+    /// Creates metrics with value zero for as many writing threads as the machine has processors.
     fn default() -> Self {
         Self::with_shards(std::thread::available_parallelism().map_or(1, usize::from))
     }

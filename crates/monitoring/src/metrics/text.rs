@@ -1,9 +1,9 @@
-//! Numbers as ZooKeeper prints them.
+//! Numbers in ZooKeeper's format.
 
 use std::fmt;
 
-/// A decimal in the text form of Java's `double`, which readers of `srvr` and `mntr` parse:
-/// at least one decimal, and an exponent from ten million up and below a thousandth.
+/// Decimal in the text format of Java's `double`, which readers of `srvr` and `mntr` parse. It has
+/// at least one decimal, and an exponent from ten million on and below a thousandth.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Decimal(pub f64);
 

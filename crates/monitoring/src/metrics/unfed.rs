@@ -1,6 +1,6 @@
-//! The metrics that nothing writes, and why. All others are fed; a test looks for who does it.
+//! Metrics that are never written, and the reasons. A test checks that all others are written.
 
-/// Names, and the reason why each stays as it is.
+/// Names of the metrics, with the reason why each stays constant.
 pub const UNFED: &[(&str, &str)] = &[
     ("add_dead_watcher_stall_time", NO_CLEANER),
     ("dead_watchers_cleaner_latency", NO_CLEANER),

@@ -1,4 +1,4 @@
-//! The role of now, written by one and read by many.
+//! Current role, with one writer and many readers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use super::mode::{Mode, ZabState};
 use super::view::{LeaderFigures, RoleView};
 use crate::metrics::{BufferStats, Metrics, Summary};
 
-/// The [`RoleView`] of now, and what a leader counts.
+/// Cell with the current [`RoleView`], and counters of a leader.
 #[derive(Debug)]
 pub struct RoleCell {
     view: RwLock<Arc<RoleView>>,
@@ -20,21 +20,21 @@ pub struct RoleCell {
     times: Mutex<Times>,
 }
 
-/// When something began that is measured, monotonic ms; `None` while it is not under way.
+/// Start times of measurements, monotonic ms. `None` while no measurement is running.
 #[derive(Debug, Default)]
 struct Times {
-    /// Nobody is served.
+    /// Start of the time without service.
     unavailable: Option<u64>,
-    /// A leader was found, and brings this server up to date.
+    /// Start of the synchronisation with a leader.
     learning: Option<u64>,
 }
 
-/// Proposals are counted by one thread.
+/// Number of threads that count proposals.
 const PROPOSING_THREADS: usize = 1;
 
 impl RoleCell {
-    /// Of a server that starts at `now_ms` of the monotonic clock: serving if it stands alone,
-    /// looking if it is a member.
+    /// Creates the cell of a server that starts at `now_ms` of the monotonic clock. A standalone
+    /// server is serving, and a member is looking.
     pub fn new(ensemble: Option<&Ensemble>, metrics: Arc<Metrics>, now_ms: u64) -> Self {
         let mut times = Times::default();
         if ensemble.is_some() {
@@ -61,13 +61,13 @@ impl RoleCell {
         }
     }
 
-    /// The role as it is.
+    /// Returns the current role.
     pub fn get(&self) -> Arc<RoleView> {
         self.view.read().clone()
     }
 
-    /// Changes the role or something about it, at `now_ms` of the monotonic clock. For changes of
-    /// role and of learners, not of every proposal: readers get a copy.
+    /// Changes the role or a part of it, at `now_ms` of the monotonic clock. Use it for changes of
+    /// roles and learners, but not for every proposal, because readers get a copy.
     pub fn update(&self, now_ms: u64, change: impl FnOnce(&mut RoleView)) {
         let mut current = self.view.write();
         let view = Arc::make_mut(&mut current);
@@ -78,7 +78,8 @@ impl RoleCell {
         self.measure(mode, was_looking, (was_live, is_live), now_ms);
     }
 
-    /// Source: QuorumPeer.run, setZabState, Follower.followLeader, Observer.observeLeader.
+    /// Records durations after a change of the role. Source: QuorumPeer.run, setZabState,
+    /// Follower.followLeader, Observer.observeLeader.
     fn measure(&self, mode: Mode, was_looking: bool, live: (bool, bool), now_ms: u64) {
         let metrics = &self.metrics;
         let mut times = self.times.lock();
@@ -113,28 +114,29 @@ impl RoleCell {
         }
     }
 
-    /// A new leader begins: it has proposed nothing.
+    /// Resets the counters for a new leader, which has not proposed anything.
     pub fn begin_leading(&self) {
         self.reset_proposal_sizes();
         self.pending_syncs.store(0, Ordering::Relaxed);
     }
 
-    /// The leader proposes a record of so many bytes: header, transaction and digest.
+    /// Records a proposed record. `bytes` includes header, transaction and digest.
     pub fn proposed(&self, bytes: u32) {
         self.proposal_sizes.record(bytes);
     }
 
-    /// `sync` requests wait at the leader for the commits of so many transactions.
+    /// Sets the number of transactions for whose commits `sync` requests wait at the leader.
     pub fn set_pending_syncs(&self, waiting: usize) {
         self.pending_syncs.store(waiting as u64, Ordering::Relaxed);
     }
 
-    /// What `srst` does at a leader.
+    /// Resets the sizes of proposals, like `srst` at a leader.
     pub fn reset_proposal_sizes(&self) {
         self.proposal_sizes.reset();
     }
 
-    /// What a leader knows at `now_ms` of the monotonic clock; `None` of another server.
+    /// Returns the figures of a leader at `now_ms` of the monotonic clock, or `None` on another
+    /// server.
     pub fn leader_figures(&self, now_ms: u64) -> Option<LeaderFigures> {
         let Mode::Leader { since_ms, learners } = self.view.read().mode else {
             return None;

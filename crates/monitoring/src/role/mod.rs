@@ -1,11 +1,12 @@
-//! What this server is in its ensemble, for those who ask: four-letter words, `mntr`, admin server.
+//! Role of this server in its ensemble, for four-letter words, `mntr` and the admin server.
 //!
 //! ```text
 //!   whoever drives the role --update--> RoleCell --get--> RoleView --> words, gauges
 //! ```
 //!
-//! Nothing is decided by it. What changes with the role or with a learner stands in a [`RoleView`];
-//! what changes with every proposal stands beside it and costs no lock.
+//! The server does not make decisions from it. [`RoleView`] contains data that changes with the
+//! role or with a learner. Data that changes with every proposal is stored separately and does not
+//! need a lock.
 //!
 //! Source: QuorumPeer, Leader, QuorumZooKeeperServer, ObserverZooKeeperServer.
 

@@ -1,39 +1,40 @@
-//! The words for what a server is and how far it has come.
+//! Names of roles and of their progress.
 
 use proto::Sid;
 
-/// What a server is, with the figures that only this role has.
+/// Role of a server, with the figures that only this role has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// There is no ensemble.
+    /// The server does not belong to an ensemble.
     Standalone,
-    /// No leader is known.
+    /// The server does not know a leader.
     Looking,
-    /// No leader is known, and clients that can do with reads are served.
+    /// The server does not know a leader, but serves clients that need only reads.
     ReadOnly,
-    /// Applies what a leader proposes: a voter, or a participant that does not vote yet.
+    /// The server applies the proposals of a leader. It is a voter, or a participant that does not
+    /// vote yet.
     Follower {
-        /// Observers that are up to date with it; `None` unless this server has an
-        /// `observerMasterPort`.
+        /// Number of synchronised observers. `None` unless this server has an `observerMasterPort`.
         synced_observers: Option<u64>,
     },
-    /// Learns without a vote.
+    /// The server learns without a vote.
     Observer {
-        /// The server it is connected to: the leader, or a follower that serves observers.
+        /// Id of the server to which it is connected: the leader, or a follower that serves
+        /// observers.
         master: Sid,
     },
-    /// Orders the writes of the ensemble.
+    /// The server orders the writes of the ensemble.
     Leader {
-        /// When its epoch began to take writes, on the monotonic clock, ms.
+        /// Time at which its epoch started to accept writes, monotonic ms.
         since_ms: u64,
-        /// Who is connected.
+        /// Connected learners.
         learners: Learners,
     },
 }
 
 impl Mode {
-    /// Its name in `srvr` and in `zk_server_state`, where a server that looks for a leader is
-    /// never seen.
+    /// Returns the name in `srvr` and in `zk_server_state`. A server that looks for a leader never
+    /// appears there.
     pub fn name(self) -> &'static str {
         match self {
             Self::Standalone => "standalone",
@@ -45,7 +46,7 @@ impl Mode {
         }
     }
 
-    /// Whether it serves with an ensemble that has a leader.
+    /// Returns whether the server belongs to an ensemble with a leader.
     pub fn has_leader(self) -> bool {
         match self {
             Self::Standalone | Self::Looking | Self::ReadOnly => false,
@@ -53,7 +54,7 @@ impl Mode {
         }
     }
 
-    /// Observers that are up to date, of a server that serves observers.
+    /// Returns the number of synchronised observers of a server that serves observers.
     pub fn synced_observers(self) -> Option<u64> {
         match self {
             Self::Leader { learners, .. } => Some(learners.synced_observers),
@@ -67,34 +68,34 @@ impl Mode {
     }
 }
 
-/// The learners of a leader.
+/// Learners of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Learners {
-    /// All connections of learners, synchronised or not.
+    /// Number of all connections of learners, including learners that are not synchronised.
     pub connected: u64,
-    /// Participants that get proposals, with and without a vote.
+    /// Number of participants that receive proposals, with and without a vote.
     pub synced_followers: u64,
-    /// Those of them that have no vote.
+    /// Number of these participants without a vote.
     pub synced_non_voting_followers: u64,
-    /// Observers that get commits.
+    /// Number of observers that receive commits.
     pub synced_observers: u64,
 }
 
-/// The phase of the protocol. Source: QuorumPeer.ZabState.
+/// Phase of the protocol. Source: QuorumPeer.ZabState.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZabState {
-    /// Looking for a leader.
+    /// Search for a leader.
     Election,
-    /// Agreeing on the epoch.
+    /// Agreement on the epoch.
     Discovery,
-    /// Agreeing on the history.
+    /// Agreement on the history.
     Synchronization,
-    /// Taking writes.
+    /// Normal operation with writes.
     Broadcast,
 }
 
 impl ZabState {
-    /// Its name in `zk_peer_state` and in the admin server's `zabstate`.
+    /// Returns the name in `zk_peer_state` and in the admin server's `zabstate`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Election => "election",
@@ -105,14 +106,14 @@ impl ZabState {
     }
 }
 
-/// How a learner is brought up to date. Source: QuorumPeer.SyncMode.
+/// Method by which a learner is synchronised. Source: QuorumPeer.SyncMode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncMode {
-    /// With the transactions it lacks.
+    /// Missing transactions are sent.
     Diff,
-    /// With a snapshot.
+    /// A snapshot is sent.
     Snap,
-    /// By dropping what no quorum has.
+    /// Uncommitted transactions are truncated.
     Trunc,
 }
 

@@ -10,7 +10,7 @@ use proto::{ConfigVersion, Sid};
 use super::*;
 use crate::metrics::{BufferSizes, Metrics};
 
-/// A machine on which `myid` is 2 and every name is this machine.
+/// Machine with `myid` 2, on which every name resolves to the machine itself.
 struct SecondOfThree;
 
 impl Surroundings for SecondOfThree {
@@ -144,8 +144,8 @@ fn the_time_without_service_is_measured() {
     });
     serving_at(70, &cell, following);
     serving_at(80, &cell, following);
-    // How often this server looked for a leader; how often and how long nobody was served, a
-    // leader was not in office, and a follower or an observer was brought up to date.
+    // Number of searches for a leader, and the counts and durations of other phases: time without
+    // service, time without a leader, and synchronisations of a follower or an observer.
     let figures = |metrics: &Metrics| {
         let measured = [
             &metrics.unavailable_time,

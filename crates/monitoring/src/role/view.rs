@@ -1,4 +1,4 @@
-//! The role at one moment.
+//! Role at one time.
 
 use std::sync::Arc;
 
@@ -11,51 +11,53 @@ use super::mode::{Learners, Mode, SyncMode, ZabState};
 use crate::metrics::BufferSizes;
 use crate::view::MemberConfiguration;
 
-/// The role, and how far it has come.
+/// Role and its progress.
 #[derive(Debug, Clone)]
 pub struct RoleView {
-    /// What the server is.
+    /// Role of the server.
     pub mode: Mode,
-    /// Clients are served: a leader in broadcast (unless `leaderServes=no`), a learner that is up
-    /// to date, a standalone or read-only server. Words that need a server are refused before.
+    /// Whether clients are served: by a leader in broadcast (unless `leaderServes=no`), a
+    /// synchronised learner, or a standalone or read-only server. Otherwise words that need a
+    /// serving server are refused.
     pub is_serving: bool,
-    /// The phase of the protocol; `Election` outside of an ensemble.
+    /// Phase of the protocol. It is `Election` outside of an ensemble.
     pub zab: ZabState,
-    /// How the learner was brought up to date; `None` until its leader has said, and at a leader.
+    /// Method of the learner's synchronisation. `None` until its leader has chosen one, and at a
+    /// leader.
     pub sync: Option<SyncMode>,
-    /// Whom this server follows or observes, or itself if it leads.
+    /// Server that this server follows or observes, or its own id if it leads.
     pub leader: Option<Sid>,
-    /// The member list in force; `None` outside of an ensemble.
+    /// Current member list. `None` outside of an ensemble.
     pub members: Option<Arc<Membership>>,
 }
 
-/// What a leader knows.
+/// Figures of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaderFigures {
-    /// Who is connected.
+    /// Connected learners.
     pub learners: Learners,
-    /// Transactions whose commit sync requests wait for.
+    /// Number of transactions for whose commits sync requests wait.
     pub pending_syncs: u64,
-    /// Time since its epoch began to take writes.
+    /// Time since its epoch started to accept writes, in ms.
     pub uptime_ms: u64,
     /// Sizes of its proposals.
     pub proposal_sizes: BufferSizes,
 }
 
 impl RoleView {
-    /// What the server is, if it serves clients.
+    /// Returns the role if the server serves clients.
     pub fn served_mode(&self) -> Option<Mode> {
         (self.is_serving && self.mode != Mode::Looking).then_some(self.mode)
     }
 
-    /// Voting members, of an ensemble that has a leader.
+    /// Returns the number of voting members of an ensemble with a leader.
     pub fn quorum_size(&self) -> Option<u64> {
         let members = self.members.as_ref().filter(|_| self.mode.has_leader())?;
         Some(members.participants().count() as u64)
     }
 
-    /// `zk_peer_state`: what a member does, with the protocol's phase and how it is synced.
-    /// Source: QuorumPeer.getDetailedPeerState.
+    /// Returns `zk_peer_state`: the role of a member, the phase of the protocol, and the
+    /// synchronisation method. Source: QuorumPeer.getDetailedPeerState.
     pub fn peer_state(&self) -> Option<String> {
         let doing = match self.mode {
             Mode::Standalone | Mode::ReadOnly => return None,
@@ -72,16 +74,16 @@ impl RoleView {
         Some(parts.join(" - "))
     }
 
-    /// Whether this server expires sessions. A learner, and a read-only server as well, knows them
-    /// only. Source: LearnerSessionTracker.
+    /// Returns whether this server expires sessions. A learner or a read-only server only knows the
+    /// sessions. Source: LearnerSessionTracker.
     pub fn expires_sessions(&self) -> bool {
         matches!(self.mode, Mode::Standalone | Mode::Leader { .. })
     }
 
-    /// What `conf` shows of a member.
+    /// Returns the part of `conf` for a member.
     pub fn configuration(&self, ensemble: &Ensemble) -> MemberConfiguration {
         let members = self.members.as_deref().unwrap_or(&ensemble.membership);
-        // A member that was removed runs on at the addresses it had.
+        // A removed member continues at its old addresses.
         let mine = members.members.get(&ensemble.my_id);
         let mine = mine.or_else(|| ensemble.membership.members.get(&ensemble.my_id));
         let ports = |port: fn(&MemberAddress) -> u16| {
@@ -105,5 +107,5 @@ impl RoleView {
     }
 }
 
-/// The only election algorithm that is left.
+/// Number of the only supported election algorithm.
 const ELECTION_ALG: i32 = 3;

@@ -1,4 +1,4 @@
-//! Answers compared as text.
+//! Comparison of answers as text.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A fake server, and what it answers.
+//! Fake server, and its answers.
 
 mod answers;
 mod monitor;
@@ -20,7 +20,7 @@ use crate::view::{
     GlobalSessions, Interest, MemberConfiguration, Now, Sessions,
 };
 
-/// A server that says what a test told it to.
+/// Server with the state that a test has set.
 struct Fake {
     mode: Option<Mode>,
     metrics: Arc<Metrics>,
@@ -32,7 +32,7 @@ struct Fake {
     sessions: Sessions,
     expiry: Option<ExpirySets<ConnectionId>>,
     trace_mask: Cell<i64>,
-    /// One part of the watches is listed.
+    /// Whether one part of the watches has been listed.
     listed: Cell<bool>,
     calls: RefCell<Vec<&'static str>>,
 }
@@ -211,7 +211,7 @@ impl View for Fake {
     }
 
     fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)> {
-        // In two parts.
+        // The list has two parts.
         let path = match self.listed.replace(!self.listed.get()) {
             false => "/live",
             true => {

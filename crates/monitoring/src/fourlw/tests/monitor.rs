@@ -1,4 +1,4 @@
-//! `mntr`, whose keys dashboards ask for by name.
+//! `mntr`, whose keys are used by dashboards.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn shown(mode: Mode) -> BTreeSet<String> {
     keys(&ask(Word::Mntr, &fake(Some(mode))))
 }
 
-/// The keys of a metric without those of its set.
+/// Returns the keys of a metric, without the keys of a set.
 fn expected(name: &str, kind: Kind) -> Vec<String> {
     let figures: &[&str] = match kind {
         Kind::Gauge | Kind::Counter => &[""],
