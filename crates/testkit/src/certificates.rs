@@ -1,4 +1,4 @@
-//! Certificates and lists of revoked ones, made when a test runs.
+//! Certificates and revocation lists that tests generate at runtime.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,43 +10,43 @@ use rcgen::{
     date_time_ymd,
 };
 
-/// Bytes of a serial number (RFC 5280, 4.1.2.2).
+/// Maximum number of bytes of a serial number (RFC 5280, 4.1.2.2).
 const SERIAL_BYTES_MAX: usize = 20;
 
-/// Who signs certificates.
+/// Certificate authority.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
 }
 
-/// A certificate and its key.
+/// Certificate with its key.
 #[derive(Debug)]
 pub struct Signed {
-    /// What others are shown.
+    /// Certificate, which is public.
     pub certificate: Certificate,
-    /// What is its owner's.
+    /// Private key of the owner.
     pub key: KeyPair,
 }
 
 impl Signed {
-    /// The key, and the certificate behind it.
+    /// Returns the key and the certificate after it as PEM.
     pub fn pem(&self) -> String {
         self.key.serialize_pem() + &self.certificate.pem()
     }
 }
 
-/// A certificate of X.509 version 1 and its key.
+/// Certificate of X.509 version 1 with its key.
 #[derive(Debug)]
 pub struct SignedVersion1 {
-    /// The certificate.
+    /// Certificate in DER encoding.
     pub der: Vec<u8>,
-    /// The key.
+    /// Private key of the owner.
     pub key: KeyPair,
 }
 
 impl SignedVersion1 {
-    /// The certificate as PEM.
+    /// Returns the certificate as PEM.
     pub fn certificate_pem(&self) -> String {
         let text = BASE64_STANDARD.encode(&self.der);
         let lines: Vec<&[u8]> = text.as_bytes().chunks(64).collect();
@@ -55,19 +55,20 @@ impl SignedVersion1 {
         format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
     }
 
-    /// The key, and the certificate after it.
+    /// Returns the key and the certificate after it as PEM.
     pub fn pem(&self) -> String {
         self.key.serialize_pem() + &self.certificate_pem()
     }
 
-    /// Signs with the key of this certificate, which these `params` asked for.
+    /// Creates an authority with the key of this certificate. `params` are the parameters of the
+    /// certificate.
     pub fn into_authority(self, params: CertificateParams) -> Authority {
         let pem = self.certificate_pem();
         let issuer = Issuer::new(params, self.key);
         Authority { issuer, pem }
     }
 
-    /// A certificate of version 1 whose own key signs it.
+    /// Creates a self-signed certificate of version 1.
     pub fn self_signed(params: &CertificateParams) -> Self {
         let Signed { certificate, key } = self_signed(params);
         let der = to_version1(certificate.der(), &key);
@@ -76,7 +77,7 @@ impl SignedVersion1 {
 }
 
 impl Authority {
-    /// An authority of this name that has signed nothing yet.
+    /// Creates an authority with this name.
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -87,12 +88,12 @@ impl Authority {
         Self { issuer, pem }
     }
 
-    /// Its own certificate.
+    /// Returns the authority's own certificate.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// Signs for a new key.
+    /// Signs a certificate for a new key.
     pub fn sign(&self, params: &CertificateParams) -> Signed {
         let key = new_key();
         let certificate = params.signed_by(&key, &self.issuer);
@@ -102,19 +103,22 @@ impl Authority {
         }
     }
 
-    /// Signs a certificate of version 1 for a new key. Extensions of `params` are left out, such as alternative names.
+    /// Signs a certificate of version 1 for a new key. Omits the extensions of `params`, such as
+    /// alternative names.
     pub fn sign_version1(&self, params: &CertificateParams) -> SignedVersion1 {
         let Signed { certificate, key } = self.sign(params);
         let der = to_version1(certificate.der(), self.issuer.key());
         SignedVersion1 { der, key }
     }
 
-    /// For a member or client of this name, as [`params`] says.
+    /// Signs a certificate for a member or client with this name, with the parameters of
+    /// [`params`].
     pub fn member(&self, name: &str) -> Signed {
         self.sign(&params(name))
     }
 
-    /// A list of those that count no more, by the names of their [`serial_number`]s, until a year begins.
+    /// Creates a revocation list that is valid until the start of `until_year`. `names` determine
+    /// the [`serial_number`]s of the revoked certificates.
     pub fn revoke(&self, names: &[&str], until_year: i32) -> CertificateRevocationList {
         let revoked = names.iter().map(|name| RevokedCertParams {
             serial_number: serial_number(name),
@@ -143,7 +147,8 @@ fn to_version1(certificate: &[u8], key: &KeyPair) -> Vec<u8> {
     let mut kept = Vec::new();
     while !fields.is_empty() {
         let (tag, content, rest) = element(fields);
-        // Version, unique ids and extensions have tags of their own; the others are a number and sequences.
+        // Version, unique ids and extensions have other tags. The remaining fields are a number and
+        // sequences.
         if matches!(tag, 0x02 | 0x30) {
             kept.extend(with_tag(tag, content));
         }
@@ -157,7 +162,7 @@ fn to_version1(certificate: &[u8], key: &KeyPair) -> Vec<u8> {
     with_tag(0x30, &signed)
 }
 
-/// Tag and content of the first element, and the bytes after it.
+/// Returns tag and content of the first element, and the bytes after it.
 fn element(bytes: &[u8]) -> (u8, &[u8], &[u8]) {
     let (tag, first) = (bytes[0], bytes[1]);
     let (len, start) = match first {
@@ -174,7 +179,7 @@ fn element(bytes: &[u8]) -> (u8, &[u8], &[u8]) {
     (tag, &bytes[start..start + len], &bytes[start + len..])
 }
 
-/// An element with this tag.
+/// Encodes an element with this tag.
 fn with_tag(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag];
     match u8::try_from(content.len()) {
@@ -190,15 +195,15 @@ fn with_tag(tag: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One that only its own key stands for.
+/// Creates a self-signed certificate.
 pub fn self_signed(params: &CertificateParams) -> Signed {
     let key = new_key();
     let certificate = params.self_signed(&key).expect("a certificate");
     Signed { certificate, key }
 }
 
-/// What a member or client of this name asks for: `CN=<name>,OU=Ops,O=Test`, good for both sides on the loopback
-/// address.
+/// Returns the parameters for a member or client with this name: `CN=<name>,OU=Ops,O=Test`, valid
+/// for client and server on the loopback address.
 pub fn params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.serial_number = Some(serial_number(name));
@@ -221,7 +226,7 @@ pub fn params(name: &str) -> CertificateParams {
     params
 }
 
-/// By a name, of which it has room for so much.
+/// Returns a serial number that contains the name, truncated to the maximum length.
 pub fn serial_number(name: &str) -> SerialNumber {
     let bytes = name.as_bytes();
     SerialNumber::from_slice(bytes.get(..SERIAL_BYTES_MAX).unwrap_or(bytes))

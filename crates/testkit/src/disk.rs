@@ -1,9 +1,10 @@
-//! A disk in memory that keeps apart what is written and what is safe.
+//! Simulated disk in memory that distinguishes written data from synced data.
 //!
-//! Written bytes and changed names are pending until they are synced, names directory by directory.
-//! A process that is killed leaves everything that it wrote. A power failure leaves of each file's
-//! pending writes a prefix, the last one cut anywhere, or all of them with sectors missing anywhere;
-//! of the pending names it leaves a prefix of each directory's.
+//! Written bytes and changed names are pending until they are synced. Names are synced per
+//! directory. A killed process keeps everything that it wrote. After a power failure, a file keeps
+//! a prefix of its pending writes, and the last write of the prefix may be truncated.
+//! Alternatively, it keeps all pending writes, but any of their sectors may be missing. A directory
+//! keeps a prefix of its pending names.
 
 mod damage;
 #[cfg(test)]
@@ -34,67 +35,68 @@ struct Inode {
 enum Naming {
     Link(PathBuf, usize),
     Unlink(PathBuf),
-    /// In one piece, as file systems with a journal do it.
+    /// Atomic rename, as in file systems with a journal.
     Move(PathBuf, PathBuf, usize),
 }
 
 #[derive(Debug, Clone, Default)]
 struct Inner {
-    /// Whether what is written is safe at once, and nothing is kept for a power failure.
+    /// Whether every write is synced immediately, so that a power failure has no effect.
     is_always_safe: bool,
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
     synced_names: BTreeMap<PathBuf, usize>,
     pending_names: Vec<Naming>,
     dirs: BTreeSet<PathBuf>,
-    /// Changes that still happen before the power goes; of the next write so many bytes arrive.
+    /// Number of changes before the power fails, and number of bytes that the following write still
+    /// writes.
     dies_after: Option<(u64, usize)>,
     is_dead: bool,
     sync_fault: Option<SyncFault>,
     failure: Option<Failure>,
     is_full: bool,
-    /// Reads that fail from now on.
+    /// Number of reads that will fail from now on.
     failing_reads: u32,
-    /// Whether bits have flipped since the disk was new.
+    /// Whether any bits have flipped on this disk.
     has_rotted: bool,
-    /// Changes that happened.
+    /// Number of executed changes.
     changes: u64,
-    /// Bytes that were written, again and again ones too.
+    /// Number of written bytes, including overwritten ones.
     bytes: u64,
 }
 
-/// What a failing sync of a file leaves.
+/// State of a file after a failed sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncFault {
-    /// What was written stays pending.
+    /// The written data stays pending.
     Fails,
-    /// What was written is gone: the kernel drops the pages.
+    /// The written data is lost, because the kernel drops the pages.
     FailsAndForgets,
-    /// What was written is read back for as long as the machine runs, but no later sync writes it:
-    /// Linux marks such pages clean.
+    /// Reads return the written data while the machine runs, but later syncs do not write it. Linux
+    /// marks such pages clean.
     FailsAndShows,
 }
 
-/// What goes wrong for as long as it is set.
+/// Persistent failure, until it is cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// Every sync of a file.
+    /// Every sync of a file fails.
     Sync(SyncFault),
-    /// Every sync of a directory.
+    /// Every sync of a directory fails.
     SyncDir,
-    /// Every write beyond so many bytes in all.
+    /// Every write beyond this total number of bytes fails.
     FullAfter(u64),
-    /// Every rename.
+    /// Every rename fails.
     Rename,
-    /// Every read.
+    /// Every read fails.
     Read,
 }
 
-/// The disk of one server. Clones are the same disk.
+/// Disk of one server. Clones share the disk.
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk(Arc<Mutex<Inner>>);
 
-/// An open file.
+/// Open file.
 #[derive(Debug)]
 pub struct SimFile {
     disk: SimDisk,
@@ -134,7 +136,7 @@ impl Naming {
         }
     }
 
-    /// The directory that has to be synced for it.
+    /// Returns the directory that must be synced for this change.
     fn dir(&self) -> Option<PathBuf> {
         let (Self::Link(path, _) | Self::Unlink(path) | Self::Move(_, path, _)) = self;
         path.parent().map(Path::to_path_buf)
@@ -168,7 +170,7 @@ impl Inode {
     }
 }
 
-/// In every error that this disk makes up.
+/// Prefix of every error that this disk simulates.
 pub const INJECTED: &str = "injected:";
 
 fn injected(what: &str) -> io::Error {
@@ -345,7 +347,7 @@ impl DiskFile for SimFile {
 
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         {
-            // The write during which the power goes arrives in part.
+            // The write during a power failure is partly executed.
             let inner = &mut *self.disk.0.lock();
             if let Some((0, arriving)) = inner.dies_after.filter(|_| !inner.is_dead) {
                 let arriving = arriving.min(bytes.len());

@@ -1,11 +1,11 @@
-//! What the tests of several crates share.
+//! Utilities for the tests of several crates.
 //!
-//! * [`SimDisk`] is a disk in memory that loses power, fails and fills up when told to.
+//! * [`SimDisk`] is a disk in memory with simulated power failures, errors and lack of space.
 //! * [`LIMITS`] are the limits of a decoder in a test.
-//! * [`Random`] gives the same numbers for the same seed.
-//! * [`linearizability`] judges what clients were told of one object.
-//! * `certificates` are made for tests of TLS (with the feature of that name).
-//! * [`recordings`] finds what was recorded from Apache ZooKeeper.
+//! * [`Random`] returns the same numbers for the same seed.
+//! * [`linearizability`] checks the answers of one object to several clients.
+//! * `certificates` generates certificates for tests of TLS (with the feature of that name).
+//! * [`recordings`] finds the recordings of Apache ZooKeeper.
 
 #[cfg(feature = "certificates")]
 pub mod certificates;
@@ -17,8 +17,8 @@ pub mod recordings;
 pub use disk::{Failure, INJECTED, SimDisk, SimFile, SyncFault};
 pub use random::Random;
 
-/// Limits of a server without `jute.maxbuffer` in its configuration. What ships has no default: this
-/// constant stands in a crate that only tests may import.
+/// Limits of a server without `jute.maxbuffer` in its configuration. Shipped code must not have a
+/// default, so this constant belongs to a crate that only tests may import.
 pub const LIMITS: jute::Limits = jute::Limits {
     field_bytes_max: 2 * 0xf_ffff,
 };

@@ -1,43 +1,44 @@
-//! Numbers without order that are the same for the same seed.
+//! Pseudo-random numbers that are reproducible from a seed.
 
 use fastrand::Rng;
 
-/// A stream of numbers.
+/// Stream of numbers.
 #[derive(Debug, Clone)]
 pub struct Random(Rng);
 
 impl Random {
-    /// The stream of a seed.
+    /// Creates the stream of a seed.
     pub fn new(seed: u64) -> Self {
         Self(Rng::with_seed(seed))
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn any(&mut self) -> u64 {
         self.0.u64(..)
     }
 
-    /// Any byte.
+    /// Returns any byte.
     pub fn byte(&mut self) -> u8 {
         self.0.u8(..)
     }
 
-    /// Below `end`; 0 if that is 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         self.0.usize(..end.max(1))
     }
 
-    /// From `from` up to and without `end`; `from` if there is nothing between.
+    /// Returns a number from `from` up to, but not including, `end`. Returns `from` if the range is
+    /// empty.
     pub fn range(&mut self, from: i64, end: i64) -> i64 {
         self.0.i64(from..end.max(from.saturating_add(1)))
     }
 
-    /// True so often in a hundred times.
+    /// Returns true with a probability of `percent` in a hundred.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of them, if there is any.
+    /// Returns one of the items, or `None` if there are none.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> Option<T> {
         of.get(self.below(of.len())).copied()
     }

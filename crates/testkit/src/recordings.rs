@@ -1,21 +1,21 @@
-//! Where the recordings of Apache ZooKeeper are: conversations, data directories, wire cases.
+//! Location of the recordings of Apache ZooKeeper: conversations, data directories, wire cases.
 
 use std::env;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Names the folder that holds `vectors` and `conformance`. `.cargo/config.toml` sets it for every
-/// run of cargo, unless the environment has it already.
+/// Variable with the folder that contains `vectors` and `conformance`. `.cargo/config.toml` sets it
+/// for every run of cargo, unless the environment already contains it.
 pub const VARIABLE: &str = "ZOARIUM_RECORDINGS";
 
-/// With `1` in it a test that lacks something fails instead of being skipped; `.ci/run` sets it.
+/// Variable that makes a test fail instead of being skipped if its value is `1`. `.ci/run` sets it.
 const FORBID_SKIP: &str = "ZOARIUM_FORBID_SKIP";
 
-/// A folder or file of the recordings, such as `vectors/ensemble`. `None`, after saying on standard
-/// error that the test is skipped, where there is none.
+/// Returns a folder or file of the recordings, such as `vectors/ensemble`. If it is missing,
+/// reports on standard error that the test is skipped, and returns `None`.
 ///
 /// # Panics
-/// If there is none and skipping is forbidden.
+/// If it is missing and skipping is forbidden.
 pub fn find(name: &str) -> Option<PathBuf> {
     let missing = match env::var_os(VARIABLE) {
         Some(folder) => {
@@ -29,7 +29,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
     };
     let forbidden = env::var_os(FORBID_SKIP).is_some_and(|value| value == "1");
     assert!(!forbidden, "recordings may not be missing here: {missing}");
-    // Not eprintln: the test runner swallows that of a passing test.
+    // The test runner would suppress output of eprintln in a passing test.
     let line = format!("SKIPPED a test of recordings: {missing}\n");
     std::io::stderr().write_all(line.as_bytes()).ok();
     None

@@ -1,4 +1,4 @@
-//! What happens to a disk, and what is seen of it.
+//! Damage to a simulated disk, and inspection of its contents.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use parking_lot::Mutex;
 use super::{Failure, Inner, Inode, Naming, SimDisk, SyncFault, Write};
 use crate::random::Random;
 
-/// A disk writes a sector whole or not at all.
+/// Size of a sector. A disk writes a sector completely or not at all.
 const SECTOR_BYTES: u64 = 512;
 
 impl SimDisk {
-    /// A disk on which what is written is safe at once; it holds these files.
+    /// Creates a disk with these files on which every write is synced immediately.
     pub fn always_safe<'a>(files: impl IntoIterator<Item = (&'a Path, &'a [u8])>) -> Self {
         let disk = Self::default();
         {
@@ -29,26 +29,26 @@ impl SimDisk {
         disk
     }
 
-    /// The same disk as another one, which goes its own way from here on.
+    /// Returns an independent copy of the disk.
     fn copy(&self) -> Self {
         Self(Arc::new(Mutex::new(self.0.lock().clone())))
     }
 
-    /// The disk after the process was killed.
+    /// Returns the disk after the process was killed.
     pub fn after_kill(&self) -> Self {
         let disk = self.copy();
         disk.process_ends();
         disk
     }
 
-    /// One of the disks after a power failure; see [`SimDisk::lose_power`].
+    /// Returns one of the possible disks after a power failure. See [`SimDisk::lose_power`].
     pub fn after_power_loss(&self, random: &mut Random, loses_sectors: bool) -> Self {
         let disk = self.copy();
         disk.lose_power(random, loses_sectors);
         disk
     }
 
-    /// The disk after the worst power failure: nothing is left but what is synced.
+    /// Returns the disk after the worst power failure: only synced data remains.
     pub fn synced_only(&self) -> Self {
         let disk = self.copy();
         {
@@ -64,78 +64,78 @@ impl SimDisk {
         disk
     }
 
-    /// Changes so far.
+    /// Returns the number of changes so far.
     pub fn changes(&self) -> u64 {
         self.0.lock().changes
     }
 
-    /// Names of all files, without their directories.
+    /// Returns the names of all files, without their directories.
     pub fn names(&self) -> Vec<String> {
         let inner = self.0.lock();
         let name = |path: &PathBuf| Some(path.file_name()?.to_str()?.to_owned());
         inner.names.keys().filter_map(name).collect()
     }
 
-    /// Paths of all files.
+    /// Returns the paths of all files.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.0.lock().names.keys().cloned().collect()
     }
 
-    /// Content of a file, if there is one.
+    /// Returns the content of a file, if it exists.
     pub fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let inner = self.0.lock();
         let inode = inner.names.get(path)?;
         Some(inner.inodes[*inode].now.clone())
     }
 
-    /// Gives a file another content, which is safe.
+    /// Replaces the content of a file. The new content is synced.
     ///
     /// # Panics
-    /// If there is no such file.
+    /// If the file does not exist.
     pub fn set_content(&self, path: &Path, content: &[u8]) {
         let inner = &mut *self.0.lock();
         let inode = inner.names[path];
         inner.inodes[inode] = Inode::of(content);
     }
 
-    /// What goes wrong from now on.
+    /// Sets or clears the persistent failure.
     pub fn fail(&self, failure: Option<Failure>) {
         self.0.lock().failure = failure;
     }
 
-    /// Lets `changes` more changes happen; the next one, if a write, arrives with its first
-    /// `bytes` bytes; then everything fails.
+    /// Permits `changes` more changes. If the next change is a write, its first `bytes` bytes are
+    /// written. Afterwards everything fails.
     pub fn die_after(&self, changes: u64, bytes: usize) {
         self.0.lock().dies_after = Some((changes, bytes));
     }
 
-    /// Lets the next sync of a file fail.
+    /// Makes the next sync of a file fail.
     pub fn fail_next_sync(&self, fault: SyncFault) {
         self.0.lock().sync_fault = Some(fault);
     }
 
-    /// Lets the next reads of files fail, so many of them.
+    /// Makes the next `count` reads of files fail.
     pub fn fail_next_reads(&self, count: u32) {
         self.0.lock().failing_reads = count;
     }
 
-    /// Whether there is room for anything more.
+    /// Sets whether the disk is full.
     pub fn set_full(&self, is_full: bool) {
         self.0.lock().is_full = is_full;
     }
 
-    /// Whether it was said to be full.
+    /// Returns whether the disk was set to full.
     pub fn is_full(&self) -> bool {
         self.0.lock().is_full
     }
 
-    /// The process is gone, the machine is not: all that was written is there.
+    /// Simulates the end of the process. The machine continues, so all written data remains.
     pub fn process_ends(&self) {
         self.0.lock().recover();
     }
 
-    /// The power goes and comes back. `loses_sectors`: any sector of any pending write may be
-    /// missing, not only what comes behind a point.
+    /// Simulates a power failure and a restart. With `loses_sectors`, any sector of any pending
+    /// write may be missing. Otherwise the writes after some point are missing.
     pub fn lose_power(&self, random: &mut Random, loses_sectors: bool) {
         let inner = &mut *self.0.lock();
         if inner.is_always_safe {
@@ -155,7 +155,7 @@ impl SimDisk {
         for inode in &mut inner.inodes {
             inode.lose_power(random, loses_sectors);
         }
-        // Files without a name are gone; numbers begin anew.
+        // Removes files without a name, and renumbers the others.
         let mut inodes = Vec::new();
         for inode in names.values_mut() {
             inodes.push(std::mem::take(&mut inner.inodes[*inode]));
@@ -167,13 +167,13 @@ impl SimDisk {
         inner.recover();
     }
 
-    /// Whether bits have flipped since the disk was new.
+    /// Returns whether any bits have flipped on this disk.
     pub fn has_rotted(&self) -> bool {
         self.0.lock().has_rotted
     }
 
-    /// Flips one bit of a log or snapshot. Nothing is said of the epoch files: they have no
-    /// checksum, so nobody could tell.
+    /// Flips one bit of a log or snapshot. Epoch files are excluded. They do not have a checksum,
+    /// so the damage would be undetectable.
     pub fn rot(&self, random: &mut Random) -> Option<PathBuf> {
         let inner = &mut *self.0.lock();
         let is_checked = |path: &PathBuf| {
@@ -198,8 +198,8 @@ impl SimDisk {
         Some(path.clone())
     }
 
-    /// Makes one of these files unreadable: it is left with a byte that no number has. Epoch files
-    /// have no checksum, so any other damage of them could not be told from a number.
+    /// Makes one of these files unreadable by writing a byte that is never part of a number. Epoch
+    /// files do not have a checksum, so other damage could look like a valid number.
     pub fn rot_number(&self, paths: &[&Path], random: &mut Random) -> Option<PathBuf> {
         let inner = &mut *self.0.lock();
         let named = |path: &&Path| Some((path.to_path_buf(), *inner.names.get(*path)?));
@@ -210,14 +210,14 @@ impl SimDisk {
         Some(path.clone())
     }
 
-    /// The disk is replaced by an empty one.
+    /// Replaces the disk by an empty one.
     pub fn wipe(&self) {
         *self.0.lock() = Inner::default();
     }
 }
 
 impl Inner {
-    /// What was to happen to the process before does not happen to the next one.
+    /// Clears the faults that were planned for the previous process.
     fn recover(&mut self) {
         self.dies_after = None;
         self.is_dead = false;

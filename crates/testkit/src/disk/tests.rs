@@ -15,7 +15,7 @@ fn write(disk: &SimDisk, name: &str, content: &[u8]) -> SimFile {
     file
 }
 
-/// What a power failure may leave of a file, over many of them.
+/// Returns the possible contents of a file after a power failure, from many attempts.
 fn left(disk: &SimDisk, name: &str, loses_sectors: bool) -> BTreeSet<Option<Vec<u8>>> {
     let mut random = Random::new(1);
     let disks = (0..200).map(|_| disk.after_power_loss(&mut random, loses_sectors));

@@ -1,17 +1,18 @@
-//! Whether what several clients were told of one object can have happened in one order.
+//! Linearizability check: whether the answers of one object to several clients are possible in one
+//! order of the calls.
 //!
 //! A [`Call`] takes effect at one moment between its question and its answer. A history is
-//! *linearizable* if such moments can be chosen that each answer is what a [`Model`] of the object,
-//! asked in their order, would have said. A call without an answer has an unknown outcome: it took
-//! effect at some moment after its question, or never.
+//! *linearizable* if such moments exist for all calls, and a [`Model`] of the object gives the same
+//! answers in their order. A call without an answer has an unknown outcome: it took effect at some
+//! moment after its question, or never.
 //!
-//! [`check`] searches for the order as Wing and Gong do ("Testing and verifying concurrent objects",
-//! 1993), and remembers with Lowe which calls led to which state ("Testing for linearizability",
-//! 2017), so that no part of the search is done twice. The search can still be long: it ends after a
-//! given number of steps and then says so.
+//! [`check`] searches for the order with the algorithm of Wing and Gong ("Testing and verifying
+//! concurrent objects", 1993). As proposed by Lowe ("Testing for linearizability", 2017), it
+//! remembers which calls led to which state, and does not repeat a part of the search. The search
+//! can still be long, so it ends after a given number of steps and reports this.
 //!
-//! Histories of several objects are checked one by one, as linearizability is a property of each of
-//! them (Herlihy and Wing, 1990). [`znode`] is the model of a znode.
+//! Linearizability is a property of each object, so histories of several objects are checked one by
+//! one (Herlihy and Wing, 1990). [`znode`] is the model of a znode.
 
 mod search;
 #[cfg(test)]
@@ -20,20 +21,20 @@ pub mod znode;
 
 pub use search::check;
 
-/// An object that answers one call after the other.
+/// Model of an object that answers one call after the other.
 pub trait Model {
-    /// What the object holds.
+    /// State of the object.
     type State: Clone + Eq + std::hash::Hash;
-    /// What it can be asked.
+    /// Question to the object.
     type Question;
-    /// What it says.
+    /// Answer of the object.
     type Answer;
 
-    /// What it holds before the first call.
+    /// Returns the state before the first call.
     fn start(&self) -> Self::State;
 
-    /// What it holds after a call that was answered so; `None` if it would have said something
-    /// else. Without an answer, whatever it would have said is right.
+    /// Returns the state after a call with this answer, or `None` if the object would have answered
+    /// differently. Without an answer, every answer of the object is possible.
     fn step(
         &self,
         state: &Self::State,
@@ -42,30 +43,30 @@ pub trait Model {
     ) -> Option<Self::State>;
 }
 
-/// What one client asked and was told.
+/// Call of one client: its question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<Q, A> {
-    /// What it asked.
+    /// Question of the client.
     pub question: Q,
-    /// When, on a clock that all clients share; any unit.
+    /// Time of the question, on a clock that all clients share, in any unit.
     pub asked_at: i64,
-    /// What it was told and when; `None` if it never heard.
+    /// Answer with its time, or `None` if the client did not receive one.
     pub answer: Option<(A, i64)>,
 }
 
-/// What a search has found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// There is an order: the positions of the calls in the history, those without an answer only if
-    /// they are needed.
+    /// An order exists. Contains the positions of the calls in the history, but calls without an
+    /// answer only if they are needed.
     Linearizable(Vec<usize>),
-    /// There is none.
+    /// An order does not exist.
     NotLinearizable {
-        /// As many calls as can be put into an order.
+        /// Longest sequence of calls that can be ordered.
         longest: Vec<usize>,
-        /// The call that must be next by then, and cannot.
+        /// Call that must be next in this sequence, but cannot.
         stuck_at: usize,
     },
-    /// The search took more than the steps allowed.
+    /// The search exceeded the permitted number of steps.
     Undecided,
 }

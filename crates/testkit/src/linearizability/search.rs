@@ -1,12 +1,13 @@
-//! The search for an order.
+//! Search for an order of calls.
 
 use std::collections::HashSet;
 
 use super::{Call, Model, Verdict};
 
-/// Looks for an order of these calls, in at most so many steps. A step tries one call in one place.
+/// Searches for an order of these calls, in at most `steps_max` steps. A step tries one call in one
+/// place.
 ///
-/// A call that is asked at the very time at which another is answered counts as concurrent with it.
+/// Two calls are concurrent if the question of one has the same time as the answer of the other.
 pub fn check<M: Model>(
     model: &M,
     history: &[Call<M::Question, M::Answer>],
@@ -23,7 +24,7 @@ pub fn check<M: Model>(
     let mut at = events.first();
     loop {
         match at.map(|at| (at, events.kind_of(at))) {
-            // Whatever is left has no answer.
+            // The remaining calls do not have answers.
             None => return Verdict::Linearizable(calls_of(&order)),
             Some((at_call, Kind::Question(call))) => {
                 steps += 1;
@@ -53,7 +54,8 @@ pub fn check<M: Model>(
                     None => at = events.after(at_call),
                 }
             }
-            // Its call should have been chosen by now: an earlier choice was wrong.
+            // The call of this answer should already have been chosen, so an earlier choice was
+            // wrong.
             Some((_, Kind::Answer(call))) => {
                 if order.len() >= longest.len() {
                     longest = calls_of(&order);
@@ -74,7 +76,7 @@ fn calls_of<S>(order: &[(usize, S)]) -> Vec<usize> {
     order.iter().map(|(call, _)| *call).collect()
 }
 
-/// Some of the calls.
+/// Set of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct CallSet(Vec<u64>);
 
@@ -98,25 +100,25 @@ enum Kind {
     Answer(usize),
 }
 
-/// Questions and answers in the order of their times, in a list from which calls can be taken out and
-/// put back in the reverse order.
+/// Questions and answers in the order of their times. Calls can be removed from the list, and
+/// restored in the reverse order.
 #[derive(Debug)]
 struct Events {
     kinds: Vec<Kind>,
-    /// Of each event the one behind it; at the end of the list its length. The last entry is for the
-    /// place in front of the first event.
+    /// Index of the next event for each event. At the end of the list it is the number of events.
+    /// The last entry belongs to the place before the first event.
     next: Vec<usize>,
     previous: Vec<usize>,
-    /// Of each call its answer's event.
+    /// Event of each call's answer.
     answers: Vec<Option<usize>>,
-    /// Questions that were taken out.
+    /// Questions that were removed.
     taken: Vec<usize>,
     answers_left: usize,
 }
 
 impl Events {
     fn of<Q, A>(history: &[Call<Q, A>]) -> Self {
-        // At one time, questions come first.
+        // Questions come before answers with the same time.
         let mut order: Vec<(i64, bool, usize)> = Vec::new();
         for (call, asked) in history.iter().enumerate() {
             order.push((asked.asked_at, false, call));
@@ -192,7 +194,7 @@ impl Events {
         self.taken.push(question);
     }
 
-    /// The call that was taken out last comes back; what stands behind its question is next.
+    /// Restores the call that was removed last. Returns the event after its question.
     fn put_back(&mut self) -> Option<usize> {
         let question = self.taken.pop()?;
         if let Some(answer) = self.answer_of(question) {

@@ -77,9 +77,9 @@ fn a_read_beside_a_write_may_see_it_or_not() {
     assert!(is_linearizable(&with(&[old(3), old(5)])));
     assert!(is_linearizable(&with(&[old(3), new(5)])));
     assert!(is_linearizable(&with(&[new(3), new(5)])));
-    // What one has seen the next must see.
+    // A state that one read has returned must also be visible to the next read.
     assert!(!is_linearizable(&with(&[new(3), old(5)])));
-    // Who asks behind the answer must see it.
+    // A question after the answer must see the result.
     assert!(!is_linearizable(&with(&[old(10)])));
 }
 
@@ -95,7 +95,7 @@ fn a_write_that_nobody_heard_of_happened_any_time_later_or_never() {
     assert!(is_linearizable(&with(&[old(100)])));
     assert!(is_linearizable(&with(&[old(50), new(100)])));
     assert!(!is_linearizable(&with(&[new(50), old(100)])));
-    // Not before it was asked.
+    // A write does not take effect before its question.
     let early = call(0, 1, Question::Create(1), Answer::Done);
     let read = call(1, 2, Question::Read, found(2, 1));
     assert!(!is_linearizable(&[early, read, unheard(3, set(2))]));
@@ -159,7 +159,8 @@ fn a_search_without_an_end_is_given_up() {
     assert_eq!(check(&Znode, &history, 100), Verdict::Undecided);
 }
 
-/// Calls of several clients on a real znode, each taking effect at some moment while it is under way.
+/// Generates calls of several clients on a real znode. Each takes effect at some moment between its
+/// question and its answer.
 fn made_up(random: &mut Random, calls: usize) -> Vec<ZnodeCall> {
     use super::Model;
     let mut asked: Vec<(i64, i64, i64, Question)> = Vec::new();

@@ -1,66 +1,67 @@
-//! A znode as one object: created, set, deleted and read, with versions.
+//! Znode as one object that is created, set, deleted and read, with versions.
 //!
-//! Nothing else may change it: it has no children, no owner, no TTL and no quota, its parent stays,
-//! and everybody may do everything with it.
+//! Other events must not change the znode. It must not have children, an owner, a TTL or a quota,
+//! its parent must stay, and all clients must have all permissions on it.
 
 use super::Model;
 
-/// What is written into a znode. The one who writes it uses no number twice.
+/// Data of a znode. A writer must use each number only once.
 pub type Value = u64;
 
-/// The model of a znode that is not there at first.
+/// Model of a znode that is initially missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Znode;
 
-/// What a znode can be asked.
+/// Question to a znode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     /// create with this data.
     Create(Value),
     /// setData.
     Set {
-        /// The data.
+        /// New data.
         value: Value,
-        /// The version that it must have; `None` for any.
+        /// Required version, or `None` for any.
         version: Option<i32>,
     },
     /// delete.
     Delete {
-        /// The version that it must have; `None` for any.
+        /// Required version, or `None` for any.
         version: Option<i32>,
     },
     /// check, inside a multi.
     Check {
-        /// The version that it must have; `None` for any.
+        /// Required version, or `None` for any.
         version: Option<i32>,
     },
-    /// getData behind a sync; or both parts of a read that is known to be up to date.
+    /// getData after a sync, or both parts of a read that is known to be current.
     Read,
 }
 
-/// What it says.
+/// Answer of a znode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Created, deleted or checked; or set, and the client did not hear the version.
+    /// The znode was created, deleted or checked. Also a setData whose new version the client does
+    /// not know.
     Done,
-    /// Set: the version it has since.
+    /// The data was set. Contains the new version.
     Version(i32),
-    /// Read.
+    /// The data was read.
     Found {
-        /// The data.
+        /// Data of the znode.
         value: Value,
-        /// Its version.
+        /// Version of the data.
         version: i32,
     },
-    /// It is not there.
+    /// The znode does not exist.
     Missing,
-    /// It is there already.
+    /// The znode already exists.
     Exists,
-    /// It has another version.
+    /// The znode has another version.
     BadVersion,
 }
 
-/// Value and version of a znode that is there.
+/// Value and version of an existing znode.
 pub type State = Option<(Value, i32)>;
 
 impl Model for Znode {
