@@ -343,7 +343,7 @@ impl Election {
         self.weigh(now_ms);
     }
 
-    /// Handles that the leader's epoch is established. Later answers contain it, so that servers
+    /// Stores the leader's epoch once it is established. Later answers contain it, so that servers
     /// which join later receive equal votes (ZOOKEEPER-1732).
     pub fn handle_epoch_active(&mut self, epoch: Epoch) {
         self.published.vote.peer_epoch = epoch;

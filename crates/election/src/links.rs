@@ -255,7 +255,7 @@ impl Links {
         self.forget_stranger(sid);
     }
 
-    /// Handles that a kept connection was closed by either side.
+    /// Handles the end of a kept connection, closed by either side.
     pub fn handle_closed(&mut self, connection: ConnectionId, out: &mut Vec<LinkAction>) {
         let mut peers = self.peers.iter_mut();
         let Some((sid, peer)) = peers.find(|(_, peer)| peer.connection == Some(connection)) else {

@@ -210,7 +210,7 @@ impl DueSnapshots {
         self.is_deferred = true;
     }
 
-    /// Handles that the tree is established. Returns whether a deferred snapshot begins now.
+    /// Handles the establishment of the tree. Returns whether a deferred snapshot begins now.
     pub fn resume(&mut self, now_ms: i64) -> bool {
         std::mem::take(&mut self.is_deferred) && self.begin(now_ms)
     }

@@ -139,7 +139,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether the tree does not contain a later transaction than this one.
+    /// Whether the tree contains no transaction after this one.
     fn is_tree_exact_at(&self, zxid: Zxid) -> bool {
         match &self.role {
             Role::Learning(learning) => learning.exact_after.is_some_and(|last| zxid > last),
@@ -148,7 +148,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Applies appended, uncommitted transactions. After a restart they would belong to the log, so
-    /// the role's end treats them alike. Clients are not informed, because a later leader may have
+    /// they also do at the end of a role. Clients are not informed, because a later leader may have
     /// them cut.
     pub(crate) fn apply_uncommitted(&mut self, turn: &mut Turn<'_, H>) {
         for record in std::mem::take(&mut self.undelivered) {

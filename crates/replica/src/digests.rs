@@ -193,7 +193,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles that this leader is wrong according to a quorum without it.
+    /// Handles the decision of a quorum without this leader that its tree is wrong.
     pub(crate) fn handle_own_digest_differs(
         &mut self,
         zxid: Zxid,
@@ -251,7 +251,7 @@ impl<H: Host> Replica<H> {
         member.wrong_tree == WrongTree::BeingKept
     }
 
-    /// Handles that the wrong tree is stored in its separate place, or that this failed.
+    /// Handles the end of the host's attempt to store the wrong tree in a separate place.
     pub(crate) fn handle_tree_kept(&mut self, is_kept: bool, turn: &mut Turn<'_, H>) {
         if let Some(member) = &mut self.member {
             member.wrong_tree = WrongTree::Kept;

@@ -228,7 +228,7 @@ impl Elections {
         self.carry_out(now_ms, out);
     }
 
-    /// Handles that the leader's epoch is established.
+    /// Stores the leader's epoch once it is established.
     pub fn handle_epoch_active(&mut self, epoch: Epoch) {
         self.election.handle_epoch_active(epoch);
     }

@@ -153,7 +153,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_learner(actions, turn);
     }
 
-    /// Forgets which connection an ended session came back on.
+    /// Forgets the connection on which an ended session last came back.
     pub(crate) fn forget_holder(&mut self, session: SessionId) {
         if let Role::Learning(learning) = &mut self.role
             && let Some(observers) = &mut learning.observers

@@ -191,7 +191,7 @@ impl HandshakeRules {
 
 impl NewSession {
     /// Creates the session with an unused id, and starts its clock. Ids begin with the time of the
-    /// server's start. After a wall clock was set back, this time may repeat an earlier one.
+    /// server's start. If the wall clock was set back, this time may repeat an earlier one.
     pub fn begin(
         &self,
         state: &impl State,

@@ -75,7 +75,7 @@ pub struct Renewal {
     pub new_style: bool,
 }
 
-/// An event.
+/// Event for the replica.
 #[derive(Debug)]
 pub enum Input {
     /// Requests of clients, oldest first. Some of them arrived together.

@@ -6,7 +6,7 @@ use std::ops::{AddAssign, SubAssign};
 /// Share of one or several requests in the host's two bounds on bytes of large requests.
 ///
 /// The replica passes it from the request to its transaction, sums it for groups, and returns it
-/// when the transaction is applied or dropped. The replica does not decide by it.
+/// when the transaction is applied or dropped. The replica does not use it for decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LargeBytes {
     /// Bytes within the configured bound (`largeRequestMaxBytes`).

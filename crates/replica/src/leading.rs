@@ -313,7 +313,7 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// Handles that the epoch is established. Clients are served from now on.
+    /// Starts to lead, because the epoch is established. Clients are served from now on.
     fn lead(&mut self, epoch: Epoch, designated_leader: Option<Sid>, turn: &mut Turn<'_, H>) {
         let last = turn.state.tree().last_zxid();
         turn.establish(last);
@@ -476,8 +476,8 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The newest zxid up to `upto` whose acknowledgements are measured: one in `sampling`, none below
-/// 1. Source: Leader.processAck (`leader.ackLoggingFrequency`).
+/// The newest zxid up to `upto` whose acknowledgements are measured: one in `sampling` zxids.
+/// `None` if `sampling` is below one. Source: Leader.processAck (`leader.ackLoggingFrequency`).
 fn newest_sampled(upto: Zxid, sampling: i64) -> Option<Zxid> {
     (sampling > 0).then(|| Zxid(upto.0 - upto.0 % sampling))
 }

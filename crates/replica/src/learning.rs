@@ -71,7 +71,7 @@ impl<H: Host> Replica<H> {
         self.set_role(role, turn);
     }
 
-    /// Handles that the connection to the leader is open.
+    /// Handles the new connection to the leader.
     pub(crate) fn handle_leader_connected(&mut self, turn: &mut Turn<'_, H>) {
         let (Role::Learning(learning), Some(member)) = (&mut self.role, &mut self.member) else {
             return;
@@ -238,7 +238,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles that the leader's snapshot has arrived completely.
+    /// Handles the leader's complete snapshot.
     pub(crate) fn handle_snapshot_received(&mut self, tree: Tree, turn: &mut Turn<'_, H>) {
         let zxid = tree.last_zxid();
         self.replace_tree(tree, turn);
@@ -254,7 +254,7 @@ impl<H: Host> Replica<H> {
         self.read_packets(turn);
     }
 
-    /// Handles that the log was cut and the tree loaded again.
+    /// Handles the completed cut of the log and the reload of the tree.
     pub(crate) fn handle_truncated(&mut self, end: Zxid, turn: &mut Turn<'_, H>) {
         if let Role::Learning(learning) = &mut self.role {
             // From here on, committed transactions go into the tree first.
@@ -266,7 +266,7 @@ impl<H: Host> Replica<H> {
         self.read_packets(turn);
     }
 
-    /// Handles that the snapshot for the synchronisation is on disk.
+    /// Handles the completed write of the snapshot for the synchronisation.
     pub(crate) fn handle_snapshot_written(
         &mut self,
         attempt: u64,

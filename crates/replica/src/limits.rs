@@ -8,32 +8,32 @@ pub(crate) const APPLY_GROUP_MAX: usize = 128;
 /// records.
 pub(crate) const SCRATCH_BYTES_KEPT: usize = 64 << 10;
 
-/// Size of transactions that may wait for a learner's log, bytes. Above it, the learner does not
-/// read more packets. They wait in its leader, which drops a learner that does not answer because
-/// its disk hangs.
+/// Maximum size of the transactions that wait for a learner's log, bytes. Above it, the learner
+/// does not read more packets. They wait in its leader, which drops a learner that does not answer
+/// because its disk hangs.
 pub(crate) const LEARNER_BACKLOG_BYTES: usize = 24 << 20;
 
-/// Size of transactions that may wait for a leader's log, bytes. The followers' disks continue to
-/// commit, so only this bound limits the amount. Long requests wait for the log, so a disk that is
-/// merely slow does not reach it.
+/// Maximum size of the transactions that wait for a leader's log, bytes. The followers' disks
+/// continue to commit, so only this bound limits the amount. Long requests wait for the log, so a
+/// disk that is merely slow does not reach it.
 pub(crate) const LEADER_BACKLOG_BYTES: usize = 32 << 20;
 
 /// Maximum size of a request that a leader orders immediately, bytes.
 pub(crate) const LONG_REQUEST_BYTES: usize = 4 << 10;
 
-/// Size of longer requests that a leader proposes before they are committed and in its log, bytes.
-/// A leader has about six copies of each: for its log, for its learners and for its tree. Later
-/// short requests are committed after them.
+/// Maximum size of longer requests that are proposed, but not committed and in the leader's log
+/// yet, bytes. A leader has about six copies of each: for its log, for its learners and for its
+/// tree. Later short requests are committed after them.
 pub(crate) const LONG_BYTES_UNDER_WAY: usize = 2 << 20;
 
-/// Size of longer requests that a leader proposes before they are in the logs of its followers,
+/// Maximum size of longer requests that are proposed, but not in the logs of the followers yet,
 /// bytes.
 pub(crate) const LONG_BYTES_AHEAD_OF_FOLLOWERS: usize = 4 << 20;
 
 /// Time for which a follower may owe an acknowledgement before the leader ignores its log, ms.
 pub(crate) const FOLLOWER_PATIENCE_MS: i64 = 2000;
 
-/// Size of learners' requests that may wait to be proposed, bytes. Further ones are refused,
+/// Maximum size of learners' requests that wait to be proposed, bytes. Further ones are refused,
 /// subject to the next bound.
 pub(crate) const LONG_BYTES_WAITING: usize = 6 << 20;
 

@@ -18,7 +18,7 @@ pub enum Stage {
     TreeAwaited,
 }
 
-/// An event.
+/// Event for metrics.
 #[derive(Debug)]
 pub enum Note<'a> {
     /// The work begins.

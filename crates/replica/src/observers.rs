@@ -80,9 +80,9 @@ impl Observers {
     }
 
     /// Replaces the leader's answer to a [`refusal`] by the error that the session has moved. The
-    /// observer then ends the connection, and a client that is still there reconnects. This can be
-    /// legitimate: a client that left a server may still be known there a little later, after the
-    /// next server serves it (ZOOKEEPER-710).
+    /// observer then ends the connection, and a client that is still there reconnects. Late
+    /// requests are normal: a server may still know a client that has left, while the next server
+    /// already serves it (ZOOKEEPER-710).
     fn told_otherwise(&mut self, record: &TxnRecord) -> Option<(LinkId, TxnRecord)> {
         let TxnHeader { session, cxid, .. } = record.header;
         let is_it = |refused: &Refused| (refused.session, refused.cxid) == (session, cxid);
@@ -125,7 +125,7 @@ impl Observers {
 }
 
 impl<H: Host> Replica<H> {
-    /// Starts to serve observers if this server follows and is configured for it. It is up to date.
+    /// Starts to serve observers on an up-to-date follower, if it is configured.
     pub(crate) fn begin_serving_observers(&mut self, turn: &mut Turn<'_, H>) {
         let (Role::Learning(learning), Some(member)) = (&mut self.role, &self.member) else {
             return;
@@ -228,7 +228,8 @@ impl<H: Host> Replica<H> {
         self.with_observers(turn, |master, _, _, out| master.ask_digests(zxid, out));
     }
 
-    /// Handles that this server's digest at `zxid` is the digest of a quorum with the leader.
+    /// Informs the observers that this server's digest at `zxid` is the digest of a quorum with the
+    /// leader.
     pub(crate) fn judge_observers_digests(
         &mut self,
         (zxid, agreed): (Zxid, u64),
@@ -239,12 +240,13 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// Passes the leader's answer to an observer's `sync` on.
+    /// Forwards the leader's answer to an observer's `sync`.
     pub(crate) fn answer_observers_sync(&mut self, to: LinkId, turn: &mut Turn<'_, H>) {
         self.with_observers(turn, |master, _, _, out| master.handle_sync_done(to, out));
     }
 
-    /// Passes the leader's answer about a session on, if an observer asked. Returns whether it did.
+    /// Forwards the leader's answer about a session, if an observer asked for it. Returns whether
+    /// it did.
     pub(crate) fn answer_observers_question(
         &mut self,
         session: SessionId,

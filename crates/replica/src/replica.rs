@@ -47,7 +47,7 @@ pub struct Replica<H: Host> {
     pub(crate) member: Option<Box<MemberState>>,
     pub(crate) service: Service,
     pub(crate) overlay: Overlay,
-    /// The last used zxid, or the end of the log.
+    /// The newest assigned zxid, or the end of the log.
     pub(crate) last_zxid: Zxid,
     /// The last record passed to the log.
     pub(crate) appended: Zxid,
@@ -339,7 +339,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles that the log is on disk up to `zxid`.
+    /// Handles a sync of the log up to `zxid`.
     fn handle_synced(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
         let before = self.synced;
         self.synced = before.max(zxid);

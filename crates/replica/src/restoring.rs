@@ -7,7 +7,7 @@
 //!
 //! A crash before the snapshot has its name leaves the old state, and a later crash the new tree.
 //! Clients must not see an older zxid, and the log must continue after its end. The tree therefore
-//! receives the later of its own last zxid and this server's. Source:
+//! receives the later of its own last zxid and this server's last zxid. Source:
 //! ZooKeeperServer.restoreFromSnapshot, which does not change the files.
 
 use proto::Zxid;
@@ -64,7 +64,7 @@ impl<H: Host> Replica<H> {
         turn.take_over(attempt, last);
     }
 
-    /// Handles that the snapshot of the restored tree is on disk.
+    /// Handles the completed write of the restored tree's snapshot.
     pub(crate) fn handle_restored(&mut self, attempt: u64, turn: &mut Turn<'_, H>) {
         let is_it =
             matches!(self.restoring, Some(Restoring::Writing { attempt: own }) if own == attempt);

@@ -90,7 +90,7 @@ pub(crate) struct Learning {
     /// Packets that arrived while the tree was being replaced, or the log lagged.
     pub(crate) waiting: VecDeque<LeaderPacket>,
     pub(crate) forwarded: ForwardedRequests,
-    /// Requesters of a `sync` without an answer, oldest first.
+    /// Requesters that wait for the answer to a `sync`, oldest first.
     pub(crate) syncs: VecDeque<SyncWaiter>,
     pub(crate) renewals: Renewals,
     /// Its observers.

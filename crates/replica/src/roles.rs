@@ -217,8 +217,8 @@ impl<H: Host> Replica<H> {
         turn.disk(DiskOrder::Reload { keep });
     }
 
-    /// Handles that the tree was loaded from disk, after a cut or because it was unreliable. `tree`
-    /// is `None` if the cut was refused and the disk is unchanged.
+    /// Handles the tree loaded from disk, after a cut or because it was unreliable. `tree` is
+    /// `None` if the cut was refused and the disk is unchanged.
     pub(crate) fn handle_reloaded(
         &mut self,
         tree: Option<Box<Tree>>,

@@ -163,7 +163,7 @@ impl Sessions {
         }
     }
 
-    /// Makes a session known whose upgrade to a global one waits for other requests. Its client may
+    /// Registers a session whose upgrade to a global one waits for other requests. Its client may
     /// come back on another connection meanwhile, also to another server.
     pub fn expect(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: i64) {
         if let Self::Deciding(tracker) = self
@@ -173,7 +173,7 @@ impl Sessions {
         }
     }
 
-    /// Makes `owner`, which requested that the session become global, the holder of its connection,
+    /// Makes `owner` the holder of the session's connection after its request for the upgrade,
     /// unless the session has moved meanwhile.
     pub fn claim(&mut self, id: SessionId, owner: Owner) {
         match self {

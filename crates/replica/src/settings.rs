@@ -48,7 +48,7 @@ pub struct EnsembleSettings {
     pub commit_log_count: usize,
     /// Whether a leader serves clients (`leaderServes`).
     pub leader_serves: bool,
-    /// Number of transactions per one whose acknowledgements are measured
+    /// Sampling interval: the acknowledgements of one in this number of transactions are measured
     /// (`leader.ackLoggingFrequency`).
     pub ack_sampling: i64,
     /// Time without a leader after which reads are served, ms; `None` for never.

@@ -68,7 +68,7 @@ pub struct NeverProposed {
 pub struct Proposals {
     /// Eras in zxid order, oldest first. Never empty.
     eras: VecDeque<Era>,
-    /// Zxid of the pending reconfiguration. One step does not commit past it, because the new
+    /// Zxid of the pending reconfiguration. A single step never commits past it, because the new
     /// configuration must be applied first.
     barrier: Option<Zxid>,
     leader: Sid,
@@ -295,12 +295,12 @@ impl Proposals {
         self.outstanding.len()
     }
 
-    /// The newest proposal, or the initial zxid without one.
+    /// The newest proposal, or the initial zxid if there is none yet.
     pub fn last_proposed(&self) -> Zxid {
         self.last_proposed
     }
 
-    /// The newest committed proposal, or the initial zxid without one.
+    /// The newest committed proposal, or the initial zxid if there is none yet.
     pub fn last_committed(&self) -> Zxid {
         self.last_committed
     }

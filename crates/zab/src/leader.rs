@@ -298,7 +298,7 @@ impl Leader {
         }
     }
 
-    /// Ends the role for the host.
+    /// Ends the role at the host's request.
     pub fn handle_told_to_leave(&mut self, out: &mut Vec<Action>) {
         self.step_down(StepDown::Told, out);
     }

@@ -18,11 +18,10 @@
 //!
 //! A `*` marks packets to the leader. Each of them waits for the disk. A promise (ACKEPOCH) waits
 //! for the accepted epoch. The acknowledgement of NEWLEADER waits for the whole committed log and
-//! then for the current epoch. The acknowledgement of a proposal waits for its record. The host
-//! reports what is durable, and these packets do not have another cause. The order bugs of
-//! ZOOKEEPER-2846, 3023, 3911, 4394, 4643, 4646, 4685 and 4785 are therefore impossible.
-//! Uncommitted proposals are kept over NEWLEADER and acknowledged one by one after it, never
-//! before.
+//! then for the current epoch. The acknowledgement of a proposal waits for its record. Only the
+//! host's reports of durable data trigger these packets. The order bugs of ZOOKEEPER-2846, 3023,
+//! 3911, 4394, 4643, 4646, 4685 and 4785 are therefore impossible. Uncommitted proposals are kept
+//! across NEWLEADER and acknowledged one by one after it, never before.
 //!
 //! Differs from Apache ZooKeeper 3.9.5. Each difference is safer, and healthy peers exchange
 //! unchanged packets:
@@ -237,12 +236,12 @@ impl Learner {
         self.has_paused = matches!(&self.phase, Phase::Syncing(sync) if !sync.is_reading());
     }
 
-    /// Handles that bytes of the snapshot have arrived, which shows that the leader is alive.
+    /// Handles the arrival of snapshot bytes, which shows that the leader is alive.
     pub fn handle_progress(&mut self, now_ms: i64) {
         self.heard_ms = now_ms;
     }
 
-    /// Handles that the accepted epoch is on disk.
+    /// Handles the completed save of the accepted epoch.
     pub fn handle_accepted_epoch_saved(&mut self, out: &mut Vec<Action>) {
         if matches!(self.phase, Phase::Promising) {
             self.accepted_epoch = self.epoch;
@@ -250,7 +249,7 @@ impl Learner {
         }
     }
 
-    /// Handles that the current epoch is on disk.
+    /// Handles the completed save of the current epoch.
     pub fn handle_current_epoch_saved(&mut self, out: &mut Vec<Action>) {
         if let Phase::Syncing(sync) = &mut self.phase {
             sync.handle_epoch_saved(&mut self.committed, out);
@@ -259,7 +258,8 @@ impl Learner {
         }
     }
 
-    /// Handles that the snapshot from the connection is in the tree and its signature is correct.
+    /// Handles the end of the snapshot on the connection. It is in the tree, and its signature is
+    /// correct.
     pub fn handle_snapshot_received(&mut self, now_ms: i64) {
         self.heard_ms = now_ms;
         if let Phase::Restoring(Restore::Snapshot(zxid)) = self.phase {
@@ -279,7 +279,7 @@ impl Learner {
         }
     }
 
-    /// Handles that the log was cut and the tree loaded. Both end at `end`.
+    /// Handles the completed cut of the log and the reload of the tree. Both end at `end`.
     pub fn handle_truncated(&mut self, end: Zxid, now_ms: i64, out: &mut Vec<Action>) {
         self.heard_ms = now_ms;
         if let Phase::Restoring(Restore::Truncate(wanted)) = self.phase {
@@ -295,14 +295,14 @@ impl Learner {
         }
     }
 
-    /// Handles that the requested snapshot is on disk.
+    /// Handles the completed write of the requested snapshot.
     pub fn handle_snapshot_written(&mut self, out: &mut Vec<Action>) {
         if let Phase::Syncing(sync) = &mut self.phase {
             sync.handle_snapshot_written(out);
         }
     }
 
-    /// Handles that every appended record up to and including `upto` is on disk.
+    /// Handles a sync of every appended record up to and including `upto`.
     pub fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
         match &mut self.phase {
             Phase::Syncing(sync) => sync.handle_synced(upto, out),
@@ -326,7 +326,7 @@ impl Learner {
         }
     }
 
-    /// Ends the role for the host.
+    /// Ends the role at the host's request.
     pub fn handle_told_to_leave(&mut self, out: &mut Vec<Action>) {
         self.leave(Fault::Told, out);
     }

@@ -8,7 +8,7 @@
 //!
 //! * [`learner::Learner`] is a follower or an observer, from its first packet on.
 //! * [`leader::Leader`] is the elected server with all its learners.
-//! * [`observer_master::ObserverMaster`] is a follower's part that serves observers.
+//! * [`observer_master::ObserverMaster`] is the part of a follower that serves observers.
 //! * [`sync`] decides how a learner is synchronised. [`CommittedLog`] contains the transactions for
 //!   it.
 //! * [`broadcast`] counts acknowledgements of proposals. A standalone server needs it, too: it is

@@ -146,7 +146,7 @@ impl ObserverMaster {
         }
     }
 
-    /// Handles that the snapshot was sent. From now on, an answer is due.
+    /// Handles the end of a snapshot transfer. From now on, an answer is due.
     pub fn handle_snapshot_sent(&mut self, link: LinkId, now_ms: i64) {
         if let Some(link) = self.links.get_mut(&link)
             && link.state == LinkState::SendingSnapshot
@@ -157,8 +157,7 @@ impl ObserverMaster {
     }
 
     /// Handles a commit from the leader. `designated_leader` is set for a reconfiguration. Call it
-    /// in order, once or twice per transaction. With `otherwise`, one observer receives the error
-    /// in that record instead.
+    /// in order, once or twice per transaction. `otherwise` replaces the record for one observer.
     pub fn handle_committed(
         &mut self,
         record: &Record,
@@ -261,7 +260,7 @@ impl ObserverMaster {
         }
     }
 
-    /// Handles that a quorum with the leader, and this follower, have this digest at `zxid`.
+    /// Handles the digest that a quorum with the leader, and this follower, have at `zxid`.
     pub fn handle_digest_judged(&mut self, zxid: Zxid, agreed: u64, out: &mut Vec<Action>) {
         let question = self.question.as_mut().filter(|asked| asked.zxid == zxid);
         let Some(question) = question else {

@@ -19,7 +19,7 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// Whether a request can occupy more.
+    /// Whether a request can increase these numbers.
     pub fn may_grow_by(kind: &RequestKind) -> bool {
         match kind {
             RequestKind::Write(request) => ephemerals_of(request) > 0,

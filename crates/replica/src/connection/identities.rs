@@ -7,12 +7,12 @@ use proto::Id;
 /// The identities of a connection. Replaced as a whole when a client authenticates.
 pub type Identities = Arc<[Id]>;
 
-/// Maximum number of identities of a connection. Clients prove a few. Each is compared with each
-/// ACL entry.
+/// Maximum number of identities of a connection. A client usually has a few. Each is compared with
+/// each ACL entry.
 pub const IDENTITIES_MAX: usize = 128;
 
-/// Maximum size of a connection's identities, bytes. Every request carries them to the leader. All
-/// together stay far below the amount that may wait for a member, and each string far below the
+/// Maximum size of a connection's identities, bytes. Every request carries them to the leader. In
+/// total they stay far below the amount that may wait for a member. Each string stays far below the
 /// limit of a Java leader.
 pub const IDENTITY_BYTES_MAX: usize = 16 << 10;
 

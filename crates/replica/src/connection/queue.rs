@@ -90,13 +90,13 @@ pub enum Work<N> {
     },
     /// A sync on a standalone server: only its position in the order matters.
     Sync {
-        /// Returned to the client.
+        /// Path that the answer returns to the client.
         path: Option<Str>,
     },
     /// A sync on a member of an ensemble. It waits for the leader's answer, or until this leader
     /// has applied all earlier proposals.
     ForwardedSync {
-        /// Returned to the client.
+        /// Path that the answer returns to the client.
         path: Option<Str>,
     },
     /// A request that is refused when its turn comes.

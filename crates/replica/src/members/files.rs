@@ -38,7 +38,7 @@ impl MemberFile {
     /// is removed, so one of them exists at any time.
     ///
     /// # Errors
-    /// If an operation of `files` fails. Earlier operations are then done.
+    /// If an operation of `files` fails. Earlier operations are not undone.
     pub fn write<F: MemberFiles>(&self, files: &mut F) -> Result<(), F::Error> {
         match self {
             Self::LastSeen(Some(list)) => files.replace(NEXT, &list.file_text(true)),

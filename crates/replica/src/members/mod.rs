@@ -12,7 +12,7 @@
 //! writes ([`MemberFile::write`]).
 //!
 //! With `reconfigEnabled=false`, lists of other servers are ignored, and files are not written: the
-//! list of the start stays.
+//! list from the start stays in force.
 //!
 //! Source: QuorumPeer.setLastSeenQuorumVerifier, setQuorumVerifier, processReconfig; Leader.lead.
 

@@ -97,8 +97,8 @@ impl MemberLists {
     fn is_quorum_synced(&self, list: &Membership, facts: &PlanFacts) -> bool {
         let quorum = list.quorum();
         let voters = quorum.voters();
-        // It leaves as soon as it knows its role. If it stopped before it knew the new one, a
-        // quorum would need it, but it would look for the leader as an observer.
+        // It leaves the leader as soon as it learns its present role. If it left before it learned
+        // the new one, the quorum would need it while it looks for the leader as an observer.
         let is_observer_now = |sid: Sid| {
             let member = self.committed.members.get(&sid);
             member.is_some_and(|member| member.role == MemberRole::Observer)

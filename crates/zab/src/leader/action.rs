@@ -104,8 +104,8 @@ pub enum Action {
         session: Touch,
     },
     /// Compare digests, because a learner's digest differs from the digest in a transaction. Call
-    /// `compare_digests` once the tree contains everything that was delivered. A follower reports a
-    /// difference of its observer to the leader.
+    /// `compare_digests` once the tree contains everything that was delivered. A follower also
+    /// reports differences of its observers to the leader.
     CompareDigests {
         /// The transaction.
         zxid: Zxid,
@@ -191,7 +191,7 @@ pub enum LinkFault {
     ConfigAhead {
         /// The learner's version.
         theirs: i64,
-        /// The leader's.
+        /// The leader's version.
         ours: i64,
     },
     /// The learner has the leader's own sid: two servers have one `myid`. The leader would count

@@ -17,7 +17,7 @@
 //!
 //! A follower with `observerMasterPort` also queries its observers ([`crate::observer_master`]).
 //!
-//! Only Zoarium supports these packets. With a single learner of another kind, the leader does not
+//! Only Zoarium supports these packets. If any learner lacks this support, the leader does not
 //! compare anything.
 
 use std::collections::BTreeMap;

@@ -23,8 +23,8 @@ use crate::learner::LearnerKind;
 const EPOCH_MAX: Epoch = Epoch(i32::MAX as i64);
 
 /// Maximum distance of a voter's epoch for which a leader steps down. Each epoch between would come
-/// from a prospective leader that failed. A greater distance therefore shows a corrupt file, which
-/// is not worth the epochs.
+/// from a prospective leader that failed. A greater distance therefore indicates a corrupt file,
+/// and is ignored.
 const EPOCHS_AHEAD_MAX: i64 = 1 << 20;
 
 impl Leader {
@@ -131,7 +131,7 @@ impl Leader {
         }
     }
 
-    /// Handles that the accepted epoch is on disk. The epoch begins with this configuration.
+    /// Handles the completed save of the accepted epoch. The epoch begins with this configuration.
     pub fn handle_accepted_epoch_saved(
         &mut self,
         config: EpochConfig,
@@ -206,8 +206,8 @@ impl Leader {
     ///
     /// Both servers had the same last leader. The learner's surplus therefore follows the proposed
     /// configuration in one order, and its commit needed a quorum of that configuration. A server
-    /// that has acknowledged the new epoch without being longer does not have the surplus, and does
-    /// not accept it any more.
+    /// that has acknowledged the new epoch with a log that is not longer lacks the surplus, and no
+    /// longer accepts it.
     fn has_all_committed_in(&self, epoch: Epoch) -> bool {
         let (Some(next), Some(config)) = (&self.next, &self.epoch_config) else {
             return false;

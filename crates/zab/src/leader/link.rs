@@ -117,7 +117,7 @@ pub(crate) enum Slot {
 /// Time for which a learner has owed an acknowledgement.
 ///
 /// Two proposals are tracked: the oldest without an acknowledgement, and the newest one sent since.
-/// Once the learner acknowledges the first, the second replaces it. Each learner therefore costs
+/// Once the learner acknowledges the first, the second replaces it. Each learner therefore needs
 /// two positions for any number of outstanding proposals (LearnerHandler.SyncLimitCheck).
 #[derive(Debug, Default)]
 pub(crate) struct AckLag {

@@ -40,7 +40,7 @@ impl Leader {
         self.last_proposed().next()
     }
 
-    /// The newest proposal, or the start of the epoch without one.
+    /// The newest proposal, or the start of the epoch if there is none yet.
     pub fn last_proposed(&self) -> Zxid {
         self.proposals.last_proposed()
     }
@@ -129,7 +129,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Handles that this server's log is on disk up to and including `upto`.
+    /// Handles a sync of this server's log up to and including `upto`.
     ///
     /// # Panics
     /// If `upto` is above the last proposal.

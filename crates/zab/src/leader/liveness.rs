@@ -49,7 +49,7 @@ impl Leader {
         }
     }
 
-    /// Handles that a voter that elected this server looks for a leader again. It had not found
+    /// Handles a voter that elected this server and now looks for a leader again. It did not find
     /// this server, so waiting for it until the end of `initLimit` may be in vain.
     ///
     /// Source: Leader.reportLookingSid.

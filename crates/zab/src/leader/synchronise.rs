@@ -209,7 +209,7 @@ impl Leader {
         out.extend(new_leader);
     }
 
-    /// Handles that the snapshot was sent. From now on, an answer is due.
+    /// Handles the end of a snapshot transfer. From now on, an answer is due.
     pub fn handle_snapshot_sent(&mut self, link: LinkId, now_ms: i64) {
         if let Some(link) = self.links.get_mut(&link)
             && link.state == LinkState::SendingSnapshot
@@ -246,8 +246,8 @@ impl Leader {
         Ok(())
     }
 
-    /// Handles that the current epoch is on disk. The leader counts itself as a server that has its
-    /// own log.
+    /// Handles the completed save of the current epoch. The leader now counts itself as a server
+    /// that has acknowledged NEWLEADER.
     pub fn handle_current_epoch_saved(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         if let Phase::Synchronising { acked } = &mut self.phase {
             acked.insert(self.sid);

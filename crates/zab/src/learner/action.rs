@@ -166,8 +166,8 @@ pub enum Fault {
     /// The log cannot be cut where the leader requests it. Connect to this leader again
     /// immediately, without an election, with
     /// [`truncation_failed_in`](super::LearnerStart::truncation_failed_in) set. It will then send a
-    /// snapshot. A leader without a quorum would need an election first. That election begins
-    /// another epoch, in which the leader repeats the request.
+    /// snapshot. A retry through an election would begin another epoch, in which the leader repeats
+    /// the request, because it may need this voter for its quorum.
     #[error("history up to {end} cannot be cut at {wanted}")]
     CannotTruncate {
         /// The leader's epoch.

@@ -112,7 +112,8 @@ impl Live {
     }
 
     /// Whether `next` is a new transaction. It may repeat the last one: the leader had put it into
-    /// the sync plan and then sent it to all learners. That one is acknowledged once.
+    /// the sync plan and then sent it to all learners. A repeated transaction is acknowledged only
+    /// once.
     fn is_next(&mut self, next: Zxid) -> Result<bool, Fault> {
         match self.last_received {
             Some(last) if last == next => Ok(false),

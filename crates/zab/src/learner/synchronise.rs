@@ -19,15 +19,15 @@ use proto::mutant::{self, Mutant};
 /// the epoch that the `currentEpoch` file names. If a snapshot is due at NEWLEADER, the
 /// transactions go into the tree immediately, and with it into the snapshot.
 ///
-/// The amount of held-back records is bounded ([`crate::Settings::held_back_bytes_max`]). The
+/// The size of the held-back records is bounded ([`crate::Settings::held_back_bytes_max`]). The
 /// behaviour at the bound depends on the event that the learner waits for:
 ///
 /// * NEWLEADER arrives later on this connection, so reading continues, and committed records go to
 ///   the log early. After a crash, the log is newer than `currentEpoch`. A crash between NEWLEADER
 ///   and the saving of the epoch has this result, too. Such a server loses every election against a
 ///   member of the quorum that has the epoch of these transactions, and is synchronised again.
-/// * The own disk (snapshot, log, epoch) does not depend on the leader, so reading stops. The
-///   leader waits `initLimit` for the acknowledgement, and does not expect another packet
+/// * The learner's own disk (snapshot, log, epoch) does not depend on the leader, so reading stops.
+///   The leader waits `initLimit` for the acknowledgement, and does not expect another packet
 ///   meanwhile.
 /// * UPTODATE arrives later on this connection, and NEWLEADER is acknowledged. All records then
 ///   follow the path of the live stream, with its acknowledgements and answers to PING, because the

@@ -94,7 +94,7 @@ fn every_row_of_the_table() {
 #[test]
 fn unknown_in_a_known_epoch_is_cut_and_continued() {
     // The committed log does not have a hole inside an epoch, so only a list read from older files
-    // leads here. The rule does not differ.
+    // leads here. The rule applies nevertheless.
     let open = open(
         zxid("1:5"),
         Some(zxid("1:3")),

@@ -1,4 +1,4 @@
-//! Leaders that step down, or that continue without a counted quorum.
+//! Leaders that step down, or that continue without a quorum by a grant of the oracle.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The bound on the records that a learner holds back during synchronisation. Safety and liveness
-//! with the bound are those without it.
+//! The bound on the records that a learner holds back during synchronisation. The bound must not
+//! weaken safety or liveness.
 
 use proto::leader::LeaderPacket as Down;
 use proto::{Epoch, Sid, Zxid};

@@ -1,5 +1,5 @@
 //! A learner with a longer log than its leader's, while a proposed configuration is not known to be
-//! committed. It is led, and its log cut, only if none of its surplus can have been committed.
+//! committed. It is led, and its log cut, only if no part of its surplus can have been committed.
 
 use std::sync::Arc;
 
