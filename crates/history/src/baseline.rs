@@ -58,8 +58,8 @@ impl Baseline {
         self.acls.insert(id, acl_bytes(acl));
     }
 
-    /// Adds a znode; the root's path may be empty. An ACL id that is not in the table is set by a
-    /// later transaction.
+    /// Adds a znode; the root's path may be empty. An ACL id that is missing in the table belongs
+    /// to a list that a later transaction sets.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -55,13 +55,13 @@ pub enum HistoryError {
     /// The directory does not contain a history.
     #[error("there is no history in {path}")]
     Missing {
-        /// The directory.
+        /// The directory without a history.
         path: PathBuf,
     },
     /// The moment is later than the last recorded transaction.
     #[error("transaction {wanted} is not recorded yet: the history reaches to {head}")]
     Future {
-        /// Requested transaction.
+        /// The requested transaction.
         wanted: Zxid,
         /// The last transaction recorded.
         head: Zxid,
@@ -69,7 +69,7 @@ pub enum HistoryError {
     /// The moment is earlier than the oldest kept change.
     #[error("the tree at {wanted} is no longer kept: the history begins after {oldest}")]
     NotKept {
-        /// Requested transaction.
+        /// The requested transaction.
         wanted: Zxid,
         /// The earliest moment for which the tree is known.
         oldest: Zxid,

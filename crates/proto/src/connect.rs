@@ -58,7 +58,7 @@ impl Encode for ConnectRequest {
 /// First frame of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectResponse {
-    /// Always 0.
+    /// Version of the protocol, always 0.
     pub protocol_version: i32,
     /// Negotiated timeout in ms; 0 if the session has expired.
     pub timeout_ms: i32,
@@ -139,7 +139,7 @@ impl ReplyHeader {
 /// Credentials of one scheme.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct AuthPacket {
-    /// Ignored, 0.
+    /// Ignored by servers, 0.
     pub auth_type: i32,
     /// Name of the scheme.
     pub scheme: Option<Str>,
@@ -150,6 +150,6 @@ pub struct AuthPacket {
 /// A SASL token of the client, or the server's response.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SaslToken {
-    /// The token.
+    /// Token of the SASL mechanism.
     pub token: Hidden<Option<Bytes>>,
 }

@@ -122,8 +122,10 @@ pub enum LeaderPacket {
 impl TryFrom<QuorumPacket> for LeaderPacket {
     type Error = DecodeError;
 
+    /// Decodes the payload.
+    ///
     /// # Errors
-    /// If the payload is missing or too short for the type; the learner then closes the connection.
+    /// If the payload is missing or too short for the type. The learner then closes the connection.
     fn try_from(packet: QuorumPacket) -> Result<Self, DecodeError> {
         let QuorumPacket {
             packet_type,

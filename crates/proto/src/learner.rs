@@ -182,8 +182,10 @@ pub enum LearnerPacket {
 impl TryFrom<QuorumPacket> for LearnerPacket {
     type Error = DecodeError;
 
+    /// Decodes the payload.
+    ///
     /// # Errors
-    /// If the payload is missing or too short for the type; the leader then closes the connection.
+    /// If the payload is missing or too short for the type. The leader then closes the connection.
     fn try_from(packet: QuorumPacket) -> Result<Self, DecodeError> {
         let QuorumPacket {
             packet_type,

@@ -44,7 +44,7 @@ pub mod flags {
 /// Record of delete, and of check inside a multi.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct PathVersionRequest {
-    /// The path.
+    /// Path of the znode.
     pub path: Option<Str>,
     /// Expected version, -1 for any.
     pub version: i32,
@@ -53,7 +53,7 @@ pub struct PathVersionRequest {
 /// Record of setData.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SetDataRequest {
-    /// The path.
+    /// Path of the znode.
     pub path: Option<Str>,
     /// The new data.
     pub data: Option<Bytes>,
@@ -64,7 +64,7 @@ pub struct SetDataRequest {
 /// Record of setACL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SetAclRequest {
-    /// The path.
+    /// Path of the znode.
     pub path: Option<Str>,
     /// The new ACL.
     pub acl: Option<Vec<RequestAcl>>,
@@ -116,15 +116,15 @@ pub struct PathModeRequest {
 pub struct SetWatchesRequest {
     /// Last zxid that the client had seen.
     pub relative_zxid: i64,
-    /// Data watches.
+    /// Paths of data watches.
     pub data: Option<Vec<Option<Str>>>,
-    /// Watches on znodes that did not exist.
+    /// Paths of watches on znodes that did not exist.
     pub exist: Option<Vec<Option<Str>>>,
-    /// Child watches.
+    /// Paths of child watches.
     pub child: Option<Vec<Option<Str>>>,
-    /// Persistent watches; empty for setWatches.
+    /// Paths of persistent watches; empty for setWatches.
     pub persistent: Option<Vec<Option<Str>>>,
-    /// Persistent recursive watches; empty for setWatches.
+    /// Paths of persistent recursive watches; empty for setWatches.
     pub persistent_recursive: Option<Vec<Option<Str>>>,
 }
 
@@ -150,7 +150,7 @@ pub enum WriteRequest {
     Check(PathVersionRequest),
     /// deleteContainer, whose path cannot be null.
     DeleteContainer {
-        /// The path.
+        /// Path of the container or TTL znode.
         path: Str,
     },
     /// reconfig.

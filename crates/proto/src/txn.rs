@@ -101,7 +101,7 @@ pub struct CreateTtlTxn {
 /// Body of setData and reconfig.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SetDataTxn {
-    /// The path.
+    /// Path of the znode.
     pub path: Str,
     /// The new data.
     pub data: Option<Bytes>,
@@ -112,7 +112,7 @@ pub struct SetDataTxn {
 /// Body of setACL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SetAclTxn {
-    /// The path.
+    /// Path of the znode.
     pub path: Str,
     /// The new ACL.
     pub acl: Vec<Acl>,
@@ -123,7 +123,7 @@ pub struct SetAclTxn {
 /// Body of check, inside a multi.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct CheckVersionTxn {
-    /// The path.
+    /// Path of the znode.
     pub path: Str,
     /// The checked version plus 1; not used.
     pub version: i32,
@@ -144,7 +144,7 @@ pub enum Txn {
     },
     /// A refused request, which only uses a zxid.
     Error {
-        /// An [`ErrorCode`].
+        /// Number of the error code, see [`ErrorCode`].
         code: i32,
     },
     /// create.
@@ -159,12 +159,12 @@ pub enum Txn {
     CreateTtl(CreateTtlTxn),
     /// delete.
     Delete {
-        /// The path.
+        /// Path of the znode.
         path: Str,
     },
     /// deleteContainer, for an empty container or an expired TTL znode.
     DeleteContainer {
-        /// The path.
+        /// Path of the znode.
         path: Str,
     },
     /// setData.
@@ -360,7 +360,7 @@ fn encode_multi(txns: &[Txn], out: &mut Vec<u8>) {
 pub struct TxnRecord {
     /// Header with origin, time and type.
     pub header: TxnHeader,
-    /// The change.
+    /// Body with the change.
     pub txn: Txn,
     /// The tree's digest after the transaction, if it was computed.
     pub digest: Option<TxnDigest>,

@@ -35,9 +35,9 @@ pub const STATE_SYNC_CONNECTED: i32 = 3;
 /// Body of an event packet.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct WatcherEvent {
-    /// An [`EventType`].
+    /// Number of the event's [`EventType`].
     pub event_type: i32,
-    /// [`STATE_SYNC_CONNECTED`].
+    /// State of the client, always [`STATE_SYNC_CONNECTED`].
     pub state: i32,
     /// Path of the znode.
     pub path: Str,

@@ -127,7 +127,7 @@ impl<D: Disk> History<D> {
         Ok(committed)
     }
 
-    /// Durably saves the accepted epoch, which is a promise.
+    /// Saves the accepted epoch, which is a promise, durably.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -138,7 +138,7 @@ impl<D: Disk> History<D> {
         }
     }
 
-    /// Durably saves the current epoch, which is the epoch of the history.
+    /// Saves the current epoch, which is the epoch of the history, durably.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -149,7 +149,8 @@ impl DataDirs {
         refuse_mixed_up(disk, &self.snap, &self.log)
     }
 
-    /// Only this crate writes such names, and the lock excludes other processes.
+    /// Removes unfinished files. Only this crate writes such names, and the lock excludes other
+    /// processes.
     fn remove_unfinished<D: Disk>(&self, disk: &D) -> Result<(), StorageError> {
         for dir in [&self.snap, &self.log] {
             for entry in disk.list(dir).map_err(io_error("list", dir))? {
@@ -237,7 +238,8 @@ fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<Box<dyn DiskLock>, StorageError
     }
 }
 
-/// Two separate directories must each contain only one kind of file.
+/// Refuses files in the wrong directory: two separate directories must each contain only one kind
+/// of file.
 fn refuse_mixed_up<D: Disk>(disk: &D, snap: &Path, log: &Path) -> Result<(), StorageError> {
     if snap == log || is_same_dir(snap, log) {
         return Ok(());

@@ -94,7 +94,7 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
 
 /// An open file. All positions are explicit; there is no cursor.
 pub trait DiskFile: fmt::Debug + Send + Sync + 'static {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
 
     /// Whether the file is empty.

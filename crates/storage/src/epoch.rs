@@ -35,9 +35,9 @@ impl Epochs {
     ///
     /// A `currentEpoch` that is too low is repaired from `currentEpoch.tmp` if that is high enough:
     /// a crash occurred between the two steps of [`store_current`](Self::store_current). Java uses
-    /// the temporary file without this check. If that file is missing, a low `currentEpoch` is kept
-    /// if the epoch of the data was promised: a crash occurred while a learner was synchronised.
-    /// Java then refuses to start.
+    /// the temporary file without this check. Otherwise a low `currentEpoch` is kept if the epoch
+    /// of the data was promised: a crash occurred while a learner was synchronised. Java then
+    /// refuses to start.
     ///
     /// A `currentEpoch` without a number is rewritten if the epoch is certain, which it is if the
     /// last transaction belongs to the accepted epoch. The member then has the beginning of that
@@ -164,7 +164,7 @@ impl Epochs {
         }
     }
 
-    /// Durably sets the current epoch.
+    /// Sets the current epoch durably.
     ///
     /// # Errors
     /// If it cannot be written; the old number is kept.
@@ -176,7 +176,7 @@ impl Epochs {
         store(disk, &dirs.snap, CURRENT, epoch)
     }
 
-    /// Durably sets the accepted epoch. Only then may the member answer the leader.
+    /// Sets the accepted epoch durably. Only then may the member answer the leader.
     ///
     /// # Errors
     /// If it cannot be written; the old number is kept.

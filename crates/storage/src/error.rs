@@ -54,7 +54,7 @@ pub enum StorageError {
         if *kind == "log" { "snapshot" } else { "log" }
     )]
     Misplaced {
-        /// The file.
+        /// Path of the misplaced file.
         file: PathBuf,
         /// `log` or `snapshot`.
         kind: &'static str,
@@ -70,7 +70,7 @@ pub enum StorageError {
     LogWrite {
         /// `create`, `write`, `sync`.
         action: &'static str,
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
         /// Offset of the group.
         offset: u64,
@@ -87,7 +87,7 @@ pub enum StorageError {
         path.display()
     )]
     LogExists {
-        /// The file.
+        /// Path of the existing log.
         path: PathBuf,
     },
     /// A snapshot could not be written.
@@ -95,7 +95,7 @@ pub enum StorageError {
     SnapshotWrite {
         /// `create`, `write`, `sync`, `rename`.
         action: &'static str,
-        /// The file.
+        /// Path of the snapshot.
         path: PathBuf,
         /// Error of the operating system.
         source: io::Error,
@@ -103,7 +103,7 @@ pub enum StorageError {
     /// A log file does not begin with the header of a log.
     #[error("{} is not a transaction log: {reason}. If it holds nothing of value, move it away", path.display())]
     LogHeader {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Reason for which the header is invalid.
         reason: String,
@@ -116,7 +116,7 @@ pub enum StorageError {
         path.display(), path.display(), path.display()
     )]
     LogDamaged {
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
         /// Offset of the corrupted record.
         offset: u64,
@@ -191,7 +191,7 @@ pub enum StorageError {
     /// The single requested snapshot is corrupted.
     #[error("snapshot {} is damaged at offset {offset}: {reason}", path.display())]
     SnapshotDamaged {
-        /// The file.
+        /// Path of the snapshot.
         path: PathBuf,
         /// Offset in the (uncompressed) stream.
         offset: u64,
@@ -206,7 +206,7 @@ pub enum StorageError {
         marker.display(), marker.display()
     )]
     Untrusted {
-        /// The marker.
+        /// Path of the marker.
         marker: PathBuf,
     },
     /// The log cannot be truncated as the leader requires.
@@ -225,15 +225,15 @@ pub enum StorageError {
          of the last transaction into it", path.display()
     )]
     EpochFile {
-        /// The file.
+        /// Path of the epoch file.
         path: PathBuf,
-        /// Its first line.
+        /// First line of the file.
         content: String,
     },
     /// The epoch files contradict the data or each other.
     #[error("{} holds epoch {found}, below {least} of {of}", path.display())]
     EpochOrder {
-        /// The file.
+        /// Path of the epoch file.
         path: PathBuf,
         /// Epoch in the file.
         found: Epoch,
@@ -245,7 +245,7 @@ pub enum StorageError {
     /// The file with the positions of the seams is corrupted. The next start rebuilds it.
     #[error("{} cannot be read: {reason}", path.display())]
     Seam {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Reason for which it cannot be read.
         reason: &'static str,

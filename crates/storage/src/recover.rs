@@ -307,8 +307,8 @@ fn load_snapshot<D: Disk, S: State>(
     Ok((None, rejected))
 }
 
-/// Without an intact snapshot only two cases are accepted: a new database, or, if the operator
-/// allows it, a history that is complete in the logs.
+/// Refuses directories without an intact snapshot except in two cases: a new database, or, if the
+/// operator allows it, a history that is complete in the logs.
 fn refuse_unexplained<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -339,11 +339,11 @@ fn refuse_unexplained<D: Disk>(
     }
 }
 
-/// A corrupted snapshot is not a loss if the log leads from an older one, of `base`, to its
-/// transaction.
+/// Refuses to start if a corrupted snapshot is a loss. It is not if the log leads from an older
+/// one, of `base`, to its transaction.
 ///
 /// A snapshot at the start of an epoch, with counter 0, does not have a transaction. It is then
-/// unknown whether the log before that epoch is complete, so the snapshot counts as lost.
+/// unknown whether the log before that epoch is complete, so the snapshot is treated as lost.
 fn refuse_lost(rejected: &[Rejected], base: Zxid) -> Result<(), StorageError> {
     let is_lost = |other: &&Rejected| other.file.zxid > base && other.reached < other.file.zxid;
     match rejected.iter().find(is_lost) {
@@ -357,8 +357,8 @@ fn refuse_lost(rejected: &[Rejected], base: Zxid) -> Result<(), StorageError> {
     }
 }
 
-/// Java removes an empty log if it is the last one, and otherwise refuses it. So all must be
-/// removed before another log is written.
+/// Removes empty logs before another log is written. Java removes an empty log only if it is the
+/// last one, and otherwise refuses it.
 fn remove_empty<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -376,7 +376,7 @@ fn remove_empty<D: Disk>(
 }
 
 impl Recovered {
-    /// Result for files that are not this member's history.
+    /// Returns the result for files that are not this member's history.
     fn untrusted() -> Self {
         Self {
             last_zxid: Zxid(-1),

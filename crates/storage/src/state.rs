@@ -46,8 +46,7 @@ pub trait State {
         stat: StatPersisted,
     ) -> Result<(), ContentError>;
 
-    /// Called when the snapshot is complete and its checksums are correct. `zxid` is the zxid in
-    /// its name.
+    /// Completes the snapshot, whose checksums are correct. `zxid` is the zxid in its name.
     ///
     /// # Errors
     /// If the parts do not form a database.

@@ -37,7 +37,7 @@ const UNTRUSTED: &str = "zoarium.untrusted";
 /// Prefix of the names of files that were moved aside. No server reads such files.
 pub(crate) const ASIDE: &str = "aside";
 
-/// Path of the marker, whether or not it exists.
+/// Returns the path of the marker, whether or not it exists.
 pub fn untrusted_marker(dirs: &DataDirs) -> PathBuf {
     dirs.snap.join(UNTRUSTED)
 }

@@ -19,7 +19,7 @@ const CASE_TIME_MAX: Duration = Duration::from_secs(20);
 /// Number of bytes of an input that are printed.
 const SHOWN_BYTES: usize = 1024;
 
-/// Memory is counted for the whole process, so tests run one at a time.
+/// Waits for other tests, because memory is counted for the whole process.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

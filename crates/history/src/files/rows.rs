@@ -39,7 +39,7 @@ const LEAF_ROWS: usize = 128;
 /// Cache size in bytes for all leaves.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// Number of abandoned sled instances in a directory above which it is not opened again. Each keeps
+/// Number of abandoned sled instances in a directory at which it is not opened again. Each keeps
 /// about 100 open files.
 const LEFT_MAX: usize = 4;
 /// Number of abandoned instances of this process by directory.

@@ -384,8 +384,8 @@ impl Asking<'_> {
         }
     }
 
-    /// From a change on, or from the first that is kept, the feed returns all following changes
-    /// once and in order.
+    /// Checks that a feed from a change on, or from the first that is kept, returns all following
+    /// changes once and in order.
     fn feed(&mut self) {
         let mut query = self.query();
         (query.since, query.until, query.newest_first) = (None, None, false);

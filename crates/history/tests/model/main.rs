@@ -275,7 +275,8 @@ fn a_gap_is_told_and_both_sides_of_it_are_right() {
     compare(&index.reader(), &plain, 21, 20);
 }
 
-/// A moment in the gap has no answer, up to the moment that the znodes after the gap show.
+/// Checks that a moment in the gap has no answer, up to the moment that the znodes after the gap
+/// show.
 fn times_in_the_gap_are_not_known(reader: &history::Reader, plain: &Plain) {
     let hole = reader.extent().holes[0];
     let at = |ms: i64| reader.zxid_at(history::Moment::Time(ms));
@@ -292,8 +293,8 @@ fn times_in_the_gap_are_not_known(reader: &history::Reader, plain: &Plain) {
     assert_eq!(at(newest_ms).unwrap(), hole.known_from);
 }
 
-/// The origin of a change before the gap is shown only if the znode still has the state that it
-/// left.
+/// Checks that the origin of a change before the gap is shown only if the znode still has the state
+/// that it left.
 fn nobody_is_blamed_for_what_was_done_in_the_gap(
     reader: &history::Reader,
     plain: &Plain,
@@ -343,7 +344,8 @@ fn nobody_is_blamed_for_what_was_done_in_the_gap(
     assert!(known > 5 && unknown > 5, "{known} known, {unknown} unknown");
 }
 
-/// A feed ends before unknown changes, returns the position at which it can continue, and does so.
+/// Checks that a feed ends before unknown changes, returns the position at which it can continue,
+/// and does so.
 fn feed_stops_at_the_hole(index: &Index, plain: &Plain, gap_after: Zxid) {
     let reader = index.reader();
     let hole = reader.extent().holes[0];

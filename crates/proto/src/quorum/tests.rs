@@ -92,7 +92,7 @@ fn groups_must_be_disjoint_and_hold_every_voter() {
     assert_eq!(fault, QuorumFault::WithoutGroup { sid: Sid(2) });
 }
 
-/// A second implementation of the rule, over plain lists and without rounding halves down.
+/// Implements the rule a second time, over plain lists and without rounding halves down.
 fn slow_hierarchical(groups: &[Vec<(i64, u64)>], present: &BTreeSet<Sid>) -> bool {
     let weigh = |members: &[(i64, u64)], wanted: &dyn Fn(i64) -> bool| -> u64 {
         let counted = members.iter().filter(|(sid, _)| wanted(*sid));

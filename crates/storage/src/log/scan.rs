@@ -37,7 +37,7 @@ impl RawRecord {
         self.stored == i64::from(self.computed)
     }
 
-    /// Offset of the next record.
+    /// Returns the offset of the next record.
     pub fn end(&self) -> u64 {
         self.offset + (FRAME_BYTES + self.payload.len()) as u64
     }
@@ -152,22 +152,22 @@ impl<F: DiskFile> LogScanner<F> {
         }
     }
 
-    /// The file's path.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The header's format version.
+    /// Returns the format version in the header.
     pub fn version(&self) -> i32 {
         self.version
     }
 
-    /// The header's dbid.
+    /// Returns the dbid in the header.
     pub fn dbid(&self) -> i64 {
         self.dbid
     }
 
-    /// Offset of the next record.
+    /// Returns the offset of the next record.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -187,12 +187,12 @@ impl<F: DiskFile> LogScanner<F> {
         Ok(())
     }
 
-    /// Length of the file when it was opened or last refreshed.
+    /// Returns the length of the file when it was opened or last refreshed.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// Longest payload that is read.
+    /// Returns the length of the longest payload that is read.
     pub fn record_bytes_max(&self) -> usize {
         self.record_bytes_max
     }

@@ -36,7 +36,8 @@ pub fn is_log_whole<D: Disk>(
         .filter(is_between)
         .collect();
     let logs = list_logs(disk, &dirs.log)?;
-    // A break cannot be inside a file: each role began its own file after the history that it knew.
+    // A break cannot be inside a file: the roles that wrote it one after the other each continued
+    // the history that they knew.
     if awaited.is_empty() && !logs.iter().any(|log| is_between(&log.zxid)) {
         return Ok(true);
     }

@@ -209,12 +209,12 @@ impl<D: Disk> LogWriter<D> {
         Ok(())
     }
 
-    /// Number of transactions appended since [`reset_counters`](Self::reset_counters).
+    /// Returns the number of transactions appended since [`reset_counters`](Self::reset_counters).
     pub fn txns(&self) -> u64 {
         self.txns
     }
 
-    /// Bytes of the transactions counted by [`txns`](Self::txns), frames included.
+    /// Returns the bytes of the transactions counted by [`txns`](Self::txns), frames included.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -224,8 +224,8 @@ impl<D: Disk> LogWriter<D> {
         (self.txns, self.bytes) = (0, 0);
     }
 
-    /// Length of the header and records in the current file, without preallocated space. 0 before
-    /// the first commit into the file.
+    /// Returns the length of the header and records in the current file, without preallocated
+    /// space. 0 before the first commit into the file.
     pub fn file_bytes(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.position)
     }
@@ -301,7 +301,7 @@ impl<D: Disk> LogWriter<D> {
         Ok(())
     }
 
-    /// A deliberate bug: forgets the transactions that could not be written.
+    /// Forgets the transactions that could not be written, which is a deliberate bug.
     fn begin_anew(&mut self) {
         self.open = None;
         self.closing.clear();

@@ -113,8 +113,8 @@ pub fn read_body<R: Read, S: State>(
     Ok(pieces.info())
 }
 
-/// An I/O error is not corruption of the content, but a decompressor does not distinguish the two.
-/// In both cases recovery continues with an older snapshot.
+/// Converts an error. An I/O error is not corruption of the content, but a decompressor does not
+/// distinguish the two. In both cases recovery continues with an older snapshot.
 fn describe(path: &Path, offset: u64, error: InputError) -> StorageError {
     StorageError::SnapshotDamaged {
         path: path.to_path_buf(),

@@ -11,7 +11,7 @@ use testkit::Random;
 /// Changes tried per file.
 const CASES: usize = 800;
 
-/// One random change.
+/// Makes one random change.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     if bytes.is_empty() {
         return;
@@ -58,7 +58,7 @@ fn mutated(original: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// The tools may report anything, but must return.
+/// Runs the tools, which may report anything but must return.
 fn use_log_tools(path: &Path) {
     let limits = testkit::LIMITS;
     let _ = log::verify(&RealDisk, path, limits);

@@ -156,7 +156,7 @@ impl Preparation<'_> {
 }
 
 impl Mode {
-    /// Length in bytes of a transaction's fixed-length fields.
+    /// Returns the length in bytes of a transaction's fixed-length fields.
     fn txn_bytes(self) -> usize {
         const PARENT_CVERSION: usize = 4;
         match self.kind {

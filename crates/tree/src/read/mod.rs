@@ -196,8 +196,8 @@ impl Tree {
         Ok(())
     }
 
-    /// A caller with only the read permission does not see the hashes, from which passwords could
-    /// be guessed.
+    /// Answers getACL. A caller with only the read permission does not see the hashes, from which
+    /// passwords could be guessed.
     fn get_acl(
         &self,
         room: usize,
@@ -288,7 +288,7 @@ fn redacted(entry: &Acl) -> Acl {
     entry
 }
 
-/// Java's identities are a set.
+/// Appends the distinct identities, because Java's identities are a set.
 fn put_identities(identities: &[Id], out: &mut Vec<u8>) {
     let distinct = auth::in_java_order(identities);
     put_len(distinct.len(), out);
