@@ -7,25 +7,25 @@
 //! server with the newest log leads, and that servers which start later find the leader.
 //!
 //! ```text
-//!                 start: round + 1, vote for oneself, tell all voters
+//!                 start: round + 1, own vote sent to all voters
 //!   idle ------------------------------------------+
 //!                                                  v
-//!            better vote, or newer round     +-----------+   silence: tell again,
-//!            (forget the votes): take it,    |           |   pause doubles
-//!            tell all voters            +--->|  looking  |----+
+//!            better vote, or newer round     +-----------+   silence: send again,
+//!            (forget the votes): adopt it,   |           |   pause doubles
+//!            send to all voters         +--->|  looking  |----+
 //!                                       |    |           |    |
 //!                                       +----|           |<---+
 //!                                            +-----------+
 //!     a quorum votes as we do |   ^               |  a quorum follows one leader,
-//!                             v   | better vote   |  which says so itself
+//!                             v   | better vote   |  and it confirms this
 //!                        +------------+           |
 //!        guard refuses:  |  settling  |           |
-//!        ask, wait again |   200 ms   |           |
+//!      query, wait again |   200 ms   |           |
 //!                   +----|            |           |
 //!                   +--->+------------+           v
 //!                             |          +-----------------------------------+
 //!                             +--------->| settled: leading, following or    |
-//!                                        | observing; answers those who look |
+//!                                        | observing; answers looking voters |
 //!     start: the role ended <------------+-----------------------------------+
 //! ```
 //!

@@ -5,15 +5,15 @@
 //! can only *knock*: it connects, introduces itself and closes. The owner calls back.
 //!
 //! ```text
-//!            send, connection missing               it is ours to dial, hello written
+//!            send, connection missing               this side owns it: hello written
 //!   nothing ------------------------> dialling ---------------------------------------> open
 //!      ^  ^                            |    |                                            |
-//!      |  |      fails: pause, doubles |    | it is theirs: hello written, hang up       |
+//!      |  |      fails: pause, doubles |    | peer owns it: hello written, closed        |
 //!      |  +----------------------------+    v                                            |
-//!      |  pause over, nobody called       knocked --- they call, and say hello --------> |
+//!      |  pause over, no call             knocked --- peer calls, hello received ------> |
 //!      |<---------------------------------- +                                            |
 //!      +---------------------------------------------------------------------------------+
-//!                                    closed, or they knock again (a new process)
+//!                                    closed, or the peer knocks again (a new process)
 //! ```
 //!
 //! Without a connection, a notification waits in a queue of one, because a vote makes every older

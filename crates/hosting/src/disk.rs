@@ -176,7 +176,7 @@ pub fn sync<D: Disk>(history: &mut History<D>) -> Result<(Committed, Input), Sto
 }
 
 /// Executes an order. During [`DiskOrder::Reload`] and [`DiskOrder::TakeOver`], the caller must
-/// prevent that a snapshot receives its final name.
+/// prevent snapshots from receiving their final names.
 ///
 /// # Errors
 /// If the disk fails.

@@ -183,7 +183,7 @@ impl<D: Disk> Recorder<D> {
         let (disk, dirs) = (&*self.disk, &self.dirs);
         match last_seam(disk, dirs)?.filter(|seam| *seam > head) {
             _ if mutant::is(Mutant::SeamIgnored) => {}
-            // An earlier break may exist, and its position is unknown.
+            // Before the `seam`, the log may contain other breaks at unknown positions.
             Some(seam) if seam > upto => return Ok(Caught::Up),
             Some(_) => return Ok(Caught::Gap),
             None => {}

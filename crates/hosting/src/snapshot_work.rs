@@ -98,7 +98,7 @@ impl<D: Disk> SnapshotWork<D> {
 
     /// Begins the next snapshot if none is being written, and writes about `bytes` bytes of it,
     /// read during a short hold of the tree. Returns the snapshot once it is on disk. While it
-    /// receives its final name, the guard from `hold_files` prevents that the files are loaded or
+    /// receives its final name, the guard from `hold_files` prevents the files from being loaded or
     /// cut.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl<D: Disk> SnapshotWork<D> {
 /// Size of a piece if the tree is not in use, bytes.
 const BYTES_AT_ONCE: usize = 1 << 20;
 
-/// Decision when a snapshot begins because of the number of logged transactions.
+/// Schedule of the snapshots that are due because of the number of logged transactions.
 ///
 /// `snapCount` was designed for servers that log a few thousand transactions per second. At a
 /// hundred thousand, a large tree would be written again and again without a pause. This would take
@@ -177,8 +177,8 @@ pub struct DueSnapshots {
 /// Duration below which a snapshot does not delay the next one, ms.
 const SHORT_MS: i64 = 100;
 
-/// Factor on the duration of a longer snapshot that gives the pause before the next one. At most a
-/// quarter of the time is spent on snapshots.
+/// Pause after a longer snapshot, as a multiple of its duration. At most a quarter of the time is
+/// spent on snapshots.
 const REST_FACTOR: i64 = 3;
 
 /// Maximum pause, ms: the transactions logged meanwhile must be read at the next start.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   learner                          leader
-//!   a digest differs --------------> applies what is committed, asks all learners
+//!   a digest differs --------------> applies all commits, queries all learners
 //!   its digest there <-------------- at its last transaction
 //!                    --------------> a quorum with the leader agrees, one without it, or none
 //!   wrong, or no quorum <----------- is wrong itself: ends, or leaves its role

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   Input: requests, packets, elections,            Effect: append, save, cut, send, dial,
-//!          "this is on disk", time                          listen, serve, close
+//!          synced, time                                     listen, serve, close
 //!            |                                                ^
 //!            v                                                |
 //!      +--------------------------------------------------------------+
-//!      | Replica: order, role (looking, leading, learning), member     |
-//!      | lists, sessions, forwarding, what must be on disk before what |
-//!      | is said. Holds `zab` and lends itself the tree for a turn.     |
+//!      | Replica: order, role (looking, leading, learning), member    |
+//!      | lists, sessions, forwarding, data to sync before each packet.|
+//!      | It contains `zab`, and borrows the tree for a turn.          |
 //!      +--------------------------------------------------------------+
 //! ```
 //!

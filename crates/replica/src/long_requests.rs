@@ -8,10 +8,10 @@
 //! acknowledgements must not wait after requests that wait for acknowledgements.
 //!
 //! ```text
-//!   a request --> [waiting: long ones, and what the same sessions ask for behind them] --> ordered
-//!                      | beyond the bound: only its place waits, to be answered by ThrottledOp
+//!   a request --> [waiting: long ones, and later ones of their sessions] --> ordered
+//!                      | above the bound: only its position waits, answered by ThrottledOp
 //!                      v
-//!                 under way: proposed --> committed, in this server's log, in those of the followers
+//!                 in progress: proposed --> committed, in this log, in the followers' logs
 //! ```
 //!
 //! Waiting requests keep their order of arrival. A short request does not wait, except after a

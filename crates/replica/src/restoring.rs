@@ -1,7 +1,7 @@
 //! Replacement of a standalone server's tree by an operator.
 //!
 //! ```text
-//!   serving --Restore--> nobody is served, what was proposed is applied
+//!   serving --Restore--> clients are not served, proposals are applied
 //!           --> the tree is replaced --TakeOver--> its snapshot is on disk --> serving
 //! ```
 //!

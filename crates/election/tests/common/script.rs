@@ -4,20 +4,20 @@
 //! server 1 list=1,2,3 [proposed=1,2,3,4] [observer] [zxid=10|none] [epoch=1] [guard=off] [reconfig] [version=5]
 //!        [zero=1,2] [groups=1,2,3/4,5,6]        a server that is not running yet
 //! boot 1                     a process that has not begun its first round yet
-//! start 1 2 [zxid=12]        begins a round, at once after the process started or a role ended
+//! start 1 2 [zxid=12]        begins a round, after a process started or a role ended
 //! up 1 from=9                1 sees a new connection to 9
 //! refused 1 2 from=9         9 refuses the connections of 1 and 2
-//! crash 2                    the process is gone, with all that was on its way to it
-//! cut 1-4, heal 1-4          no connection between them; there is one again
-//! deliver [1>3 ...]          the oldest message on its way (all of them in turn without names)
-//! flow                       delivers until nothing is on its way
-//! wait 200                   lets time pass; deadlines fire, messages stay on their way
-//! run 1000                   lets time pass; messages arrive at once
+//! crash 2                    the process stops, and messages to it are lost
+//! cut 1-4, heal 1-4          closes the connection between them; restores it
+//! deliver [1>3 ...]          the oldest message in flight (without names: all in turn)
+//! flow                       delivers until no message is in flight
+//! wait 200                   advances time; deadlines fire, messages stay in flight
+//! run 1000                   advances time; messages arrive immediately
 //! active 2 epoch=1           the epoch of the new leader is established
 //! hear 1 from=7 LOOKING vote=(0,5,7) round=1 [list=..] [version=..] [short]
 //! oracle 1 needed|grants|gone
-//! votes [1 ...]              the last vote of each voter, as the server holds it
-//! states                     what everybody does
+//! votes [1 ...]              the last vote of each voter that the server has
+//! states                     the state of each server
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -81,7 +81,7 @@ impl<C: Connected> Registry<C> {
         self.inner.lock().connections.get(&id).cloned()
     }
 
-    /// Makes a connection the serving one of `session`.
+    /// Makes a connection the one that serves `session`.
     pub(super) fn bind(&self, serving: &Serving, session: SessionId) {
         self.inner.lock().by_session.insert(session, serving.id);
     }

@@ -1,4 +1,4 @@
-//! Decoding of bytes to packets.
+//! Decoding of bytes into packets.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use jute::{Decode, DecodeError, Limits, Reader};

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!   frames -> decode -> [requests without a reply] <---- committed writes, in zxid order
-//!                         |  a read with nothing in front: answered at once
-//!                         v  a read behind a write: answered right after that write
-//!                       [outbox] -> what leaves, in order
+//!                         |  a read with an empty queue: answered immediately
+//!                         v  a read after a write: answered right after that write
+//!                       [outbox] -> sent in order
 //! ```
 //!
 //! Replies are sent in the order of the requests. Four kinds of requests do not wait for their

@@ -7,9 +7,9 @@
 //! the answers:
 //!
 //! ```text
-//!   a quorum with the leader has one digest      each learner is told which
-//!   a quorum without the leader has one digest   the leader is wrong, and gets to know that
-//!   neither                                      each learner with another digest is told that
+//!   a quorum with the leader has one digest      each learner is informed of it
+//!   a quorum without the leader has one digest   the leader is wrong, and is informed
+//!   neither                                      each learner with another digest is informed
 //! ```
 //!
 //! A learner that received a snapshot in this role is not a witness for the leader: its tree is a
