@@ -32,7 +32,7 @@ const SAVE_EVERY: Duration = Duration::from_millis(200);
 pub(crate) struct Bridge {
     /// Addresses of the admin servers.
     pub(crate) servers: String,
-    /// The top of the subtree.
+    /// Path at the top of the subtree.
     pub(crate) path: String,
     /// File that contains the position.
     pub(crate) position: PathBuf,

@@ -1,7 +1,7 @@
 //! Logs in with a Kerberos ticket that `kinit` has obtained, and shows the resulting access:
 //!
 //! ```text
-//! kerberos login <address> <service, such as zookeeper/host> <znode to create for whoever has logged in>
+//! kerberos login <address> <service, such as zookeeper/host> <znode to create for the user>
 //! kerberos token <service>      the first token of a login, in hexadecimal
 //! ```
 

@@ -1,4 +1,4 @@
-//! An async ZooKeeper client in two layers.
+//! Async ZooKeeper client in two layers.
 //!
 //! * [`Client`] is the handle for applications. It has a method for every operation, allows any
 //!   number of calls in flight, sends pings, and provides a handle for every watch. When a

@@ -31,7 +31,7 @@ pub(crate) const IN_FLIGHT_MAX: usize = 1024;
 /// Maximum number of unsent requests of one [`crate::Client`]. Further callers wait.
 pub(crate) const COMMANDS_MAX: usize = 1024;
 
-/// Unsent bytes at which a [`crate::Client`] stops to accept requests until the socket drains.
+/// Unsent bytes at which a [`crate::Client`] stops accepting requests until the socket drains.
 pub(crate) const OUTBOUND_BYTES_MAX: usize = 4 << 20;
 
 /// Maximum number of watch events that wait for one listener of all events. A slower listener

@@ -32,12 +32,12 @@ impl WatchEvent {
 /// State of a client's session.
 ///
 /// ```text
-///                 connection lost              session timeout over, by this clock
+///                 connection lost              session timeout passed, by this clock
 /// Connected ------------------------> Reconnecting ------------------------> Lost
 ///     ^                                    |                                  |
-///     +---- a server takes the session ----+----------------------------------+
+///     +---- a server accepts the session ----+----------------------------------+
 ///                                          |
-///                      a server says that it is over: Expired
+///                      a server reports its end: Expired
 ///                                          |
 ///              with renewal: Connected, in another session
 /// ```

@@ -79,9 +79,9 @@ pub struct Config {
     pub quorum_tls: Option<QuorumTls>,
     /// Whether the check of members' certificates ignores the hosts of members.
     pub fips_mode: bool,
-    /// Four-letter words that are answered.
+    /// Enabled four-letter words.
     pub four_letter_words: FourLetterWords,
-    /// The admin server.
+    /// Admin server.
     pub admin: Admin,
     /// Metrics.
     pub metrics: Metrics,
@@ -97,7 +97,7 @@ pub struct Config {
     pub ensemble: Option<Ensemble>,
     /// All system properties: flags, and settings of the file that became properties.
     pub properties: SystemProperties,
-    /// Known settings that are present.
+    /// Known settings that were written.
     pub given: Vec<Given>,
     /// Notices to log.
     pub notices: Vec<Notice>,
@@ -242,7 +242,7 @@ impl Config {
         Err(refusal)
     }
 
-    /// Returns the present settings of a section.
+    /// Returns the written settings of a section.
     pub fn given_in(&self, section: Section) -> impl Iterator<Item = &Given> {
         let is_in = move |given: &&Given| section.keys().iter().any(|key| **key == *given.key);
         self.given.iter().filter(is_in)

@@ -1,4 +1,4 @@
-//! Text to number and text splitting exactly as the Java class library does it.
+//! Conversion of text to numbers and splitting of text, exactly as in the Java class library.
 //!
 //! The format of zoo.cfg and `-D` values is defined by `Integer.parseInt`, `Integer.getInteger`,
 //! `String.trim` and `String.split`. Rust's functions differ slightly. `getInteger` reads `010` as

@@ -1,10 +1,10 @@
 //! Kerberos names, and the rules that map them to user names.
 //!
 //! ```text
-//! service/host@REALM      the whole name; of people mostly name@REALM
-//! DEFAULT                 a name of the default realm loses host and realm
-//! RULE:[2:$1;$2](.*;h)s/;.*//   of names with two parts: how they are put together, which of them are meant,
-//!                               and what is replaced
+//! service/host@REALM      full name; names of people are usually name@REALM
+//! DEFAULT                 removes host and realm from a name in the default realm
+//! RULE:[2:$1;$2](.*;h)s/;.*//   for names with two parts: their format, the pattern that the result
+//!                               must match, and a replacement
 //! ```
 //!
 //! The first matching rule applies. Source: KerberosName, SaslServerCallbackHandler. Patterns have

@@ -35,8 +35,7 @@ pub enum MemberRole {
 /// brackets.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
-    /// Name or address. An IPv6 address is without brackets and is written out in full, like in
-    /// Java.
+    /// Name or address. An IPv6 address is without brackets and is written out in full, as in Java.
     pub host: String,
     /// Port number.
     pub port: u16,

@@ -131,7 +131,7 @@ impl Membership {
     /// `/zookeeper/config`.
     ///
     /// # Errors
-    /// If the text does not have this syntax, contains another key, or is invalid like in
+    /// If the text does not have this syntax, contains another key, or is invalid as in
     /// [`Self::from_entries`].
     pub fn parse(text: &str, multi_address_enabled: bool) -> Result<Self, MembershipError> {
         let properties =

@@ -1,7 +1,7 @@
 //! Member list that results from a reconfiguration.
 //!
 //! ```text
-//! newMembers                replaces the list: its lines, or the same with commas
+//! newMembers                replaces the list: its lines, separated by line ends or commas
 //! leaving                   1,2               ids
 //! joining                   server.4=a:2888:3888;2181,server.5=...
 //! ```

@@ -8,7 +8,7 @@ use crate::registry::{self, Key, MISNAMED, PREFIX, Scope};
 use crate::settings::Settings;
 use crate::suggest;
 
-/// Known setting that is present.
+/// Known setting that was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {
     /// Description of the setting.
@@ -19,7 +19,8 @@ pub struct Given {
     pub origin: Option<Origin>,
 }
 
-/// Adds the notices about names, and returns the known settings that are present and effective.
+/// Adds the notices about names, and returns the known settings that were written and are
+/// effective.
 pub(crate) fn review(settings: &mut Settings) -> Vec<Given> {
     let mut notices = Vec::new();
     let mut given = Vec::new();

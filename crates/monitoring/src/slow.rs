@@ -40,7 +40,7 @@ pub struct SlowRequest {
 /// Buffer of the newest slow requests.
 #[derive(Debug)]
 pub struct SlowRequests {
-    /// Duration from which on a request is slow, ms. [`u64::MAX`] if all requests are fast.
+    /// Shortest duration of a slow request, ms. [`u64::MAX`] disables the recording.
     threshold_ms: u64,
     has_unwritten: AtomicBool,
     kept: Mutex<Kept>,
@@ -68,7 +68,7 @@ impl SlowRequests {
         }
     }
 
-    /// Returns the duration from which on a request is slow, ms, or `None` if all are fast.
+    /// Returns the shortest duration of a slow request, ms, or `None` if recording is disabled.
     pub fn threshold_ms(&self) -> Option<u64> {
         (self.threshold_ms < u64::MAX).then_some(self.threshold_ms)
     }

@@ -16,8 +16,8 @@ use tree::auth::{IP, user_name};
 use crate::metrics::ConnectionFigures;
 use crate::view::ConnectionInfo;
 
-/// Number of addresses, and of identities, without open connections that are listed separately. Up
-/// to twice as many may exist temporarily. Older ones are included in a sum.
+/// Number of addresses, and of identities, without open connections that are listed separately.
+/// Their number may temporarily reach twice this value. Older ones are included in a sum.
 pub const DEPARTED_MAX: usize = 1000;
 
 /// Maximum number of identities of a connection that are counted. Most connections have one.

@@ -1,21 +1,21 @@
-//! Leader election, locks and friends, on [`client::Client`].
+//! Leader election, locks and other recipes, based on [`client::Client`].
 //!
-//! | to | take |
+//! | task | recipe |
 //! |---|---|
-//! | know who leads, over the life of a process | [`LeaderLatch`] |
-//! | run something while leading, then let others | [`LeaderSelector`] |
-//! | elect among a few, as quickly as may be | [`UnfairElection`] |
+//! | lead for the life of a process | [`LeaderLatch`] |
+//! | run a future while leading, then let others lead | [`LeaderSelector`] |
+//! | elect among a few candidates, as fast as possible | [`UnfairElection`] |
 //! | exclude others | [`Mutex`] |
-//! | let readers share | [`ReadWriteLock`] |
-//! | let at most n in | [`Semaphore`] |
-//! | take several locks as one | [`MultiLock`] |
-//! | hold everybody up until a word | [`Barrier`] |
-//! | begin and end a step together | [`DoubleBarrier`] |
-//! | share a value, or count | [`SharedValue`], [`Counter`] |
-//! | hand work to whoever is free | [`Queue`], [`PriorityQueue`] |
+//! | share a lock among readers | [`ReadWriteLock`] |
+//! | admit at most n holders | [`Semaphore`] |
+//! | acquire several locks as one | [`MultiLock`] |
+//! | block all clients until the barrier opens | [`Barrier`] |
+//! | start and finish a step together | [`DoubleBarrier`] |
+//! | share a value or a counter | [`SharedValue`], [`Counter`] |
+//! | distribute work among consumers | [`Queue`], [`PriorityQueue`] |
 //! | follow a subtree | [`TreeCache`] |
 //! | find services by name | [`ServiceDiscovery`] |
-//! | be seen while alive | [`PersistentNode`], [`GroupMember`] |
+//! | be visible while alive | [`PersistentNode`], [`GroupMember`] |
 //!
 //! Directories and names are compatible with Apache Curator ([`Layout::Curator`]) and, for locks,
 //! with kazoo ([`Layout::Kazoo`]). Programs in other languages can therefore join the same queues.

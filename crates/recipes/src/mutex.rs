@@ -42,10 +42,10 @@ const LET_GO: &[u8] = b"__REVOKE__";
 ///
 /// | | requests | notifications |
 /// |---|---|---|
-/// | first to come | create, getChildren | 0 |
+/// | first contender | create, getChildren | 0 |
 /// | waiter | create, getChildren, getData | 0 |
 /// | change of holder | delete, getChildren | 1 |
-/// | change, and the end of the queue | multi; getChildren; getChildren, getData | 1 |
+/// | change with `requeue` | multi; getChildren; getChildren, getData | 1 |
 #[derive(Debug, Clone)]
 pub struct Mutex {
     queue: Queue,

@@ -35,9 +35,9 @@ use crate::taken::Taken;
 ///
 /// | | requests | notifications |
 /// |---|---|---|
-/// | put | 1 transaction | 1 to each consumer that waits |
-/// | take | 2 getChildren, a transaction, getData | 1 to each consumer that waits |
-/// | confirm | 1 transaction | 1 to each consumer that waits |
+/// | put | 1 transaction | 1 per waiting consumer |
+/// | take | 2 getChildren, a transaction, getData | 1 per waiting consumer |
+/// | confirm | 1 transaction | 1 per waiting consumer |
 ///
 /// Source: DistributedQueue with a lock path. A Curator consumer without a lock path removes an
 /// item before it processes the item, and loses it in a crash. Give it the lock path of this queue
@@ -83,7 +83,7 @@ impl Queue {
     }
 
     /// Creates a handle for a queue with its locks in another directory (Curator's `lockPath`). All
-    /// consumers must use one directory.
+    /// consumers must use the same directory.
     ///
     /// # Errors
     /// If a path is invalid.
@@ -146,7 +146,7 @@ impl PriorityQueue {
     }
 
     /// Creates a handle for a queue with its locks in another directory (Curator's `lockPath`). All
-    /// consumers must use one directory.
+    /// consumers must use the same directory.
     ///
     /// # Errors
     /// If a path is invalid.

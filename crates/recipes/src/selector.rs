@@ -41,7 +41,7 @@ use crate::session::check_path;
 /// |---|---|---|
 /// | waiter | create, getChildren, getData | 0 |
 /// | change of leader | delete, getChildren, getData | 1 |
-/// | the same, by `run` | multi; getChildren, getData; getChildren, getData | 1 |
+/// | change of leader by `run` | multi; getChildren, getData; getChildren, getData | 1 |
 ///
 /// Source: LeaderSelector. An exception that cancels leadership corresponds to a dropped future
 /// here.

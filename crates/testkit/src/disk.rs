@@ -41,7 +41,7 @@ enum Naming {
 
 #[derive(Debug, Clone, Default)]
 struct Inner {
-    /// Whether every write is synced immediately, so that a power failure has no effect.
+    /// Whether every write is synced immediately, so that a power failure is harmless.
     is_always_safe: bool,
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,

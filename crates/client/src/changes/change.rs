@@ -1,4 +1,4 @@
-//! One change of one znode.
+//! Change of a znode.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -7,12 +7,12 @@ use proto::position::Position;
 use proto::{SessionId, Zxid};
 use serde_json::Value;
 
-/// The data that a change has set.
+/// Data that a change has set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeData {
     /// The change set no data, or null.
     None,
-    /// These bytes.
+    /// Bytes that the change set.
     Bytes(Bytes),
     /// Number of bytes of data that the history does not keep or the reader may not see.
     Omitted(u64),

@@ -6,7 +6,7 @@ use proto::position::Position;
 use proto::{SessionId, Zxid};
 use transport::tls::Connector;
 
-/// Where a feed begins.
+/// Start of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// Start with the changes that are committed from now on.

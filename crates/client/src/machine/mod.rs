@@ -6,7 +6,7 @@
 //!      ^                 |                               |
 //!      +--- refused -----+                          closeSession
 //!                        |                               v
-//!                  session is over, login refused -->  Ended   (with renewal: Pausing, no session)
+//!                  session ended, login refused   -->  Ended   (with renewal: Pausing, no session)
 //! ```
 //!
 //! The machine does not use a socket, a clock or a task. `now` is the time since any fixed moment,

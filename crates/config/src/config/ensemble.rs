@@ -270,7 +270,7 @@ impl QuorumSasl {
         let learner_requires = settings.flag(&keys::QUORUM_SASL_LEARNER)?;
         let (mut learner, mut may_join) = (None, None);
         if is_enabled {
-            // Like in Java, both sections must exist, even if logins are not required yet.
+            // As in Java, both sections must exist, even if logins are not required yet.
             let asking = &keys::QUORUM_SASL_ENABLE;
             let named = |key| settings.text(key).unwrap_or_default();
             let of_server = named(&keys::QUORUM_SASL_SERVER_CONTEXT);

@@ -13,7 +13,7 @@ pub struct Limits {
     pub max_client_cnxns: Option<u32>,
     /// Maximum number of connections of a client port. Absent if unlimited.
     pub max_cnxns: Option<u32>,
-    /// Number of requests in progress above which the server stops to read from clients that have a
+    /// Number of requests in progress above which the server stops reading from clients that have a
     /// request in progress.
     pub global_outstanding_limit: u32,
     /// Largest accepted packet of a client, in bytes.

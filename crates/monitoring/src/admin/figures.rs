@@ -151,7 +151,7 @@ fn buffers(sizes: BufferSizes) -> Object {
 pub(super) fn monitor(view: &dyn AdminView) -> Answer {
     let role = view.role();
     if role.served_mode().is_none() {
-        // Java fails here, because there is no server to query.
+        // Java fails here, because the server does not exist.
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         return Answer::page(status, "/commands/monitor", super::NOT_SERVING);
     }

@@ -3,8 +3,8 @@
 //! ```text
 //!   method, path, query -> Commands::route -> Route::Run(command) -> Look: an Answer from a view
 //!                                          \                      -> List: a Listing, part by part
-//!                                         \                      -> Snapshot, Restore: the host's
-//!                                           -> Route::Answer: what is known without asking
+//!                                         \                      -> Snapshot, Restore: executed by the host
+//!                                           -> Route::Answer: an answer without a command
 //! ```
 //!
 //! One [table](Commands) contains every command. Other parts of the server can add commands

@@ -87,7 +87,7 @@ impl Commands {
         }
     }
 
-    /// Returns the page with links to all commands. Like in Java, it does not have a content type.
+    /// Returns the page with links to all commands. As in Java, it does not have a content type.
     fn index(&self) -> Answer {
         let lines = self.names().map(|name| {
             let url = self.url();
@@ -99,8 +99,8 @@ impl Commands {
 }
 
 impl Command {
-    /// Returns the refusal of a call, if any. Like in Java, the order of checks is: not serving,
-    /// not permitted, wrong method. `view` is `None` while the data is being loaded.
+    /// Returns the refusal of a call, if any. The order of checks is Java's: not serving, not
+    /// permitted, wrong method. `view` is `None` while the data is being loaded.
     pub fn refuse(
         &self,
         asked: &str,

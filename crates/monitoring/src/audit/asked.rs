@@ -71,7 +71,7 @@ impl Asked {
     }
 }
 
-/// Returns the kinds of the created znodes. Like in Java, a znode of createTTL in a multi does not
+/// Returns the kinds of the created znodes. As in Java, a znode of createTTL in a multi does not
 /// have a kind in its line.
 fn modes(writes: &[WriteRequest]) -> Modes {
     let mut known = Vec::new();

@@ -72,8 +72,8 @@ pub fn lines_of(
     lines.push(line(caller, operation, path, mode, acl, failed));
 }
 
-/// Returns the line of a request whose record does not decode. Java decodes the record again, so
-/// only operations without fields of the record have a line.
+/// Returns the line of a request whose record does not decode. Java decodes the record again for
+/// its line, so only operations whose line does not need the record have one.
 pub fn line_of_undecodable(caller: &Caller, op: OpCode) -> Option<Line> {
     match op {
         OpCode::Multi => Some(failure_of_multi(caller)),

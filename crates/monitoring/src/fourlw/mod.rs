@@ -32,7 +32,7 @@ pub fn refusal(word: Word) -> String {
 }
 
 /// Returns the answer to an allowed word. `argument` contains the [`Word::argument_bytes`] after
-/// the word. If it is too short, the answer is empty, like after a lost connection.
+/// the word. If it is too short, the answer is empty, as after a lost connection.
 pub fn answer(word: Word, argument: &[u8], view: &dyn View) -> String {
     let mut out = String::new();
     // Only an implementation of `Display` could fail here, and none does.

@@ -104,7 +104,7 @@ impl<T: Tally> Keyed<T> {
         all
     }
 
-    /// Resets all values. Like in Java, existing keys are still shown.
+    /// Resets all values. As in Java, existing keys are still shown.
     pub fn reset(&self) {
         for tallies in self.0.iter() {
             tallies

@@ -138,7 +138,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Writes the head of a family. Like in Java, the help text repeats the name.
+/// Writes the head of a family. As in Java, the help text repeats the name.
 fn family(name: &str, kind: &str, out: &mut String) -> fmt::Result {
     writeln!(out, "# HELP {name} {name}")?;
     writeln!(out, "# TYPE {name} {kind}")

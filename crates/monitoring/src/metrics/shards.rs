@@ -1,7 +1,7 @@
 //! Cells with many writing threads and few readers.
 //!
-//! Every metric of a request is spread over as many cache lines as there are processors. A thread
-//! writes to one of them, and a reader adds them up. Threads never wait for each other.
+//! Every metric of a request has about one cache line per processor. A thread writes to one of
+//! them, and a reader adds them up. Threads never wait for each other.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -439,7 +439,7 @@ metrics! {
 }
 
 impl Default for Metrics {
-    /// Creates metrics with value zero for as many writing threads as the machine has processors.
+    /// Creates metrics with value zero for one writing thread per processor.
     fn default() -> Self {
         Self::with_shards(std::thread::available_parallelism().map_or(1, usize::from))
     }

@@ -1,7 +1,7 @@
 //! Role of this server in its ensemble, for four-letter words, `mntr` and the admin server.
 //!
 //! ```text
-//!   whoever drives the role --update--> RoleCell --get--> RoleView --> words, gauges
+//!   driver of the role --update--> RoleCell --get--> RoleView --> words, gauges
 //! ```
 //!
 //! The server does not make decisions from it. [`RoleView`] contains data that changes with the

@@ -1,4 +1,4 @@
-//! `mntr`, whose keys are used by dashboards.
+//! `mntr`. Dashboards use its keys.
 
 use std::collections::BTreeSet;
 
