@@ -10,11 +10,11 @@
 //!
 //! `cargo test -p zoarium-fuzz` runs each target for a bounded time; see `tests/bounded`:
 //!
-//! | variable | says | default |
+//! | variable | meaning | default |
 //! |---|---|---|
 //! | `ZOARIUM_FUZZ_SECONDS` | time for each target | 2 |
 //! | `ZOARIUM_FUZZ_CASE` | number of the first case | 0 |
-//! | `ZOARIUM_FUZZ_CASES` | how many cases, if the time does not end first | no limit |
+//! | `ZOARIUM_FUZZ_CASES` | maximum number of cases within the time | no limit |
 //!
 //! The crate is for tests only; no other crate depends on it.
 

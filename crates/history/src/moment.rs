@@ -23,8 +23,9 @@ impl Moment {
         Ok(Self::Time(time.as_millisecond()))
     }
 
-    /// Parses what a person types at the moment `now`: also `10m` (or `10m ago`), `now`, `today`, `yesterday`,
-    /// `2026-11-28`, `2026-11-28 05:51` and `05:51`, in the time zone of `now`. A day without a time begins at 00:00.
+    /// Parses a moment typed by a user at the time `now`: also `10m` (or `10m ago`), `now`,
+    /// `today`, `yesterday`, `2026-11-28`, `2026-11-28 05:51` and `05:51`, in the time zone of
+    /// `now`. A day without a time begins at 00:00.
     ///
     /// # Errors
     /// If the text has none of these forms.

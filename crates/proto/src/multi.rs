@@ -218,8 +218,8 @@ fn decode_write(op: i32, input: &mut Reader) -> Result<Option<WriteRequest>, Dec
     })
 }
 
-/// Checks what Java's Op.Create refuses, in its order. A create with a TTL is checked later, with
-/// its TTL.
+/// Checks for the faults that Java's Op.Create refuses, in its order. A create with a TTL is
+/// checked later, with its TTL.
 fn check_create(write: &WriteRequest, offset: usize) -> Result<(), Refusal> {
     let WriteRequest::Create { op, request, .. } = write else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Making durable what an earlier process may not have synced.
+//! Making data durable that an earlier process may not have synced.
 //!
 //! An earlier process may have died before a sync, or because a sync failed. A server that recovers
 //! a log relies on everything that it reads there, so the log must be on the disk first.

@@ -1,4 +1,4 @@
-//! A read-only disk, which shows what a start would find while a server is running.
+//! A read-only disk, for simulating a start while a server is running.
 
 use std::io;
 use std::path::Path;

@@ -372,7 +372,7 @@ impl<D: Disk> LogWriter<D> {
     }
 
     /// Returns an error if the existing file `path` contains a complete record, which is history.
-    /// Without one, the file is what a crash left of the record that is about to be written. It
+    /// Otherwise the file is the remainder of a crash while the next record was written. It
     /// contains nothing that was acknowledged, so it is replaced, as in Java.
     fn refuse_to_destroy(&self, path: &std::path::Path) -> Result<(), StorageError> {
         let holds_records = match LogScanner::open(&*self.disk, path, self.settings.limits) {
