@@ -1,7 +1,9 @@
-//! Times of reads at a server whose disk is held or slow, beside the times of the same reads at the same server before.
+//! Measures reads on a server whose disk is stalled or slow, and compares them with earlier reads
+//! on the same server.
 //!
-//! `cargo run --profile dist -p tests --example slow_disks` builds the server with the same profile; `ZOARIUM_BIN` names
-//! another executable. The machine must be idle. The exit code is 1 if a figure misses its goal.
+//! `cargo run --profile dist -p tests --example slow_disks` builds the server with the same
+//! profile; `ZOARIUM_BIN` names another executable. The machine must be idle. The exit code is 1 if
+//! a figure misses its goal.
 //!
 //! | table | goal |
 //! |---|---|
@@ -18,30 +20,30 @@ use tests::{Faults, Flavour, Missing, RawSession, ServerBuilder, wait_for};
 
 /// Part of the path of every transaction log.
 const LOGS: &str = "/log.";
-/// Number of the observer.
+/// Id of the observer.
 const OBSERVER: u64 = 4;
-/// Number of a standalone server as the receiver of faults.
+/// Id of a standalone server in the fault library.
 const ALONE: u64 = 9;
-/// Time for a member to do what is asked.
+/// Time limit for each request to a member.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Time of the reads before a hold, and of those while it lasts.
+/// Duration of the reads before a stall, and during it.
 const HOLD: Duration = Duration::from_secs(3);
-/// Holds of each disk. The table has the median of their longest reads.
+/// Number of stalls of each disk. The table contains the median of their longest reads.
 const HOLDS: usize = 5;
 const PAUSE_GOAL_MS: f64 = 100.0;
-/// Turns of the reads with a fast disk and with a slow one.
+/// Number of turns with a fast disk and with a slow one.
 const TURNS: usize = 7;
 const TURN: Duration = Duration::from_secs(2);
 const SYNC_MS: u64 = 20;
-/// Writes of each writer before a turn, so that the server knows how many writers there are.
+/// Writes of each writer before a turn, so that the server learns the number of writers.
 const WRITES_BEFORE: u64 = 12;
 const SESSION_TIMEOUT_MS: i32 = 60_000;
 
-/// Durations of reads, in their order of length.
+/// Durations of reads, sorted.
 struct Reads(Vec<Duration>);
 
 impl Reads {
-    /// Reads one after the other for so long.
+    /// Reads sequentially for the given time.
     fn measure(session: &mut RawSession, time: Duration) -> Self {
         let read: Request = get_data("/");
         let begin = Instant::now();
@@ -82,7 +84,7 @@ fn load(name: &str, writers: usize, addresses: &[String]) -> Load {
     Load::with(addresses, &settings)
 }
 
-/// Prints the longest reads before a hold and while it lasts. Returns whether the goal is met.
+/// Prints the longest reads before and during a stall. Returns whether the goal is met.
 fn report_pauses(name: &str, id: u64, address: &str, faults: &Faults, load: &Load) -> bool {
     let mut session = RawSession::open(address, None, SESSION_TIMEOUT_MS).expect("a session");
     let (mut before, mut held) = (Vec::new(), Vec::new());
@@ -104,11 +106,11 @@ fn word(is_met: bool) -> &'static str {
     if is_met { "met" } else { "missed" }
 }
 
-/// Three voters, one of them the master of the observer.
+/// Starts three voters, one of which serves the observer.
 fn ensemble(faults: &Faults) -> Result<Ensemble, Missing> {
     let mut ensemble = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
         .observers(&[Flavour::Zoarium])
-        // No member is dropped while its disk is held.
+        // No member is dropped while its disk is stalled.
         .setting("syncLimit", "100")
         .setting("observerMasterPort", "2191")
         .in_network(4)
@@ -128,7 +130,7 @@ fn report_all_pauses(faults: &Faults, ensemble: &Ensemble) -> bool {
     let mut all_met = true;
     for (kind, writers) in [("one writer", 1), ("four writers", 4)] {
         for &(id, role) in &roles {
-            // A write at the member whose disk is held would be one that waits.
+            // A write through the member with the stalled disk would wait.
             let at = if id == leader { OBSERVER } else { leader };
             let load = load(
                 &format!("{role} {kind}"),

@@ -1,12 +1,14 @@
-//! Writes that take longer than 5 ms, and where their time went.
+//! Finds writes that take longer than 5 ms, and the reasons for their delay.
 //!
-//! `cargo run --profile dist -p tests --example stalls` builds the server with the same profile; `ZOARIUM_BIN` names
-//! another executable, and `ZOARIUM_STALLS_SECONDS` another time for each load than 30 s. The machine must be idle.
+//! `cargo run --profile dist -p tests --example stalls` builds the server with the same profile;
+//! `ZOARIUM_BIN` names another executable, and `ZOARIUM_STALLS_SECONDS` another duration of each
+//! load than 30 s. The machine must be idle.
 //!
-//! A server's own time is what remains of a write after the slow syncs of the logs (the servers report those above 1 ms),
-//! the longest time for which one thread of the servers or of the client had to wait for a processor, and the time that
-//! the host of a virtual machine gave to others. Each write with more than 5 ms of it is a line. The exit code is 1 if
-//! there is one.
+//! A server's own time is the duration of a write without three parts: the slow syncs of the logs
+//! (the servers report those above 1 ms), the longest wait of one thread of the servers or of the
+//! client for a processor, and the time that the host of a virtual machine gave to other guests.
+//! The program prints each write with more than 5 ms of own time. The exit code is 1 if there is
+//! one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,14 +24,14 @@ use tests::ensemble::EnsembleBuilder;
 use tests::requests::{create, set_data};
 use tests::{Flavour, Missing, RawSession, ServerBuilder};
 
-/// A write of this length is a stall, µs.
+/// Duration from which a write counts as a stall, µs.
 const STALL_US: i64 = 5000;
-/// Time between two looks at the threads.
+/// Interval between two samples of the threads.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 const SESSION_TIMEOUT_MS: i32 = 60_000;
-/// Reports of the servers about syncs are cut to milliseconds, µs.
+/// Resolution of the servers' reports about syncs, µs.
 const SYNC_REPORT_STEP_US: i64 = 1000;
-/// A tick of the time that the host gave to others, µs.
+/// Tick of the time that the host gave to other guests, µs.
 const STOLEN_TICK_US: i64 = 10_000;
 
 /// Begin and end, µs since 1970.
@@ -40,12 +42,12 @@ fn now_us() -> i64 {
     i64::try_from(since.expect("the clock is behind 1970").as_micros()).expect("a time of this age")
 }
 
-/// One look at all threads.
+/// One sample of all threads.
 struct Look {
     at_us: i64,
-    /// Time for which each thread has waited for a processor, µs.
+    /// Total wait of each thread for a processor, µs.
     waited_us: BTreeMap<String, i64>,
-    /// Ticks that the host has given to others.
+    /// Ticks that the host gave to other guests.
     stolen: i64,
 }
 
@@ -78,7 +80,8 @@ impl Look {
         }
     }
 
-    /// The longest wait of a thread for a processor until the other look, and the time that the host gave to others, µs.
+    /// Returns the longest wait of a thread for a processor until the later sample, and the time
+    /// that the host gave to other guests, µs.
     fn until(&self, later: &Self) -> (i64, i64) {
         let waits = later.waited_us.iter().map(|(thread, waited)| {
             waited - self.waited_us.get(thread).copied().unwrap_or_default()
@@ -88,7 +91,7 @@ impl Look {
     }
 }
 
-/// Writes of one session until the end. Returns those that were stalls.
+/// Writes in one session until the end. Returns the stalls.
 fn write(address: &str, path: &str, depth: usize, ends: &AtomicBool) -> (u64, Vec<Span>) {
     let mut session = RawSession::open(address, None, SESSION_TIMEOUT_MS).expect("a session");
     let made = session.call(&Request::Write(create(path, "0", flags::PERSISTENT)));
@@ -115,7 +118,7 @@ fn write(address: &str, path: &str, depth: usize, ends: &AtomicBool) -> (u64, Ve
     (count, stalls)
 }
 
-/// The slow syncs that the servers report.
+/// Returns the slow syncs that the servers report.
 fn syncs(logs: &[String]) -> Vec<Span> {
     let lines = logs.iter().flat_map(|log| log.lines());
     let slow = lines.filter(|line| line.contains("slow fsync of the log"));
@@ -129,7 +132,7 @@ fn syncs(logs: &[String]) -> Vec<Span> {
     spans.collect()
 }
 
-/// The longest of the spans that overlap: requests that were under way together wait for the same cause.
+/// Returns the longest of overlapping spans: concurrent requests wait for the same cause.
 fn longest(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     let mut found: Vec<Span> = Vec::new();
@@ -145,7 +148,7 @@ fn longest(mut spans: Vec<Span>) -> Vec<Span> {
     found
 }
 
-/// Part of a span that others cover, µs.
+/// Returns the part of a span that others cover, µs.
 fn covered(span: Span, others: &[Span]) -> i64 {
     let mut parts: Vec<Span> = others
         .iter()
@@ -161,14 +164,14 @@ fn covered(span: Span, others: &[Span]) -> i64 {
     sum
 }
 
-/// Servers and what they print.
+/// Servers with their output.
 struct Servers {
     addresses: Vec<String>,
     processes: Vec<u32>,
     logs: Box<dyn Fn() -> Vec<String>>,
 }
 
-/// Runs a load and prints its stalls. Returns the number of those with too much own time.
+/// Runs a load and prints its stalls. Returns the number of stalls with too much own time.
 fn report(name: &str, servers: &Servers, sessions: usize, depth: usize, time: Duration) -> usize {
     let ends = AtomicBool::new(false);
     let looks = Arc::new(Mutex::new(Vec::new()));

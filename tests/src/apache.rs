@@ -1,4 +1,4 @@
-//! Apache ZooKeeper and its Java client, brought by Maven.
+//! Apache ZooKeeper and its Java client, downloaded by Maven.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,34 +8,34 @@ use crate::foreign::prepare;
 use crate::layout::source_dir;
 use crate::skip::Missing;
 
-/// The class path of Apache ZooKeeper 3.9.5, server and client, and of Curator 5.9.
+/// Returns the class path of Apache ZooKeeper 3.9.5, server and client, and of Curator 5.9.
 ///
 /// # Errors
-/// [`Missing`] when there is no JDK or Maven, or Maven could not bring the jars.
+/// [`Missing`] if there is no JDK or Maven, or Maven could not download the jars.
 pub fn apache_class_path() -> Result<String, Missing> {
     class_path("apache", &source_dir("java").join("pom.xml"))
 }
 
-/// The class path of Apache ZooKeeper 3.8, for ensembles of mixed versions.
+/// Returns the class path of Apache ZooKeeper 3.8, for ensembles of mixed versions.
 ///
 /// # Errors
-/// As [`apache_class_path`].
+/// Under the conditions of [`apache_class_path`].
 pub fn apache_3_8_class_path() -> Result<String, Missing> {
     class_path("apache-3.8", &source_dir("java").join("pom-3.8.xml"))
 }
 
-/// The class path of JUnit 5 and its launcher.
+/// Returns the class path of JUnit 5 and its launcher.
 ///
 /// # Errors
-/// As [`apache_class_path`].
+/// Under the conditions of [`apache_class_path`].
 pub fn junit_class_path() -> Result<String, Missing> {
     class_path("junit", &source_dir("java").join("pom-junit.xml"))
 }
 
-/// The jar with the sources of Curator's examples.
+/// Returns the jar with the sources of Curator's examples.
 ///
 /// # Errors
-/// As [`apache_class_path`].
+/// Under the conditions of [`apache_class_path`].
 pub fn curator_examples() -> Result<String, Missing> {
     class_path(
         "curator-examples",
@@ -43,7 +43,7 @@ pub fn curator_examples() -> Result<String, Missing> {
     )
 }
 
-/// The jars of all that `pom` depends on, in the directory of this name.
+/// Returns the jars of all dependencies of `pom`, in the directory of this name.
 fn class_path(name: &str, pom: &PathBuf) -> Result<String, Missing> {
     java_tool("java")?;
     let maven = find_tool("mvn")?;
@@ -57,7 +57,7 @@ fn class_path(name: &str, pom: &PathBuf) -> Result<String, Missing> {
             .arg(format!("-DoutputDirectory={}", dir.display()));
         fetch(&mut command)
     })?;
-    // A wildcard would do for java itself, but other tools want the jars by name.
+    // A wildcard would suffice for java itself, but other tools require the names of the jars.
     let mut jars: Vec<PathBuf> = std::fs::read_dir(&dir)
         .map_err(|error| Missing(format!("{}: {error}", dir.display())))?
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
@@ -68,10 +68,10 @@ fn class_path(name: &str, pom: &PathBuf) -> Result<String, Missing> {
     Ok(jars.join(":"))
 }
 
-/// A tool of the JDK (`java`, `javac`) by its path.
+/// Returns the path of a tool of the JDK (`java`, `javac`).
 ///
 /// # Errors
-/// [`Missing`] when neither `JAVA_HOME` nor `PATH` has it.
+/// [`Missing`] if neither `JAVA_HOME` nor `PATH` contains it.
 pub fn java_tool(name: &str) -> Result<PathBuf, Missing> {
     let home = std::env::var_os("JAVA_HOME").map(|home| Path::new(&home).join("bin").join(name));
     match home {

@@ -18,17 +18,17 @@ use crate::port::Port;
 use crate::skip::Missing;
 use crate::wait::{wait_for, wait_until};
 
-/// How long the driver and the browser may take to start on a busy machine.
+/// Time limit for the start of the driver and the browser on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long the driver may take for one command.
+/// Time limit for one command of the driver.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a page may take to show something.
+/// Time limit for expected content of a page.
 const PAGE_LIMIT: Duration = Duration::from_secs(30);
 
-/// What the browser is started with: no screen, no sandbox (root has none), nothing of the network but
-/// this machine.
+/// Arguments of the browser: no screen, no sandbox (which does not work for root), and no network
+/// except this machine.
 const ARGUMENTS: [&str; 7] = [
     "--headless=new",
     "--no-sandbox",
@@ -39,7 +39,7 @@ const ARGUMENTS: [&str; 7] = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ];
 
-/// Chromium with one window. It ends with this.
+/// Chromium with one window. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct Browser {
     driver: Child,
@@ -48,10 +48,10 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser.
     ///
     /// # Errors
-    /// [`Missing`] where Chromium or its driver is not installed.
+    /// [`Missing`] if Chromium or its driver is not installed.
     pub fn start() -> Result<Self, Missing> {
         let driver = find_tool("chromedriver")?;
         find_tool("chromium")?;
@@ -88,7 +88,7 @@ impl Browser {
         Ok(browser)
     }
 
-    /// One command; `None` if it fails or nobody answers.
+    /// Sends one command. Returns `None` if it fails or there is no answer.
     fn ask(&self, method: &str, target: &str, body: Option<&Value>) -> Option<Value> {
         let body = body.map_or_else(String::new, Value::to_string);
         let head = format!(
@@ -111,24 +111,24 @@ impl Browser {
         done.unwrap_or_else(|| panic!("the browser does not do {what} {body:.300}"))
     }
 
-    /// Goes to an address.
+    /// Opens an address.
     pub fn go(&self, url: &str) {
         self.order("url", &json!({ "url": url }));
     }
 
-    /// Runs the body of a function in the page and takes what it returns.
+    /// Runs a function body in the page and returns its result.
     pub fn run(&self, script: &str, arguments: &[Value]) -> Value {
         let body = json!({ "script": script, "args": arguments });
         self.order("execute/sync", &body)
     }
 
-    /// The same of one that calls its last argument when it is done.
+    /// Runs a function body that calls its last argument when it is done, and returns the result.
     pub fn run_to_its_end(&self, script: &str) -> Value {
         let body = json!({ "script": script, "args": [] });
         self.order("execute/async", &body)
     }
 
-    /// Waits until an expression gives something in the page, and takes it.
+    /// Waits until an expression in the page has a value, and returns the value.
     pub fn wait(&self, expression: &str) -> Value {
         let script = format!("return {expression};");
         let found = wait_until(PAGE_LIMIT, || {
@@ -154,7 +154,7 @@ impl Browser {
         });
     }
 
-    /// Presses keys one after the other, wherever the focus is.
+    /// Presses keys one after the other, on the focused element.
     pub fn press(&self, keys: &[&str]) {
         let strokes = keys
             .iter()
@@ -171,7 +171,7 @@ impl Browser {
         self.press(&keys.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
-    /// What the reader likes: `dark` or `light`.
+    /// Sets the preferred colour scheme: `dark` or `light`.
     pub fn prefer(&self, scheme: &str) {
         let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
         let parameters = json!({ "features": [feature] });
@@ -179,7 +179,7 @@ impl Browser {
         self.order("goog/cdp/execute", &body);
     }
 
-    /// What the browser has complained about since it was asked last.
+    /// Returns the errors that the browser has logged since the last call.
     pub fn complaints(&self) -> Vec<String> {
         let lines = self.order("se/log", &json!({ "type": "browser" }));
         let lines = lines.as_array().cloned().unwrap_or_default();
@@ -189,7 +189,7 @@ impl Browser {
             .collect()
     }
 
-    /// The window as a PNG.
+    /// Returns the window as a PNG.
     pub fn screenshot(&self) -> Vec<u8> {
         let target = format!("{}/screenshot", self.session);
         let shot = self.ask("GET", &target, None).expect("a screenshot");
@@ -198,7 +198,8 @@ impl Browser {
     }
 }
 
-/// Whether the status is 200, and the body. The driver keeps connections open whatever it is asked.
+/// Returns whether the status is 200, and the body. The driver keeps connections open, whatever the
+/// request.
 fn read_answer(mut stream: BufReader<TcpStream>) -> io::Result<(bool, Vec<u8>)> {
     let mut status = String::new();
     stream.read_line(&mut status)?;
@@ -221,7 +222,7 @@ fn read_answer(mut stream: BufReader<TcpStream>) -> io::Result<(bool, Vec<u8>)> 
 impl Drop for Browser {
     fn drop(&mut self) {
         if !self.session.is_empty() {
-            // The browser removes its directory.
+            // The browser deletes its directory.
             self.ask("DELETE", &self.session, None);
         }
         if let Some(group) = i32::try_from(self.driver.id()).ok().and_then(Pid::from_raw) {
@@ -231,10 +232,10 @@ impl Drop for Browser {
     }
 }
 
-/// The source of axe-core, which finds what people with a screen reader or a keyboard stumble over.
+/// Returns the source of axe-core, which finds problems for users of a screen reader or a keyboard.
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a required tool.
 pub fn axe() -> Result<String, Missing> {
     let npm = find_tool("npm")?;
     let sources = ["package.json", "package-lock.json"].map(|f| source_dir("browser").join(f));

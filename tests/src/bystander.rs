@@ -1,4 +1,4 @@
-//! Somebody who goes on with honest work while others do what they should not.
+//! A client with normal requests during the misbehaviour of others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,13 +13,13 @@ use crate::raw_session::RawSession;
 use crate::requests::{create, delete};
 use crate::wait::wait_for;
 
-/// How long one call may take: other tests run beside this one.
+/// Time limit for one call, because other tests run concurrently.
 const CALL_MAX: Duration = Duration::from_secs(5);
-/// Calls after which it is known to be at work.
+/// Number of calls after which the client is known to work.
 const CALLS_MIN: u64 = 10;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A session that makes and deletes a znode, one call after the other, in a thread of its own.
+/// A session that creates and deletes a znode, one call after the other, in a separate thread.
 #[derive(Debug)]
 pub struct Bystander {
     is_over: Arc<AtomicBool>,
@@ -28,7 +28,7 @@ pub struct Bystander {
 }
 
 impl Bystander {
-    /// Begins, and is at work. Panics without a session.
+    /// Starts the client, and returns when it works. Panics without a session.
     pub fn start(address: &str, connector: Connector) -> Bystander {
         let handshake = Handshake {
             timeout_ms: 10_000,
@@ -51,7 +51,7 @@ impl Bystander {
         bystander
     }
 
-    /// Waits until it has done more.
+    /// Waits until it has completed more calls.
     pub fn wait_for_more(&self) {
         let wanted = self.calls.load(Ordering::Relaxed) + CALLS_MIN;
         wait_for("calls of a bystander", LIMIT, || {
@@ -61,7 +61,7 @@ impl Bystander {
         });
     }
 
-    /// Ends it; panics if it was disturbed: a call failed, or took long.
+    /// Ends the client. Panics if it was disturbed: a call failed or took too long.
     pub fn finish(self) {
         self.wait_for_more();
         self.is_over.store(true, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Certificates for tests of TLS, made when they run, as files of every kind that servers and clients
-//! read.
+//! Certificates for tests of TLS, created during the tests, as files of every format that servers
+//! and clients read.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,42 +16,43 @@ use crate::command::{find_tool, run};
 use crate::secrets::learn;
 use crate::skip::Missing;
 
-/// Password of all stores that have one.
+/// Password of all stores with a password.
 pub use crate::secrets::STORE as PASSWORD;
 
 const TOOL_LIMIT: Duration = Duration::from_secs(60);
 
-/// What is wrong with a certificate.
+/// Flaw of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// It was good until 2002.
+    /// It expired in 2002.
     Expired,
-    /// It is good from 2090 on.
+    /// It becomes valid in 2090.
     NotYetValid,
-    /// Nobody but itself stands for it.
+    /// It is self-signed.
     SelfSigned,
     /// It is for 192.0.2.1.
     OtherHost,
-    /// Nobody may connect with it.
+    /// It is not valid for clients.
     ForServersOnly,
-    /// Nobody may be connected to with it.
+    /// It is not valid for servers.
     ForClientsOnly,
 }
 
-/// What a certificate without a flaw is for.
+/// Purpose of a certificate without a flaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The loopback address is its common name. It has no alternative names.
+    /// The loopback address is its common name. It does not have alternative names.
     CommonName,
-    /// The same, of X.509 version 1.
+    /// Like [`Kind::CommonName`], but X.509 version 1.
     Version1,
-    /// An application that only connects, and runs elsewhere.
+    /// For an application that only connects, and runs on another machine.
     Application,
-    /// A server at 192.0.2.1.
+    /// For a server at 192.0.2.1.
     Elsewhere,
 }
 
-/// An authority, and a directory with what it signed. `authority.pem` is its own certificate.
+/// An authority, and a directory with its signed certificates. `authority.pem` is its own
+/// certificate.
 pub struct Certificates {
     dir: TempDir,
     authority: Authority,
@@ -64,7 +65,7 @@ impl Default for Certificates {
 }
 
 impl Certificates {
-    /// An authority that has signed nothing yet.
+    /// Creates an authority that has not signed any certificate yet.
     pub fn new() -> Certificates {
         let authority = Authority::new("Authority");
         let dir = tempfile::tempdir().expect("a directory for certificates");
@@ -73,27 +74,28 @@ impl Certificates {
         Certificates { dir, authority }
     }
 
-    /// Where the files are.
+    /// Returns the directory of the files.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// A file among them.
+    /// Returns the path of a file in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// Makes `<name>.pem`, a key and a certificate for the loopback address: `CN=<name>,OU=Ops,O=Test`.
+    /// Creates `<name>.pem`, a key and a certificate for the loopback address:
+    /// `CN=<name>,OU=Ops,O=Test`.
     pub fn sign(&self, name: &str) -> PathBuf {
         self.sign_params(name, &params(name))
     }
 
-    /// The same for somebody whose name no file could have.
+    /// Creates a certificate for a name that is not a valid file name.
     pub fn sign_person(&self, file: &str, name: &str) -> PathBuf {
         self.sign_params(file, &params(name))
     }
 
-    /// The same with something wrong.
+    /// Creates a certificate with a flaw.
     pub fn sign_flawed(&self, name: &str, flaw: Flaw) -> PathBuf {
         let mut params = params(name);
         let usage = match flaw {
@@ -124,7 +126,7 @@ impl Certificates {
         self.sign_params(name, &params)
     }
 
-    /// Makes `<file>.pem` with a key and a certificate of this kind.
+    /// Creates `<file>.pem` with a key and a certificate of this kind.
     pub fn sign_for(&self, file: &str, kind: Kind) -> PathBuf {
         let own_name = match kind {
             Kind::CommonName | Kind::Version1 => "127.0.0.1",
@@ -156,7 +158,7 @@ impl Certificates {
         self.write(file, &self.authority.sign(&params))
     }
 
-    /// A new file takes the place of the old one at once, whoever reads it meanwhile.
+    /// Replaces a file atomically, because a server may read it concurrently.
     fn write(&self, file: &str, signed: &Signed) -> PathBuf {
         self.write_pem(file, &signed.key.serialize_pem(), &signed.pem())
     }
@@ -164,7 +166,7 @@ impl Certificates {
     fn write_pem(&self, file: &str, private: &str, content: &str) -> PathBuf {
         let path = self.path(&format!("{file}.pem"));
         let beside = self.path(&format!("{file}.pem.new"));
-        // The first line of the base64 begins alike in all keys.
+        // The first line of the base64 has the same beginning in all keys.
         let line = private.lines().nth(2).expect("lines");
         learn("a private key", line.as_bytes());
         fs::write(&beside, content).expect("write a key");
@@ -172,7 +174,7 @@ impl Certificates {
         path
     }
 
-    /// Makes `<file>`, a list on which these are revoked.
+    /// Creates `<file>`, a list that revokes these certificates.
     pub fn revoke(&self, names: &[&str], file: &str) -> PathBuf {
         let list = self.authority.revoke(names, 4000);
         let path = self.path(file);
@@ -180,8 +182,8 @@ impl Certificates {
         path
     }
 
-    /// Makes `<name>.p12` and `<name>.jks` of `<name>.pem`, and `trust.p12` and `trust.jks` with the
-    /// authority, by the tools that people use for it.
+    /// Creates `<name>.p12` and `<name>.jks` from `<name>.pem`, and `trust.p12` and `trust.jks`
+    /// with the authority, with the usual tools.
     ///
     /// # Errors
     /// [`Missing`] without openssl or keytool.
@@ -248,8 +250,8 @@ impl Certificates {
         Ok(())
     }
 
-    /// Settings of a server with `<name>` as its key: `prefix` is `ssl.` or `ssl.quorum.`, `extension`
-    /// which of the files.
+    /// Returns the settings of a server with `<name>` as its key. `prefix` is `ssl.` or
+    /// `ssl.quorum.`, and `extension` selects the format of the files.
     pub fn settings(&self, prefix: &str, name: &str, extension: &str) -> Vec<(String, String)> {
         let trust = match extension {
             "pem" => "authority.pem".to_owned(),
@@ -271,17 +273,18 @@ impl Certificates {
         settings
     }
 
-    /// What our client speaks TLS with, with `<name>.pem` as its key or without one.
+    /// Returns a TLS connector for the Zoarium client, with `<name>.pem` as its key or without one.
     pub fn connector(&self, name: Option<&str>) -> Connector {
         self.connector_with(name, "pem")
     }
 
-    /// The same, of files with this extension.
+    /// Returns the connector with files of this extension.
     pub fn connector_with(&self, name: Option<&str>, extension: &str) -> Connector {
         self.connector_to(name, extension, true)
     }
 
-    /// What our client speaks TLS with, with `<name>.pem` as its key, to servers whose certificates are for any host.
+    /// Returns a connector with `<name>.pem` as its key, for servers whose certificates are for any
+    /// host.
     pub fn connector_of_any_host(&self, name: &str) -> Connector {
         self.connector_to(Some(name), "pem", false)
     }

@@ -1,4 +1,4 @@
-//! Running a tool to its end.
+//! Runs a tool to its end.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -14,15 +14,15 @@ use crate::secrets::search;
 use crate::skip::Missing;
 use crate::wait::wait_until;
 
-/// How often a package manager is run until it succeeds.
+/// Maximum number of attempts with a package manager.
 const FETCH_TRIES: usize = 3;
-/// Longest time for one such run.
+/// Time limit for one attempt.
 const FETCH_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// The first executable file called `name` on `PATH`.
+/// Returns the first executable file called `name` on `PATH`.
 ///
 /// # Errors
-/// [`Missing`] names the tool.
+/// [`Missing`] with the name of the tool.
 pub fn find_tool(name: &str) -> Result<PathBuf, Missing> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -37,7 +37,7 @@ fn is_executable(file: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Starts `command` in a process group of its own, printing into the file given back.
+/// Starts `command` in a separate process group. Its output goes to the returned file.
 fn spawn_apart(command: &mut Command) -> io::Result<(File, Child)> {
     let printed = tempfile::tempfile()?;
     let child = command
@@ -49,10 +49,10 @@ fn spawn_apart(command: &mut Command) -> io::Result<(File, Child)> {
     Ok((printed, child))
 }
 
-/// Runs a package manager; a registry that doesn't answer is asked again.
+/// Runs a package manager, repeatedly if a registry does not respond.
 ///
 /// # Errors
-/// [`Missing`] with what it printed at its last try.
+/// [`Missing`] with the output of the last attempt.
 pub fn fetch(command: &mut Command) -> Result<(), Missing> {
     let mut outcome = Ok(());
     for _ in 0..FETCH_TRIES {
@@ -64,11 +64,11 @@ pub fn fetch(command: &mut Command) -> Result<(), Missing> {
     outcome
 }
 
-/// Runs `command` without input to its end and gives what it printed, both streams together.
+/// Runs `command` without input to its end, and returns its output, both streams together.
 ///
 /// # Errors
-/// A text with the command, how it ended, and what it printed. One that takes longer than `limit`
-/// is killed with all it started.
+/// If the command fails. The error contains the command, its exit status and its output. A command
+/// that exceeds `limit` is killed with all its child processes.
 pub fn run(command: &mut Command, limit: Duration) -> Result<String, String> {
     let (mut printed, mut child) =
         spawn_apart(command).map_err(|error| format!("{command:?} did not start: {error}"))?;

@@ -1,4 +1,4 @@
-//! The shared wire conformance suite, run against one server.
+//! The shared wire conformance suite, run with one server.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,34 +8,34 @@ use std::time::Duration;
 use crate::command::{find_tool, run};
 use crate::skip::Missing;
 
-/// Longest time for all cases; Apache ZooKeeper takes half a minute.
+/// Time limit for all cases. Apache ZooKeeper needs half a minute.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// The suite's scripts, and what runs them.
+/// The suite's scripts, with their interpreter.
 #[derive(Debug, Clone)]
 pub struct Conformance {
     dir: PathBuf,
     python: PathBuf,
 }
 
-/// How a server's answers compare with the recorded ones.
+/// Comparison of a server's answers with the recorded ones.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// Cases that match.
+    /// Number of matching cases.
     pub matching: usize,
-    /// Cases that were compared.
+    /// Number of compared cases.
     pub all: usize,
-    /// The names of the others.
+    /// Names of the other cases.
     pub different: BTreeSet<String>,
-    /// All of it in words.
+    /// Complete report.
     pub report: String,
 }
 
 impl Conformance {
-    /// Looks for the suite.
+    /// Finds the suite.
     ///
     /// # Errors
-    /// [`Missing`] where the suite or Python is not there.
+    /// [`Missing`] if the suite or Python is missing.
     pub fn find() -> Result<Conformance, Missing> {
         let dir = testkit::recordings::find("conformance");
         Ok(Conformance {
@@ -44,7 +44,7 @@ impl Conformance {
         })
     }
 
-    /// The zoo.cfg that the suite expects, with places for port and directory.
+    /// Returns the zoo.cfg that the suite expects, with placeholders for port and directory.
     ///
     /// # Errors
     /// [`Missing`] if it cannot be read.
@@ -56,14 +56,15 @@ impl Conformance {
 
     fn script(&self, name: &str) -> Command {
         let mut command = Command::new(&self.python);
-        // The shared folder may not be written to.
+        // The shared folder may be read-only.
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command.arg(self.dir.join(name));
         command
     }
 
-    /// Runs the cases against the server at `address` and compares the answers, with arguments for
-    /// the two scripts besides. Panics if the suite does not end or says nothing.
+    /// Runs the cases with the server at `address` and compares the answers. The other parameters
+    /// are additional arguments for the two scripts. Panics if the suite does not end or prints
+    /// nothing.
     pub fn compare(&self, address: &str, to_run: &[&str], to_compare: &[&str]) -> Comparison {
         let results = tempfile::NamedTempFile::new().expect("make a file for the results");
         let mut cases = self.script("run.py");
@@ -76,7 +77,7 @@ impl Conformance {
         comparison.args(to_compare);
         comparison.arg(self.dir.join("golden/zk-3.9.5.json"));
         comparison.arg(results.path());
-        // It ends with code 1 when cases differ; its report is looked at either way.
+        // It ends with code 1 when cases differ. The report is read in both cases.
         let report = run(&mut comparison, LIMIT).unwrap_or_else(|report| report);
         let Some((matching, all)) = score(&report) else {
             panic!("no result:\n{report}")
@@ -97,8 +98,8 @@ impl Conformance {
 }
 
 impl Comparison {
-    /// Panics unless exactly these cases differ: also a difference that is gone must leave the
-    /// list.
+    /// Panics unless exactly these cases differ. A difference that no longer exists must be removed
+    /// from the list.
     pub fn assert_only_different(&self, deliberate: &[&str]) {
         let deliberate: BTreeSet<String> = deliberate.iter().map(|&name| name.to_owned()).collect();
         let Comparison {
@@ -114,7 +115,7 @@ impl Comparison {
     }
 }
 
-/// The names of the cases that `diff.py` lists as different.
+/// Returns the names of the cases that `diff.py` lists as different.
 fn mismatches(report: &str) -> impl Iterator<Item = &str> {
     let listed = report
         .lines()
@@ -122,7 +123,7 @@ fn mismatches(report: &str) -> impl Iterator<Item = &str> {
     listed.filter_map(|line| line.split_whitespace().next())
 }
 
-/// The two numbers of the closing line `N of M cases match`.
+/// Returns the two numbers of the final line `N of M cases match`.
 fn score(report: &str) -> Option<(usize, usize)> {
     let line = report
         .lines()

@@ -1,4 +1,4 @@
-//! Examples in documents, run for real.
+//! Examples in documents, run as tests.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use client::{Client, Options};
 
 use crate::{Flavour, Server, or_skip};
 
-/// Only an example that hangs takes it.
+/// Time limit, which only an example that hangs reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs an example with a client of a server that is its own.
+/// Runs an example with a client of a separate server.
 ///
 /// # Panics
 /// If the example fails, or takes more than a minute.

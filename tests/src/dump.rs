@@ -1,4 +1,4 @@
-//! The whole tree as a client sees it, for comparing servers.
+//! The whole tree as a client sees it, for comparisons of servers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -10,30 +10,30 @@ use proto::{Acl, Stat};
 use crate::raw_session::{Lost, RawSession};
 use crate::requests::{get_acl, get_children, get_data};
 
-/// Requests in flight.
+/// Number of requests in flight.
 const WINDOW: usize = 500;
-/// Differences that are told.
+/// Number of reported differences.
 const DIFFERENCES_SHOWN: usize = 10;
 
 /// One znode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Znode {
-    /// Data; null is not empty.
+    /// Data. Null differs from empty data.
     pub data: Option<Bytes>,
-    /// All of the Stat.
+    /// Complete Stat.
     pub stat: Stat,
-    /// The list, in order.
+    /// ACL entries, in order.
     pub acl: Vec<Acl>,
 }
 
-/// Every znode with its path.
+/// All znodes by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dump {
-    /// In order of the paths.
+    /// Znodes in the order of their paths.
     pub znodes: BTreeMap<String, Znode>,
 }
 
-/// A request under way.
+/// A pending request.
 enum Asked {
     Data(String),
     Acl(String),
@@ -41,25 +41,26 @@ enum Asked {
 }
 
 impl Dump {
-    /// Reads everything through `session`, which needs the right to: a super user's.
+    /// Reads the whole tree through `session`, which must have a super user's permissions.
     ///
     /// # Errors
-    /// If the connection ends. Panics if a znode may not be read or comes or goes meanwhile.
+    /// If the connection ends. Panics if a znode is unreadable, or is created or deleted during the
+    /// read.
     pub fn read(session: &mut RawSession) -> Result<Dump, Lost> {
         Dump::read_but(session, "")
     }
 
-    /// The same without what is below `left_out`; the znode itself is in.
+    /// Reads the tree without the descendants of `left_out`. The znode itself is included.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Under the conditions of [`read`](Self::read).
     pub fn read_but(session: &mut RawSession, left_out: &str) -> Result<Dump, Lost> {
         let mut dump = Dump::default();
         dump.read_all(session, left_out)?;
         Ok(dump)
     }
 
-    /// Leaves out what [`read_but`](Self::read_but) does.
+    /// Removes the znodes that [`read_but`](Self::read_but) omits.
     #[must_use]
     pub fn but(mut self, left_out: &str) -> Dump {
         let below = format!("{left_out}/");
@@ -116,7 +117,7 @@ impl Dump {
         }
     }
 
-    /// Panics unless the two are equal, with the first differences.
+    /// Panics unless the two are equal. The message contains the first differences.
     pub fn assert_same(&self, other: &Dump, what: &str) {
         if self == other {
             return;

@@ -1,4 +1,4 @@
-//! Orders for the library that stands between a server and its system, `faults.c`.
+//! Orders for the library between a server and its system calls, `faults.c`.
 
 mod power;
 
@@ -22,7 +22,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Makes the library.
+    /// Compiles the library.
     ///
     /// # Errors
     /// [`Missing`] without a C compiler.
@@ -46,7 +46,8 @@ impl Faults {
         })
     }
 
-    /// What a shell has to do before a server, so that it takes orders under this number.
+    /// Returns shell commands that load the library into a server. The server then executes the
+    /// orders for this number.
     pub fn commands(&self, server: u64) -> String {
         let orders = self.orders_of(server);
         fs::create_dir_all(&orders).expect("make a directory for orders");
@@ -54,77 +55,79 @@ impl Faults {
         format!("export LD_PRELOAD='{library}' FAULTS='{orders}'")
     }
 
-    /// From now on syncs of files whose paths contain this fail.
+    /// Makes syncs of files whose paths contain `of` fail from now on.
     pub fn fail_syncs(&self, server: u64, of: &str) {
         self.order(server, "fail-sync", of);
     }
 
-    /// From now on syncs of files whose paths contain this wait for [`release`](Self::release).
+    /// Makes syncs of files whose paths contain `of` wait for [`release`](Self::release).
     pub fn hold_syncs(&self, server: u64, of: &str) {
-        // Left by an order before this one.
+        // An earlier order may have left this file.
         fs::remove_file(self.orders_of(server).join("held")).ok();
         self.order(server, "hold-sync", of);
     }
 
-    /// From now on a disk writes so many bytes in a millisecond to files whose paths contain this.
+    /// Limits the write rate of a disk for files whose paths contain `of`, in bytes per
+    /// millisecond.
     pub fn slow_syncs(&self, server: u64, of: &str, bytes_per_ms: u64) {
         self.order(server, "sync-rate", &bytes_per_ms.to_string());
         self.order(server, "slow-sync", of);
     }
 
-    /// From now on each sync of files whose paths contain this takes so many milliseconds more.
+    /// Delays each sync of files whose paths contain `of` by `ms` milliseconds.
     pub fn delay_syncs(&self, server: u64, of: &str, ms: u64) {
         self.order(server, "sync-ms", &ms.to_string());
         self.order(server, "late-sync", of);
     }
 
-    /// From now on syncs of files whose paths contain this succeed and do nothing.
+    /// Makes syncs of files whose paths contain `of` succeed without doing anything.
     pub fn fake_syncs(&self, server: u64, of: &str) {
         self.order(server, "lie-sync", of);
     }
 
-    /// Whether a sync has waited since the last [`hold_syncs`](Self::hold_syncs), or does.
+    /// Returns whether a sync has waited since the last [`hold_syncs`](Self::hold_syncs), or waits
+    /// now.
     pub fn has_held(&self, server: u64) -> bool {
         self.orders_of(server).join("held").exists()
     }
 
-    /// Lets all syncs go on.
+    /// Releases all waiting syncs.
     pub fn release(&self, server: u64) {
         let order = self.orders_of(server).join("hold-sync");
         fs::remove_file(order).expect("take back an order");
     }
 
-    /// Ends whatever was ordered about syncs.
+    /// Ends all orders about syncs.
     pub fn end_sync_faults(&self, server: u64) {
         for order in ["fail-sync", "hold-sync", "slow-sync", "late-sync"] {
-            // Most of them were not given.
+            // Most of these orders do not exist.
             fs::remove_file(self.orders_of(server).join(order)).ok();
         }
     }
 
-    /// From now on there is no room for writes to files whose paths contain this, until
+    /// Makes writes to files whose paths contain `of` fail with a full disk, until
     /// [`end_full_disk`](Self::end_full_disk).
     pub fn fill_disk(&self, server: u64, of: &str) {
         self.order(server, "full", of);
     }
 
-    /// There is room again.
+    /// Ends the full disk.
     pub fn end_full_disk(&self, server: u64) {
         fs::remove_file(self.orders_of(server).join("full")).ok();
     }
 
-    /// From the next start on it is noted what writes replace, so that
-    /// [`drop_unsynced`](Self::drop_unsynced) can take them back.
+    /// Records the data that writes replace, from the next start on, so that
+    /// [`drop_unsynced`](Self::drop_unsynced) can restore it.
     pub fn note_unsynced(&self, server: u64) {
         fs::create_dir_all(self.undo_of(server)).expect("make a directory for what is replaced");
     }
 
-    /// Takes back writes to the files below `dir` that no sync has made safe, as a power cut does.
-    /// Nothing may run there now. Of each file some of the first such writes stay: `kept` says how
-    /// many of that number. Names of files stay as they are. Gives the bytes that went.
+    /// Reverts unsynced writes to the files below `dir`, as a power failure does. No process may
+    /// use the directory. `kept` returns how many of the first such writes of each file survive.
+    /// File names do not change. Returns the number of lost bytes.
     ///
     /// # Errors
-    /// The files cannot be read or written.
+    /// If the files cannot be read or written.
     pub fn drop_unsynced(
         &self,
         server: u64,
@@ -138,7 +141,7 @@ impl Faults {
         self.orders_of(server).join("undo")
     }
 
-    /// Lets the wall clock jump to what `faults.c` makes of this.
+    /// Sets the wall clock as `faults.c` interprets `clock`.
     pub fn set_clock(&self, server: u64, clock: &str) {
         self.order(server, "clock", clock);
     }
@@ -147,7 +150,7 @@ impl Faults {
         self.orders.path().join(server.to_string())
     }
 
-    /// In one step: nobody reads half an order.
+    /// Writes an order atomically, so that a server never reads half an order.
     fn order(&self, server: u64, name: &str, text: &str) {
         let orders = self.orders_of(server);
         fs::create_dir_all(&orders).expect("make a directory for orders");
@@ -164,8 +167,8 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// Each of its slow syncs would take minutes, if it counted what was synced before, or went on
-    /// when the disk is fast again.
+    /// Each slow sync in this script would take minutes if it counted data that was synced before,
+    /// or if it continued after the disk became fast again.
     const SYNCS: &str = "
 import os, threading
 def order(name, text):

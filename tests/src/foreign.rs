@@ -1,4 +1,4 @@
-//! What package managers bring, kept in `target/foreign` from one run to the next.
+//! Downloads of package managers, which `target/foreign` keeps between runs.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use crate::command::{fetch, find_tool};
 use crate::layout::{foreign_dir, source_dir};
 use crate::skip::Missing;
 
-/// Makes `target/foreign/<name>` once for the given `inputs` and gives its path.
+/// Creates `target/foreign/<name>` once for the given `inputs` and returns its path.
 ///
-/// `make` fills the empty directory. It runs again when the content of an input file changed or
-/// when it failed before; other test processes wait for it meanwhile.
+/// `make` fills the empty directory. It runs again if an input file has changed, or if it failed
+/// before. Other test processes wait meanwhile.
 ///
 /// # Errors
-/// The [`Missing`] of `make`; it panics for a fault of our own, such as a scenario that doesn't
-/// compile.
+/// [`Missing`] from `make`. It panics for errors of the tests themselves, such as a scenario that
+/// does not compile.
 pub fn prepare(
     name: &str,
     inputs: &[PathBuf],
@@ -49,32 +49,32 @@ pub fn prepare(
     Ok(dir)
 }
 
-/// A Python of its own that has kazoo.
+/// Returns a separate Python with kazoo.
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a requirement.
 pub fn python_with_kazoo() -> Result<PathBuf, Missing> {
     python_with("kazoo", "requirements.txt")
 }
 
-/// The same, with what lets it log in by Kerberos.
+/// Returns a separate Python with kazoo and support for Kerberos logins.
 ///
 /// # Errors
-/// What the machine lacks for it; the headers of Python and of Kerberos (Debian's `python3-dev` and `libkrb5-dev`), among
-/// others.
+/// If the machine lacks a requirement, such as the headers of Python and of Kerberos (Debian's
+/// `python3-dev` and `libkrb5-dev`).
 pub fn python_with_kerberos() -> Result<PathBuf, Missing> {
     python_with("kerberos", "kerberos.txt")
 }
 
-/// A Python of its own that has protobuf and its compiler.
+/// Returns a separate Python with protobuf and its compiler.
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a requirement.
 pub fn python_with_protobuf() -> Result<PathBuf, Missing> {
     python_with("protobuf", "protobuf.txt")
 }
 
-/// A Python of its own, kept under this name, with what the file asks for.
+/// Returns a separate Python with this name and the packages of the requirements file.
 fn python_with(name: &str, requirements: &str) -> Result<PathBuf, Missing> {
     let python = find_tool("python3")?;
     let requirements = source_dir("python").join(requirements);
@@ -93,7 +93,7 @@ fn python_with(name: &str, requirements: &str) -> Result<PathBuf, Missing> {
     Ok(dir.join("bin/python"))
 }
 
-/// The names and whole contents of the inputs: they are small, and nothing is ever missed.
+/// Returns the names and complete contents of the inputs. They are small, and no change is missed.
 fn stamp_of(inputs: &[PathBuf]) -> Vec<u8> {
     let mut stamp = Vec::new();
     for input in inputs {

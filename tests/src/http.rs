@@ -1,4 +1,5 @@
-//! HTTP as a probe or a script speaks it: one request a connection, the answer read to its end.
+//! HTTP as a probe or a script uses it: one request per connection, with the answer read to its
+//! end.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 use crate::launcher::Flavour;
 use crate::secrets::search;
 
-/// How long an answer may take, on a busy machine.
+/// Time limit for an answer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An answer.
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct HttpAnswer {
     /// The status code.
     pub status: u16,
-    /// Names in lower case, and values, in their order.
+    /// Headers in order, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -30,24 +31,24 @@ pub struct HttpAnswer {
 /// A request.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpRequest<'a> {
-    /// GET, POST and so on.
+    /// Method, such as GET or POST.
     pub method: &'a str,
-    /// Path and query, as they go over the wire.
+    /// Path and query, as they are sent.
     pub target: &'a str,
-    /// Besides `Connection` and `Content-Length`, and `Host` unless it is among them.
+    /// Headers in addition to `Connection`, `Content-Length` and, unless it is listed, `Host`.
     pub headers: &'a [(&'a str, &'a str)],
-    /// The body, of a request that has one.
+    /// Body of a request that has one.
     pub body: Option<&'a [u8]>,
 }
 
 impl HttpAnswer {
-    /// The value of a header, by its name in lower case.
+    /// Returns the value of a header by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(header, _)| header == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -72,7 +73,7 @@ impl HttpAnswer {
     }
 }
 
-/// The body that these chunks hold; `None` if it is not whole.
+/// Decodes a chunked body. Returns `None` if it is incomplete.
 fn unchunked(mut chunks: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
@@ -87,34 +88,34 @@ fn unchunked(mut chunks: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl HttpRequest<'_> {
-    /// Sends it and takes the answer.
+    /// Sends the request and returns the answer.
     ///
     /// # Errors
-    /// If there is nobody, or what comes is no answer.
+    /// If no server listens, or the answer is invalid.
     pub fn send(&self, port: u16) -> io::Result<HttpAnswer> {
         self.send_to((Ipv4Addr::LOCALHOST, port).into())
     }
 
-    /// The same to another address of this machine.
+    /// Sends the request to another address of this machine.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Under the conditions of [`send`](Self::send).
     pub fn send_to(&self, address: SocketAddr) -> io::Result<HttpAnswer> {
         let port = address.port();
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(self.head(port).as_bytes())?;
-        // A refusal may come, and the connection end, before the body is taken.
+        // A refusal may arrive, and the connection end, before the server has read the body.
         let _ = stream.write_all(self.body.unwrap_or_default());
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer)?;
         self.take(port, &answer)
     }
 
-    /// The same over TLS.
+    /// Sends the request over TLS.
     ///
     /// # Errors
-    /// As [`send`](Self::send), and if one of the two refuses the other.
+    /// Under the conditions of [`send`](Self::send), and if one side refuses the other.
     pub fn send_by_tls(&self, port: u16, connector: &Connector) -> io::Result<HttpAnswer> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let mut answer = Vec::new();
@@ -155,7 +156,7 @@ impl HttpRequest<'_> {
     }
 }
 
-/// GET without anything else. Panics if nobody answers.
+/// Sends a plain GET. Panics without an answer.
 pub fn http_get(port: u16, target: &str) -> HttpAnswer {
     let request = HttpRequest {
         method: "GET",

@@ -1,4 +1,5 @@
-//! A Kerberos realm of a test's own: a KDC of MIT on a loopback port, its files in a temporary directory.
+//! A separate Kerberos realm for a test: MIT's KDC on a loopback port, with its files in a
+//! temporary directory.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
@@ -15,20 +16,20 @@ use crate::secrets::learn;
 use crate::skip::Missing;
 use crate::wait::wait_for;
 
-/// Its realm.
+/// Name of the realm.
 pub const REALM: &str = "ZOARIUM.TEST";
 
-/// Longest time for one of its tools.
+/// Time limit for one of its tools.
 const TOOL_LIMIT: Duration = Duration::from_secs(60);
-/// Longest time until it answers.
+/// Time limit until it answers.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// A running KDC; ended and its files removed when dropped.
+/// A running KDC. Dropping it ends the process and removes the files.
 #[derive(Debug)]
 pub struct Kdc {
     dir: TempDir,
     tools: Tools,
-    // Dropped before the directory, and before another test gets the port.
+    // Dropped before the directory, and before another test takes the port.
     _process: Process,
     _port: Port,
 }
@@ -42,11 +43,11 @@ struct Tools {
 }
 
 impl Kdc {
-    /// Makes a realm and serves it.
+    /// Creates a realm and serves it.
     ///
     /// # Errors
-    /// [`Missing`] where MIT's KDC or its tools are not installed (Debian's `krb5-kdc`, `krb5-admin-server` and
-    /// `krb5-user`).
+    /// [`Missing`] if MIT's KDC or its tools are not installed (Debian's `krb5-kdc`,
+    /// `krb5-admin-server` and `krb5-user`).
     pub fn start() -> Result<Kdc, Missing> {
         let tools = Tools::find()?;
         let port = Port::take();
@@ -56,7 +57,7 @@ impl Kdc {
             .expect("a directory");
         write_files(dir.path(), port.number());
         let in_realm = |program: &Path| in_realm(program, dir.path());
-        // -W: the key of the realm is worth nothing, so that there is no waiting for randomness.
+        // -W: the key of the realm is worthless, so it does not have to wait for randomness.
         ran(in_realm(&tools.kdb5_util).args(["create", "-s", "-W", "-P", "realm-of-a-test"]));
         let mut serve = in_realm(&tools.krb5kdc);
         let process = Process::spawn(serve.arg("-n"), &dir.path().join("kdc.out"))
@@ -72,7 +73,7 @@ impl Kdc {
         })
     }
 
-    /// A principal of the realm, by a name without it: its key tab.
+    /// Adds a principal to the realm, by a name without the realm, and returns its key tab.
     pub fn key_tab(&self, principal: &str) -> PathBuf {
         let file = self.path(&format!("{}.keytab", principal.replace('/', "_")));
         self.add(principal);
@@ -80,7 +81,7 @@ impl Kdc {
         file
     }
 
-    /// One key tab for several principals.
+    /// Returns one key tab for several principals.
     pub fn key_tab_of(&self, name: &str, principals: &[&str]) -> PathBuf {
         let file = self.path(name);
         for principal in principals {
@@ -104,13 +105,14 @@ impl Kdc {
         }
     }
 
-    /// Gives a principal a new key, which no key tab has.
+    /// Changes the key of a principal, so that no key tab contains it.
     pub fn change_key(&self, principal: &str) {
         let query = format!("cpw -randkey {principal}");
         ran(self.in_realm(&self.tools.kadmin).args(["-q", &query]));
     }
 
-    /// A ticket that is got with a key tab, and lives as long as `lifetime` says (such as `10m`): its cache.
+    /// Requests a ticket with a key tab. The ticket lives for `lifetime`, such as `10m`. Returns
+    /// the path of its cache.
     pub fn ticket(&self, principal: &str, key_tab: &Path, lifetime: &str) -> PathBuf {
         let cache = self.path(&format!("{}-{lifetime}.cache", principal.replace('/', "_")));
         let mut command = self.in_realm(&self.tools.kinit);
@@ -124,12 +126,12 @@ impl Kdc {
         cache
     }
 
-    /// A file beside its own.
+    /// Returns the path of a file in its directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The configuration of whoever belongs to the realm.
+    /// Returns the configuration for members of the realm.
     pub fn krb5_conf(&self) -> PathBuf {
         self.path("krb5.conf")
     }
@@ -150,7 +152,8 @@ impl Tools {
     }
 }
 
-/// What a key tab holds: a version of two bytes, then entries that each begin with their length.
+/// Returns the keys of a key tab: a version of two bytes, and then entries that begin with their
+/// length.
 ///
 /// ```text
 /// components u16, realm and so many of them as length u16 and text, type u32, time u32, version u8,
@@ -175,7 +178,7 @@ fn keys(key_tab: &[u8]) -> Vec<&[u8]> {
     keys
 }
 
-/// Daemons are not on everybody's path.
+/// Finds a daemon, which is not on every user's path.
 fn find(name: &str) -> Result<PathBuf, Missing> {
     find_tool(name).or_else(|missing| {
         let places = ["/usr/sbin", "/usr/local/sbin", "/sbin"];

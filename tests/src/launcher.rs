@@ -1,4 +1,4 @@
-//! How the servers under test are started: Zoarium, and Apache ZooKeeper in its versions.
+//! Command lines of the tested servers: Zoarium, and Apache ZooKeeper in its versions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,12 +9,12 @@ use crate::layout::source_dir;
 use crate::skip::Missing;
 use crate::zoarium::{zoarium_binary, zoarium_gssapi_binary};
 
-/// Whose server it is.
+/// Implementation of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
     /// The `zoarium` executable of this workspace.
     Zoarium,
-    /// The same, built with Kerberos.
+    /// The same executable, built with Kerberos.
     ZoariumGssapi,
     /// Apache ZooKeeper 3.9.5 from Maven Central.
     Apache,
@@ -23,8 +23,8 @@ pub enum Flavour {
 }
 
 impl Flavour {
-    /// The server that foreign clients are to be driven against: Zoarium, or Apache ZooKeeper
-    /// where `ZOARIUM_TEST_SERVER=apache` asks whether a scenario itself is right.
+    /// Returns the server for tests of foreign clients: Zoarium, or Apache ZooKeeper if
+    /// `ZOARIUM_TEST_SERVER=apache`, which checks a scenario itself.
     pub fn under_test() -> Flavour {
         match std::env::var("ZOARIUM_TEST_SERVER").as_deref() {
             Ok("apache") => Flavour::Apache,
@@ -34,7 +34,7 @@ impl Flavour {
     }
 }
 
-/// The command line up to the configuration file.
+/// Command line up to the configuration file.
 #[derive(Debug, Clone)]
 pub(crate) struct Launcher {
     program: PathBuf,
@@ -42,7 +42,8 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// For a server with these `-D` properties; `shell` are commands that take hold in its process.
+    /// Returns the launcher of a server with these `-D` properties. `shell` contains commands that
+    /// affect its process.
     pub(crate) fn new(
         flavour: Flavour,
         properties: &[(String, String)],
@@ -56,7 +57,8 @@ impl Launcher {
         Ok(launcher.behind(find_tool("sh")?, ["-c".to_owned(), script]))
     }
 
-    /// The same, started by another program with these arguments in front.
+    /// Returns a launcher that starts this one through another program with these leading
+    /// arguments.
     pub(crate) fn behind(
         self,
         program: PathBuf,
@@ -70,7 +72,7 @@ impl Launcher {
         }
     }
 
-    /// The command that serves by this zoo.cfg.
+    /// Returns the command that serves with this zoo.cfg.
     pub(crate) fn command(&self, config_file: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(config_file);
@@ -96,7 +98,7 @@ impl Launcher {
             Flavour::Apache38 => apache_3_8_class_path()?,
         };
         let logging = source_dir("java").join("logback.xml");
-        // A small and quickly started virtual machine; these tests measure nothing.
+        // A small JVM that starts quickly, because these tests do not measure anything.
         let mut arguments: Vec<String> = [
             "-Xmx512m",
             "-XX:+UseSerialGC",

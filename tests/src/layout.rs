@@ -1,8 +1,8 @@
-//! Where things lie: the workspace, its target directory, the shared material beside it.
+//! Locations of the workspace, its target directory, and the shared material next to it.
 
 use std::path::{Path, PathBuf};
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub fn workspace_root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent()
@@ -10,18 +10,18 @@ pub fn workspace_root() -> PathBuf {
         .to_path_buf()
 }
 
-/// `tests/foreign/<name>`: the sources of what runs against the server.
+/// Returns `tests/foreign/<name>`, the sources of the programs that test the server.
 pub fn source_dir(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("foreign")
         .join(name)
 }
 
-/// The directory of the profile this test was built with, such as `target/debug`.
+/// Returns the directory of this test's profile, such as `target/debug`.
 ///
-/// Taken from the running executable (`<profile>/deps/<test>`), so that it follows
-/// `CARGO_TARGET_DIR`, `--target-dir`, `--target` and `--profile`. An example of a document lies
-/// elsewhere: there it is the profile that this crate was built with.
+/// It is derived from the path of the running executable (`<profile>/deps/<test>`), so that it
+/// follows `CARGO_TARGET_DIR`, `--target-dir`, `--target` and `--profile`. An example of a document
+/// is in another directory. In that case it is the profile with which this crate was built.
 pub(crate) fn profile_dir() -> PathBuf {
     let exe = std::env::current_exe().expect("the running test has a path");
     let deps = exe.parent().expect("an executable lies in a directory");
@@ -41,7 +41,7 @@ pub(crate) fn profile_dir() -> PathBuf {
     }
 }
 
-/// `target/foreign`: what the package managers brought and what was built from it.
+/// Returns `target/foreign`, which contains downloads of package managers and their builds.
 pub fn foreign_dir() -> PathBuf {
     let profile = profile_dir();
     profile

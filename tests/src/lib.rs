@@ -1,12 +1,12 @@
 //! Harness of the workspace-level tests: real server processes, real foreign clients.
 //!
-//! A test starts a [`Server`], ours or Apache ZooKeeper's, in a fresh data directory on a free
-//! loopback port, and drives it from outside: by four-letter words, by a foreign client program
-//! ([`scenario`]), by requests one by one ([`RawSession`]), or by another process such as the
-//! conformance suite. What a bare machine lacks
-//! is named by a [`Missing`] and turned into a printed skip by [`or_skip`].
+//! A test starts a [`Server`], Zoarium or Apache ZooKeeper, in a fresh data directory on a free
+//! loopback port. It drives the server from outside: with four-letter words, a foreign client
+//! program ([`scenario`]), single requests ([`RawSession`]), or another process such as the
+//! conformance suite. A [`Missing`] names a requirement that the machine lacks, and [`or_skip`]
+//! turns it into a printed skip.
 //!
-//! Nothing here waits a fixed time: every wait names its condition and has a deadline
+//! The harness never waits a fixed time: every wait names its condition and has a deadline
 //! ([`wait_for`]).
 
 #![allow(

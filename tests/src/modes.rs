@@ -7,8 +7,8 @@ use std::path::Path;
 /// Files that tests write before a server starts.
 const BY_TESTS: [&str; 2] = ["myid", "zoo.cfg"];
 
-/// Panics if others may read something below the directory, or the group may change it. The directory itself may be the
-/// test's.
+/// Panics if other users may read anything below the directory, or the group may write to it. The
+/// directory itself may belong to the test.
 pub fn assert_modes(dir: &Path) {
     let mut seen = 0;
     check(dir, &mut seen);

@@ -1,4 +1,4 @@
-//! Loopback ports that no other test of this machine is using.
+//! Loopback ports that no other test of this machine uses.
 
 use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, TcpListener};
@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Ports below those which the kernel hands to outgoing connections, so that no client takes one
-/// while its server restarts.
+/// First port. The range is below the ports that the kernel assigns to outgoing connections, so
+/// that no client takes a port while its server restarts.
 const FIRST: u16 = 21_000;
 const COUNT: u16 = 9_000;
 
-/// A port of the loopback address, held for as long as this value lives.
+/// A reserved port of the loopback address, while this value lives.
 ///
-/// A lock on a file in the temporary directory keeps it from other test processes, also while
-/// nothing is listening on it.
+/// A lock on a file in the temporary directory keeps other test processes from using it, also while
+/// no server listens on it.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
@@ -25,7 +25,7 @@ impl Port {
     /// Takes a free port.
     pub fn take() -> Port {
         static NEXT: AtomicU16 = AtomicU16::new(0);
-        // Processes start at different places, so that they rarely meet at a lock.
+        // Processes start at different places, so that they rarely compete for a lock.
         let start = u16::try_from(std::process::id() * 37 % u32::from(COUNT)).unwrap_or(0);
         for _ in 0..COUNT {
             let step = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl Port {
         })
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn number(&self) -> u16 {
         self.number
     }

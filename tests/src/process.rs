@@ -13,29 +13,29 @@ use crate::wait::wait_until;
 /// Longest wait for a thread that writes lines to a file.
 const LOG_WRITER_MAX: Duration = Duration::from_secs(5);
 
-/// A child whose output goes to a file; killed when dropped. What a server of ours has printed and logged is searched
-/// for secrets then.
+/// A child process whose output goes to a file. Dropping it kills the process. The output and the
+/// logs of a Zoarium server are then searched for secrets.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
     log: PathBuf,
-    /// Where a server of ours begins to print and to log.
+    /// Positions at which the output and the logs of a Zoarium server begin.
     own: Option<Beginning>,
 }
 
 #[derive(Debug)]
 struct Beginning {
-    /// Bytes of the log that others have printed before.
+    /// Bytes of earlier output in the file.
     printed_before: usize,
     /// Its working directory.
     dir: Option<PathBuf>,
 }
 
 impl Process {
-    /// Starts `command` without input, its output appended to `log`.
+    /// Starts `command` without input, and appends its output to `log`.
     ///
     /// # Errors
-    /// Whatever opening the log or starting the program gives.
+    /// If the log cannot be opened, or the program cannot be started.
     pub fn spawn(command: &mut Command, log: &Path) -> std::io::Result<Process> {
         let output = OpenOptions::new().create(true).append(true).open(log)?;
         let printed_before = usize::try_from(output.metadata()?.len()).unwrap_or(usize::MAX);
@@ -77,20 +77,21 @@ impl Process {
         }
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Resident memory in bytes. The peak counts from this call on.
+    /// Returns the resident memory in bytes, and resets the peak.
     pub fn reset_peak_memory(&self) -> u64 {
-        // 5 is the order to forget the peak, as of proc(5).
+        // 5 resets the peak, according to proc(5).
         let file = format!("/proc/{}/clear_refs", self.id());
         std::fs::write(file, "5").expect("reset the peak of a process of ours");
         self.memory("VmRSS:")
     }
 
-    /// Highest resident memory since [`reset_peak_memory`](Self::reset_peak_memory), in bytes.
+    /// Returns the highest resident memory since [`reset_peak_memory`](Self::reset_peak_memory), in
+    /// bytes.
     pub fn peak_memory(&self) -> u64 {
         self.memory("VmHWM:")
     }
@@ -104,21 +105,21 @@ impl Process {
         kibibytes.unwrap_or_else(|| panic!("no {key} in {status}")) << 10
     }
 
-    /// Everything it has printed so far, and all that it has logged.
+    /// Returns all its output so far, including all its log lines.
     pub fn log(&self) -> String {
         self.wait_for_log_writer();
         read_log(&self.log)
     }
 
-    /// Waits until a server of ours has written the lines that it has logged.
+    /// Waits until a Zoarium server has written all its log lines.
     pub(crate) fn wait_for_log_writer(&self) {
         if self.own.is_some() {
-            // A server that is stopped (SIGSTOP) writes nothing more.
+            // A paused server (SIGSTOP) does not write anything more.
             wait_until(LOG_WRITER_MAX, || (!self.writes_log()).then_some(()));
         }
     }
 
-    /// Whether the thread that writes the log has lines to write. It sleeps when it has none.
+    /// Returns whether the thread that writes the log has pending lines. Otherwise it sleeps.
     fn writes_log(&self) -> bool {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id()));
         // The fields of proc_pid_stat(5).
@@ -129,17 +130,17 @@ impl Process {
         stats.any(|stat| !stat.contains("(log-writer) S") && !stat.contains("(log-writer) T"))
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("ask after a child of ours")
     }
 
-    /// How it ended, waiting up to `limit` for that.
+    /// Waits up to `limit` for its end, and returns the exit status.
     pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         wait_until(limit, || self.ended())
     }
 
-    /// Sends it `signal`; nothing happens when it has ended and was waited for.
+    /// Sends `signal`. Does nothing if the process has ended and was waited for.
     pub fn signal(&mut self, signal: Signal) {
         if self.ended().is_some() {
             return;
@@ -149,7 +150,7 @@ impl Process {
         kill_process(pid, signal).expect("signal a child of ours");
     }
 
-    /// Kills it at once (SIGKILL) and waits for its end.
+    /// Kills it immediately (SIGKILL) and waits for its end.
     pub fn kill(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
@@ -163,7 +164,8 @@ impl Drop for Process {
     }
 }
 
-/// A task that panics ends alone, so only the output of the server shows that it blocked a worker.
+/// Checks the output for a blocked worker. A task that panics ends alone, so only the output shows
+/// it.
 fn assert_never_blocked(printed: &[u8]) {
     let printed = String::from_utf8_lossy(printed);
     let found = printed
@@ -172,24 +174,24 @@ fn assert_never_blocked(printed: &[u8]) {
     assert!(std::thread::panicking() || found.is_none(), "{found:?}");
 }
 
-/// Whether our program is run, be it behind others.
+/// Returns whether the command runs Zoarium, also through another program.
 pub(crate) fn is_ours(command: &Command) -> bool {
     let mut words = std::iter::once(command.get_program()).chain(command.get_args());
-    // Not by asking for the path: that may build it, by a command.
+    // The check does not query the path, because that may build the executable with a command.
     words.any(|word| {
         let name = Path::new(word).file_name();
         name == Some("zoarium".as_ref()) || name == Some("zoarium-gssapi".as_ref())
     })
 }
 
-/// What was written to a log file so far; an unreadable one counts as empty.
+/// Returns the contents of a log file so far. An unreadable file counts as empty.
 pub(crate) fn read_log(path: &Path) -> String {
     std::fs::read(path)
         .map(|text| String::from_utf8_lossy(&text).into_owned())
         .unwrap_or_default()
 }
 
-/// The end of a long text.
+/// Returns the last lines of a long text.
 pub(crate) fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines

@@ -1,6 +1,7 @@
-//! The programs of `tests/foreign`, built where they have to be.
+//! The programs of `tests/foreign`, compiled if necessary.
 //!
-//! How one is to reach its server, other than plain, it is told by its environment:
+//! Environment variables tell a program how to connect to its server, if the connection is not
+//! plain:
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -8,7 +9,7 @@
 //! | `ZOARIUM_TEST_KEY` | and showing the certificate of `<this>.pem` there |
 //! | `ZOARIUM_TEST_LOGIN` | logging in by DIGEST-MD5, as `USER:PASSWORD` |
 //!
-//! Java has properties for all of it.
+//! Java uses properties for all of these.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,13 +21,14 @@ use crate::foreign::{prepare, python_with_kazoo};
 use crate::layout::source_dir;
 use crate::skip::Missing;
 
-/// How long a compiler may take on a busy machine.
+/// Time limit for a compiler on a busy machine.
 const COMPILE_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// A main class of `tests/foreign/java` with other classes that it needs, and properties of the JVM.
+/// Compiles a main class of `tests/foreign/java` with other required classes and properties of the
+/// JVM.
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a requirement.
 pub fn java_program(
     main: &str,
     beside: &[&str],
@@ -62,10 +64,10 @@ pub fn java_program(
     Ok(program)
 }
 
-/// The scenario with kazoo.
+/// Returns the scenario with kazoo.
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a requirement.
 pub fn kazoo_program() -> Result<Vec<PathBuf>, Missing> {
     Ok(vec![
         python_with_kazoo()?,
@@ -73,15 +75,16 @@ pub fn kazoo_program() -> Result<Vec<PathBuf>, Missing> {
     ])
 }
 
-/// The scenario with the C client (Debian's `libzookeeper-mt-dev`), compiled and linked with it.
+/// Compiles the scenario with the C client (Debian's `libzookeeper-mt-dev`).
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a requirement.
 pub fn c_program() -> Result<Vec<PathBuf>, Missing> {
     let compiler = find_tool("cc")?;
     let source = source_dir("c").join("scenario.c");
     let dir = prepare("c", std::slice::from_ref(&source), |dir| {
-        // Whether header and library are there is found out apart from our own faults.
+        // A separate probe checks for header and library, so that errors of the scenario itself are
+        // not mistaken for their absence.
         let probe = dir.join("probe.c");
         std::fs::write(
             &probe,
@@ -110,24 +113,24 @@ pub fn c_program() -> Result<Vec<PathBuf>, Missing> {
     Ok(vec![dir.join("scenario")])
 }
 
-/// The scenario with go-zookeeper/zk, built with the module that `go.mod` names.
+/// Builds the scenario with go-zookeeper/zk, with the module that `go.mod` names.
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a requirement.
 pub fn go_program() -> Result<Vec<PathBuf>, Missing> {
     let files = ["go.mod", "go.sum", "main.go", "secured.go", "talk.go"];
     Ok(vec![built_with_go("go", &files)?])
 }
 
-/// What renders and judges the chart of `conf/helm` as `helm` does.
+/// Builds the program that renders and checks the chart of `conf/helm` as `helm` does.
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a requirement.
 pub fn chart_renderer() -> Result<PathBuf, Missing> {
     built_with_go("helm", &["go.mod", "go.sum", "main.go"])
 }
 
-/// The program of a folder, a Go module of its own with its own list of modules.
+/// Builds the program of a folder, which is a Go module with a separate list of dependencies.
 fn built_with_go(name: &str, files: &[&str]) -> Result<PathBuf, Missing> {
     let go = find_tool("go")?;
     let sources: Vec<PathBuf> = files
@@ -141,7 +144,7 @@ fn built_with_go(name: &str, files: &[&str]) -> Result<PathBuf, Missing> {
                 .current_dir(source_dir(name))
                 .env("GOMODCACHE", dir.join("modules"))
                 .env("GOCACHE", dir.join("cache"))
-                // No other toolchain is fetched, and what is fetched can be removed again.
+                // No other toolchain is downloaded, and the downloads can be removed again.
                 .env("GOTOOLCHAIN", "local")
                 .env("GOFLAGS", "-modcacherw")
                 .args(arguments);
@@ -152,7 +155,7 @@ fn built_with_go(name: &str, files: &[&str]) -> Result<PathBuf, Missing> {
         built(&mut go(&[
             "build",
             "-buildvcs=false",
-            // It runs for a moment: what takes long is to compile it.
+            // The program only runs for a moment, so a fast compilation matters more.
             "-gcflags=all=-N -l",
             "-ldflags=-s -w",
             "-o",
@@ -163,10 +166,10 @@ fn built_with_go(name: &str, files: &[&str]) -> Result<PathBuf, Missing> {
     Ok(dir.join("scenario"))
 }
 
-/// The scenario with `zookeeper-client`, a Cargo project of its own with its own lock file.
+/// Builds the scenario with `zookeeper-client`, a Cargo project with a separate lock file.
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a requirement.
 pub fn rust_program() -> Result<Vec<PathBuf>, Missing> {
     let cargo =
         std::env::var_os("CARGO").map_or_else(|| find_tool("cargo"), |cargo| Ok(cargo.into()))?;
@@ -197,10 +200,10 @@ pub fn rust_program() -> Result<Vec<PathBuf>, Missing> {
     Ok(vec![dir.join("debug/scenario")])
 }
 
-/// The same program, told these things by its environment.
+/// Returns the program with these environment variables.
 ///
 /// # Errors
-/// What the machine lacks for it.
+/// If the machine lacks a requirement.
 pub fn told(program: Vec<PathBuf>, variables: &[(&str, String)]) -> Result<Vec<PathBuf>, Missing> {
     if variables.is_empty() {
         return Ok(program);
@@ -212,7 +215,7 @@ pub fn told(program: Vec<PathBuf>, variables: &[(&str, String)]) -> Result<Vec<P
     Ok(whole)
 }
 
-/// Runs a compiler, whose failure is a fault of our own.
+/// Runs a compiler. Its failure is an error of the tests themselves.
 fn built(command: &mut Command) {
     if let Err(failure) = run(command, COMPILE_LIMIT) {
         panic!("the scenario does not compile: {failure}");

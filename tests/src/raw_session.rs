@@ -1,4 +1,5 @@
-//! A session driven by hand, for tests that must know what was sent and what was answered.
+//! A session with explicit requests, for tests that must know which requests were sent and
+//! answered.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +19,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::secrets::{learn, search_answer};
 
-/// A connection with its session. Calls block; nothing is sent unasked: no pings, no reconnects.
+/// A connection with its session. Calls block. Nothing is sent without a call: no pings, no
+/// reconnects.
 ///
 /// Requests are answered in the order in which they were [`put`](Self::put).
 #[derive(Debug)]
@@ -30,37 +32,37 @@ pub struct RawSession {
     patience: Duration,
 }
 
-/// How long an answer may take unless the test says otherwise: longer than any test.
+/// Default time limit for an answer, longer than any test.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What came back for a request.
+/// Answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The transaction, or the last one that a read has seen.
+    /// Zxid of the transaction, or the last one that a read has seen.
     pub zxid: Zxid,
-    /// Error code; 0 if there is none.
+    /// Error code, or 0.
     pub err: i32,
-    /// The record, empty after an error.
+    /// Record, which is empty after an error.
     pub body: Bytes,
 }
 
 impl Answer {
-    /// The record. Panics if it is another one, or an error came instead.
+    /// Decodes the record. Panics if it has another type, or the answer is an error.
     pub fn record<T: Decode>(&self) -> T {
         assert_eq!(self.err, 0, "an error instead of a record");
         T::decode(&mut Reader::new(self.body.clone())).expect("the record of a reply")
     }
 }
 
-/// The connection has ended: nobody knows what became of the requests that were not answered.
+/// The connection has ended. Pending requests have an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost(pub String);
 
 impl RawSession {
-    /// Connects and opens a session, or goes on with the given one.
+    /// Connects and opens a session, or resumes the given one.
     ///
     /// # Errors
-    /// If the server is not there, does not answer, or says that the session is over.
+    /// If the server does not run, does not answer, or reports that the session has expired.
     pub fn open(
         address: &str,
         continued: Option<&Session>,
@@ -74,10 +76,10 @@ impl RawSession {
         RawSession::with_handshake(address, &handshake)
     }
 
-    /// Connects with a handshake of the test's own.
+    /// Connects with a handshake from the test.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Under the conditions of [`open`](Self::open).
     pub fn with_handshake(address: &str, handshake: &Handshake) -> Result<RawSession, Error> {
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -88,10 +90,10 @@ impl RawSession {
         Ok(RawSession::of(runtime, connection))
     }
 
-    /// The same from another address of this machine.
+    /// Connects with a handshake, from another address of this machine.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Under the conditions of [`open`](Self::open).
     pub fn open_from(from: Ipv4Addr, address: &str, handshake: &Handshake) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -126,33 +128,34 @@ impl RawSession {
         }
     }
 
-    /// Takes the connection for lost when an answer takes longer than this.
+    /// Sets the time limit for answers, after which the connection counts as lost.
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
 
-    /// What it takes to go on with the session elsewhere.
+    /// Returns the data with which another connection can resume the session.
     pub fn session(&self) -> &Session {
         &self.connection.accepted.session
     }
 
-    /// The own end of the connection.
+    /// Returns the local address of the connection.
     pub fn local_address(&self) -> SocketAddr {
         let address = self.connection.wire.stream().local_addr();
         address.expect("a connection has an address")
     }
 
-    /// Whether the server said that it only reads.
+    /// Returns whether the server reported that it is read-only.
     pub fn is_read_only(&self) -> bool {
         self.connection.accepted.read_only
     }
 
-    /// Requests that were put and not answered yet.
+    /// Returns the number of pending requests.
     pub fn unanswered(&self) -> usize {
         self.unanswered.len()
     }
 
-    /// Sends a request with the next [`take`](Self::take) or [`flush`](Self::flush).
+    /// Queues a request, which is sent with the next [`take`](Self::take) or
+    /// [`flush`](Self::flush).
     pub fn put(&mut self, request: &Request) {
         let mut record = Vec::new();
         request.encode(&mut record).expect("a request of a client");
@@ -161,7 +164,7 @@ impl RawSession {
         self.put_record(xid, request.op(), &record);
     }
 
-    /// The same with a record that may be none.
+    /// Queues a request with a record that may be invalid.
     pub fn put_bytes(&mut self, op: OpCode, record: &[u8]) {
         let xid = Xid(self.next_xid);
         self.next_xid += 1;
@@ -174,7 +177,7 @@ impl RawSession {
         self.unanswered.push_back(xid);
     }
 
-    /// Sends all that was put.
+    /// Sends all queued requests.
     ///
     /// # Errors
     /// If the connection has ended.
@@ -183,7 +186,7 @@ impl RawSession {
         within(&self.runtime, self.patience, sent)
     }
 
-    /// The answer to the oldest request that has none, waiting for it. Watch events are skipped.
+    /// Waits for the answer to the oldest pending request. Watch events are skipped.
     ///
     /// # Errors
     /// If the connection has ended. Panics if another request is answered.
@@ -191,10 +194,11 @@ impl RawSession {
         self.take_with_events().map(|(_, answer)| answer)
     }
 
-    /// The same with the packets of the watch events that came before it, oldest first.
+    /// Waits for the answer, and also returns the packets of the watch events before it, oldest
+    /// first.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// Under the conditions of [`take`](Self::take).
     pub fn take_with_events(&mut self) -> Result<(Vec<Bytes>, Answer), Lost> {
         let mut events = Vec::new();
         loop {
@@ -230,7 +234,7 @@ impl RawSession {
         self.take()
     }
 
-    /// Waits until the server has applied all that was committed before.
+    /// Waits until the server has applied all earlier commits.
     ///
     /// # Errors
     /// If the connection has ended.
@@ -239,7 +243,7 @@ impl RawSession {
         self.call(&Request::Sync(PathRequest { path }))
     }
 
-    /// Says that the client is alive.
+    /// Sends a ping.
     ///
     /// # Errors
     /// If the connection has ended.
@@ -251,7 +255,7 @@ impl RawSession {
     /// Adds an identity to the connection.
     ///
     /// # Errors
-    /// If the connection has ended, as it does when the server refuses.
+    /// If the connection has ended, as it does after a refusal.
     pub fn authenticate(&mut self, scheme: &str, auth: &'static str) -> Result<Answer, Lost> {
         let packet = AuthPacket {
             auth_type: 0,

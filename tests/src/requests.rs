@@ -1,4 +1,4 @@
-//! Requests, in short.
+//! Short forms of requests.
 
 use bytes::Bytes;
 use proto::multi::request_acl;
@@ -22,12 +22,12 @@ fn path_version(path: &str, version: i32) -> PathVersionRequest {
     }
 }
 
-/// getData.
+/// Returns a getData request.
 pub fn get_data(path: &str) -> Request {
     Request::Read(ReadRequest::GetData(path_watch(path)))
 }
 
-/// exists, with a watch.
+/// Returns an exists request with a watch.
 pub fn exists_watched(path: &str) -> Request {
     Request::Read(ReadRequest::Exists(PathWatchRequest {
         watch: true,
@@ -35,18 +35,18 @@ pub fn exists_watched(path: &str) -> Request {
     }))
 }
 
-/// getChildren.
+/// Returns a getChildren request.
 pub fn get_children(path: &str) -> Request {
     Request::Read(ReadRequest::GetChildren(path_watch(path)))
 }
 
-/// getACL.
+/// Returns a getACL request.
 pub fn get_acl(path: &str) -> Request {
     let path = Some(path.into());
     Request::Read(ReadRequest::GetAcl(PathRequest { path }))
 }
 
-/// create, by `flags` as in [`proto::request::flags`].
+/// Returns a create request with flags of [`proto::request::flags`].
 pub fn create(path: &str, data: impl Into<Bytes>, flags: i32) -> WriteRequest {
     create_with(
         OpCode::Create,
@@ -58,7 +58,7 @@ pub fn create(path: &str, data: impl Into<Bytes>, flags: i32) -> WriteRequest {
     )
 }
 
-/// Any of the four creates.
+/// Returns any of the four create requests.
 pub fn create_with(
     op: OpCode,
     path: &str,
@@ -76,17 +76,17 @@ pub fn create_with(
     WriteRequest::Create { op, request, ttl }
 }
 
-/// delete; version -1 matches any.
+/// Returns a delete request. Version -1 matches any version.
 pub fn delete(path: &str, version: i32) -> WriteRequest {
     WriteRequest::Delete(path_version(path, version))
 }
 
-/// check, for a multi.
+/// Returns a check for a multi.
 pub fn check(path: &str, version: i32) -> WriteRequest {
     WriteRequest::Check(path_version(path, version))
 }
 
-/// setData; version -1 matches any.
+/// Returns a setData request. Version -1 matches any version.
 pub fn set_data(path: &str, data: impl Into<Bytes>, version: i32) -> WriteRequest {
     WriteRequest::SetData(SetDataRequest {
         path: Some(path.into()),
@@ -95,7 +95,7 @@ pub fn set_data(path: &str, data: impl Into<Bytes>, version: i32) -> WriteReques
     })
 }
 
-/// setACL; version -1 matches any.
+/// Returns a setACL request. Version -1 matches any version.
 pub fn set_acl(path: &str, acl: &[Acl], version: i32) -> WriteRequest {
     WriteRequest::SetAcl(SetAclRequest {
         path: Some(path.into()),
@@ -104,7 +104,7 @@ pub fn set_acl(path: &str, acl: &[Acl], version: i32) -> WriteRequest {
     })
 }
 
-/// multi.
+/// Returns a multi.
 pub fn multi(writes: Vec<WriteRequest>) -> WriteRequest {
     WriteRequest::Multi(Ok(writes))
 }

@@ -1,6 +1,6 @@
-//! Driving a foreign client program through the common scenario.
+//! Runs a foreign client program through the common scenario.
 //!
-//! The program is run as `<program> HOST:PORT` and prints a line for each thing it does:
+//! The program is run as `<program> HOST:PORT` and prints a line for each action:
 //!
 //! | Line | Meaning |
 //! |---|---|
@@ -9,15 +9,18 @@
 //! | `failed REASON` | an expectation did not hold; the program ends with a non-zero code |
 //! | `passed` | all steps passed; the program ends with code 0 |
 //!
-//! Requests: `restart` ends the server (SIGTERM) and starts it again; `crash` does it by SIGKILL;
-//! `hold PATH` runs `<program> HOST:PORT hold PATH`, a second client that makes the ephemeral node
-//! PATH with a short session, prints `holding` and then only lives on; `kill-holder` kills that
-//! client (SIGKILL), so that nobody closes its session; `stranger PATH` has somebody with no identity
-//! try to read PATH over a plain connection, who must be refused.
+//! Requests:
+//! - `restart` ends the server (SIGTERM) and starts it again.
+//! - `crash` does this with SIGKILL.
+//! - `hold PATH` runs `<program> HOST:PORT hold PATH`, a second client that creates the ephemeral
+//!   znode PATH with a short session timeout, prints `holding`, and then stays connected.
+//! - `kill-holder` kills that client (SIGKILL), so that no client closes its session.
+//! - `stranger PATH` lets a client without an identity read PATH over a plain connection. The
+//!   server must refuse this.
 //!
-//! Run as `<program> HOST:PORT protected SCHEME:ID` it takes [`PROTECTED_STEPS`] instead, with a
-//! znode that has an ACL for SCHEME:ID alone. If SCHEME is `digest` it says that it is `bob:secret`;
-//! otherwise its connection is that identity already.
+//! Run as `<program> HOST:PORT protected SCHEME:ID`, it executes [`PROTECTED_STEPS`] instead, with
+//! a znode whose ACL contains only SCHEME:ID. If SCHEME is `digest`, it authenticates as
+//! `bob:secret`. Otherwise its connection already has that identity.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -53,30 +56,31 @@ pub const COMMON_STEPS: [&str; 13] = [
 /// The steps of every program that is run with `protected`, in order.
 pub const PROTECTED_STEPS: [&str; 4] = ["connect", "protected", "restart", "close"];
 
-/// Longest time for a whole scenario.
+/// Time limit for a whole scenario.
 const SCENARIO_LIMIT: Duration = Duration::from_secs(180);
-/// Lines of a client's own messages that are shown when it fails.
+/// Lines of a client's own output that a failed test shows.
 const MESSAGES_SHOWN: usize = 60;
 
-/// A client program: how it is started, and the steps it takes beyond the common ones.
+/// A client program, with the steps in addition to the common ones.
 #[derive(Debug)]
 pub struct Scenario {
     /// The program and its leading arguments.
     pub program: Vec<PathBuf>,
-    /// Names of the further steps, in order, taken after `acl`.
+    /// Names of the additional steps, in order, executed after `acl`.
     pub further_steps: &'static [&'static str],
 }
 
 impl Scenario {
-    /// Runs the program against the server; panics unless it took every step and passed, and left
-    /// nothing of its sessions behind.
+    /// Runs the program with the server. Panics unless it executed every step and passed, and its
+    /// sessions left nothing in the server.
     pub fn drive(&self, server: &mut Server) {
         let arguments = [server.address()];
         self.drive_with(server, &arguments, &self.all_steps());
     }
 
-    /// Runs the program with `protected` against the server at `address`, one of its ports; panics
-    /// unless it took every step and passed, and left nothing behind. `entry` is whom the ACL names.
+    /// Runs the program with `protected` and the server at `address`, one of its ports. Panics
+    /// unless it executed every step and passed, and left nothing. `entry` is the identity in the
+    /// ACL.
     pub fn drive_protected(&self, server: &mut Server, address: &str, entry: &str) {
         let arguments = [address, "protected", entry].map(str::to_owned);
         self.drive_with(server, &arguments, &PROTECTED_STEPS);
@@ -101,7 +105,7 @@ impl Scenario {
                 ("ask", request) => self.carry_out(request, server, &mut run, deadline),
                 ("failed", reason) => run.fail(reason),
                 ("passed", _) => break,
-                // Some libraries print messages of their own.
+                // Some libraries print additional lines.
                 _ => {}
             }
         }
@@ -152,7 +156,7 @@ fn refuse_stranger(server: &Server, path: &str) {
     session.close().expect("the end of the session");
 }
 
-/// A scenario under way.
+/// A running scenario.
 struct Run<'a> {
     client: Client,
     holder: Option<Client>,
@@ -179,7 +183,7 @@ impl Run<'_> {
     }
 }
 
-/// A client process, its output read line by line; killed when dropped.
+/// A client process whose output is read line by line. Dropping it kills the process.
 struct Client {
     child: Child,
     input: ChildStdin,
@@ -201,7 +205,7 @@ impl Client {
         let input = child.stdin.take().expect("the input is a pipe");
         let output = child.stdout.take().expect("the output is a pipe");
         let (sender, lines) = channel();
-        // Ends by itself when the program does, or when nobody listens any more.
+        // The thread ends with the program, or when the receiver is dropped.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
                 let Ok(line) = line else { return };
@@ -217,7 +221,7 @@ impl Client {
         }
     }
 
-    /// The next line it prints; `None` when it ended or the deadline passed.
+    /// Returns the next printed line, or `None` if it has ended or the deadline has passed.
     fn next_line(&self, deadline: Instant) -> Option<String> {
         let left = deadline.saturating_duration_since(Instant::now());
         match self.lines.recv_timeout(left) {
@@ -227,7 +231,7 @@ impl Client {
     }
 
     fn say(&mut self, line: &str) {
-        // A client that is gone is noticed by the end of its output.
+        // The end of a client's output shows that it has ended.
         writeln!(self.input, "{line}")
             .and_then(|()| self.input.flush())
             .ok();

@@ -1,9 +1,10 @@
-//! The secrets of all tests in one table, and the search for them in whatever a server shows.
+//! The secrets of all tests in one table, and the search for them in all output of a server.
 //!
-//! A server's output and its other logs are searched when its process ends ([`crate::Process`]), answers when they
-//! come: to four-letter words, over HTTP, to clients. A secret that is found, also as an escaped text, in hexadecimal,
-//! in base64 or as a list of numbers, fails the test with the place. Tests may not use these texts for anything but
-//! secrets, nor secrets that are not here, but for those that are made while they run: see [`learn`].
+//! A server's output and its other logs are searched when its process ends ([`crate::Process`]).
+//! Answers are searched when they arrive: to four-letter words, over HTTP, to clients. A secret
+//! fails the test, also as an escaped string, in hexadecimal, in base64 or as a list of numbers.
+//! The failure names its place. Tests must not use these texts for other purposes, and must not use
+//! secrets outside this table, except those that they create at run time: see [`learn`].
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -11,33 +12,33 @@ use std::sync::{Arc, Mutex};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-/// Password of all stores that have one.
+/// Password of all stores with a password.
 pub const STORE: &str = "changeit-so-long";
-/// User and password of the superuser of digest.
+/// User and password of the digest super user.
 pub const SUPER: &str = "super:secret";
-/// The setting that makes it the superuser.
+/// Setting that makes this user the super user.
 pub const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
-/// User and password by which carol authenticates.
+/// User and password with which carol authenticates.
 pub const CAROL: &str = "carol:d1gestsecret";
-/// Passwords of users of SASL.
+/// Password of the SASL super user.
 pub const SASL_SUPER: &str = "adm1nsecret";
-/// bob's.
+/// Password of the SASL user bob.
 pub const SASL_BOB: &str = "b0bsecret";
-/// One that has to be quoted.
+/// Password that has to be quoted.
 pub const SASL_QUOTED: &str = "quot\"3d,secret\\";
-/// One with a letter that is in Latin 1.
+/// Password with a Latin 1 letter.
 pub const SASL_LATIN: &str = "\u{fc}ml4utsecret";
-/// One with a letter that is not.
+/// Password with a letter outside Latin 1.
 pub const SASL_WIDE: &str = "\u{6587}w1desecret";
-/// By which members log in with each other.
+/// Password with which members log in with each other.
 pub const MEMBER: &str = "m3mbersecret";
-/// One that is nobody's.
+/// Password that belongs to no user.
 pub const WRONG: &str = "wr0ngsecret";
-/// What znodes hold that nobody may read in a log.
+/// Data of znodes that must not appear in a log.
 pub const ZNODE_DATA: &str = "zn0ded4tasecret";
 
-/// Names, and what must not be shown. The last ones are made of passwords that recordings are made with, and too short
-/// to be looked for alone.
+/// Names and secrets. The last ones are derived from passwords of recordings, which are too short
+/// for a search.
 const TABLE: &[(&str, &str)] = &[
     ("the password of a store", STORE),
     ("the superuser's credentials", SUPER),
@@ -61,18 +62,18 @@ const TABLE: &[(&str, &str)] = &[
 const DATA: &str = "the data of a znode";
 const DIGEST: &str = "the superuser's digest";
 
-/// Secrets that are learnt beyond so many are not looked for: a storm of sessions has many alike.
+/// Maximum number of learnt secrets. A storm of sessions has many similar ones.
 const LEARNT_MAX: usize = 256;
 
-/// Shorter ones would be found everywhere.
+/// Minimum length. Shorter secrets would match everywhere.
 const BYTES_MIN: usize = 6;
 
-/// Who gets to see something.
+/// Audience of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Whoever reads what a server prints and logs, or asks its ports for operators.
+    /// Any reader of a server's output and logs, or of its ports for operators.
     ByAnybody,
-    /// A client: data and ACLs of znodes are for it.
+    /// A client, which may see data and ACLs of znodes.
     ByClient,
 }
 
@@ -84,18 +85,19 @@ struct Needle {
     bytes: Vec<u8>,
 }
 
-/// All forms, by their first two bytes: a hash for each byte of a log would take long, and longer still for data of
-/// one byte again and again that a form happens to begin with.
+/// All forms by their first two bytes. A hash per byte of a log would take too long. It would take
+/// even longer for data that repeats one byte with which a form begins.
 #[derive(Clone)]
 struct Needles {
     by_pair: Vec<Vec<Needle>>,
     learnt: usize,
 }
 
-/// Shared by those who look for them: one that has a long answer holds up nobody else, whose times may be measured.
+/// Shared forms. A search of a long answer must not delay other threads, whose times may be
+/// measured.
 static NEEDLES: Mutex<Option<Arc<Needles>>> = Mutex::new(None);
 
-/// Looks for this, too, from here on: a secret that a test has made.
+/// Adds a secret that a test has created to later searches.
 pub fn learn(name: &str, secret: &[u8]) {
     with_needles(|needles| {
         if needles.learnt < LEARNT_MAX {
@@ -106,13 +108,13 @@ pub fn learn(name: &str, secret: &[u8]) {
     });
 }
 
-/// Panics if `shown` holds a secret: with its name, in which form it is there, and where. Does nothing in a test that
-/// fails already.
+/// Panics if `shown` contains a secret. The message contains its name, its form and its place. Does
+/// nothing in a test that has already failed.
 pub fn search(place: &str, shown: &[u8]) {
     search_seen(place, Seen::ByAnybody, shown);
 }
 
-/// The same, for what a client is answered.
+/// Searches an answer to a client.
 pub(crate) fn search_answer(shown: &[u8]) {
     search_seen("an answer to a client", Seen::ByClient, shown);
 }
@@ -127,7 +129,7 @@ fn search_seen(place: &str, seen: Seen, shown: &[u8]) {
 }
 
 fn with_needles<T>(task: impl FnOnce(&mut Arc<Needles>) -> T) -> T {
-    // A thread that has panicked has left it whole.
+    // A panicked thread has left the table intact.
     let mut needles = NEEDLES.lock().unwrap_or_else(|error| error.into_inner());
     task(needles.get_or_insert_with(|| Arc::new(Needles::of_table())))
 }
@@ -246,7 +248,7 @@ mod tests {
         assert!(needles.find(Seen::ByClient, shown).is_empty());
     }
 
-    /// Others measure how long a server takes.
+    /// Other threads measure the response time of a server.
     #[test]
     fn who_looks_through_a_long_answer_holds_nobody_up() {
         let needles = with_needles(|needles| needles.clone());

@@ -1,4 +1,4 @@
-//! One server process, ours or Apache ZooKeeper's, on a data directory of its own.
+//! One server process, Zoarium or Apache ZooKeeper, with a separate data directory.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use crate::skip::Missing;
 use crate::wait::{wait_for, wait_until};
 use crate::words::{four_letter_word, serves};
 
-/// How long a server may take until it serves, on a busy machine.
+/// Time limit until a server serves, on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How long a server may take to end after SIGTERM.
+/// Time limit for the end of a server after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// Lines of its log that are shown when a test fails.
+/// Lines of its log that a failed test shows.
 const LOG_SHOWN: usize = 100;
-/// How often another port is tried when a stranger took ours.
+/// Number of attempts with another port, if another program has taken the port.
 const PORT_TRIES: usize = 5;
 
-/// What a server is started with.
+/// Settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerBuilder {
     flavour: Flavour,
@@ -35,18 +35,18 @@ pub struct ServerBuilder {
     shell: Option<String>,
 }
 
-/// Why a server did not come to serve.
+/// Reason for which a server does not serve.
 #[derive(Debug)]
 pub struct StartFailure {
-    /// How it ended, if it did.
+    /// Exit status, if it has ended.
     pub status: Option<ExitStatus>,
-    /// All it printed.
+    /// Complete output.
     pub log: String,
 }
 
 impl ServerBuilder {
-    /// A server with short ticks (500 ms, sessions of 1 to 10 s), every four-letter word allowed,
-    /// TTL nodes on, no admin server.
+    /// Returns settings with short ticks (500 ms, session timeouts of 1 to 10 s), all four-letter
+    /// words allowed, TTL znodes enabled, and without an admin server.
     pub fn new(flavour: Flavour) -> ServerBuilder {
         let builder = ServerBuilder {
             flavour,
@@ -66,7 +66,7 @@ impl ServerBuilder {
             .setting("extendedTypesEnabled", "true")
     }
 
-    /// Sets a key of zoo.cfg, replacing an earlier value.
+    /// Sets a key of zoo.cfg, and replaces an earlier value.
     #[must_use]
     pub fn setting(mut self, key: &str, value: &str) -> ServerBuilder {
         self.settings.retain(|(existing, _)| existing != key);
@@ -74,40 +74,39 @@ impl ServerBuilder {
         self
     }
 
-    /// Gives `-D<key>=<value>` on the command line.
+    /// Adds `-D<key>=<value>` to the command line.
     #[must_use]
     pub fn property(mut self, key: &str, value: &str) -> ServerBuilder {
         self.properties.push((key.to_owned(), value.to_owned()));
         self
     }
 
-    /// Uses this text as zoo.cfg instead of the settings, with `@PORT@` and `@DATADIR@` filled in.
+    /// Uses this text as zoo.cfg instead of the settings, with `@PORT@` and `@DATADIR@` replaced.
     #[must_use]
     pub fn template(mut self, text: &str) -> ServerBuilder {
         self.template = Some(text.to_owned());
         self
     }
 
-    /// Serves this data directory instead of a fresh one; it is left where it is afterwards.
+    /// Uses this data directory instead of a fresh one. It is not removed afterwards.
     #[must_use]
     pub fn data_dir(mut self, dir: &Path) -> ServerBuilder {
         self.data_dir = Some(dir.to_path_buf());
         self
     }
 
-    /// Lets a shell run these commands first, which take hold in the server's process, such as
-    /// `ulimit`.
+    /// Lets a shell run these commands first. They affect the server's process, such as `ulimit`.
     #[must_use]
     pub fn after(mut self, commands: &str) -> ServerBuilder {
         self.shell = Some(commands.to_owned());
         self
     }
 
-    /// Starts it and waits until it serves.
+    /// Starts the server and waits until it serves.
     ///
     /// # Errors
-    /// [`Missing`] when the machine lacks what Apache ZooKeeper needs. Panics, with the server's
-    /// log, when the server doesn't come to serve.
+    /// [`Missing`] if the machine lacks requirements of Apache ZooKeeper. Panics, with the server's
+    /// log, if the server does not serve in time.
     pub fn start(&self) -> Result<Server, Missing> {
         Ok(self.try_start()?.unwrap_or_else(|failure| {
             panic!(
@@ -117,11 +116,11 @@ impl ServerBuilder {
         }))
     }
 
-    /// Starts it, for tests of a server that is expected to refuse.
+    /// Starts a server that is expected to refuse.
     ///
     /// # Errors
-    /// [`Missing`] as of [`start`](Self::start); inside it what the server said when it ended or
-    /// did not serve in time.
+    /// [`Missing`] as for [`start`](Self::start). The inner error contains the server's output, if
+    /// it ended or did not serve in time.
     pub fn try_start(&self) -> Result<Result<Server, StartFailure>, Missing> {
         let launcher = Launcher::new(self.flavour, &self.properties, self.shell.as_deref())?;
         let mut failure = None;
@@ -129,7 +128,7 @@ impl ServerBuilder {
             let mut server = Server::new(self, launcher.clone());
             match server.launch() {
                 Ok(()) => return Ok(Ok(server)),
-                // A stranger, who doesn't know our locks, was quicker.
+                // A program without our locks has taken the port first.
                 Err(failed) if failed.log.contains("Address already in use") => {
                     failure = Some(failed);
                 }
@@ -139,7 +138,7 @@ impl ServerBuilder {
         Ok(Err(failure.expect("at least one port was tried")))
     }
 
-    /// The zoo.cfg for a server on `port` of the loopback address with this data directory.
+    /// Returns the zoo.cfg for a server on `port` of the loopback address with this data directory.
     pub fn zoo_cfg(&self, port: u16, data_dir: &Path) -> String {
         let data_dir = data_dir.display().to_string();
         if let Some(template) = &self.template {
@@ -156,7 +155,8 @@ impl ServerBuilder {
     }
 }
 
-/// A server process, running unless it was stopped; killed and its files removed when dropped.
+/// A server process, which runs unless it was stopped. Dropping it kills the process and removes
+/// its files.
 #[derive(Debug)]
 pub struct Server {
     launcher: Launcher,
@@ -167,10 +167,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one of the given flavour with [`ServerBuilder::new`]'s settings.
+    /// Starts a server of the given flavour with the settings of [`ServerBuilder::new`].
     ///
     /// # Errors
-    /// As [`ServerBuilder::start`].
+    /// Under the conditions of [`ServerBuilder::start`].
     pub fn start(flavour: Flavour) -> Result<Server, Missing> {
         ServerBuilder::new(flavour).start()
     }
@@ -198,27 +198,27 @@ impl Server {
         server
     }
 
-    /// Its client port, on 127.0.0.1.
+    /// Returns its client port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port.number()
     }
 
-    /// The connect string for a client.
+    /// Returns the connect string for a client.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port())
     }
 
-    /// The `dataDir` of its zoo.cfg.
+    /// Returns the `dataDir` of its zoo.cfg.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// Its zoo.cfg; what is changed there counts from the next start.
+    /// Returns the path of its zoo.cfg. Changes take effect at the next start.
     pub fn config_file(&self) -> PathBuf {
         self.home.path().join("zoo.cfg")
     }
 
-    /// Everything it has printed since its first start.
+    /// Returns all its output since its first start.
     pub fn log(&self) -> String {
         if let Some(process) = &self.process {
             process.wait_for_log_writer();
@@ -230,23 +230,23 @@ impl Server {
         self.home.path().join("server.log")
     }
 
-    /// The id of the running process.
+    /// Returns the id of the running process.
     pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Its process, which must be running.
+    /// Returns its process, which must be running.
     pub fn process(&self) -> &Process {
         self.process.as_ref().expect("the server is running")
     }
 
-    /// Its answer to a four-letter word.
+    /// Returns its answer to a four-letter word.
     pub fn word(&self, word: &str) -> String {
         four_letter_word(self.port(), word)
             .unwrap_or_else(|error| panic!("no answer to {word}: {error}\n{}", self.log()))
     }
 
-    /// The value of a line of `mntr`, without its `zk_`.
+    /// Returns the value of a line of `mntr`. `name` lacks the prefix `zk_`.
     pub fn metric(&self, name: &str) -> Option<String> {
         let answer = self.word("mntr");
         let (key, mut lines) = (format!("zk_{name}"), answer.lines());
@@ -255,10 +255,10 @@ impl Server {
             .map(|(_, value)| value.to_owned())
     }
 
-    /// Starts it on the same directory and port, and waits until it serves.
+    /// Starts it with the same directory and port, and waits until it serves.
     ///
     /// # Errors
-    /// What it said when it ended or did not serve in time. It is stopped then.
+    /// If it ended or did not serve in time. The error contains its output. It is then stopped.
     pub fn launch(&mut self) -> Result<(), StartFailure> {
         assert!(self.process.is_none(), "the server is running already");
         let printed_before = self.log().len();
@@ -278,7 +278,7 @@ impl Server {
             if !serves(self.port()) {
                 return None;
             }
-            // The answer may be another server's, on whose account ours is about to end.
+            // The answer may come from another server, because of which ours is about to end.
             Some(process.ended().map_or(Ok(()), |status| Err(Some(status))))
         });
         match outcome.unwrap_or(Err(None)) {
@@ -294,7 +294,7 @@ impl Server {
         }
     }
 
-    /// Asks it to end (SIGTERM) and gives how it did.
+    /// Sends SIGTERM, and returns the exit status.
     pub fn terminate(&mut self) -> ExitStatus {
         let mut process = self.process.take().expect("the server is running");
         process.signal(Signal::TERM);
@@ -303,7 +303,7 @@ impl Server {
             .unwrap_or_else(|| panic!("no end within {STOP_LIMIT:?} of SIGTERM:\n{}", self.log()))
     }
 
-    /// Waits for a server that is about to end by itself, and gives how it did.
+    /// Waits for a server that is about to end by itself, and returns the exit status.
     pub fn wait_for_end(&mut self) -> ExitStatus {
         let mut process = self.process.take().expect("the server is running");
         process
@@ -311,7 +311,7 @@ impl Server {
             .unwrap_or_else(|| panic!("no end within {STOP_LIMIT:?}:\n{}", self.log()))
     }
 
-    /// Ends it as a power cut would its process (SIGKILL).
+    /// Kills its process (SIGKILL), as a power failure would.
     pub fn kill(&mut self) {
         let mut process = self.process.take().expect("the server is running");
         process.kill();
@@ -338,8 +338,8 @@ impl Server {
         }
     }
 
-    /// Waits until no session holds anything here: no connection but the one that asks, no
-    /// ephemeral node, no watch.
+    /// Waits until no session holds anything in the server: no connection except the current one,
+    /// no ephemeral znode, no watch.
     pub fn wait_until_idle(&self) {
         let idle = |name: &str, value: &str| self.metric(name).as_deref() == Some(value);
         wait_for(

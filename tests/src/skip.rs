@@ -1,9 +1,9 @@
-//! Skipping with a reason, never silently.
+//! Skips of tests, always with a printed reason.
 
 use std::fmt;
 use std::io::Write;
 
-/// What this machine lacks, and how that was noticed.
+/// Missing requirement of this machine, and how it was detected.
 #[derive(Debug, Clone)]
 pub struct Missing(pub String);
 
@@ -13,7 +13,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The value, or `None` after saying that `what` is skipped and why.
+/// Returns the value, or prints the reason for skipping `what` and returns `None`.
 ///
 /// With `ZOARIUM_FORBID_SKIP=1` in the environment (`.ci/run` sets it) a skip is a failure: this
 /// panics with the reason instead.
@@ -23,7 +23,7 @@ pub fn or_skip<T>(what: &str, found: Result<T, Missing>) -> Option<T> {
         Err(missing) => {
             let forbidden = std::env::var_os("ZOARIUM_FORBID_SKIP").is_some_and(|v| v == "1");
             assert!(!forbidden, "{what} may not be skipped here: {missing}");
-            // Not eprintln: the test runner swallows that of a passing test.
+            // The test runner hides output of eprintln in a passing test.
             let line = format!("SKIPPED {what}: {missing}\n");
             std::io::stderr().write_all(line.as_bytes()).ok();
             None

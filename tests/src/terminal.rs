@@ -1,4 +1,4 @@
-//! Terminals, for programs that behave differently at one.
+//! Terminals, for programs whose behaviour depends on them.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// Opens a terminal: the end of the person, and what opens the end of a program.
+/// Opens a terminal. Returns the user's end, and a function that opens the program's end.
 pub fn terminal_pair() -> (File, impl Fn() -> File) {
     let pty: OwnedFd =
         openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");

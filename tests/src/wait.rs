@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-/// How long to leave the processor to others between two looks at a condition.
+/// Pause between two checks of a condition, which leaves the processor to others.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Looks at `condition` until it gives a value; `None` when `limit` has passed without one.
+/// Checks `condition` until it returns a value. Returns `None` if `limit` passes without one.
 pub fn wait_until<T>(limit: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + limit;
     loop {
@@ -19,7 +19,7 @@ pub fn wait_until<T>(limit: Duration, mut condition: impl FnMut() -> Option<T>) 
     }
 }
 
-/// Like [`wait_until`], but a passed deadline is a panic which names `what` was waited for.
+/// Works like [`wait_until`], but panics after the deadline, with the name `what` of the condition.
 pub fn wait_for<T>(what: &str, limit: Duration, condition: impl FnMut() -> Option<T>) -> T {
     wait_until(limit, condition).unwrap_or_else(|| panic!("no {what} within {limit:?}"))
 }

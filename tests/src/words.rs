@@ -6,37 +6,39 @@ use std::time::Duration;
 
 use crate::secrets::search;
 
-/// How long one read of an answer may take.
+/// Time limit for one read of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The whole answer of the server on `port` to `word`, until it closes the connection.
+/// Returns the complete answer of the server on `port` to `word`, until it closes the connection.
 ///
 /// # Errors
-/// Whatever connecting, sending or reading gives; a server which isn't up yet refuses.
+/// If connecting, sending or reading fails. A server that has not started yet refuses the
+/// connection.
 pub fn four_letter_word(port: u16, word: &str) -> io::Result<String> {
     ask((Ipv4Addr::LOCALHOST, port).into(), word, PATIENCE)
 }
 
-/// The same of the server at a numeric address, which may take so long to connect and for each read.
+/// Returns the answer of the server at a numeric address. `patience` limits the connection and each
+/// read.
 ///
 /// # Errors
-/// As of [`four_letter_word`].
+/// Under the conditions of [`four_letter_word`].
 pub fn four_letter_word_at(address: &str, word: &str, patience: Duration) -> io::Result<String> {
     let address = address.parse().map_err(io::Error::other)?;
     ask(address, word, patience)
 }
 
-/// Whether the server on `port` says that it serves.
+/// Returns whether the server on `port` reports that it serves.
 ///
-/// Apache ZooKeeper can keep a connection open for ever, unanswered, that came in the moment
-/// before it had loaded its data, so this doesn't wait long for one answer.
+/// Apache ZooKeeper may keep a connection open forever without an answer, if it arrived just before
+/// the data was loaded. Therefore this function does not wait long for one answer.
 pub(crate) fn serves(port: u16) -> bool {
     let address = (Ipv4Addr::LOCALHOST, port).into();
     let answer = ask(address, "srvr", Duration::from_millis(500)).unwrap_or_default();
     answer.contains("\nMode: ")
 }
 
-/// The same of the server at an address, which may take so long to connect and for each read.
+/// Returns the answer of the server at an address. `patience` limits the connection and each read.
 pub(crate) fn ask(address: SocketAddr, word: &str, patience: Duration) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, patience)?;
     stream.set_read_timeout(Some(patience))?;

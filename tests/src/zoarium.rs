@@ -1,4 +1,4 @@
-//! The `zoarium` executable under test.
+//! The tested `zoarium` executable.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use crate::command::run;
 use crate::layout::{profile_dir, workspace_root};
 use crate::skip::Missing;
 
-/// Longest time for building it from nothing on a slow machine.
+/// Time limit for a complete build on a slow machine.
 const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// The `zoarium` executable, brought up to date once in each test process.
+/// Returns the `zoarium` executable, which is built at most once in each test process.
 ///
-/// Cargo names executables only to tests of their own package, so this asks it to build it with the
-/// profile and into the target directory of the running test.
-/// `ZOARIUM_BIN` names another executable to test instead.
+/// Cargo gives the paths of executables only to tests of their own package. Therefore this function
+/// runs Cargo with the profile and the target directory of the running test. `ZOARIUM_BIN` names
+/// another executable to test instead.
 pub fn zoarium_binary() -> PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY
@@ -28,38 +28,40 @@ pub fn zoarium_binary() -> PathBuf {
         .clone()
 }
 
-/// The path of executables for a program that starts `zoarium` by its name.
+/// Returns a `PATH` for a program that starts `zoarium` by its name.
 pub fn path_with_zoarium() -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let binary = zoarium_binary();
     let first = binary.parent().map(PathBuf::from);
     let all = first.into_iter().chain(std::env::split_paths(&path));
-    // Only a directory with a colon in its name cannot be in it.
+    // A directory with a colon in its name cannot be in `PATH`.
     std::env::join_paths(all).unwrap_or(path)
 }
 
-/// The executable with Kerberos. It is built beside the one without, under another name, and shares with it whatever
-/// does not know of Kerberos.
+/// Returns the executable with Kerberos. It is built under another name next to the executable
+/// without Kerberos. Both have the code in common that does not depend on Kerberos.
 ///
 /// # Errors
-/// [`Missing`] where the Kerberos library, its headers or `libclang`, which reads them, are not installed.
+/// [`Missing`] if the Kerberos library, its headers or `libclang`, which reads them, are not
+/// installed.
 pub(crate) fn zoarium_gssapi_binary() -> Result<PathBuf, Missing> {
     gssapi_programs().map(|(server, _)| server)
 }
 
-/// A program that logs in with our client by Kerberos: `crates/client/examples/kerberos.rs`.
+/// Returns a program that logs in with the Zoarium client and Kerberos:
+/// `crates/client/examples/kerberos.rs`.
 ///
 /// # Errors
-/// As for the executable with Kerberos.
+/// Under the conditions of the executable with Kerberos.
 pub fn kerberos_client() -> Result<PathBuf, Missing> {
     gssapi_programs().map(|(_, client)| client)
 }
 
-/// The executable in which a duty can be switched off by its name in `ZOARIUM_SWITCH`, see `proto::mutant`. It is
-/// built by the dev profile, whatever the running program's: no other has it.
+/// Returns the executable in which a rule can be switched off by its name in `ZOARIUM_SWITCH`, see
+/// `proto::mutant`. It is built with the dev profile, because no other profile supports it.
 ///
 /// # Errors
-/// It does not build.
+/// If it does not build.
 pub fn zoarium_with_switches() -> Result<PathBuf, String> {
     let target = profile_dir();
     let target = target.parent().unwrap_or(&target);
@@ -67,9 +69,10 @@ pub fn zoarium_with_switches() -> Result<PathBuf, String> {
     Ok(target.join("debug/examples/zoarium-switched"))
 }
 
-/// Builds both, the executable and the one with switches, of the same libraries as `cargo test --workspace` has: it
-/// chooses features as that does, for all packages and what their tests need. Anything else would build nearly
-/// everything once more. That the server builds with its own features alone is shown by `.ci/run`.
+/// Builds the executable, and the one with switches, from the same libraries as
+/// `cargo test --workspace`. The features are chosen as in that command, for all packages and the
+/// requirements of their tests. Any other choice would build nearly everything once more. `.ci/run`
+/// checks that the server builds with only its own features.
 fn dev_build(target: &Path) -> Command {
     let mut command = cargo_build_as("dev", target);
     command
@@ -128,7 +131,7 @@ fn build() -> PathBuf {
     profile_dir.join("zoarium")
 }
 
-/// `cargo build` with the profile and into the target directory of the running test.
+/// Returns `cargo build` with the profile and the target directory of the running test.
 fn cargo_build() -> Command {
     let profile_dir = profile_dir();
     let directory = profile_dir
@@ -136,7 +139,7 @@ fn cargo_build() -> Command {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    // The dev profile is the one whose directory has another name.
+    // Only the dev profile has a directory with a different name.
     let profile = if directory == "debug" {
         "dev"
     } else {
@@ -155,8 +158,9 @@ fn cargo_build_as(profile: &str, target: &Path) -> Command {
         .current_dir(workspace_root())
         .args(["build", "--quiet", "--profile", profile, "--target-dir"])
         .arg(target);
-    // Cargo describes the package of this test by variables. The build script of `ring` asks for some of them, so with
-    // them `ring` and every crate that uses it would be built again, and once more without them.
+    // Cargo sets variables about the package of this test. The build script of `ring` reads some of
+    // them. With these variables, `ring` and every dependent crate would be built again, and once
+    // more without them.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {

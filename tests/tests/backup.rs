@@ -1,5 +1,5 @@
-//! `zoarium backup` and `zoarium restore` beside servers under load, with kills of either in between:
-//! a backup is whole or does not count, and what is restored is what the server had.
+//! `zoarium backup` and `zoarium restore` while servers are under load, with kills of both. A
+//! backup is complete or not valid, and a restored tree equals the server's.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -15,11 +15,11 @@ use tests::{
     zoarium_binary,
 };
 
-/// Rounds of load, kills and backups.
+/// Number of rounds of load, kills and backups.
 const ROUNDS: usize = 14;
-/// Writes that show that writing goes on.
+/// Number of writes that prove progress.
 const PROGRESS: u64 = 40;
-/// A backup is for administrators.
+/// Administrator's identity, which a backup requires.
 const WHO: &str = "digest super:secret";
 
 fn zoarium(arguments: &[&str]) -> Command {
@@ -43,13 +43,14 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path of a test is text")
 }
 
-/// What `backup.json` says.
+/// Returns the contents of `backup.json`.
 fn manifest(dir: &Path) -> Value {
     let text = std::fs::read(dir.join("backup.json")).expect("a backup");
     serde_json::from_slice(&text).expect("JSON")
 }
 
-/// The last transaction of a data directory and the digest of its tree, by a backup of its files.
+/// Returns the last transaction of a data directory and the digest of its tree, from a backup of
+/// its files.
 fn end_of(data: &Path) -> (String, String) {
     let dir = tempfile::tempdir().expect("a directory");
     done(&["backup", text(dir.path()), "--data-dir", text(data)]);
@@ -61,7 +62,8 @@ fn ends(manifest: &Value) -> (String, String) {
     (field("last_zxid"), field("digest"))
 }
 
-/// Runs it, and kills it after a time. The moment is the point: there is no condition to wait for.
+/// Runs the command, and kills it after a time. The random moment is essential, so there is no
+/// condition to wait for.
 fn killed(arguments: &[&str], after: Duration) {
     let log = tempfile::NamedTempFile::new().expect("a file");
     let mut process = Process::spawn(&mut zoarium(arguments), log.path()).expect("run zoarium");
@@ -130,7 +132,8 @@ fn backups_under_load_are_whole_whoever_is_killed() {
         match round % 4 {
             0 => killed(&online, some_time(&mut rng)),
             1 => {
-                // The server goes while it is asked: an error, or a backup that was complete.
+                // The server is killed during the backup. The result is an error, or a backup that
+                // was complete.
                 thread::scope(|scope| {
                     let taking = scope.spawn(|| run(&online));
                     thread::sleep(Duration::from_micros(rng.u64(1_000..150_000)));
@@ -162,7 +165,7 @@ fn backups_under_load_are_whole_whoever_is_killed() {
     done(&online);
     site.server.terminate();
 
-    // The files of the server, cut at the same transactions, are the same trees.
+    // The files of the server, truncated at the same transactions, lead to the same trees.
     let mut compared = 0;
     for (zxid, digest) in &checked {
         let to = tempfile::tempdir().expect("a directory");
@@ -183,7 +186,8 @@ fn backups_under_load_are_whole_whoever_is_killed() {
     restores_are_whole_or_nothing(&site, &dir, &mut rng);
 }
 
-/// The last transaction of a backup and the digest of its tree; `None` if it does not count yet.
+/// Returns the last transaction of a backup and the digest of its tree, or `None` if it is not
+/// complete yet.
 fn whole_or_nothing(site: &Site, dir: &Path) -> Option<(String, String)> {
     if dir.join("backup.json").exists() {
         done(&["backup", "--verify", text(dir)]);
@@ -204,7 +208,7 @@ fn restores_are_whole_or_nothing(site: &Site, dir: &Path, rng: &mut Rng) {
     let wanted = ends(&manifest(dir));
     let mut kills_before = 0;
     for number in 0..8 {
-        // The first one has hardly begun, whatever the machine.
+        // The first backup has hardly started, on any machine.
         let after = match number {
             0 => Duration::from_millis(1),
             _ => some_time(rng),
@@ -278,7 +282,8 @@ fn an_ensemble_is_restored_by_the_documented_steps() {
     let load = Load::start(&ensemble.addresses(&ids));
     load.wait_for_progress(PROGRESS);
     done(&online);
-    // Another epoch, and the first member of the list is gone: the next one goes on.
+    // In another epoch, and without the first member of the list, the next member continues the
+    // backup.
     let leader = ensemble.wait_for_leader();
     ensemble.member_mut(leader).kill();
     let others: Vec<u64> = ids.iter().copied().filter(|id| *id != leader).collect();
@@ -309,7 +314,7 @@ fn an_ensemble_is_restored_by_the_documented_steps() {
     let after = check::all_agree(&ensemble);
     assert_eq!(after.znodes, before.znodes);
     check::all_write(&ensemble, "after-the-restore");
-    // The restored ensemble goes on from the backup: the next one is taken to it.
+    // The restored ensemble continues from the backup, so the next backup extends it.
     let text = done(&online);
     assert!(text.contains("znodes after"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! Every block of commands in README.md and docs is run here as it stands, unless a comment in front
-//! of it says why not:
+//! Runs every block of commands in README.md and docs, unless a comment before the block gives a
+//! reason against it:
 //!
 //! ```text
 //! <!-- test: NAME -->                the test of this name shows it
@@ -8,8 +8,9 @@
 //! <!-- Ctrl-C -->                    the reader has stopped the servers before; the block runs
 //! ```
 //!
-//! A document's blocks run one after the other in a directory with `zoo.cfg`, `conf` and a server on
-//! port 2181, in network and mount namespaces of their own: ports and paths are those of the text.
+//! The blocks of a document run one after the other in a directory with `zoo.cfg`, `conf` and a
+//! server on port 2181, in separate network and mount namespaces. Therefore ports and paths are
+//! those of the text.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,10 +26,10 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// A block of lines, without their indentation.
 #[derive(Debug)]
 struct Block {
-    /// Of its first line, from 1.
+    /// Number of its first line, from 1.
     line: usize,
     lines: Vec<String>,
-    /// What the comment in front of it says.
+    /// Contents of the comment before it.
     mark: Option<String>,
 }
 
@@ -41,7 +42,7 @@ impl Block {
     }
 }
 
-/// Blocks that are indented, and those between fences.
+/// Returns the indented blocks, and the fenced ones.
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut mark, mut is_open, mut is_fenced, mut before) = (None, false, false, "");
@@ -89,7 +90,7 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// Commands with the number of their lines: continued lines are one, and comments go.
+/// Returns the commands with their line numbers. Continued lines are joined, and comments removed.
 fn commands(block: &Block) -> Vec<(usize, String)> {
     let mut commands: Vec<(usize, String)> = Vec::new();
     let mut is_continued = false;
@@ -109,9 +110,10 @@ fn commands(block: &Block) -> Vec<(usize, String)> {
     commands
 }
 
-/// How a command is run: servers in the background until they answer.
+/// Returns the script for a command. Servers run in the background, and the script waits until they
+/// answer.
 fn step(place: &str, command: &str) -> String {
-    // Without a name a server is started with built-in settings; the release build is the same.
+    // Without a name, a server starts with built-in settings. The release build is equivalent.
     let command = command
         .strip_prefix("cargo run --release")
         .map_or(command.to_owned(), |rest| format!("zoarium{rest}"));
@@ -130,7 +132,7 @@ fn step(place: &str, command: &str) -> String {
     }
 }
 
-/// What the steps are made of.
+/// Common functions of the steps.
 const PRELUDE: &str = r#"
 set -u
 pids=()
@@ -196,7 +198,7 @@ fn tools() -> Result<(), Missing> {
     }
 }
 
-/// A directory as somebody has it who follows the text.
+/// Creates a directory as a reader of the text would have it.
 fn place() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path();
@@ -251,7 +253,8 @@ fn the_commands_of_all_documents_do_what_they_are_there_for() {
         let mut script = PRELUDE.to_owned();
         let mut has_steps = false;
         for block in read(&document).iter().filter(|block| block.runs()) {
-            // A reader of the README runs all its commands in order. In other documents each block has its own servers.
+            // A reader of the README runs all its commands in order. In other documents each block
+            // has its own servers.
             if document != "README.md" || block.mark.is_some() {
                 script.push_str("stop_servers\n");
             }
@@ -292,7 +295,7 @@ fn follow(document: &str, script: &str) {
     run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("{document}: {failure}"));
 }
 
-/// A reader whose port 2181 is taken sees by whom, and what works instead.
+/// A reader whose port 2181 is in use sees the process that uses it, and an alternative.
 #[test]
 fn a_reader_whose_port_is_taken_is_helped() {
     if or_skip("the commands of documents", tools()).is_none() {
@@ -307,7 +310,7 @@ for text in ':2181' 'set another clientPort' '(zoarium) has port 2181' 'zoarium 
 done
 quickstart other 'zoarium quickstart --members 3'
 "#;
-    // The other server has no admin server: the port of clients is the first that is taken.
+    // The other server does not have an admin server, so the client port is the first one in use.
     let steps = steps.replace(
         "zoarium server 2181",
         "zoarium server -Dzookeeper.admin.enableServer=false 2181",
@@ -315,7 +318,7 @@ quickstart other 'zoarium quickstart --members 3'
     follow("README.md", &format!("{PRELUDE}{steps}"));
 }
 
-/// Tests that are named are there, and a block that is not run says why.
+/// Named tests exist, and a block that does not run has a reason.
 #[test]
 fn marks_name_what_is_there() {
     let mut marked = 0;

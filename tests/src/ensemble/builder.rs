@@ -1,4 +1,4 @@
-//! What an ensemble is started with.
+//! The settings of an ensemble.
 
 use std::fmt::Write as _;
 
@@ -22,8 +22,9 @@ pub struct EnsembleBuilder {
 }
 
 impl EnsembleBuilder {
-    /// Voters of these flavours on the loopback address, with short ticks (300 ms; sessions up to
-    /// ten minutes), every four-letter word allowed, no admin server.
+    /// Returns settings with voters of these flavours on the loopback address, short ticks (300 ms;
+    /// session timeouts up to ten minutes), all four-letter words allowed, and without an admin
+    /// server.
     pub fn new(voters: &[Flavour]) -> EnsembleBuilder {
         let builder = EnsembleBuilder {
             voters: voters.to_vec(),
@@ -47,20 +48,21 @@ impl EnsembleBuilder {
                 "zookeeper.DigestAuthenticationProvider.superDigest",
                 SUPER_DIGEST,
             )
-            // Java waits five seconds for a peer that does not answer before it asks the next.
+            // Java waits five seconds for a peer that does not respond before it tries the next
+            // one.
             .property("zookeeper.cnxTimeout", "500")
-            // The digest is over a path's bytes, which before Java 18 depend on the locale.
+            // The digest covers a path's bytes, which depend on the locale before Java 18.
             .property("file.encoding", "UTF-8")
     }
 
-    /// Observers of these flavours besides.
+    /// Adds observers of these flavours.
     #[must_use]
     pub fn observers(mut self, observers: &[Flavour]) -> EnsembleBuilder {
         self.observers = observers.to_vec();
         self
     }
 
-    /// Sets a key of every zoo.cfg, replacing an earlier value.
+    /// Sets a key of every zoo.cfg, and replaces an earlier value.
     #[must_use]
     pub fn setting(mut self, key: &str, value: &str) -> EnsembleBuilder {
         self.settings.retain(|(existing, _)| existing != key);
@@ -68,14 +70,14 @@ impl EnsembleBuilder {
         self
     }
 
-    /// Gives `-D<key>=<value>` on every command line.
+    /// Adds `-D<key>=<value>` to every command line.
     #[must_use]
     pub fn property(mut self, key: &str, value: &str) -> EnsembleBuilder {
         self.properties.push((key.to_owned(), value.to_owned()));
         self
     }
 
-    /// Uses this text instead of the settings, with `@PORT@` and `@DATADIR@` filled in, and client
+    /// Uses this text instead of the settings, with `@PORT@` and `@DATADIR@` replaced, and client
     /// addresses in the list of servers.
     #[must_use]
     pub fn template(mut self, text: &str) -> EnsembleBuilder {
@@ -84,7 +86,7 @@ impl EnsembleBuilder {
         self
     }
 
-    /// Lets the members be changed while they run: `reconfigEnabled`, and client addresses in the
+    /// Enables changes of the members at run time: `reconfigEnabled`, and client addresses in the
     /// list of servers.
     #[must_use]
     pub fn dynamic(mut self) -> EnsembleBuilder {
@@ -92,17 +94,18 @@ impl EnsembleBuilder {
         self.setting("reconfigEnabled", "true")
     }
 
-    /// Gives every member a network namespace and an address of its own, with room for this many.
+    /// Gives every member a separate network namespace and address, with capacity for `places`
+    /// members.
     #[must_use]
     pub fn in_network(mut self, places: u8) -> EnsembleBuilder {
         self.places_in_network = Some(places);
         self
     }
 
-    /// Makes the members with their files, without starting any.
+    /// Creates the members with their files, without starting any.
     ///
     /// # Errors
-    /// [`Missing`] when the machine lacks Java, or network namespaces where they are wanted.
+    /// [`Missing`] if the machine lacks Java, or the required network namespaces.
     pub fn prepare(&self) -> Result<Ensemble, Missing> {
         for &flavour in self.voters.iter().chain(&self.observers) {
             self.launcher(flavour, None)?;
@@ -132,10 +135,11 @@ impl EnsembleBuilder {
         Ok(ensemble)
     }
 
-    /// Makes and starts all members and waits until all of them serve.
+    /// Creates and starts all members, and waits until all of them serve.
     ///
     /// # Errors
-    /// As [`prepare`](Self::prepare). Panics, with their logs, when they don't come to serve.
+    /// Under the conditions of [`prepare`](Self::prepare). Panics, with the logs, if the members do
+    /// not serve in time.
     pub fn start(&self) -> Result<Ensemble, Missing> {
         let mut ensemble = self.prepare()?;
         for id in ensemble.ids() {
@@ -145,10 +149,11 @@ impl EnsembleBuilder {
         Ok(ensemble)
     }
 
-    /// The same, the voter with the highest id first with as few others as elect it: it leads.
+    /// Starts all members like [`start`](Self::start), but first the voter with the highest id and
+    /// only as many others as a quorum requires, so that this voter leads.
     ///
     /// # Errors
-    /// As [`prepare`](Self::prepare).
+    /// Under the conditions of [`prepare`](Self::prepare).
     pub fn start_led_by_last_voter(&self) -> Result<Ensemble, Missing> {
         let mut ensemble = self.prepare()?;
         let voters = ensemble.voters();
@@ -182,7 +187,7 @@ impl EnsembleBuilder {
         }
     }
 
-    /// The zoo.cfg of a member whose list has these lines.
+    /// Returns the zoo.cfg of a member whose list contains these lines.
     pub(super) fn zoo_cfg(&self, member: &Member, lines: &[String]) -> String {
         let data_dir = member.data_dir().display().to_string();
         let mut text = match &self.template {

@@ -1,4 +1,4 @@
-//! Whether members have the same, and all that was acknowledged.
+//! Comparisons of members with each other, and with the acknowledged writes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,16 +13,17 @@ use crate::raw_session::RawSession;
 use crate::requests::create;
 use crate::wait::{wait_for, wait_until};
 
-/// Within this a member that serves answers a write.
+/// Time limit for a write through a serving member.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Java writes it into each member's tree by that member's own clock; only its data is shared.
+/// Java writes this znode into each member's tree with the time of that member's clock. Only the
+/// data is equal.
 const CONFIG_NODE: &str = "/zookeeper/config";
-/// Time for the ephemerals of ended sessions to go.
+/// Time limit for the deletion of ephemerals of ended sessions.
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Panics unless every running member has everything that was acknowledged, and nothing that was
-/// never written, and all have the same trees and digests.
+/// Panics unless every running member has all acknowledged writes and no unknown ones, and all have
+/// equal trees and digests.
 pub fn nothing_is_lost(ensemble: &Ensemble, report: &LoadReport) {
     let dump = all_agree(ensemble);
     for writer in &report.writers {
@@ -30,8 +31,8 @@ pub fn nothing_is_lost(ensemble: &Ensemble, report: &LoadReport) {
     }
 }
 
-/// Panics unless all running members have the same trees and digests; gives the tree. Sessions
-/// must be ending: it waits until no ephemeral is left.
+/// Panics unless all running members have equal trees and digests. Returns the tree. Sessions must
+/// be ending, because it waits until no ephemeral remains.
 pub fn all_agree(ensemble: &Ensemble) -> Dump {
     let up = ensemble.up();
     wait_for("end of all ephemerals", IDLE_LIMIT, || {
@@ -44,7 +45,7 @@ pub fn all_agree(ensemble: &Ensemble) -> Dump {
     same_trees(ensemble, &up)
 }
 
-/// Panics unless these members have the same trees and digests; gives the tree. Nobody may write
+/// Panics unless these members have equal trees and digests. Returns the tree. No client may write
 /// meanwhile.
 pub fn same_trees(ensemble: &Ensemble, ids: &[u64]) -> Dump {
     let mut dumps: Vec<(u64, Dump)> = Vec::new();
@@ -61,7 +62,7 @@ pub fn same_trees(ensemble: &Ensemble, ids: &[u64]) -> Dump {
     dump
 }
 
-/// All of a member's tree once it has applied what was committed before.
+/// Returns a member's complete tree once it has applied all earlier commits.
 pub fn dump(ensemble: &Ensemble, id: u64) -> Dump {
     let read = || {
         let mut session = ensemble.super_session(id)?;
@@ -77,8 +78,8 @@ pub fn dump(ensemble: &Ensemble, id: u64) -> Dump {
     dump
 }
 
-/// Panics unless the newest digest that two members both have is the same, and no Zoarium counted
-/// a mismatch. (Java counts some itself when it is sent a snapshot while others write.)
+/// Panics unless the newest common digest of each two members is equal, and no Zoarium server has
+/// counted a mismatch. (Java counts mismatches itself when it receives a snapshot during writes.)
 pub fn same_digests(ensemble: &Ensemble, ids: &[u64]) {
     let of_ours = |id: &&u64| ensemble.member(**id).flavour() == Flavour::Zoarium;
     for &id in ids.iter().filter(of_ours) {
@@ -88,7 +89,7 @@ pub fn same_digests(ensemble: &Ensemble, ids: &[u64]) {
     let digests: Vec<_> = ids.iter().map(|&id| (id, digests(ensemble, id))).collect();
     for (id, some) in &digests {
         for (other_id, others) in digests.iter().filter(|(other, _)| other > id) {
-            // Older ones may be from within a fuzzy snapshot and differ.
+            // Older digests may originate from a fuzzy snapshot and differ.
             let mut common = some
                 .iter()
                 .rev()
@@ -101,7 +102,7 @@ pub fn same_digests(ensemble: &Ensemble, ids: &[u64]) {
     }
 }
 
-/// The digests that a member remembers, by zxid.
+/// Returns the digests that a member remembers, by zxid.
 fn digests(ensemble: &Ensemble, id: u64) -> BTreeMap<u64, String> {
     let answer = wait_until(IDLE_LIMIT, || ensemble.member(id).word("hash"));
     let answer = answer.unwrap_or_else(|| panic!("member {id} does not tell its digests"));
@@ -113,7 +114,7 @@ fn digests(ensemble: &Ensemble, id: u64) -> BTreeMap<u64, String> {
     answer.lines().filter_map(parse).collect()
 }
 
-/// Panics unless the tree holds this writer's writes.
+/// Panics unless the tree contains this writer's writes.
 fn check_writer(dump: &Dump, writer: &WriterReport) {
     for (&number, known) in &writer.nodes {
         let path = writer.path(number);
@@ -142,7 +143,7 @@ fn check_writer(dump: &Dump, writer: &WriterReport) {
     }
 }
 
-/// Every member answers a write.
+/// Writes through every running member.
 pub fn all_write(ensemble: &Ensemble, name: &str) {
     for id in ensemble.up() {
         let address = ensemble.member(id).client_address().to_string();

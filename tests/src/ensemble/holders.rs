@@ -1,4 +1,4 @@
-//! Sessions that are kept open, each with an ephemeral and a watch, while servers come and go.
+//! Sessions that stay open, each with an ephemeral and a watch, while servers stop and start.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use tokio::sync::broadcast::Receiver;
 
 use super::SETTLE_LIMIT;
 
-/// Where their ephemerals are, and what they watch.
+/// Parent of their ephemerals and of the watched znodes.
 const TOP: &str = "/held";
-/// How long one call may take in all, over reconnects.
+/// Time limit for one call, including reconnects.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// The sessions. Dropping them leaves the sessions to expire.
+/// The sessions. Dropping them lets the sessions expire.
 #[derive(Debug)]
 pub struct Holders {
     runtime: Runtime,
@@ -30,8 +30,8 @@ struct Holder {
 }
 
 impl Holders {
-    /// Opens one session at each of these servers; each goes on at the next one when it loses its
-    /// connection.
+    /// Opens one session with each of these servers. A session that loses its connection reconnects
+    /// to the next server.
     pub fn open(addresses: &[String], timeout: Duration) -> Holders {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -57,8 +57,8 @@ impl Holders {
         }
     }
 
-    /// Panics unless every session is still the same, its ephemeral is there and its own, and
-    /// every watch tells of one change, once.
+    /// Panics unless every session is still the same, its ephemeral exists and belongs to it, and
+    /// every watch reports one change once.
     pub fn check(&mut self) {
         self.changes += 1;
         let changes = self.changes;
@@ -66,7 +66,7 @@ impl Holders {
             runtime, holders, ..
         } = self;
         runtime.block_on(async {
-            // One session's change is another one's event.
+            // One session's change is another session's event.
             for number in 0..holders.len() {
                 let other = holders[(number + 1) % holders.len()].client.clone();
                 let holder = &mut holders[number];
@@ -106,7 +106,7 @@ impl Holder {
         for path in [TOP, &holder.watched] {
             make(client, path, &Create::persistent()).await;
         }
-        // Whose it is will be looked at.
+        // The owner is checked later.
         make(client, &holder.ephemeral, &Create::ephemeral()).await;
         holder.watch().await;
         holder
@@ -133,7 +133,7 @@ impl Holder {
         );
     }
 
-    /// One event of the watch, and not another one.
+    /// Receives one event of the watch, and checks that there is no second one.
     async fn take_event(&mut self) {
         let event = tokio::time::timeout(SETTLE_LIMIT, self.events.recv()).await;
         let event = event.unwrap_or_else(|_| panic!("the watch on {} is lost", self.watched));
@@ -144,7 +144,7 @@ impl Holder {
     }
 }
 
-/// Creates a znode, or does not mind that it exists: an answer may have been lost.
+/// Creates a znode, unless it exists: an earlier reply may have been lost.
 async fn make(client: &Client, path: &str, kind: &Create) {
     let create = async || match client.create(path, "", kind).await {
         Err(error) if error.code() == Some(proto::ErrorCode::NodeExists) => Ok(()),
@@ -153,7 +153,7 @@ async fn make(client: &Client, path: &str, kind: &Create) {
     insist(path, create).await;
 }
 
-/// Calls until there is an answer: connections may be lost, sessions not.
+/// Repeats a call until there is an answer. Connections may be lost, but not sessions.
 async fn insist<T, F>(path: &str, call: impl Fn() -> F) -> T
 where
     F: Future<Output = client::Result<T>>,

@@ -1,4 +1,4 @@
-//! Writers at work side by side, and how long writing stood still.
+//! Concurrent writers, and the longest pause of the writes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,18 +17,18 @@ use crate::wait::{wait_for, wait_until};
 /// Deletions in flight when a load is removed.
 const REMOVED_TOGETHER: usize = 200;
 
-/// How many writers there are, and how they write.
+/// Number and behaviour of the writers.
 #[derive(Debug, Clone)]
 pub struct LoadSettings {
-    /// In front of the number in every writer's name: loads one after the other need different ones.
+    /// Prefix of every writer's name. Consecutive loads need different prefixes.
     pub prefix: String,
-    /// Writers, each with a session of its own.
+    /// Number of writers, each with a separate session.
     pub writers: usize,
-    /// Requests that each has under way.
+    /// Number of pending requests of each writer.
     pub depth: usize,
-    /// Least time between two requests of one writer.
+    /// Minimum time between two requests of one writer.
     pub pace: Duration,
-    /// How long an answer may take before a writer goes to the next server.
+    /// Time without an answer after which a writer moves to the next server.
     pub patience: Duration,
 }
 
@@ -50,7 +50,7 @@ impl LoadSettings {
     }
 }
 
-/// What writers and their test have in common.
+/// State that writers and their test share.
 #[derive(Debug)]
 pub(super) struct Shared {
     is_stopped: AtomicBool,
@@ -58,7 +58,7 @@ pub(super) struct Shared {
     pulse: Mutex<Pulse>,
 }
 
-/// When the last write was acknowledged, and the longest time between two.
+/// Time of the last acknowledged write, and the longest time between two.
 #[derive(Debug)]
 struct Pulse {
     last: Instant,
@@ -79,39 +79,39 @@ impl Shared {
     }
 }
 
-/// Writers at work, each in a thread.
+/// Running writers, each in a thread.
 #[derive(Debug)]
 pub struct Load {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<WriterReport>>,
 }
 
-/// What all writers know at the end.
+/// Results of all writers.
 #[derive(Debug, Clone)]
 pub struct LoadReport {
-    /// Each writer's.
+    /// Result of each writer.
     pub writers: Vec<WriterReport>,
-    /// The longest time in which nobody's write was acknowledged.
+    /// Longest time without any acknowledged write.
     pub longest_gap: Duration,
 }
 
 impl LoadReport {
-    /// Writes that were acknowledged.
+    /// Returns the number of acknowledged writes.
     pub fn acknowledged(&self) -> u64 {
         self.writers.iter().map(|writer| writer.acknowledged).sum()
     }
 
-    /// Writes of which nobody knows.
+    /// Returns the number of writes with an unknown outcome.
     pub fn unknown(&self) -> u64 {
         self.writers.iter().map(|writer| writer.unknown).sum()
     }
 
-    /// Sessions that servers declared over.
+    /// Returns the number of sessions that servers reported as expired.
     pub fn sessions_lost(&self) -> u64 {
         self.writers.iter().map(|writer| writer.sessions_lost).sum()
     }
 
-    /// Deletes everything that the writers left, through this session.
+    /// Deletes all znodes of the writers through this session.
     pub fn remove(&self, session: &mut RawSession) {
         for writer in &self.writers {
             let nodes = writer
@@ -133,7 +133,7 @@ impl LoadReport {
         }
     }
 
-    /// One line about it.
+    /// Returns a summary in one line.
     pub fn summary(&self) -> String {
         let lost: u64 = self
             .writers
@@ -152,12 +152,12 @@ impl LoadReport {
 }
 
 impl Load {
-    /// Starts writers with the default settings, spread over these servers.
+    /// Starts writers with the default settings, distributed over these servers.
     pub fn start(addresses: &[String]) -> Load {
         Load::with(addresses, &LoadSettings::default())
     }
 
-    /// Starts writers: each begins at another of these servers and goes on to the next one when it
+    /// Starts writers. Each begins with another of these servers, and moves to the next one when it
     /// loses its connection.
     pub fn with(addresses: &[String], settings: &LoadSettings) -> Load {
         prepare(addresses, settings);
@@ -189,13 +189,13 @@ impl Load {
         }
     }
 
-    /// Writes acknowledged so far.
+    /// Returns the number of acknowledged writes so far.
     pub fn acknowledged(&self) -> u64 {
         let writers = self.shared.acknowledged.iter();
         writers.map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// Waits until every writer has had so many more of its writes acknowledged.
+    /// Waits until every writer has `more` further acknowledged writes.
     pub fn wait_for_progress(&self, more: u64) {
         let counts = || -> Vec<u64> {
             let writers = self.shared.acknowledged.iter();
@@ -216,7 +216,7 @@ impl Load {
         );
     }
 
-    /// Lets the writers end and gives what they know. Panics if one of them was answered wrongly.
+    /// Stops the writers and returns their results. Panics if a writer received a wrong answer.
     pub fn finish(mut self) -> LoadReport {
         self.shared.is_stopped.store(true, Ordering::Relaxed);
         let threads = std::mem::take(&mut self.threads).into_iter();
@@ -236,12 +236,12 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // A test that failed does not wait for its writers.
+        // A failed test does not wait for its writers.
         self.shared.is_stopped.store(true, Ordering::Relaxed);
     }
 }
 
-/// Makes the directories; asks again until a server takes it.
+/// Creates the directories. Retries until a server accepts the requests.
 fn prepare(addresses: &[String], settings: &LoadSettings) {
     let mut paths = vec![TOP.to_owned(), ALIVE.to_owned()];
     for index in 0..settings.writers {

@@ -13,21 +13,21 @@ use crate::port::Port;
 use crate::process::{Process, read_log};
 use crate::words::ask;
 
-/// How long one four-letter word may take; a server that is busy electing answers at once too.
+/// Time limit for one four-letter word. Even a server in an election answers immediately.
 const WORD_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a server may take to end after SIGTERM.
+/// Time limit for the end of a server after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-/// Whether a server votes.
+/// Voting right of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duty {
     /// It votes and may lead.
     Participant,
-    /// It does neither.
+    /// It does not vote and cannot lead.
     Observer,
 }
 
-/// What a server says it is doing.
+/// Role that a server reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// It orders the writes.
@@ -36,23 +36,23 @@ pub enum Role {
     Follower,
     /// It serves.
     Observer,
-    /// Without a leader it answers reads of those who ask for that.
+    /// Without a leader, it answers reads of clients that accept read-only servers.
     ReadOnly,
 }
 
-/// Where a server listens.
+/// Addresses of a server.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) host: Ipv4Addr,
     pub(crate) client: u16,
     pub(crate) quorum: u16,
     pub(crate) election: u16,
-    /// What keeps the ports from other tests, where the address is not the server's own.
+    /// Reservations of the ports, if the server shares its IP address with other tests.
     _ports: Vec<Port>,
 }
 
 impl Place {
-    /// Three free ports of the loopback address.
+    /// Takes three free ports of the loopback address.
     pub(crate) fn on_loopback() -> Place {
         let ports: Vec<Port> = std::iter::repeat_with(Port::take).take(3).collect();
         Place {
@@ -64,7 +64,7 @@ impl Place {
         }
     }
 
-    /// The usual ports of an address of its own.
+    /// Returns the usual ports of a separate address.
     pub(crate) fn at(host: Ipv4Addr) -> Place {
         Place {
             host,
@@ -76,7 +76,7 @@ impl Place {
     }
 }
 
-/// One server: its files, its place, and its process while it runs.
+/// One server with its files, its addresses, and its process while it runs.
 #[derive(Debug)]
 pub struct Member {
     pub(crate) id: u64,
@@ -108,57 +108,57 @@ impl Member {
         member
     }
 
-    /// Its `myid`.
+    /// Returns its `myid`.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whose server it is at present.
+    /// Returns its current implementation.
     pub fn flavour(&self) -> Flavour {
         self.flavour
     }
 
-    /// Whether its process is there and not paused.
+    /// Returns whether its process runs and is not paused.
     pub fn is_up(&self) -> bool {
         self.process.is_some() && !self.is_paused
     }
 
-    /// Whether its process is there, paused or not.
+    /// Returns whether its process exists, paused or not.
     pub fn is_running(&self) -> bool {
         self.process.is_some()
     }
 
-    /// Where clients connect.
+    /// Returns the address for clients.
     pub fn client_address(&self) -> SocketAddr {
         (self.place.host, self.place.client).into()
     }
 
-    /// Where learners connect to it as a leader.
+    /// Returns the address for learners when it leads.
     pub fn quorum_address(&self) -> SocketAddr {
         (self.place.host, self.place.quorum).into()
     }
 
-    /// Where others connect for elections.
+    /// Returns the address for elections.
     pub fn election_address(&self) -> SocketAddr {
         (self.place.host, self.place.election).into()
     }
 
-    /// The `dataDir` of its zoo.cfg.
+    /// Returns the `dataDir` of its zoo.cfg.
     pub fn data_dir(&self) -> PathBuf {
         self.home.path().join("data")
     }
 
-    /// Its zoo.cfg; what is changed there counts from the next start.
+    /// Returns the path of its zoo.cfg. Changes take effect at the next start.
     pub fn config_file(&self) -> PathBuf {
         self.home.path().join("zoo.cfg")
     }
 
-    /// Its line in the list of servers.
+    /// Returns its line in the list of servers.
     pub fn line(&self, with_client: bool) -> String {
         self.line_as(self.duty, with_client)
     }
 
-    /// The same for another duty.
+    /// Returns its line for another duty.
     pub fn line_as(&self, duty: Duty, with_client: bool) -> String {
         let Place {
             host,
@@ -182,7 +182,7 @@ impl Member {
         self.home.path().join("server.log")
     }
 
-    /// Everything it has printed since its first start, under whatever flavour.
+    /// Returns all its output since its first start, of all flavours.
     pub fn log(&self) -> String {
         if let Some(process) = &self.process {
             process.wait_for_log_writer();
@@ -190,7 +190,7 @@ impl Member {
         read_log(&self.log_file())
     }
 
-    /// Its answer to a four-letter word; nothing if it is not up or says nothing.
+    /// Returns its answer to a four-letter word, or `None` if it does not run or does not answer.
     pub fn word(&self, word: &str) -> Option<String> {
         if !self.is_up() {
             return None;
@@ -198,7 +198,7 @@ impl Member {
         ask(self.client_address(), word, WORD_PATIENCE).ok()
     }
 
-    /// The value of a line of `mntr`, without its `zk_`.
+    /// Returns the value of a line of `mntr`. `name` lacks the prefix `zk_`.
     pub fn metric(&self, name: &str) -> Option<String> {
         let answer = self.word("mntr")?;
         let (key, mut lines) = (format!("zk_{name}"), answer.lines());
@@ -213,7 +213,7 @@ impl Member {
         line.map(|value| value.trim().to_owned())
     }
 
-    /// What it says it is; nothing while it does not serve.
+    /// Returns its reported role, or `None` while it does not serve.
     pub fn role(&self) -> Option<Role> {
         match self.line_of_srvr("Mode: ")?.as_str() {
             "leader" => Some(Role::Leader),
@@ -224,18 +224,18 @@ impl Member {
         }
     }
 
-    /// The last transaction that it has applied.
+    /// Returns the last transaction that it has applied.
     pub fn zxid(&self) -> Option<u64> {
         let text = self.line_of_srvr("Zxid: ")?;
         u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
     }
 
-    /// The id of its process, while there is one.
+    /// Returns the id of its process, if it runs.
     pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Asks it to end (SIGTERM), without waiting for that; nothing happens if it does not run.
+    /// Sends SIGTERM without waiting for the end. Does nothing if it does not run.
     pub fn ask_to_end(&mut self) {
         self.resume();
         if let Some(process) = &mut self.process {
@@ -243,12 +243,12 @@ impl Member {
         }
     }
 
-    /// Processor time that its process has taken, which must be there.
+    /// Returns the CPU time of its process, which must exist.
     pub fn processor_time(&self) -> Duration {
         let process = self.process.as_ref().expect("a process");
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id()));
         let stat = stat.expect("read the state of a process");
-        // Behind its name, which may hold anything, the 12th and the 13th.
+        // The 12th and 13th field after its name, which may contain any character.
         let (_, fields) = stat.rsplit_once(')').expect("a name in brackets");
         let fields = fields.split_whitespace().skip(11).take(2);
         let ticks: u64 = fields
@@ -258,12 +258,12 @@ impl Member {
         Duration::from_millis(ticks * 1000 / ticks_per_second)
     }
 
-    /// Its process, which must be running.
+    /// Returns its process, which must be running.
     pub fn process(&self) -> &Process {
         self.process.as_ref().expect("a process")
     }
 
-    /// How its process ended, if it did by itself.
+    /// Returns the exit status if the process has ended by itself.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.process.as_mut().and_then(Process::ended)
     }
@@ -283,7 +283,7 @@ impl Member {
         self.is_paused = false;
     }
 
-    /// Asks it to end (SIGTERM) and gives how it did.
+    /// Sends SIGTERM, and returns the exit status.
     pub fn terminate(&mut self) -> ExitStatus {
         self.resume();
         let process = self.process.take();
@@ -297,7 +297,7 @@ impl Member {
         })
     }
 
-    /// Ends it as a power cut would its process (SIGKILL).
+    /// Kills its process (SIGKILL), as a power failure would.
     pub fn kill(&mut self) {
         let process = self.process.take();
         process
@@ -306,7 +306,7 @@ impl Member {
         self.is_paused = false;
     }
 
-    /// Lets it stand still (SIGSTOP): its connections stay open and nothing answers.
+    /// Pauses it (SIGSTOP). Its connections stay open, and it does not answer.
     pub fn pause(&mut self) {
         if let Some(process) = &mut self.process {
             process.signal(Signal::STOP);
@@ -314,7 +314,7 @@ impl Member {
         }
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Resumes it (SIGCONT).
     pub fn resume(&mut self) {
         if let (Some(process), true) = (&mut self.process, self.is_paused) {
             process.signal(Signal::CONT);
@@ -322,7 +322,7 @@ impl Member {
         }
     }
 
-    /// Its directory, with zoo.cfg, the data directory and the log.
+    /// Returns its directory, with zoo.cfg, the data directory and the log.
     pub fn home(&self) -> &Path {
         self.home.path()
     }

@@ -1,4 +1,4 @@
-//! Ensembles of real server processes, Zoarium's and Apache ZooKeeper's in any mixture.
+//! Ensembles of real server processes, with any mixture of Zoarium and Apache ZooKeeper.
 //!
 //! ```no_run
 //! use tests::Flavour::{Apache, Zoarium};
@@ -15,9 +15,9 @@
 //! # Ok::<(), tests::Missing>(())
 //! ```
 //!
-//! [`Load`] writes through members meanwhile and knows what was acknowledged; [`check`] compares
-//! that, and the members with each other. [`Holders`] keep sessions with ephemerals and watches.
-//! In a [`Network`] members can be cut from each other.
+//! Meanwhile, [`Load`] writes through members and records the acknowledged writes. [`check`]
+//! compares them with the members, and the members with each other. [`Holders`] keep sessions with
+//! ephemerals and watches. A [`Network`] can separate members.
 
 mod builder;
 pub mod check;
@@ -42,18 +42,17 @@ use crate::launcher::Flavour;
 use crate::process::last_lines;
 use crate::wait::{wait_for, wait_until};
 
-/// Time within which a healthy ensemble of busy processes has elected and synchronised.
+/// Time within which a healthy ensemble of busy processes has elected a leader and synchronised.
 pub const SETTLE_LIMIT: Duration = Duration::from_secs(60);
-/// Lines of each member's log that are shown when a test fails.
+/// Lines of each member's log that a failed test shows.
 const LOG_SHOWN: usize = 80;
 
-/// The super user of every ensemble, for whom no ACL counts.
+/// The super user of every ensemble, to whom ACLs do not apply.
 pub use crate::secrets::SUPER;
-/// The session timeout that tests ask for unless they have a reason, ms: longer than any
-/// disturbance.
+/// Default session timeout of tests, ms. It is longer than any disturbance.
 pub const SESSION_TIMEOUT_MS: i32 = 30_000;
 
-/// The members, numbered from 1: those of the first list vote, then come the observers.
+/// The members, numbered from 1: first the voters, then the observers.
 #[derive(Debug)]
 pub struct Ensemble {
     builder: EnsembleBuilder,
@@ -62,55 +61,55 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    /// A member by its id.
+    /// Returns a member by its id.
     pub fn member(&self, id: u64) -> &Member {
         let found = self.members.iter().find(|member| member.id == id);
         found.unwrap_or_else(|| panic!("there is no member {id}"))
     }
 
-    /// The same, to stop or pause it.
+    /// Returns a member by its id, to stop or pause it.
     pub fn member_mut(&mut self, id: u64) -> &mut Member {
         let found = self.members.iter_mut().find(|member| member.id == id);
         found.unwrap_or_else(|| panic!("there is no member {id}"))
     }
 
-    /// All ids.
+    /// Returns all ids.
     pub fn ids(&self) -> Vec<u64> {
         self.members.iter().map(|member| member.id).collect()
     }
 
-    /// The ids of members whose processes run.
+    /// Returns the ids of members whose processes run.
     pub fn up(&self) -> Vec<u64> {
         let up = self.members.iter().filter(|member| member.is_up());
         up.map(|member| member.id).collect()
     }
 
-    /// The ids of those that vote.
+    /// Returns the ids of the voters.
     pub fn voters(&self) -> Vec<u64> {
         let voters = self.members.iter();
         let voters = voters.filter(|member| member.duty == Duty::Participant);
         voters.map(|member| member.id).collect()
     }
 
-    /// The network between them. Panics if they are on the loopback address.
+    /// Returns the network between the members. Panics if they use the loopback address.
     pub fn network(&mut self) -> &mut Network {
         self.network.as_mut().expect("a network of its own")
     }
 
-    /// Where clients reach these members.
+    /// Returns the client addresses of these members.
     pub fn addresses(&self, ids: &[u64]) -> Vec<String> {
         let ids = ids.iter();
         ids.map(|&id| self.member(id).client_address().to_string())
             .collect()
     }
 
-    /// Starts a member's process, without waiting for service.
+    /// Starts a member's process, without waiting until it serves.
     pub fn start(&mut self, id: u64) {
         self.launch(id, None);
     }
 
-    /// The same after a shell has run these commands, which take hold in the server's process, such
-    /// as `ulimit`.
+    /// Starts a member's process after a shell has run these commands, which affect the server's
+    /// process, such as `ulimit`.
     pub fn start_after(&mut self, id: u64, commands: &str) {
         self.launch(id, Some(commands));
     }
@@ -125,7 +124,7 @@ impl Ensemble {
         self.member_mut(id).launch(&launcher);
     }
 
-    /// From its next start the member is another's server on the same directory.
+    /// Changes the implementation of a member from its next start, in the same directory.
     pub fn replace(&mut self, id: u64, flavour: Flavour) {
         let member = self.member_mut(id);
         assert!(member.process.is_none(), "member {id} runs");
@@ -143,8 +142,8 @@ impl Ensemble {
         std::fs::write(member.config_file(), text).expect("write zoo.cfg");
     }
 
-    /// Adds a member, neither configured nor started, and gives its id. In a network there must
-    /// be a place left for it.
+    /// Adds a member, which is neither configured nor started, and returns its id. A network must
+    /// have a free place for it.
     pub fn add(&mut self, flavour: Flavour, duty: Duty) -> u64 {
         let id = self.members.last().map_or(1, |member| member.id + 1);
         let place = self.builder.place(id, self.network.as_ref());
@@ -152,24 +151,24 @@ impl Ensemble {
         id
     }
 
-    /// The members that say they lead.
+    /// Returns the members that report that they lead.
     pub fn leaders(&self) -> Vec<u64> {
         self.in_role(Role::Leader)
     }
 
-    /// The members that say they are this.
+    /// Returns the members that report this role.
     pub fn in_role(&self, role: Role) -> Vec<u64> {
         let members = self.members.iter();
         let found = members.filter(|member| member.role() == Some(role));
         found.map(|member| member.id).collect()
     }
 
-    /// Waits for the one leader there must be, and gives its id.
+    /// Waits for the single leader, and returns its id.
     pub fn wait_for_leader(&self) -> u64 {
         self.wait_for_leader_among(&self.ids())
     }
 
-    /// Waits for the one leader among these.
+    /// Waits for the single leader among these members.
     pub fn wait_for_leader_among(&self, ids: &[u64]) -> u64 {
         wait_for("leader", SETTLE_LIMIT, || {
             let leading = |id: &&u64| self.member(**id).role() == Some(Role::Leader);
@@ -181,7 +180,8 @@ impl Ensemble {
         })
     }
 
-    /// Waits until this observer has a follower as its master, and gives each member with a name for its role.
+    /// Waits until this observer is connected to a follower, and returns each member with a name
+    /// for its role.
     pub fn roles_with_observer(&self, observer: u64) -> Vec<(u64, &'static str)> {
         let leader = self.wait_for_leader();
         let master = wait_for("an observer behind a follower", SETTLE_LIMIT, || {
@@ -202,7 +202,7 @@ impl Ensemble {
         self.wait_until_these_serve(&self.up())
     }
 
-    /// Waits until all of these serve, one of them as the leader, and gives its id.
+    /// Waits until all of these serve, one of them as the leader, and returns its id.
     pub fn wait_until_these_serve(&self, ids: &[u64]) -> u64 {
         let roles = || ids.iter().map(|&id| self.member(id).role());
         let settled = wait_until(SETTLE_LIMIT, || {
@@ -219,8 +219,8 @@ impl Ensemble {
         self.wait_for_leader_among(ids)
     }
 
-    /// Kills this member and starts it again: the others go on without it, and then it is one of
-    /// them. `more` is what each writer must get done meanwhile.
+    /// Kills this member and starts it again. The others must continue without it, and it must then
+    /// rejoin. `more` is the required number of writes by each writer meanwhile.
     pub fn survive_kill_of(&mut self, id: u64, load: &Load, more: u64) {
         self.member_mut(id).kill();
         self.wait_until_all_serve();
@@ -229,7 +229,7 @@ impl Ensemble {
         self.wait_until_all_serve();
     }
 
-    /// Waits until none of these serves writes: none leads, follows or observes.
+    /// Waits until none of these serves writes, so that none leads, follows or observes.
     pub fn wait_until_none_serves(&self, ids: &[u64]) {
         wait_for("end of service without a quorum", SETTLE_LIMIT, || {
             let serves = |id: &u64| {
@@ -240,8 +240,8 @@ impl Ensemble {
         });
     }
 
-    /// Panics if any of these serves at any look within `time`. The one wait of a fixed time
-    /// here: that something does not happen cannot be waited for otherwise.
+    /// Panics if any of these serves at any check within `time`. This is the only wait of a fixed
+    /// time here, because there is no condition that shows the absence of an event.
     pub fn assert_none_serves_for(&self, ids: &[u64], time: Duration) {
         let begun = Instant::now();
         let served = wait_until(time, || {

@@ -1,5 +1,5 @@
-//! A network in which every member has a namespace and an address of its own, and which can be cut
-//! between any two of them, one way or both.
+//! A network in which every member has a separate namespace and address. It can be cut between any
+//! two members, in one direction or both.
 //!
 //! ```text
 //!   this process            hub (routes between them)         members
@@ -7,9 +7,9 @@
 //!                               \--------------------------  10.213.n.12 ...
 //! ```
 //!
-//! A cut is a routing rule of the hub which drops what comes from one address for another without
-//! a word, as a broken cable would. Each namespace lives as long as one idle process that reads
-//! from a pipe of ours: also when this process is killed nothing of the network stays behind.
+//! A cut is a routing rule of the hub that silently drops packets from one address to another, as a
+//! broken cable would. Each namespace lives as long as an idle process that reads from a pipe of
+//! this process. Therefore nothing of the network remains even if this process is killed.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -25,16 +25,16 @@ use crate::launcher::Launcher;
 use crate::skip::Missing;
 use crate::wait::wait_until;
 
-/// How long one command about the network may take.
+/// Time limit for one command about the network.
 const COMMAND_LIMIT: Duration = Duration::from_secs(20);
-/// Networks that may be in use on a machine at the same time.
+/// Maximum number of concurrent networks on a machine.
 const NETWORKS: u8 = 200;
-/// Members' addresses come after those of the hub and of this process.
+/// First address of members, after the addresses of the hub and of this process.
 const FIRST_MEMBER: u8 = 10;
-/// What stands for this process where a member's id would.
+/// Member id that represents this process.
 pub const OUTSIDE: u64 = 0;
 
-/// A network for members 1 to some number, whole until it is cut.
+/// A network for members 1 to some number, intact until it is cut.
 #[derive(Debug)]
 pub struct Network {
     tools: Tools,
@@ -70,7 +70,7 @@ impl Namespace {
         let keeper = keeper.map_err(|error| Missing(format!("unshare: {error}")))?;
         let mut namespace = Namespace { keeper };
         let ours = std::fs::read_link("/proc/self/ns/net").ok();
-        // Once it is another program, it is in its namespace.
+        // After exec, the process is in its namespace.
         let is_apart = || {
             let process = PathBuf::from(format!("/proc/{}", namespace.keeper.id()));
             let network = std::fs::read_link(process.join("ns/net")).ok();
@@ -86,7 +86,7 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Its file, for commands that enter it.
+    /// Returns its file, for commands that enter it.
     fn file(&self) -> String {
         format!("/proc/{}/ns/net", self.keeper.id())
     }
@@ -94,7 +94,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // It is idle; its end is the end of the namespace and of all that is in it.
+        // The process is idle. Its end is the end of the namespace and its contents.
         self.keeper.kill().ok();
         self.keeper.wait().ok();
     }
@@ -111,7 +111,7 @@ impl Tools {
         })
     }
 
-    /// Runs `ip` with these words, here or in a namespace.
+    /// Runs `ip` with these words, in this namespace or in another one.
     fn ip(&self, inside: Option<&Namespace>, words: &str) -> Result<(), Missing> {
         let mut command = match inside {
             None => Command::new(&self.ip),
@@ -135,17 +135,17 @@ impl Tools {
 }
 
 impl Network {
-    /// Makes a network for so many members.
+    /// Creates a network for `members` members.
     ///
     /// # Errors
-    /// [`Missing`] where the tools are not there or namespaces are not allowed.
+    /// [`Missing`] if the tools are not installed, or namespaces are not permitted.
     pub fn new(members: u8) -> Result<Network, Missing> {
         let tools = Tools::find()?;
         let (number, lock) = take_number()?;
         let hub = Namespace::new(&tools)?;
         for setting in [
             "net.ipv4.ip_forward=1",
-            // Whoever is cut off one way only is still who he is.
+            // Packets of a member that is cut in one direction keep their source address.
             "net.ipv4.conf.all.rp_filter=0",
             "net.ipv4.conf.default.rp_filter=0",
         ] {
@@ -168,7 +168,7 @@ impl Network {
         Ok(network)
     }
 
-    /// The address of a member.
+    /// Returns the address of a member.
     pub fn address(&self, id: u64) -> Ipv4Addr {
         let last = match u8::try_from(id) {
             Ok(0) => 2,
@@ -186,7 +186,7 @@ impl Network {
         self.tools.ip(Some(&self.hub), words)
     }
 
-    /// Links this process's namespace with the hub.
+    /// Connects this process's namespace to the hub.
     fn join_outside(&self) -> Result<(), Missing> {
         let (hub, ours) = (self.hub_address(), self.address(OUTSIDE));
         let (name, keeper) = (outside_name(self.number), self.hub.keeper.id());
@@ -203,7 +203,7 @@ impl Network {
         outside(format!("route add 10.213.{}.0/24 via {hub}", self.number))
     }
 
-    /// Makes the next member's namespace and links it with the hub.
+    /// Creates the next member's namespace and connects it to the hub.
     fn join_member(&mut self) -> Result<(), Missing> {
         let namespace = Namespace::new(&self.tools)?;
         let id = self.members.len() + 1;
@@ -228,7 +228,7 @@ impl Network {
         Ok(())
     }
 
-    /// The launcher of a program that is to run at a member's address.
+    /// Returns a launcher that runs a program at a member's address.
     pub(crate) fn launcher(&self, id: u64, launcher: Launcher) -> Launcher {
         let file = self.namespace(id).file();
         let arguments = [format!("--net={file}"), "--".to_owned()];
@@ -241,14 +241,14 @@ impl Network {
         found.unwrap_or_else(|| panic!("member {id} is not of this network"))
     }
 
-    /// Drops from now on what `from` sends to `to`; [`OUTSIDE`] stands for this process.
+    /// Drops all packets from `from` to `to` from now on. [`OUTSIDE`] represents this process.
     pub fn cut_one_way(&mut self, from: u64, to: u64) {
         if self.cuts.insert((from, to)) {
             self.rule("add", from, to);
         }
     }
 
-    /// Drops what any of one side sends to any of the other.
+    /// Drops all packets between the two sides.
     pub fn cut(&mut self, left: &[u64], right: &[u64]) {
         for &one in left {
             for &other in right.iter().filter(|&&other| other != one) {
@@ -258,7 +258,7 @@ impl Network {
         }
     }
 
-    /// Lets through again what these send each other.
+    /// Permits packets between these members again.
     pub fn mend(&mut self, left: &[u64], right: &[u64]) {
         for &one in left {
             for &other in right {
@@ -271,17 +271,17 @@ impl Network {
         }
     }
 
-    /// Lets everything through again.
+    /// Permits all packets again.
     pub fn heal(&mut self) {
         for (from, to) in std::mem::take(&mut self.cuts) {
             self.rule("del", from, to);
         }
     }
 
-    /// Shapes what is sent to a member from now on, as the words of `tc ... netem` say.
+    /// Shapes the traffic to a member from now on, according to the words of `tc ... netem`.
     ///
     /// # Errors
-    /// [`Missing`] where there is no `tc`, or the kernel cannot do it.
+    /// [`Missing`] if there is no `tc`, or the kernel does not support it.
     pub fn shape(&mut self, id: u64, netem: &str) -> Result<(), Missing> {
         self.shaped.insert(id);
         self.tc(&format!("qdisc replace dev member{id} root netem {netem}"))
@@ -290,7 +290,7 @@ impl Network {
     /// Ends all shaping.
     ///
     /// # Errors
-    /// As [`shape`](Self::shape).
+    /// Under the conditions of [`shape`](Self::shape).
     pub fn end_shapes(&mut self) -> Result<(), Missing> {
         for id in std::mem::take(&mut self.shaped) {
             self.tc(&format!("qdisc delete dev member{id} root"))?;
@@ -317,24 +317,24 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // It would go with the hub, but only a moment later.
+        // It would disappear with the hub, but only a moment later.
         let words = format!("link delete {}", outside_name(self.number));
         self.tools.ip(None, &words).ok();
     }
 }
 
-/// The name of this process's end of the link to the hub.
+/// Returns the name of this process's end of the link to the hub.
 fn outside_name(number: u8) -> String {
     format!("zoarium{number}")
 }
 
-/// A number for a network that no other test of this machine is using.
+/// Takes a network number that no other test of this machine uses.
 fn take_number() -> Result<(u8, File), Missing> {
     let dir = std::env::temp_dir().join("zoarium-test-networks");
     let failed = |error| Missing(format!("{}: {error}", dir.display()));
     std::fs::create_dir_all(&dir).map_err(failed)?;
     for number in 0..NETWORKS {
-        // That of a killed process is gone a moment after it.
+        // The link of a killed process disappears a moment after the process.
         if PathBuf::from(format!("/sys/class/net/{}", outside_name(number))).exists() {
             continue;
         }

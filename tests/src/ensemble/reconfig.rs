@@ -14,12 +14,12 @@ use crate::wait::wait_for;
 
 const CONFIG_NODE: &str = "/zookeeper/config";
 
-/// An incremental change: members to add or change by their lines, and ids to remove.
+/// An incremental change: lines of members to add or change, and ids to remove.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
     /// Lines as in a list of servers.
     pub joining: Vec<String>,
-    /// Ids of those that are to leave.
+    /// Ids of members to remove.
     pub leaving: Vec<u64>,
 }
 
@@ -39,8 +39,8 @@ impl Change {
 }
 
 impl Ensemble {
-    /// Asks a member for the change, again while there is no quorum of the new members yet or
-    /// another change is under way, and gives the new configuration's text.
+    /// Requests the change from a member, repeatedly while there is no quorum of the new members or
+    /// another change is pending. Returns the text of the new configuration.
     pub fn reconfigure(&self, through: u64, change: &Change) -> String {
         let request = change.request();
         let op = OpCode::Reconfig;
@@ -59,11 +59,11 @@ impl Ensemble {
         })
     }
 
-    /// Asks a member for the change once, and gives the new configuration's text.
+    /// Requests the change from a member once, and returns the text of the new configuration.
     ///
     /// # Errors
-    /// It takes no session, has not answered within `limit`, in which case the change may be made
-    /// all the same, or it refuses.
+    /// If the member accepts no session or refuses, or has not answered within `limit`. In the last
+    /// case the change may still be executed.
     pub fn try_reconfigure(
         &self,
         through: u64,
@@ -95,7 +95,7 @@ impl Ensemble {
         Ok(session)
     }
 
-    /// The configuration as this member sees it.
+    /// Returns the configuration as this member sees it.
     pub fn configuration(&self, id: u64) -> Option<String> {
         let mut session = self.super_session(id)?;
         session.sync().ok()?;
@@ -104,7 +104,7 @@ impl Ensemble {
         (answer.err == 0).then(|| text(&answer.record()))
     }
 
-    /// A super user's session with one member; nothing while it takes none.
+    /// Opens a super user's session with one member, or returns `None` while it accepts none.
     pub fn super_session(&self, id: u64) -> Option<RawSession> {
         let address = self.member(id).client_address().to_string();
         let mut session = RawSession::open(&address, None, SESSION_TIMEOUT_MS).ok()?;

@@ -1,8 +1,7 @@
-//! One writer of unique values, and what it knows about each of them.
+//! One writer of unique values, and its knowledge about each of them.
 //!
-//! What was acknowledged must be there for ever. What was under way when a connection ended may
-//! have happened or not; nobody knows. No write is ever sent twice, so that a second effect of one
-//! shows.
+//! Acknowledged writes must exist permanently. A write that was pending when a connection ended has
+//! an unknown outcome. No write is ever sent twice, so that a second effect of a write is visible.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -18,18 +17,18 @@ use super::load::Shared;
 use crate::raw_session::{Answer, Lost, RawSession};
 use crate::requests::{create, delete, get_data, set_data};
 
-/// Where all writers write.
+/// Parent of all writers' znodes.
 pub(crate) const TOP: &str = "/load";
-/// Where each session that writes has its ephemeral.
+/// Parent of the ephemerals of the writing sessions.
 pub(crate) const ALIVE: &str = "/load/alive";
-/// How long one attempt to connect may take.
+/// Time limit for one attempt to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// How long to leave the processor to others between two attempts.
+/// Pause between two attempts, which leaves the processor to others.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a writer that was told to stop tries to close its session.
+/// Time limit for closing the session of a stopped writer.
 const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 
-/// What a writer knows about one of its znodes.
+/// Knowledge of a writer about one of its znodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     /// Its creation was acknowledged.
@@ -40,45 +39,45 @@ pub enum Known {
     Unknown,
 }
 
-/// What became of one writer's writes.
+/// Results of one writer.
 #[derive(Debug, Clone, Default)]
 pub struct WriterReport {
-    /// Its directory's name, in front of all its data.
+    /// Name of its directory, which is also the prefix of all its data.
     pub name: String,
-    /// Its znodes by their numbers.
+    /// Its znodes by number.
     pub nodes: BTreeMap<u64, Known>,
-    /// The number that was last written into its register and acknowledged.
+    /// Last number whose write to its register was acknowledged.
     pub register: u64,
-    /// Higher numbers that may have been written there.
+    /// Higher numbers that may have been written to the register.
     pub register_unknown: BTreeSet<u64>,
-    /// Writes that were acknowledged.
+    /// Number of acknowledged writes.
     pub acknowledged: u64,
-    /// Writes of which nobody knows.
+    /// Number of writes with an unknown outcome.
     pub unknown: u64,
-    /// Sessions that servers declared over.
+    /// Number of sessions that servers reported as expired.
     pub sessions_lost: u64,
-    /// Connections that ended before they were closed.
+    /// Number of connections that ended before they were closed.
     pub connections_lost: u64,
 }
 
 impl WriterReport {
-    /// The path of one of its znodes.
+    /// Returns the path of one of its znodes.
     pub fn path(&self, number: u64) -> String {
         format!("{TOP}/{}/{number:08}", self.name)
     }
 
-    /// The data of one of its znodes.
+    /// Returns the data of one of its znodes.
     pub fn data(&self, number: u64) -> String {
         format!("{}.{number}", self.name)
     }
 
-    /// The path of its register.
+    /// Returns the path of its register.
     pub fn register_path(&self) -> String {
         format!("{TOP}/{}/register", self.name)
     }
 }
 
-/// A request under way.
+/// A pending request.
 #[derive(Debug, Clone, Copy)]
 enum Sent {
     Create(u64),
@@ -131,7 +130,7 @@ impl Writer {
         }
     }
 
-    /// Writes until it is told to stop, on one connection after the other.
+    /// Writes until it is stopped, on one connection after the other.
     pub(super) fn run(mut self) -> WriterReport {
         while !self.shared.is_stopped() {
             let Some(mut session) = self.connect() else {
@@ -146,7 +145,7 @@ impl Writer {
         self.report
     }
 
-    /// What was under way nobody knows; the next server is asked next.
+    /// Records pending requests as unknown, and selects the next server.
     fn lose(&mut self) {
         self.report.connections_lost += 1;
         self.next_address += 1;
@@ -195,7 +194,7 @@ impl Writer {
         eprintln!("{name}: {session:?} is over, says {who_says_so}");
         self.report.sessions_lost += 1;
         self.has_ephemeral = false;
-        // Another session is owed nothing of what this one has seen.
+        // A new session has no relation to the zxids that this session has seen.
         self.newest = Zxid(0);
     }
 
@@ -205,13 +204,13 @@ impl Writer {
     }
 
     fn note_zxid(&mut self, answer: &Answer) {
-        // Those of answers to pings and failed requests may be -1.
+        // Answers to pings and failed requests may have zxid -1.
         if answer.zxid.0 > self.newest.0 {
             self.newest = answer.zxid;
         }
     }
 
-    /// Makes sure that the session has its ephemeral: it is checked at the end.
+    /// Ensures that the session has its ephemeral, which is checked at the end.
     fn leave_ephemeral(&mut self, session: &mut RawSession) -> Result<(), Lost> {
         if self.has_ephemeral {
             return Ok(());
@@ -221,7 +220,7 @@ impl Writer {
         let answer = session.call(&request)?;
         self.note_zxid(&answer);
         match ErrorCode::from_i32(answer.err) {
-            // Also if an attempt before this one succeeded unseen.
+            // An earlier attempt may have succeeded without a reply.
             _ if answer.err == 0 => {}
             Some(ErrorCode::NodeExists) => {}
             Some(ErrorCode::SessionExpired | ErrorCode::SessionMoved) => {
@@ -242,7 +241,7 @@ impl Writer {
                 session.put(&self.request(sent));
                 self.sent.push_back(sent);
             }
-            // At least one answer, then the others that it takes to keep the pace.
+            // Takes at least one answer, and then the further answers that the pace requires.
             self.take(session)?;
             if let Some(rest) = self.pace.checked_sub(begun.elapsed()) {
                 session.flush()?;
@@ -255,7 +254,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Five creations, one deletion, one change of the register, one look at it; and so on.
+    /// Returns the next request in a cycle: five creations, one deletion, one change and one read
+    /// of the register.
     fn next(&mut self) -> Sent {
         let number = self.next_number;
         self.next_number += 1;
@@ -304,7 +304,7 @@ impl Writer {
         if let Some(ErrorCode::SessionExpired | ErrorCode::SessionMoved) =
             ErrorCode::from_i32(answer.err)
         {
-            // The handshake tells which it is.
+            // The next handshake shows which of the two it is.
             return Err(Lost(format!("error {}", answer.err)));
         }
         self.sent.pop_front();
@@ -336,7 +336,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Looks after the ephemeral and ends the session.
+    /// Checks the ephemeral and ends the session.
     fn finish(&mut self) {
         let deadline = Instant::now() + CLOSE_LIMIT;
         while self.session.is_some() && Instant::now() < deadline {
@@ -363,7 +363,7 @@ impl Writer {
 }
 
 impl WriterReport {
-    /// Panics unless the register may hold this.
+    /// Panics unless the register may contain this data.
     pub(crate) fn judge_register(&self, data: &[u8]) {
         let text = String::from_utf8_lossy(data);
         let found: u64 = text.parse().unwrap_or_else(|_| {

@@ -1,12 +1,12 @@
-//! What a power cut takes: writes that no sync has made safe.
+//! The effect of a power failure: the loss of unsynced writes.
 //!
-//! `faults.c` notes before each write what it replaces, in a file named `<device>-<inode>`:
+//! Before each write, `faults.c` records the replaced data in a file named `<device>-<inode>`:
 //!
 //! ```text
 //! offset u64 | size of the file before u64 | length u64 | so many bytes that were at the offset
 //! ```
 //!
-//! in the byte order of the machine. A successful sync of the file empties its notes.
+//! in the byte order of the machine. A successful sync of the file clears its records.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,10 +14,10 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes in front of what was replaced.
+/// Length of the header before the replaced data.
 const HEADER: usize = 24;
 
-/// One write, as it was noted.
+/// One recorded write.
 struct Note<'a> {
     offset: u64,
     size_before: u64,
@@ -35,7 +35,7 @@ pub(super) fn drop_unsynced(
     for entry in fs::read_dir(notes)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // One that was deleted since has nothing to lose.
+        // A file that was deleted since then has nothing to lose.
         if let Some(path) = files.get(&name) {
             let noted = fs::read(entry.path())?;
             let writes = parse(&noted);
@@ -47,7 +47,7 @@ pub(super) fn drop_unsynced(
     Ok(dropped)
 }
 
-/// Regular files by the names of their notes.
+/// Finds the regular files by the names of their records.
 fn find_files(dir: &Path, files: &mut BTreeMap<String, PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -61,7 +61,7 @@ fn find_files(dir: &Path, files: &mut BTreeMap<String, PathBuf>) -> io::Result<(
     Ok(())
 }
 
-/// The notes of a file. A last one that is not whole belongs to a write that was never begun.
+/// Parses the records of a file. An incomplete last record belongs to a write that never began.
 fn parse(mut noted: &[u8]) -> Vec<Note<'_>> {
     let mut notes = Vec::new();
     while let Some((header, rest)) = noted.split_at_checked(HEADER) {
@@ -85,7 +85,7 @@ fn parse(mut noted: &[u8]) -> Vec<Note<'_>> {
     notes
 }
 
-/// Undoes writes, the last one first.
+/// Reverts writes, the last one first.
 fn take_back(path: &Path, writes: &[Note<'_>]) -> io::Result<u64> {
     let file = File::options().write(true).open(path)?;
     let mut dropped = 0;
@@ -107,12 +107,12 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// What is left in a file of what shell commands wrote into it before the power went.
+    /// Returns the contents of a file after shell commands wrote to it and the power failed.
     fn left_of(faults: &Faults, script: &str, kept: usize) -> String {
         let dir = tempfile::tempdir().expect("make a directory");
         std::fs::create_dir(dir.path().join("version-2")).expect("make a directory");
         faults.note_unsynced(7);
-        // The library is before the second shell only.
+        // The library is loaded only into the second shell.
         let outer = format!("{}\nexec sh -c \"$0\"", faults.commands(7));
         let mut command = Command::new(find_tool("sh").expect("a shell"));
         command.current_dir(dir.path()).args(["-c", &outer, script]);
@@ -134,17 +134,17 @@ mod tests {
         let all = format!("{first}; {append}; {overwrite}");
         assert_eq!(left_of(&faults, first, 0), "first");
         assert_eq!(left_of(&faults, &all, 0), "first");
-        // The append stays, the overwriting after it does not.
+        // The append survives, but the overwrite after it does not.
         assert_eq!(left_of(&faults, &all, 1), "first second");
         assert_eq!(left_of(&faults, &all, 9), "FIrst second");
         assert_eq!(
             left_of(&faults, &format!("{all}; {sync}"), 0),
             "FIrst second!"
         );
-        // It was cut to nothing and written anew, without a sync.
+        // The file was truncated and rewritten without a sync.
         let cut = "printf new > version-2/log";
         assert_eq!(left_of(&faults, &format!("{first}; {cut}"), 0), "");
-        // A disk that says that it has what it has not.
+        // The disk reports a sync without executing it.
         faults.fake_syncs(7, "/version-2/");
         assert_eq!(left_of(&faults, first, 0), "");
     }

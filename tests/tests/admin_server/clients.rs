@@ -1,4 +1,4 @@
-//! Who does what: `clients` and `slow_requests`.
+//! The activity of clients: `clients` and `slow_requests`.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::site::{Site, builder, populate};
 const LIMIT: Duration = Duration::from_secs(60);
 const SUPER: (&str, &str) = ("Authorization", "digest super:secret");
 
-/// What the command answers to who names himself with these headers.
+/// Returns the answer of the command to a caller with these headers.
 fn ask_as(port: u16, command: &str, headers: &[(&str, &str)]) -> Value {
     let target = format!("/commands/{command}");
     let request = HttpRequest {
@@ -30,7 +30,7 @@ fn ask(site: &Site, command: &str) -> Value {
     ask_as(site.port, command, &[SUPER])
 }
 
-/// The row whose `key` is this.
+/// Returns the row with this value of `key`.
 fn row<'a>(answer: &'a Value, key: &str, is: &str) -> &'a Value {
     let rows = answer["clients"].as_array().expect("rows");
     let found = rows.iter().find(|row| row[key] == is);
@@ -77,7 +77,7 @@ fn requests_bytes_and_what_is_held_are_told_by_address_identity_and_connection()
         "{of_ann}"
     );
     let of_anyone = row(&by_name, "identity", "anyone");
-    // Data and existence of two znodes; the reads of `populate` are eight.
+    // Data and existence of two znodes. `populate` does eight reads.
     let held = |name: &str| figure(of_anyone, name);
     assert_eq!(
         (held("watches"), held("ephemerals"), held("reads")),
@@ -95,7 +95,7 @@ fn requests_bytes_and_what_is_held_are_told_by_address_identity_and_connection()
     assert_eq!(first["identities"][0], "digest:ann");
     assert_eq!(by_connection["left_out"], 1);
 
-    // Of connections that are gone what they had asked for stays, and what they held goes.
+    // After a connection has ended, its requests remain counted, but its resources do not.
     ann.close().expect("an answer");
     drop(anyone);
     let by_address = wait_for("the end of both connections", LIMIT, || {
@@ -104,7 +104,7 @@ fn requests_bytes_and_what_is_held_are_told_by_address_identity_and_connection()
         (connections == 0).then_some(answer)
     });
     let here = row(&by_address, "address", "127.0.0.1");
-    // Its end is a write as well.
+    // The end of the session is a write as well.
     assert_eq!((figure(here, "reads"), figure(here, "watches")), (12, 0));
     assert!(
         figure(here, "writes") >= 2 && figure(here, "sent_bytes") > 200_000,
@@ -132,7 +132,7 @@ fn identities_and_paths_are_for_administrators() {
         "clients?by=connection",
         "slow_requests",
     ];
-    // Everybody may do everything with /, and nobody is an administrator by that.
+    // Everyone may do everything with /, but this does not make anyone an administrator.
     let made_up = ("Authorization", "digest a:b");
     assert!(private.iter().all(|command| is_refused(command, &[])));
     assert!(
@@ -181,7 +181,7 @@ fn requests_that_take_long_are_listed_and_have_a_line_in_the_log() {
 
     faults.hold_syncs(1, "log.");
     session.put(&Request::Write(set_data("/slow", "y", -1)));
-    // It waits behind the write.
+    // It waits for the write.
     session.put(&get_data("/slow"));
     session.flush().expect("sent");
     let sent = Instant::now();
@@ -195,7 +195,7 @@ fn requests_that_take_long_are_listed_and_have_a_line_in_the_log() {
     let answer = all(before + 2);
     assert_eq!(answer["threshold"], 40);
     let newest = answer["requests"].as_array().expect("requests");
-    // Both were answered at one time.
+    // Both were answered simultaneously.
     let mut operations = [&newest[0], &newest[1]].map(|one| one["operation"].as_str());
     operations.sort_unstable();
     assert_eq!(operations, [Some("getData"), Some("setData")]);

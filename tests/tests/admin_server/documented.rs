@@ -1,4 +1,4 @@
-//! The `curl` commands of the pages about the admin server.
+//! The `curl` commands in the pages about the admin server.
 
 use std::process::Command;
 

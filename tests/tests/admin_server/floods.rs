@@ -1,4 +1,4 @@
-//! Floods at each port of a server: the log stays short, and says how much it leaves out.
+//! Floods on each port of a server. The log stays short, and reports how many lines it omits.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,13 +9,13 @@ use tests::{Flavour, HttpRequest, Port, RawSession, ServerBuilder, http_get, or_
 
 use crate::site::LIMIT;
 
-/// Lines that one place in the code may write in a minute.
+/// Maximum lines per minute from one place in the code.
 const LINES_MAX: usize = 10;
 
-/// Election connections of callers that have not sent their id.
+/// Maximum election connections of callers that have not sent their id.
 const SILENT_MAX: usize = 64;
 
-/// How often a stranger does each thing.
+/// Number of repetitions of each action.
 const TIMES: usize = 60;
 
 /// Connects, sends some bytes and waits for the end.
@@ -32,7 +32,7 @@ fn send_to(address: SocketAddr, bytes: &[u8]) {
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// A frame of four bytes that are no handshake, and the beginning of a TLS handshake.
+/// A frame of four bytes that is not a handshake, and the beginning of a TLS handshake.
 const NO_HANDSHAKE: &[u8] = b"\0\0\0\x04\xff\xff\xff\xff";
 const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
@@ -86,7 +86,8 @@ fn no_stranger_makes_the_log_long() {
     for (what, once) in floods {
         let before = server.log().lines().count();
         (0..TIMES).for_each(|_| once());
-        // Each has one or two lines, a session one for its beginning and one for its end.
+        // Each action causes one or two lines. A session causes one at its beginning and one at its
+        // end.
         assert!(
             lines_since(before) <= 2 * LINES_MAX,
             "{what}: {}",
@@ -103,15 +104,16 @@ fn no_stranger_makes_the_log_long() {
     assert!(lines_since(before) <= 2 * LINES_MAX, "{}", server.log());
     assert!(lines_since(begun) <= 12 * LINES_MAX, "{}", server.log());
     assert!(server.log().contains("handshake does not decode"));
-    // Most lines had no successor that could have told of them.
+    // Most lines were not followed by another line that could report them.
     assert!(server.terminate().success());
     let log = server.log();
-    // Handshakes, TLS, words and sessions at the client port; TLS and credentials at the admin port, and more.
+    // Handshakes, TLS, words and sessions on the client port; TLS and credentials on the admin
+    // port, and more.
     assert!(suppressed(&log) >= 7 * (TIMES - LINES_MAX), "{log}");
     assert!(log.contains("lines of the log were left out"), "{log}");
 }
 
-/// Calls a command of administrators with an identity that nobody has named.
+/// Calls an administrator command with an invented identity.
 fn made_up_snapshot(port: u16) {
     let request = HttpRequest {
         method: "GET",
@@ -122,7 +124,7 @@ fn made_up_snapshot(port: u16) {
     assert_eq!(request.send(port).expect("an answer").status, 403);
 }
 
-/// Lines that the log says it leaves out.
+/// Returns the number of omitted lines that the log reports.
 fn suppressed(log: &str) -> usize {
     let counts = log.split("left_out=").skip(1);
     let digits = counts.map(|text| text.split(|c: char| !c.is_ascii_digit()).next());
@@ -160,7 +162,7 @@ fn no_stranger_makes_the_log_long_at_the_ports_for_tls_and_health() {
     assert!(suppressed(&log) >= 2 * (TIMES - LINES_MAX), "{log}");
 }
 
-/// What is no hello, and what is no packet of a learner.
+/// Bytes that are neither a hello nor a packet of a learner.
 const NO_PEER: &[u8] = b"\xff\xff\xff\xff\xff\xff\x00\x00\x7f\xff\xff\xff";
 
 #[test]

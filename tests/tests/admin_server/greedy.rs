@@ -1,5 +1,5 @@
-//! Crowds at the admin port and at the exporter: probes and clients are answered all the same, and memory and
-//! threads stay bounded.
+//! Many connections to the admin port and to the exporter. Probes and clients are still answered,
+//! and memory and threads stay bounded.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,30 +16,30 @@ use tests::{Flavour, Port, RawSession, http_get};
 
 use crate::site::Site;
 
-/// The crowds of two tests together would open more files than this process may.
+/// Two tests together would open more files than this process may open.
 static ONE_CROWD: Mutex<()> = Mutex::new(());
 
-/// Silent connections that are opened.
+/// Number of silent connections.
 const SILENT: usize = 10_000;
 
-/// Files that this test leaves to others of the same process.
+/// Number of files that this test leaves for other tests of the process.
 const FILES_LEFT: usize = 4000;
 
-/// Connections of each other kind.
+/// Number of connections of each other kind.
 const CROWD: usize = 64;
 
-/// Timeout of the client's session: it sends nothing while a crowd connects.
+/// Timeout of the client's session. The client sends nothing while the others connect.
 const SESSION_MS: i32 = 600_000;
 
-/// Memory that a crowd may take, MiB.
+/// Maximum memory growth, MiB.
 const MEMORY_MAX: u64 = 64;
 
-/// Threads that it may take.
+/// Maximum growth of the number of threads.
 const THREADS_MAX: usize = 16;
 
 fn connect(port: u16, sent: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connect");
-    // It may have had to give way already.
+    // The server may already have closed it.
     let _ = stream.write_all(sent.as_bytes());
     stream
 }
@@ -48,7 +48,8 @@ fn request(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 }
 
-/// Connections that say nothing, or never end what they say, as many as may be open at a time.
+/// Opens connections that send nothing, or never complete their request, up to the limit of open
+/// files.
 fn silent(port: u16, sent: &str, count: usize) -> Vec<TcpStream> {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -56,7 +57,7 @@ fn silent(port: u16, sent: &str, count: usize) -> Vec<TcpStream> {
     let mut open = Vec::new();
     for number in 0..count {
         let stream = connect(port, sent);
-        // The server has closed most of the first ones, to which newer ones are preferred.
+        // The server has closed most of the first connections in favour of newer ones.
         match number < open_max {
             true => open.push(stream),
             false => open[number % open_max] = stream,
@@ -65,7 +66,7 @@ fn silent(port: u16, sent: &str, count: usize) -> Vec<TcpStream> {
     open
 }
 
-/// Clients that send, or take, one byte a second, until this is dropped.
+/// Clients that send or receive one byte per second, until this value is dropped.
 struct Slow {
     seconds: Arc<AtomicUsize>,
     stop: Option<mpsc::Sender<()>>,
@@ -88,7 +89,7 @@ impl Slow {
             let mut bytes = request.bytes().cycle();
             while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
                 let byte = bytes.next().unwrap_or_default();
-                // Some have had to give way.
+                // The server has closed some of them.
                 senders.iter_mut().for_each(|sender| {
                     let _ = sender.write(&[byte]);
                 });
@@ -118,7 +119,7 @@ impl Drop for Slow {
     }
 }
 
-/// What a server takes while others load it.
+/// Resources of a server under load.
 struct Watched<'a> {
     site: &'a Site,
     session: RawSession,
@@ -142,7 +143,8 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Probes and a client of the client port are answered, and the server has not grown.
+    /// Checks that probes and a client of the client port are answered, and that the server has not
+    /// grown.
     fn check(&mut self, by: &str) {
         assert_eq!(http_get(self.site.port, "/health/live").status, 200, "{by}");
         let answer = self.session.call(&get_data("/"));
@@ -159,7 +161,7 @@ fn session(site: &Site) -> RawSession {
     RawSession::open(&site.server.address(), None, SESSION_MS).expect("a session")
 }
 
-/// Every kind of greedy client at a port at the same time.
+/// Runs every kind of greedy client on a port simultaneously.
 fn load(watched: &mut Watched<'_>, port: u16, target: &str) {
     for _ in 0..10 * CROWD {
         drop(connect(port, &request(target)));
@@ -202,14 +204,14 @@ fn greedy_clients_of_the_exporter_hold_up_nobody() {
     let Some(site) = Site::start(&settings) else {
         return;
     };
-    // Once, so that what it takes anyway is there before.
+    // One request, so that its permanent resources exist before the measurement.
     assert_eq!(http_get(exporter.number(), "/metrics").status, 200);
     let mut watched = Watched::begin(&site, session(&site));
     load(&mut watched, exporter.number(), "/metrics");
     assert_eq!(http_get(exporter.number(), "/metrics").status, 200);
 }
 
-/// The port for probes has none of the crowds of the admin port.
+/// The connections to the admin port do not affect the port for probes.
 #[test]
 fn greedy_clients_of_the_admin_port_hold_up_nobody() {
     if Flavour::under_test() != Flavour::Zoarium {
@@ -218,7 +220,7 @@ fn greedy_clients_of_the_admin_port_hold_up_nobody() {
     let _one = ONE_CROWD.lock().unwrap_or_else(PoisonError::into_inner);
     let health = Port::take();
     let health_port = health.number().to_string();
-    // Nothing of this may hang on silence that is cut off in time.
+    // The result must not depend on timeouts of silent connections.
     let settings = [
         ("admin.idleTimeout", "600000"),
         ("zoarium.health.port", &health_port),
@@ -229,7 +231,7 @@ fn greedy_clients_of_the_admin_port_hold_up_nobody() {
     };
     let mut session = session(&site);
     watch(&mut session);
-    // Once, so that what a listing takes anyway is there before.
+    // One listing, so that its permanent resources exist before the measurement.
     let listing = http_get(site.port, "/commands/watches_by_path").text();
     let parsed: serde_json::Value = serde_json::from_str(&listing).expect("JSON");
     let paths = parsed["path_to_session_ids"].as_object().expect("paths");
@@ -258,7 +260,7 @@ fn greedy_clients_of_the_admin_port_hold_up_nobody() {
         .map(|_| connect(site.port, &request("/commands/watches_by_path")))
         .collect();
     for _ in 0..20 {
-        // Few listings may wait for their turn, so that other requests find a slot.
+        // Only few listings may wait for their turn, so that other requests find a slot.
         assert_eq!(http_get(site.port, "/commands/watch_summary").status, 200);
         let short = http_get(site.port, "/commands/connections");
         assert_eq!(short.status, 200);
@@ -278,7 +280,7 @@ fn greedy_clients_of_the_admin_port_hold_up_nobody() {
     assert_eq!(http_get(site.port, "/commands/ruok").status, 200);
 }
 
-/// Watches of one session, with paths that make the listing of them some MiB long.
+/// Watches of one session, with paths that make their listing some MiB long.
 const WATCHES: usize = 20_000;
 
 fn watch(session: &mut RawSession) {

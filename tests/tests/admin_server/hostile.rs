@@ -1,4 +1,4 @@
-//! Callers that mean no good, or are just slow: the client port never notices.
+//! Malicious or slow callers, which do not affect the client port.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ fn connect(port: u16) -> TcpStream {
     stream
 }
 
-/// What comes until the server ends the connection; a reset is an end as well.
+/// Returns all bytes until the server ends the connection. A reset is an end as well.
 fn read_all(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -40,7 +40,7 @@ fn a_head_without_end_is_refused() {
         .write_all(b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\n")
         .expect("write");
     let line = format!("X-Long: {}\r\n", "a".repeat(1000));
-    // Until it is cut off: 8 KiB are all that a head may have.
+    // Until the server closes the connection, because a head may have at most 8 KiB.
     for _ in 0..1000 {
         if stream.write_all(line.as_bytes()).is_err() {
             break;
@@ -100,7 +100,7 @@ fn silent_callers_are_cut_off() {
         let answer = read_all(stream);
         assert!(!answer.contains("200 OK"), "{sent}: {answer}");
     }
-    // One that says nothing more after its answer as well.
+    // A caller that sends nothing more after its answer as well.
     let mut stream = connect(site.port);
     stream
         .write_all(b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -157,7 +157,7 @@ fn no_path_leaves_the_commands() {
     }
 }
 
-/// As many callers that say nothing as there is room for: clients are served meanwhile.
+/// The maximum number of silent callers. Clients are served meanwhile.
 #[test]
 fn clients_do_not_notice_a_crowd_at_the_admin_port() {
     let Some(site) = Site::start::<&str>(&[]) else {

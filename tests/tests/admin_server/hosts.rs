@@ -1,4 +1,5 @@
-//! Requests under the name of a service, and requests that the page of another site has a browser send.
+//! Requests under the name of a service, and requests that the page of another site makes a browser
+//! send.
 
 use tests::{Flavour, HttpAnswer, HttpRequest, Port};
 
@@ -7,7 +8,7 @@ use crate::site::Site;
 /// A name that the server does not know, as a scraper in a cluster uses it.
 const SERVICE: (&str, &str) = ("Host", "zookeeper.default.svc:8080");
 
-/// What a browser sends along for the page of another site.
+/// Headers that a browser adds for the page of another site.
 const FOREIGN: [(&str, &str); 3] = [
     ("Origin", "http://evil.example"),
     ("Sec-Fetch-Site", "cross-site"),
@@ -16,7 +17,7 @@ const FOREIGN: [(&str, &str); 3] = [
 
 const PROBES: [&str; 2] = ["/health/live", "/health/ready"];
 
-/// The begin of the line about a name in `Host`.
+/// Beginning of the line about a name in `Host`.
 const LINE: &str = "a command is answered under a name in Host that this server does not know";
 
 fn ask(port: u16, (method, target): (&str, &str), headers: &[(&str, &str)]) -> HttpAnswer {
@@ -29,7 +30,8 @@ fn ask(port: u16, (method, target): (&str, &str), headers: &[(&str, &str)]) -> H
     request.send(port).expect("an answer")
 }
 
-/// Commands that change something, if only a figure; the history and the backup, which are Zoarium's own.
+/// Commands that change something, even if it is only a figure, and Zoarium's own history and
+/// backup.
 const GUARDED: [(&str, &str); 9] = [
     ("GET", "/commands/stat_reset"),
     ("GET", "/commands/srst"),
@@ -60,7 +62,7 @@ fn a_read_under_the_name_of_a_service_is_answered_and_a_change_is_not() {
     let Some(site) = Site::start(&settings) else {
         return;
     };
-    // Scrapers ask again and again.
+    // Scrapers repeat their requests.
     for _ in 0..30 {
         let answer = ask(site.port, ("GET", "/commands/monitor"), &[SERVICE]);
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -88,7 +90,7 @@ fn a_read_under_the_name_of_a_service_is_answered_and_a_change_is_not() {
             let answer = ask(site.port, (method, target), &[header]);
             assert_eq!(answer.status, 403, "{target} {header:?}");
         }
-        // Probes and scrapers have no guard.
+        // The guard does not apply to probes and scrapers.
         let headers = [SERVICE, header];
         for target in PROBES {
             assert_eq!(ask(site.port, ("GET", target), &headers).status, 200);

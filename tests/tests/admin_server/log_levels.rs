@@ -1,4 +1,4 @@
-//! Levels of the log, changed while a server runs.
+//! Log levels, changed while a server runs.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn levels(site: &Site) -> String {
 
 const SUPER: (&str, &str) = ("Authorization", "digest super:secret");
 
-/// What is logged at level debug for each command.
+/// Returns the number of debug lines about commands.
 fn told(site: &Site) -> usize {
     site.server.log().matches("admin command").count()
 }

@@ -1,5 +1,5 @@
-//! The admin server over HTTP, as probes, scripts and exporters meet it: compared with what Apache
-//! ZooKeeper 3.9.5 answered in each role, and with what nobody should send.
+//! The admin server over HTTP, as probes, scripts and exporters use it. The answers are compared
+//! with those of Apache ZooKeeper 3.9.5 in each role. Invalid requests are tested as well.
 
 mod clients;
 mod console;

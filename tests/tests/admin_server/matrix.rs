@@ -1,4 +1,4 @@
-//! Who may call what: the table of docs/SECURITY.md, called cell by cell.
+//! Permissions of callers: every cell of the table in docs/SECURITY.md.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ const ADMIN_ID: &str = "admin:HyfYpDg4zqvjWwhkAYRiLwvklpU=";
 const READER: &str = "ann:pw";
 const READER_ID: &str = "ann:RYbu6l5aZwqon8VWmkcGvezdzfc=";
 
-/// The columns of the table, with user and password of each.
+/// Columns of the table, with user and password of each.
 const CALLERS: [(&str, Option<&str>); 5] = [
     ("no credentials", None),
     ("made-up digest", Some("nobody:knows")),
@@ -26,7 +26,7 @@ const CALLERS: [(&str, Option<&str>); 5] = [
     ("super user", Some("super:secret")),
 ];
 
-/// Calls, and for each caller whether they are allowed.
+/// Calls, with the permission of each caller.
 type Row = (Vec<String>, Vec<bool>);
 
 fn table() -> Vec<Row> {
@@ -57,7 +57,7 @@ fn table() -> Vec<Row> {
     rows.collect()
 }
 
-/// A server whose znodes are open, but for `/part`; the zxid of the last change.
+/// Prepares a server whose znodes are open, except `/part`. Returns the zxid of the last change.
 async fn prepare(site: &Site, is_open: bool) -> i64 {
     let client = Client::connect(Options::new(&site.server.address()));
     let client = client.await.expect("a session");
@@ -89,7 +89,7 @@ async fn prepare(site: &Site, is_open: bool) -> i64 {
         .mzxid
 }
 
-/// The answer to a call of the table.
+/// Returns the answer to a call of the table.
 fn call(
     site: &Site,
     what: &str,
@@ -120,14 +120,14 @@ fn call(
     request.send(site.port).expect("an answer")
 }
 
-/// Gives the visit the identity of its caller. A call may have taken it away.
+/// Logs the visit in as its caller. A call may have removed the identity.
 fn log_in(visit: &Visit, caller: Option<&str>) {
     if let Some((user, password)) = caller.and_then(|caller| caller.split_once(':')) {
         assert_eq!(visit.log_in(user, password).status, 200);
     }
 }
 
-/// A feed does not end: its answer is its first line.
+/// Returns the first line of a feed, which does not end.
 fn begin_feed(site: &Site, target: &str, authorization: Option<&str>) -> HttpAnswer {
     let mut stream = TcpStream::connect(("127.0.0.1", site.port)).expect("connect");
     stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
@@ -148,7 +148,7 @@ fn begin_feed(site: &Site, target: &str, authorization: Option<&str>) -> HttpAns
     }
 }
 
-/// Whether the caller was let through; what the command then makes of it does not matter.
+/// Returns whether the caller had permission. The result of the command does not matter.
 fn is_allowed(answer: &HttpAnswer) -> bool {
     let text = answer.text();
     let is_refused = [401, 403].contains(&answer.status)
@@ -161,7 +161,7 @@ fn is_allowed(answer: &HttpAnswer) -> bool {
     !is_refused
 }
 
-/// Every command that the server lists, and those that it does not.
+/// Returns every command that the server lists, and the unlisted ones.
 fn all_commands(port: u16) -> BTreeSet<String> {
     let index = http_get(port, "/commands").text();
     let listed = index.split('"').skip(1).step_by(2);

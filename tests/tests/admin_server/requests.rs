@@ -9,10 +9,10 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Aliases, methods, odd paths and query strings: status, type and, of the short ones, body.
+/// Aliases, methods, unusual paths and query strings: status, type and, for short answers, body.
 #[test]
 fn requests_are_answered_as_recorded() {
-    // What is at `/` besides is ours.
+    // Other content at `/` is Zoarium's.
     let without_console = [("admin.console.enabled", "false")];
     let (Some(records), Some(site)) = (recorded("http-variants"), Site::start(&without_console))
     else {
@@ -54,7 +54,7 @@ fn requests_are_answered_as_recorded() {
                 "{method} {target}"
             );
         }
-        // What has no figures in it is the same byte for byte.
+        // A body without figures is equal byte for byte.
         let body = record["body"].as_str().unwrap_or_default();
         let has_figures = body.contains("timestamp");
         if body.len() < 120
@@ -77,7 +77,7 @@ fn commands_are_below_the_path_that_is_configured() {
     assert_eq!(http_get(site.port, "/commands/ruok").status, 404);
 }
 
-/// Java's exit code for it is 4.
+/// Java's exit code for this is 4.
 #[test]
 fn a_busy_port_ends_the_start_with_code_4() {
     let port = Port::take();
@@ -99,7 +99,7 @@ fn no_admin_server_is_no_port() {
     assert!(refused.is_err());
 }
 
-/// A znode's name may hold anything but a null byte.
+/// A znode's name may contain any character except a null byte.
 #[test]
 fn names_of_znodes_are_nothing_but_text() {
     use proto::request::{Request, flags};
@@ -110,7 +110,7 @@ fn names_of_znodes_are_nothing_but_text() {
     let name = "/<script>\"\u{1b}]0;x\u{7}\\é";
     let request = tests::requests::create(name, Vec::new(), flags::EPHEMERAL);
     let created = session.call(&Request::Write(request)).expect("an answer");
-    // Java takes no control characters, and so neither do we.
+    // Like Java, the server refuses control characters.
     assert_ne!(created.err, 0);
     let name = "/<script>\"\\é";
     let request = tests::requests::create(name, Vec::new(), flags::EPHEMERAL);

@@ -10,7 +10,7 @@ use tests::{Flavour, HttpRequest, http_get, or_skip, wait_for};
 use crate::shape::Shape;
 use crate::site::{Site, enable, ensemble, populate, recorded};
 
-/// Commands that have something to wait for, or are asked with credentials in other tests.
+/// Returns whether other tests cover the command, because it has to wait or requires credentials.
 fn is_of_others(target: &str) -> bool {
     target.contains("/snapshot") || target.contains("/restore")
 }
@@ -34,7 +34,7 @@ fn compare(port: u16, records: &[Value]) {
         let body = record["body"].as_str().unwrap_or_default();
         match recorded_type.as_deref() {
             Some("application/json") => compare_json(target, &answer.text(), body),
-            // A page of Jetty's about an exception.
+            // Jetty's page about an exception.
             Some(_) => {}
             None => assert_eq!(answer.text(), body, "{target}"),
         }
@@ -55,7 +55,7 @@ fn compare_json(target: &str, ours: &str, theirs: &str) {
     if target.ends_with("/monitor") {
         let (mut ours, mut theirs) = (metrics(&ours), metrics(&theirs));
         if is_read_only(&theirs) {
-            // What clients have tried there was not written down.
+            // The recording does not contain the attempts of clients there.
             let is_traffic = |(name, _): &(String, String)| !name.ends_with("_per_namespace");
             ours.retain(is_traffic);
             theirs.retain(is_traffic);
@@ -65,7 +65,7 @@ fn compare_json(target: &str, ours: &str, theirs: &str) {
     } else if target.ends_with("/system_properties") {
         let own = |shape: &Shape| -> BTreeSet<String> {
             let names = shape.names().into_iter().map(str::to_owned);
-            // Java's own are the JVM's, and the rest is what this server was started with.
+            // Java's other names are the JVM's. The rest describes the start of this server.
             names
                 .filter(|name| ["os.arch", "os.name", "user.dir", "user.name"].contains(&&**name))
                 .collect()
@@ -88,8 +88,8 @@ fn is_read_only(metrics: &BTreeSet<(String, String)>) -> bool {
         .any(|(name, _)| name == "quorum_size" || name == "app_quota_count_limit_per_namespace")
 }
 
-/// The names and types of metrics, which stand in the order of a hash map. The names of servers and
-/// of namespaces differ.
+/// Returns the names and types of metrics, whose order is that of a hash map. The names of servers
+/// and of namespaces differ.
 fn metrics(shape: &Shape) -> BTreeSet<(String, String)> {
     let fields = shape.object().iter();
     let fields = fields.map(|(name, shape)| {
@@ -147,7 +147,7 @@ fn members_answer_as_recorded() {
     drop(sessions);
 }
 
-/// One voter of three, alone.
+/// One of three voters, alone.
 #[test]
 fn a_member_that_looks_for_a_leader_answers_as_recorded() {
     for (name, read_only) in [("electing", "false"), ("read-only", "true")] {

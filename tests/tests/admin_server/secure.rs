@@ -19,7 +19,8 @@ use crate::site::{Site, builder};
 const LIMIT: Duration = Duration::from_secs(60);
 const STS: &str = "strict-transport-security";
 
-/// Settings of a server with `server.<extension>` as its key, and these.
+/// Returns the settings of a server with `server.<extension>` as its key, and these additional
+/// ones.
 fn settings(
     certificates: &Certificates,
     extension: &str,
@@ -92,7 +93,7 @@ fn a_port_that_is_forced_takes_https_alone_and_says_who_was_refused() {
     let missing = missing.expect("an answer by TLS");
     assert_eq!((missing.status, missing.header(STS).is_some()), (404, true));
     assert!(request("/commands/ruok", &[]).send(site.port).is_err());
-    // Nor does whoever does not trust it.
+    // A client that does not trust the server fails as well.
     let strangers = Certificates::new();
     assert!(get(site.port, &strangers.connector(None)).is_err());
     for reason in ["what it sends is no TLS", "no TLS: "] {
@@ -111,7 +112,7 @@ fn a_port_that_is_forced_takes_https_alone_and_says_who_was_refused() {
     );
 }
 
-/// The tools that ask the admin port do so by HTTPS.
+/// The tools that query the admin port use HTTPS.
 #[test]
 fn a_backup_is_taken_by_https_from_who_can_be_trusted() {
     let certificates = certificates();
@@ -135,11 +136,11 @@ fn a_backup_is_taken_by_https_from_who_can_be_trusted() {
     let tls = ["--tls".as_ref(), "--tls-trust".as_ref(), trust.as_os_str()];
     let said = backup(&tls).expect("a backup");
     assert!(said.contains("znodes after 0x"), "{said}");
-    // In the clear nobody answers, and whom nobody trusts gets no secret.
+    // There is no plain answer, and an untrusted server does not receive a secret.
     assert!(backup(&[]).is_err() && backup(&tls[..1]).is_err());
 }
 
-/// `top` does so with the stores of its configuration, whatever its session has.
+/// `top` uses HTTPS with the stores of its configuration, whatever its session uses.
 #[test]
 fn the_live_view_asks_by_https_who_can_be_trusted() {
     let certificates = certificates();
@@ -169,7 +170,7 @@ fn the_live_view_asks_by_https_who_can_be_trusted() {
         seen.contains("ADDRESS") && seen.contains("127.0.0.1 "),
         "{seen}"
     );
-    // In the clear nobody answers, nor is anybody asked whom nobody trusts.
+    // There is no plain answer, and an untrusted server is not queried.
     for (configuration, words) in [(&configured[..], &[][..]), (&[], &["-tls"])] {
         let seen = top(configuration, words);
         assert!(seen.contains("no admin port answers"), "{seen}");
@@ -177,7 +178,7 @@ fn the_live_view_asks_by_https_who_can_be_trusted() {
     }
 }
 
-/// A password of who comes from afar is taken by TLS, and in the clear it is not.
+/// The console accepts a remote user's password over TLS, but not over a plain connection.
 #[test]
 fn the_console_takes_credentials_by_tls_from_anywhere() {
     let certificates = certificates();
@@ -209,14 +210,15 @@ fn the_console_takes_credentials_by_tls_from_anywhere() {
         let headers = [proxied, ("X-Zoarium-Visit", token)];
         let form = br#"{"user":"ann","password":"pw"}"#;
         let login = post("/console/login", &headers, form, by_tls);
-        // The client port of this server is for this machine: from afar there is no session to be had.
+        // The client port of this server is for this machine, so a remote visitor cannot get a
+        // session.
         let text = login.text();
         match by_tls {
             true => assert!(text.contains("clientPortAddress"), "{text}"),
             false => assert_eq!((login.status, text.contains("NotSecure")), (403, true)),
         }
     }
-    // Who is near gets one, and in by TLS as well.
+    // A local visitor gets one, also over TLS.
     let begun = post("/console/visit", &[], b"", true);
     let begun: serde_json::Value = serde_json::from_slice(&begun.body).expect("JSON");
     let token = begun["token"].as_str().expect("a token");
@@ -225,7 +227,7 @@ fn the_console_takes_credentials_by_tls_from_anywhere() {
     assert_eq!(login.status, 200, "{}", login.text());
 }
 
-/// By the tool that operators have, and a key store of keytool's.
+/// With the operators' usual tool, and a key store from keytool.
 #[test]
 fn curl_comes_in_by_a_certificate() {
     let certificates = certificates();
@@ -300,9 +302,9 @@ fn who_must_show_a_certificate_is_known_by_it() {
     assert_eq!(status(site.port, None, "x509"), Some(401));
     assert_eq!(status(site.port, Some("ann"), "x509"), Some(403));
     assert_eq!(status(site.port, Some("admin"), "ip"), Some(403));
-    // It may, and what it sends is no snapshot.
+    // The identity has permission, but the body is not a snapshot.
     assert_eq!(status(site.port, Some("admin"), "x509"), Some(500));
-    // Nobody is known whom the client ports would not know.
+    // An identity that the client ports would not accept is unknown.
     let Some(site) = Site::start(&settings(&certificates, "pem", &common)) else {
         return;
     };
@@ -314,7 +316,7 @@ fn who_must_show_a_certificate_is_known_by_it() {
     );
 }
 
-/// In time and by the list, and for this use; hosts are not looked at.
+/// Validity period, revocation list and key usage are checked, but host names are not.
 #[test]
 fn flawed_certificates_are_refused_each_with_its_reason() {
     let certificates = certificates();
@@ -362,7 +364,7 @@ fn flawed_certificates_are_refused_each_with_its_reason() {
     bystander.finish();
 }
 
-/// Only the superuser may do what it likes.
+/// Restricts / so that only the super user may do everything.
 fn close_the_root(site: &Site) {
     let mut session = RawSession::open(&site.server.address(), None, 10_000).expect("a session");
     let nobody = proto::Acl {

@@ -1,4 +1,4 @@
-//! What is compared of JSON: names, their order, and types.
+//! The compared properties of JSON: names, their order, and types.
 
 use std::fmt;
 
@@ -40,9 +40,9 @@ impl Shape {
         found.map(|(_, shape)| shape)
     }
 
-    /// Panics unless this is like `expected`: the same names in the same order with the same types.
-    /// `is_loose` says of a path which objects have their names from the JVM, in its order, and
-    /// `is_map` which have names of their own (sessions, paths).
+    /// Panics unless this shape matches `expected`: the same names in the same order with the same
+    /// types. `is_loose` returns whether the object at a path has names from the JVM, in its order.
+    /// `is_map` returns whether its names are data (sessions, paths).
     pub(crate) fn check(&self, expected: &Self, path: &str) {
         match (self, expected) {
             (Self::Object(ours), Self::Object(theirs)) if is_map(path) => {
@@ -74,8 +74,8 @@ impl Shape {
     }
 }
 
-/// Jackson takes the order of these from the JVM: the recorded standalone server, read-only server
-/// and members differ in it.
+/// Returns whether the order of an object's names does not matter. Jackson takes it from the JVM:
+/// the recorded standalone server, read-only server and members differ in it.
 fn is_loose(path: &str) -> bool {
     path.ends_with("/server_stats") || path.ends_with("_address")
 }

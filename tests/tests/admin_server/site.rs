@@ -12,10 +12,10 @@ use tests::requests::{create, get_children, get_data, set_data};
 use tests::secrets::SUPER_DIGEST;
 use tests::{Flavour, Port, RawSession, Server, ServerBuilder, or_skip};
 
-/// How long anything may take on a busy machine.
+/// Time limit for each expected event on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// A server that stands alone, and its admin port.
+/// A standalone server, and its admin port.
 pub(crate) struct Site {
     pub(crate) server: Server,
     pub(crate) port: u16,
@@ -23,12 +23,13 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// With these settings besides; `None` if it cannot be started here.
+    /// Starts a server with these additional settings. Returns `None` if it cannot be started on
+    /// this machine.
     pub(crate) fn start<S: AsRef<str>>(settings: &[(S, S)]) -> Option<Self> {
         Self::start_as(settings, |builder| builder)
     }
 
-    /// The same as the only member of an ensemble, which has every command. Its data is in `dir`.
+    /// Starts the only member of an ensemble, which supports every command. Its data is in `dir`.
     pub(crate) fn start_member<S: AsRef<str>>(dir: &Path, settings: &[(S, S)]) -> Option<Self> {
         let [quorum, election] = [Port::take(), Port::take()];
         let member = format!("127.0.0.1:{}:{}", quorum.number(), election.number());
@@ -58,7 +59,7 @@ impl Site {
     }
 }
 
-/// What a server with an admin server on this port is started with.
+/// Returns the settings of a server with an admin server on this port.
 pub(crate) fn builder(port: &Port) -> ServerBuilder {
     ServerBuilder::new(Flavour::under_test())
         .setting("admin.enableServer", "true")
@@ -70,7 +71,7 @@ pub(crate) fn builder(port: &Port) -> ServerBuilder {
         )
 }
 
-/// An ensemble of three and an observer, and the admin port of each by its id.
+/// Starts an ensemble of three voters and an observer. Returns the admin port of each by its id.
 pub(crate) fn ensemble() -> Option<(Ensemble, Vec<Port>)> {
     let flavour = Flavour::under_test();
     let builder = EnsembleBuilder::new(&[flavour; 3])
@@ -100,8 +101,8 @@ pub(crate) fn enable(ensemble: &Ensemble, ids: &[u64]) -> Vec<Port> {
     ports.collect()
 }
 
-/// A session with an ephemeral and watches, and some reads and writes below `/app`; what it made is
-/// `named`. It lasts as long as what is returned.
+/// Opens a session with an ephemeral and watches, and does some reads and writes below `/app`. The
+/// created znodes are `named`. The session lasts as long as the returned value.
 pub(crate) fn populate(address: &str, named: &str) -> RawSession {
     let mut session = RawSession::open(address, None, 30_000).expect("a session");
     let mut write = |path: &str, data: &str, flags: i32| {
@@ -144,7 +145,7 @@ pub(crate) fn populate(address: &str, named: &str) -> RawSession {
     session
 }
 
-/// The records of a file of recordings; `None` if they are not at hand.
+/// Returns the records of a file of recordings, or `None` if they are not available.
 pub(crate) fn recorded(name: &str) -> Option<Vec<Value>> {
     let path = testkit::recordings::find(&format!("vectors/operations/admin/{name}.jsonl"))?;
     let text = fs::read_to_string(path).expect("read a recording");

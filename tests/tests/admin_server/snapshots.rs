@@ -1,4 +1,4 @@
-//! `snapshot` and `restore`: who may, how often, and what comes of it.
+//! `snapshot` and `restore`: permissions, rate limits and results.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use crate::site::{Site, populate, recorded};
 
 const SUPER: (&str, &str) = ("Authorization", "digest super:secret");
 
-/// Figures at which no call comes too soon.
+/// Setting without a minimum interval between calls.
 const NO_LIMIT: (&str, &str) = ("admin.rateLimiterIntervalInMS", "0");
 
 fn call(port: u16, method: &str, target: &str, body: Option<&[u8]>) -> HttpAnswer {
@@ -35,7 +35,7 @@ fn exists(session: &mut RawSession, path: &str) -> bool {
     session.call(&get_data(path)).expect("an answer").err == 0
 }
 
-/// The ACL of `/` in the recording: `admin` may everything, all others may read.
+/// Returns the ACL of `/` in the recording: `admin` may do everything, all others may read.
 fn only_admin() -> Vec<Acl> {
     let admin = Id {
         scheme: "digest".into(),
@@ -57,7 +57,7 @@ fn only_admin() -> Vec<Acl> {
     ]
 }
 
-/// What `generateDigest` makes of `admin:pw`.
+/// Returns the result of `generateDigest` for `admin:pw`.
 fn tree_digest(user_and_password: &str) -> String {
     assert_eq!(user_and_password, "admin:pw");
     "admin:HyfYpDg4zqvjWwhkAYRiLwvklpU=".to_owned()
@@ -133,7 +133,8 @@ fn replay(record: &Value, port: u16, good: &mut Option<()>) {
     let names_way = answer.text().contains("zoarium admin-token");
     if Flavour::under_test() == Flavour::Zoarium && record["status"] == 200 && is_open && names_way
     {
-        // There whoever asks is an administrator while the ACL of / is open; see docs/COMPATIBILITY.md.
+        // In Java, every caller is an administrator while the ACL of / is open; see
+        // docs/COMPATIBILITY.md.
         assert_eq!(answer.status, 403, "{what}");
         return;
     }
@@ -169,7 +170,8 @@ fn replay(record: &Value, port: u16, good: &mut Option<()>) {
     }
 }
 
-/// An answer ends its restore: a script that tries again at once must not hear of the restore before.
+/// An answer ends its restore: a script that retries immediately must not receive an error about
+/// the earlier restore.
 #[test]
 fn a_restore_that_was_answered_is_over() {
     let Some(site) = Site::start(&[NO_LIMIT]) else {
@@ -211,7 +213,7 @@ fn what_is_fetched_can_be_restored_and_outlives_a_crash() {
         "{}",
         restored.text()
     );
-    // Clients were cut off, and no client sees time go backwards.
+    // The connections of clients were closed, and no client sees a lower zxid.
     assert!(session.call(&get_data("/kept")).is_err(), "cut off");
     assert!(last_zxid(&site.server.word("srvr")) >= last_zxid(&before));
 
@@ -230,8 +232,8 @@ fn last_zxid(srvr: &str) -> u64 {
     u64::from_str_radix(line.expect("a zxid"), 16).expect("hexadecimal")
 }
 
-/// As in Apache ZooKeeper, the first address of the header counts, and only where that is set: whoever reaches the port
-/// can write it.
+/// As in Apache ZooKeeper, the first address of the header applies, but only if this is configured.
+/// Any client that reaches the port can write the header.
 #[test]
 fn who_asks_through_a_proxy_is_who_the_proxy_says_if_that_is_set() {
     const FOR_OTHER: (&str, &str) = ("X-Forwarded-For", "192.0.2.1, 192.0.2.7");
@@ -268,7 +270,7 @@ fn who_asks_through_a_proxy_is_who_the_proxy_says_if_that_is_set() {
 
 #[test]
 fn calls_that_come_too_soon_are_refused_and_counted() {
-    // As 3.9.5 does, an hour for a restore and 3.6 s for a snapshot.
+    // As in 3.9.5, the interval is an hour for a restore and 3.6 s for a snapshot.
     let Some(site) = Site::start(&[("admin.rateLimiterIntervalInMS", "3600000")]) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! `zoarium admin-token`: the first minute of somebody who administers a new server.
+//! `zoarium admin-token`: the first steps of an administrator of a new server.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,8 @@ fn status(port: u16, target: &str, authorization: &str) -> (u16, String) {
     (answer.status, answer.text())
 }
 
-/// A new server knows no administrator. The command makes one while it runs, and the tools find the credential.
+/// A new server does not have an administrator. The command creates one while the server runs, and
+/// the tools find the credential.
 #[test]
 fn the_first_administrator_needs_one_command() {
     if Flavour::under_test() != Flavour::Zoarium {
@@ -71,7 +72,8 @@ fn the_first_administrator_needs_one_command() {
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(run(&["admin-token", &config]), printed, "it stays as it is");
 
-    // At once at the admin port, and soon at the console, which logs in at the client port.
+    // Immediately on the admin port, and soon on the console, which logs in through the client
+    // port.
     let (answered, text) = status(port.number(), target, &header);
     assert_eq!(answered, 200, "{text}");
     let (user, password) = header
@@ -88,7 +90,7 @@ fn the_first_administrator_needs_one_command() {
     let (backup, file) = (backup.display().to_string(), file.display().to_string());
     run(&["backup", &backup, "--server", &admin, "--token-file", &file]);
 
-    // Another one takes its place, and without the file there is none.
+    // A new credential replaces the old one, and without the file no credential is valid.
     run(&["admin-token", "--new", &config]);
     assert_eq!(status(port.number(), target, &header).0, 403);
     std::fs::remove_file(&file).expect("remove the credential");
@@ -116,7 +118,8 @@ fn start_at_terminal(config: &Path, until: &str) -> AtTerminal {
         .spawn()
         .expect("start a server");
     let (sender, pieces) = mpsc::channel();
-    // Ends with the terminal. Somebody has to read it, or the server could not write.
+    // The thread ends with the terminal. The terminal must be read, because otherwise the server
+    // could not write.
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = screen.read(&mut bytes) {
@@ -138,7 +141,7 @@ fn start_at_terminal(config: &Path, until: &str) -> AtTerminal {
 }
 
 impl AtTerminal {
-    /// Stops the server. Returns all that the terminal has shown.
+    /// Stops the server. Returns everything that the terminal has shown.
     fn stop(mut self) -> String {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.expect("a process"), Signal::TERM).expect("it runs");
@@ -157,7 +160,8 @@ impl Drop for AtTerminal {
     }
 }
 
-/// The first start at a terminal shows the console's address and a credential for it. Later ones do not.
+/// The first start at a terminal shows the console's address and a credential for it. Later ones do
+/// not.
 #[test]
 fn the_first_start_at_a_terminal_shows_the_way_into_the_console() {
     if Flavour::under_test() != Flavour::Zoarium {

@@ -1,4 +1,4 @@
-//! What a server tells of itself in its log: what it is, and at SIGQUIT what it does.
+//! Reports of a server about itself in its log: its properties, and its activity at SIGQUIT.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::site::{Site, populate};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Lines of the log that hold all of these.
+/// Counts the lines of the log that contain all of these words.
 fn lines(log: &str, words: &[&str]) -> usize {
     let has_all = |line: &&str| words.iter().all(|word| line.contains(word));
     log.lines().filter(has_all).count()
@@ -47,7 +47,7 @@ fn quit_writes_threads_queues_and_sessions_and_the_server_goes_on() {
     let own = format!("session={}", session.session().id);
     for round in 1..=2 {
         kill_process(id.expect("an id"), Signal::QUIT).expect("signal our server");
-        // Its two watches, its ephemeral and nothing under way: the last line of a report.
+        // Its two watches, its ephemeral and no pending request: the last line of a report.
         let words = [&own, " watches=2 ", " ephemerals=1 ", " unanswered=0 "];
         wait_for("a report", LIMIT, || {
             (lines(&site.server.log(), &words) == round).then_some(())

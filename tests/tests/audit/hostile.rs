@@ -1,4 +1,4 @@
-//! What tries to stay out of the audit log, and what stands in its way.
+//! Attempts to evade the audit log, and the protection against them.
 
 use std::fs;
 
@@ -17,12 +17,12 @@ fn log_of(server: &Server) -> AuditLog {
     AuditLog::of(server.config_file().parent().expect("a directory"))
 }
 
-/// How many lines of the log end so.
+/// Counts the lines of the log with this end.
 fn count(log: &AuditLog, end: &str) -> usize {
     log.all().iter().filter(|line| line.ends_with(end)).count()
 }
 
-/// Clients that send and go at once: what they asked for happens, and has its line.
+/// Clients that send requests and disconnect immediately. The requests are executed and audited.
 #[test]
 fn nobody_escapes_by_leaving_before_the_answer() {
     let Some(mut server) = or_skip("audit", audited().start()) else {
@@ -43,7 +43,7 @@ fn nobody_escapes_by_leaving_before_the_answer() {
     assert_eq!(lines, left(&server));
 }
 
-/// Znodes of clients that have left.
+/// Returns the number of znodes of clients that have disconnected.
 fn left(server: &Server) -> usize {
     let mut session = RawSession::open(&server.address(), None, 10_000).expect("a session");
     let answer = session.call(&tests::requests::get_children("/"));
@@ -52,8 +52,8 @@ fn left(server: &Server) -> usize {
     left.count()
 }
 
-/// A multi and a reconfig that do not decode are audited, whatever else of the kind is not, as in
-/// Java; and so is what comes behind.
+/// A multi and a reconfig that do not decode are audited, as in Java, although other malformed
+/// requests are not. The requests after them are audited as well.
 #[test]
 fn what_does_not_decode_is_audited_as_in_java() {
     let Some(mut server) = or_skip("audit", audited().start()) else {
@@ -79,7 +79,7 @@ fn what_does_not_decode_is_audited_as_in_java() {
     assert_eq!(log.all().len(), 5, "{:#?}", log.all());
 }
 
-/// The last line before the end is in the file, as all before it.
+/// The last line before the end is in the file, like all earlier ones.
 #[test]
 fn nothing_is_lost_when_the_server_stops_and_files_roll() {
     let builder = audited()
@@ -115,7 +115,7 @@ fn nothing_is_lost_when_the_server_stops_and_files_roll() {
     assert!(text.ends_with('\n'));
 }
 
-/// Nobody may believe to be audited by a log that cannot be opened.
+/// An operator must not rely on an audit log that cannot be opened.
 #[test]
 fn a_log_that_cannot_be_opened_is_a_reason_not_to_start() {
     let builder = audited().setting("auditlog.file", "/proc/no/such/audit.log");
@@ -132,7 +132,7 @@ fn a_log_that_cannot_be_opened_is_a_reason_not_to_start() {
     assert!(failure.log.contains("auditlog.file"), "{}", failure.log);
 }
 
-/// Source: QuorumPeerMain, which adds the line for every start that fails.
+/// Source: QuorumPeerMain, which adds the line for every failed start.
 #[test]
 fn a_start_that_fails_has_its_line() {
     let dir = tempfile::tempdir().expect("a directory");

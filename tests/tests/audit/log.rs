@@ -8,17 +8,17 @@ use std::time::Duration;
 use proto::request::{Request, WriteRequest};
 use tests::wait_until;
 
-/// How long a line may take into the file.
+/// Time limit for a line to reach the file.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
-/// The file, and how much of it was looked at.
+/// The file, and the number of checked lines.
 pub(crate) struct AuditLog {
     path: PathBuf,
     seen: usize,
 }
 
 impl AuditLog {
-    /// The log of the server that was started in `home`.
+    /// Returns the log of the server that was started in `home`.
     pub(crate) fn of(home: &Path) -> AuditLog {
         AuditLog {
             path: home.join("zookeeper_audit.log"),
@@ -26,8 +26,8 @@ impl AuditLog {
         }
     }
 
-    /// Waits for these lines, masked, and no other. The order within a step that has several is
-    /// not looked at: which ephemeral goes first is the order of a hash set.
+    /// Waits for exactly these masked lines. The order within a step with several lines is not
+    /// compared, because the order of deleted ephemerals is that of a hash set.
     pub(crate) fn expect(&mut self, step: &str, expected: &[String]) {
         let read = || -> Vec<String> {
             let all = self.all();
@@ -41,12 +41,12 @@ impl AuditLog {
         assert_eq!(found, expected, "{step}");
     }
 
-    /// Leaves so many lines out.
+    /// Skips some lines.
     pub(crate) fn skip(&mut self, lines: usize) {
         self.seen += lines;
     }
 
-    /// All whole lines, masked.
+    /// Returns all complete lines, masked.
     pub(crate) fn all(&self) -> Vec<String> {
         let text = fs::read_to_string(&self.path).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -54,7 +54,8 @@ impl AuditLog {
     }
 }
 
-/// The line with `<TIME>` for its date, which must be one, and `<SESSION>` for its session.
+/// Returns the line with `<TIME>` in place of its date, which must be valid, and `<SESSION>` in
+/// place of its session.
 fn masked(line: &str) -> String {
     let (date, rest) = line.split_at(23);
     let digits = date.bytes().filter(u8::is_ascii_digit).count();
@@ -69,7 +70,7 @@ fn masked(line: &str) -> String {
     format!("<TIME>{}", masked.collect::<Vec<_>>().join("\t"))
 }
 
-/// The user that servers of this test run as.
+/// Returns the user as which servers of this test run.
 pub(crate) fn user() -> String {
     let output = Command::new("id").arg("-un").output().expect("id -un");
     String::from_utf8(output.stdout)
@@ -78,9 +79,9 @@ pub(crate) fn user() -> String {
         .to_owned()
 }
 
-/// What a session can be asked.
+/// A request in either form.
 pub(crate) trait Ask {
-    /// As the request that goes out.
+    /// Returns the request to send.
     fn request(self) -> Request;
 }
 

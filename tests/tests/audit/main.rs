@@ -1,4 +1,5 @@
-//! The audit log, line for line as Apache ZooKeeper 3.9.5 was recorded, through every role.
+//! The audit log, compared line by line with recordings of Apache ZooKeeper 3.9.5, through every
+//! role.
 
 mod hostile;
 mod log;

@@ -1,4 +1,4 @@
-//! The recorded operations, done again one after the other, each with its lines.
+//! Repeats the recorded operations one after the other, and compares their lines.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -14,7 +14,7 @@ use tests::requests::{check, create, create_with, delete, get_data, multi, set_a
 
 use crate::log::{Ask, AuditLog, user};
 
-/// A step as Apache ZooKeeper did it.
+/// A recorded step of Apache ZooKeeper.
 struct Step {
     server: String,
     name: String,
@@ -22,7 +22,7 @@ struct Step {
     lines: Vec<String>,
 }
 
-/// The recorded steps, with this machine's user as who runs the server.
+/// Returns the recorded steps, with this machine's user as the user of the server.
 fn steps() -> Option<VecDeque<Step>> {
     let file = testkit::recordings::find("vectors/operations/audit/audit.masked.jsonl")?;
     let text = fs::read_to_string(file).expect("the recorded audit lines");
@@ -43,46 +43,48 @@ fn steps() -> Option<VecDeque<Step>> {
     Some(text.lines().map(step).collect())
 }
 
-/// Goes through the steps of one server.
+/// Player of the steps of one server.
 pub(crate) struct Player {
     steps: VecDeque<Step>,
-    /// The member whose clients do the steps.
+    /// Member whose clients execute the steps.
     at: u64,
-    /// Of all members.
+    /// Logs of all members.
     logs: BTreeMap<u64, AuditLog>,
 }
 
 impl Player {
-    /// Steps of `server`, done through the only one whose log is looked at.
+    /// Returns a player for the steps of `server`, with a single log.
     pub(crate) fn new(server: &str, home: &Path) -> Option<Player> {
         Player::among(server, 0, BTreeMap::from([(0, AuditLog::of(home))]))
     }
 
-    /// Steps of `server`, done through the member `at`; `None` without the recordings.
+    /// Returns a player for the steps of `server` through the member `at`, or `None` without the
+    /// recordings.
     pub(crate) fn among(server: &str, at: u64, logs: BTreeMap<u64, AuditLog>) -> Option<Player> {
         let mut steps = steps()?;
         steps.retain(|step| step.server == server);
         Some(Player { steps, at, logs })
     }
 
-    /// Gives back the logs.
+    /// Returns the logs.
     pub(crate) fn into_logs(self) -> BTreeMap<u64, AuditLog> {
         assert!(self.steps.is_empty(), "a step is left");
         self.logs
     }
 
-    /// The log of the member through which the steps are done.
+    /// Returns the log of the member through which the steps are executed.
     pub(crate) fn log(&mut self) -> &mut AuditLog {
         self.logs.get_mut(&self.at).expect("a log")
     }
 
-    /// The next step is this one, and has these lines at the member that did it.
+    /// Checks that the next step is this one, and its lines in the log of the member that executed
+    /// it.
     pub(crate) fn expect(&mut self, name: &str) {
         let step = self.next(name);
         self.log().expect(&step.name, &step.lines);
     }
 
-    /// The same, with these lines at every member.
+    /// Checks the next step, and its lines in the logs of all members.
     pub(crate) fn expect_everywhere(&mut self, name: &str) {
         let step = self.next(name);
         for log in self.logs.values_mut() {
@@ -90,7 +92,7 @@ impl Player {
         }
     }
 
-    /// Leaves out the next step, which is this one.
+    /// Skips the next step, which must be this one.
     pub(crate) fn skip(&mut self, name: &str) {
         self.next(name);
     }
@@ -101,7 +103,7 @@ impl Player {
         step
     }
 
-    /// The same for a request, whose answer must be the recorded one too.
+    /// Executes a request as the next step, and also compares its error code with the recorded one.
     pub(crate) fn call(&mut self, name: &str, session: &mut RawSession, request: impl Ask) {
         let answer = session.call(&request.request()).expect("an answer");
         let error = self.steps.front().and_then(|step| step.error);
@@ -147,8 +149,8 @@ fn reconfig(joining: &str, leaving: &str, config_version: i64) -> WriteRequest {
     })
 }
 
-/// All recorded operations of clients, from the first create to the last delete. `open` gives a
-/// session with this timeout, ms; a server that stands alone is asked for a reconfig, too.
+/// Executes all recorded operations of clients, from the first create to the last delete. `open`
+/// opens a session with this timeout, ms. A standalone server also receives a reconfig.
 pub(crate) fn operations(
     player: &mut Player,
     open: &dyn Fn(i32) -> RawSession,
@@ -180,8 +182,8 @@ pub(crate) fn operations(
     player.call("removal", &mut other, delete("/a/c", -1));
 }
 
-/// The recorded changes of members, by a session that is nobody in particular yet. `line` is that of
-/// an observer with this `id`.
+/// Executes the recorded changes of members in a session that is not authenticated yet. `line`
+/// describes an observer with this `id`.
 pub(crate) fn changes_of_members(
     player: &mut Player,
     session: &mut RawSession,

@@ -1,4 +1,4 @@
-//! The recorded steps where they were recorded: at a server on its own, and in an ensemble.
+//! The recorded steps in their original environments: a standalone server, and an ensemble.
 
 use proto::request::{WriteRequest, flags};
 use proto::{Acl, OpCode};
@@ -57,7 +57,7 @@ fn a_request_that_enforced_authentication_turns_away_has_no_line() {
     assert_eq!(shown.len(), 2, "start and stop: {shown:#?}");
 }
 
-/// Apache ZooKeeper writes the lines of a delete, too, but deletes whatever has no children.
+/// Apache ZooKeeper writes the lines of a delete, too, but deletes any znode without children.
 #[test]
 fn delete_container_from_a_client_has_a_line() {
     if Flavour::under_test() != Flavour::Zoarium {
@@ -99,8 +99,8 @@ fn delete_container_from_a_client_has_a_line() {
     }
 }
 
-/// Every member tells the end of a session; everything else only the one that the client is
-/// connected to.
+/// Every member audits the end of a session. Only the member to which the client is connected
+/// audits all other operations.
 #[test]
 fn members_audit_what_java_does_in_every_role() {
     let ours = Flavour::under_test();
@@ -127,7 +127,7 @@ fn members_audit_what_java_does_in_every_role() {
     at_observer.log().expect("server start", &start_line());
     let mut session = session_at(&ensemble, follower);
     at_follower.call("create through", &mut session, create("/q", "", 0));
-    // The leader's whole log is the same as before.
+    // The leader's log contains the same lines as before.
     at_leader.skip("the same write");
     let line = ensemble.member(observer).line_as(Duty::Observer, true);
     changes_of_members(&mut at_follower, &mut session, observer, &line);

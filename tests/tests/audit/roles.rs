@@ -1,4 +1,4 @@
-//! Every operation through every role: the lines are those of a server on its own.
+//! Every operation through every role has the same lines as on a standalone server.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use tests::{Flavour, RawSession, or_skip};
 use crate::log::{Ask, AuditLog, user};
 use crate::play::{Player, changes_of_members, operations};
 
-/// A client's lines are at the member that it is connected to, those of a session's end at every
-/// member, and no member has any other.
+/// A client's lines are in the log of its member, and the lines of a session's end are in every
+/// log. No log contains any other line.
 #[test]
 fn every_operation_has_its_recorded_line_through_every_role() {
     let ours = Flavour::under_test();
@@ -57,7 +57,7 @@ fn logs(ensemble: &Ensemble) -> BTreeMap<u64, AuditLog> {
         .collect()
 }
 
-/// What was recorded at a follower, the member `spare` being the one that goes and comes back.
+/// Executes the steps that were recorded on a follower. The member `spare` leaves and joins again.
 fn members_change(
     ensemble: &Ensemble,
     id: u64,
@@ -78,7 +78,7 @@ fn members_change(
     player.into_logs()
 }
 
-/// Deletes what the operations have left, for the next time.
+/// Deletes the znodes of the operations, for the next run.
 fn clear(session: &mut RawSession, log: &mut AuditLog) {
     let children = session.call(&get_children("/a")).expect("an answer");
     let children: Vec<jute::Str> = children.record();
@@ -105,7 +105,7 @@ fn line(event: &str) -> String {
     )
 }
 
-/// What each member begins with.
+/// Returns the first line of each member.
 pub(crate) fn start_line() -> [String; 1] {
     [line("operation=serverStart\tresult=success")]
 }
@@ -115,7 +115,7 @@ fn open(ensemble: &Ensemble, id: u64, timeout_ms: i32) -> RawSession {
     RawSession::open(&address, None, timeout_ms).expect("a session")
 }
 
-/// A session at a member.
+/// Opens a session with a member.
 pub(crate) fn session_at(ensemble: &Ensemble, id: u64) -> RawSession {
     open(ensemble, id, 30_000)
 }

@@ -6,7 +6,7 @@ use tests::{Flavour, RawSession, Server, wait_for};
 
 use super::{LIMIT, TIMEOUT, bystander, greedy, is_served, metric, start, write};
 
-/// How a request is refused that is beyond a budget.
+/// Error of a request beyond a budget.
 pub(crate) const THROTTLED: i32 = -127;
 const NO_NODE: i32 = -101;
 
@@ -31,7 +31,7 @@ fn children_watched(path: &str) -> Request {
     }))
 }
 
-/// Calls it until it is let through, as the count of what others have given up may be some old.
+/// Repeats the request until it is accepted, because the count of released resources may be stale.
 pub(crate) fn wait_until_let_in(session: &mut RawSession, request: &Request, err: i32) {
     wait_for("a request that is let in again", LIMIT, || {
         let answered = call(session, request);
@@ -62,18 +62,18 @@ fn ephemerals_of_an_address_are_bounded_together_and_given_back() {
     is_served(&mut other, &ephemeral("/3"));
     for session in [&mut one, &mut other] {
         assert_eq!(call(session, &ephemeral("/4")), THROTTLED);
-        // Nothing has happened, and other writes go on.
+        // Nothing was changed, and other writes continue.
         assert_eq!(call(session, &exists_watched("/4")), NO_NODE);
     }
     is_served(&mut one, &write("/kept", 1));
     is_served(&mut bystander(&server), &ephemeral("/bystander"));
     assert_eq!(metric(&server, "zoarium_budget_requests_refused"), 2);
     log_tells(&server, "bound=\"ephemerals\"");
-    // What one gives up another may have.
+    // Another client may use a resource that one client has released.
     is_served(&mut one, &Request::Write(delete("/1", -1)));
     wait_until_let_in(&mut other, &ephemeral("/4"), 0);
     assert_eq!(call(&mut one, &ephemeral("/5")), THROTTLED);
-    // Whole or not at all.
+    // The multi is executed completely or not at all.
     is_served(&mut one, &Request::Write(delete("/2", -1)));
     let two = ["/6", "/7"].map(|path| create(path, "", flags::EPHEMERAL));
     let two = Request::Write(multi(two.into()));
@@ -102,7 +102,7 @@ fn who_leaves_its_ephemerals_behind_gets_no_others_for_them() {
         "the session is alive"
     );
     assert_eq!(call(&mut other, &ephemeral("/4")), THROTTLED);
-    // When it is over, they are free.
+    // After the end of the session, its resources are free.
     wait_until_let_in(&mut other, &ephemeral("/4"), 0);
     assert_eq!(metric(&server, "ephemerals_count"), 1);
 }
@@ -120,12 +120,12 @@ fn watches_of_an_address_are_bounded_together_and_given_back() {
     for session in [&mut one, &mut other] {
         assert_eq!(call(session, &exists_watched("/c")), THROTTLED);
     }
-    // Those that are there may be set again.
+    // Existing watches may be set again.
     assert_eq!(call(&mut one, &exists_watched("/a")), NO_NODE);
     assert_eq!(call(&mut bystander, &exists_watched("/c")), NO_NODE);
     assert_eq!(metric(&server, "watch_count"), 4);
     log_tells(&server, "bound=\"watches\"");
-    // It fires, and is gone.
+    // The watch fires, and is then removed.
     is_served(&mut bystander, &write("/b", 1));
     wait_until_let_in(&mut one, &exists_watched("/c"), NO_NODE);
 }
@@ -156,11 +156,11 @@ fn watches_that_are_set_again_beyond_the_bound_end_the_connection() {
     });
 }
 
-/// Bytes of each path.
+/// Length of each path in bytes.
 const PATH_BYTES: usize = 1_000_000;
-/// As many as would hold 300 MB.
+/// Number of paths, which together would take 300 MB.
 const PATHS: usize = 300;
-/// Room for the paths that one connection may watch, and for requests in progress.
+/// Capacity for the watched paths of one connection, and for pending requests.
 const GROWTH_MAX: u64 = 128 << 20;
 
 #[test]

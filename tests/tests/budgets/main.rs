@@ -1,5 +1,5 @@
-//! Budgets of addresses and identities (`budget.<name>.*`): who asks for more than it may waits or is refused, and nobody
-//! else is.
+//! Budgets of addresses and identities (`budget.<name>.*`). A client over its budget waits or is
+//! refused, and other clients are not affected.
 
 mod held;
 mod members;
@@ -14,11 +14,11 @@ use tests::requests::create;
 use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long an answer may take that waits for no budget, on a busy machine.
+/// Time limit for an answer that does not wait for a budget, on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(5);
 /// Another address of this machine.
 const GREEDY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// The shortest that a server here grants, ms.
+/// Shortest session timeout that a server here grants, ms.
 const SHORT_TIMEOUT: i32 = 1000;
 const TIMEOUT: i32 = 10_000;
 
@@ -32,7 +32,7 @@ fn start(settings: &[(&str, &str)]) -> Option<Server> {
     or_skip("a server with budgets", builder(settings).start())
 }
 
-/// A session from [`GREEDY`].
+/// Opens a session from [`GREEDY`].
 fn greedy(server: &Server, timeout_ms: i32) -> RawSession {
     let handshake = Handshake {
         timeout_ms,
@@ -49,14 +49,14 @@ fn write(path: &str, bytes: usize) -> Request {
     Request::Write(create(path, vec![b'x'; bytes], flags::PERSISTENT))
 }
 
-/// Calls it, and it is answered well and at once.
+/// Sends a request, and checks that it succeeds without a wait.
 fn is_served(session: &mut RawSession, request: &Request) {
     let begun = Instant::now();
     assert_eq!(session.call(request).expect("an answer").err, 0);
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
 }
 
-/// Those of budgets are there once there is something to tell.
+/// Returns a metric. Metrics of budgets exist only after the first event.
 fn metric(server: &Server, name: &str) -> u64 {
     let value = server.metric(name);
     value.map_or(0, |value| value.parse().expect("a number"))

@@ -43,7 +43,7 @@ fn a_member_counts_what_its_own_clients_ask_for_and_what_their_sessions_hold() {
     for path in ["/1", "/2"] {
         is_served(&mut one, &ephemeral(path));
     }
-    // A follower refuses it itself, so the leader counts nothing.
+    // The follower refuses the request itself, so the leader does not count anything.
     assert_eq!(call(&mut one, &ephemeral("/3")), THROTTLED);
     assert_eq!(
         metric(&ensemble, here, "zoarium_budget_requests_refused"),
@@ -54,7 +54,7 @@ fn a_member_counts_what_its_own_clients_ask_for_and_what_their_sessions_hold() {
         0
     );
 
-    // Here its requests wait, at another member those of the same address do not.
+    // On this member its requests wait. On another member, requests from the same address do not.
     for _ in 0..3 * RATE {
         one.put(&get_data("/a"));
     }
@@ -74,7 +74,7 @@ fn a_member_counts_what_its_own_clients_ask_for_and_what_their_sessions_hold() {
         assert_eq!(one.take().expect("an answer").err, 0);
     }
 
-    // What a session holds goes with it to the member that it moves to.
+    // The resources of a session move with it to another member.
     let mut moved = greedy_at(&ensemble, there, Some(&one));
     assert_eq!(moved.session(), one.session());
     assert_eq!(call(&mut moved, &ephemeral("/4")), THROTTLED);

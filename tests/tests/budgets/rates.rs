@@ -1,4 +1,4 @@
-//! Requests and bytes a second.
+//! Budgets of requests and bytes per second.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,14 @@ use super::{
     write,
 };
 
-/// Some requests wait.
+/// Waits until some requests wait.
 fn wait_for_delay(server: &Server) {
     wait_for("requests that wait for a budget", LIMIT, || {
         (metric(server, "zoarium_budget_requests_delayed") > 0).then_some(())
     });
 }
 
-/// Has an answer to each.
+/// Receives an answer to each request.
 fn take_all(session: &mut RawSession) {
     while session.unanswered() > 0 {
         assert_eq!(session.take().expect("an answer").err, 0);
@@ -53,14 +53,15 @@ fn an_address_is_held_to_its_requests_and_others_are_answered_at_once() {
     }
     take_all(&mut one);
     take_all(&mut other);
-    // Of four seconds' worth the first is saved up, and a tenth goes on credit.
+    // The first of four seconds' budget is saved up, and a tenth is on credit.
     assert!(
         begun.elapsed() > Duration::from_millis(2800),
         "{:?}",
         begun.elapsed()
     );
     assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
-    // Not `one`: which of both has its answers first is not said, and it may have been silent for its timeout.
+    // Not `one`: it is undefined which of the two receives its answers first, and `one` may have
+    // been silent for its timeout.
     is_served(&mut other, &get_data("/a"));
 
     let log = server.log();
@@ -97,8 +98,8 @@ fn a_session_outlives_a_wait_that_is_longer_than_its_timeout() {
     let mut greedy = greedy(&server, SHORT_TIMEOUT);
     let session = greedy.session().clone();
     let begun = Instant::now();
-    // More than a second's worth is taken at once, and what comes behind it waits. Some of it does not fit into what
-    // is read ahead.
+    // More than one second's budget is consumed immediately, and the following requests wait. Some
+    // of them do not fit into the read-ahead buffer.
     greedy.put(&write("/long", 5000));
     greedy.put(&get_data("/long"));
     greedy.put(&write("/longer", 40_000));
@@ -106,7 +107,7 @@ fn a_session_outlives_a_wait_that_is_longer_than_its_timeout() {
     assert_eq!(greedy.take().expect("an answer").err, 0);
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
     take_all(&mut greedy);
-    // The request's frame has some more bytes, and one second's worth of them had been saved up.
+    // The request's frame has some more bytes, and one second's budget was saved up.
     assert!(
         begun.elapsed() > Duration::from_millis(3900),
         "{:?}",
@@ -115,7 +116,7 @@ fn a_session_outlives_a_wait_that_is_longer_than_its_timeout() {
     drop(greedy);
     let again = RawSession::open(&server.address(), Some(&session), SHORT_TIMEOUT);
     let mut again = again.expect("the session is alive");
-    // From another address it goes on at once.
+    // From another address it continues immediately.
     is_served(&mut again, &get_data("/long"));
     assert!(server.log().contains("bound=\"bytesPerSecond\""));
 }
@@ -131,7 +132,7 @@ fn an_identity_shares_its_budget_among_its_connections_and_has_it_from_when_it_i
     };
     let mut bob = bystander(&server);
     let mut ann = [bystander(&server), bystander(&server)];
-    // Not yet: nobody has proved anything.
+    // The limit does not apply yet, because the client has not authenticated.
     is_served(&mut ann[0], &write("/a", 20_000));
     is_served(&mut ann[0], &get_data("/a"));
     for ann in &mut ann {
@@ -155,7 +156,7 @@ fn an_identity_shares_its_budget_among_its_connections_and_has_it_from_when_it_i
     assert!(!server.log().contains("who=digest:bob"));
 }
 
-/// One whose requests have to wait for longer than any test.
+/// Returns a session whose requests have to wait for longer than any test.
 fn indebted(server: &Server) -> RawSession {
     let mut greedy = greedy(server, TIMEOUT);
     is_served(&mut greedy, &write("/debt", 100_000));
@@ -194,7 +195,7 @@ fn a_client_that_has_gone_while_it_waited_is_noticed_and_a_stop_does_not_wait() 
     wait_for_delay(&server);
     drop(leaving);
     wait_for("the end of the connection", LIMIT, || {
-        // The one that asks is the other.
+        // The remaining connection sends this word.
         (metric(&server, "num_alive_connections") == 1).then_some(())
     });
     let mut greedy = greedy(&server, TIMEOUT);
@@ -210,7 +211,7 @@ fn a_client_that_has_gone_while_it_waited_is_noticed_and_a_stop_does_not_wait() 
             .err,
         -101
     );
-    // It panics if that takes long.
+    // This panics if it takes too long.
     assert!(server.terminate().success());
     assert!(greedy.take().is_err());
 }

@@ -1,4 +1,4 @@
-//! What zkCli.sh does not have.
+//! Commands that zkCli.sh does not have.
 
 use std::process::Output;
 
@@ -20,7 +20,8 @@ fn ask(server: &Server, words: &[&str], stdin: Option<&str>) -> Output {
     run(&words, stdin)
 }
 
-/// What it printed: nothing about its connection, so that others can read it.
+/// Returns the output, which does not contain lines about the connection, so that other programs
+/// can read it.
 fn printed(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().map(str::to_owned).collect()
@@ -119,7 +120,7 @@ async fn what_is_exported_is_imported_elsewhere() {
     assert_eq!(data("/to/from/null").await, None);
     assert_eq!(client.exists("/to/from/me").await.expect("ask"), None);
 
-    // What is there stays, unless it is to be replaced.
+    // Existing znodes are kept, unless they are to be replaced.
     client.set_data("/to/from/a", "new", -1).await.expect("set");
     ask(&server, &["import", "/to"], Some(&lines));
     assert_eq!(data("/to/from/a").await.as_deref(), Some(&b"new"[..]));

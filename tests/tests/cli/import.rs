@@ -1,4 +1,4 @@
-//! `import`: many znodes under way at a time, each one refused or created as if it were alone.
+//! `import` with many znodes in flight. Each one is refused or created as if it were alone.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use tests::{Flavour, Server, or_skip};
 
 use super::run;
 
-/// Znodes of a large import.
+/// Number of znodes in a large import.
 const MANY: usize = 10_000;
 
 async fn server() -> Option<(Server, Client)> {
@@ -41,7 +41,8 @@ fn line(path: &str, acl: &[Acl]) -> String {
     format!("{}\n", json!({ "path": path, "data": "eA==", "acl": acl }))
 }
 
-/// Paths, parents first: a root, and groups of a hundred with their first znode above the others.
+/// Returns paths, parents first: a root, and groups of a hundred in which the first znode is the
+/// parent of the others.
 fn many() -> Vec<String> {
     let path = |number: usize| match (number / 100, number % 100) {
         (0, 0) => "/many".to_owned(),
@@ -52,7 +53,8 @@ fn many() -> Vec<String> {
     (0..MANY).map(path).collect()
 }
 
-/// Passes on what a server and its client say, and tells how many requests were unanswered at one time.
+/// Relays packets between a server and its client, and reports the maximum number of concurrent
+/// pending requests.
 fn counted(server: &str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its number").to_string();
@@ -78,7 +80,7 @@ fn counted(server: &str) -> (String, Arc<AtomicUsize>) {
     (address, found)
 }
 
-/// Passes on one packet after the other; no watch is set, so each one of the server answers one of the client.
+/// Relays packets one by one. Without watches, each packet of the server answers one of the client.
 fn pass(mut from: TcpStream, mut to: TcpStream, passed: impl Fn()) -> io::Result<()> {
     loop {
         let mut packet = vec![0; 4];
@@ -146,7 +148,7 @@ async fn a_znode_that_is_refused_in_the_middle_is_named_and_ends_the_import() {
         "{there}: {told}"
     );
 
-    // A line that cannot be read is told of, but for one before it that is refused.
+    // An invalid line is reported, unless an earlier line is refused.
     let broken = format!("{}{{\n", line("/one", &[Acl::open()]));
     let (code, told) = import(&server.address(), &["/"], &broken);
     assert_eq!(code, Some(1), "{told}");
@@ -180,7 +182,7 @@ async fn a_replaced_acl_holds_before_what_is_below_it_is_created() {
         "100 znodes created, 1 replaced, 0 kept as they were\n"
     );
 
-    // And the other way round; whoever is last in the file stays.
+    // In the reverse order, the last line in the file applies.
     let twice = format!(
         "{}{}{}",
         line("/p", &[Acl::open()]),

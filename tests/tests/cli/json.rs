@@ -1,4 +1,4 @@
-//! `--output json`: what programs read.
+//! `--output json`: output for programs.
 
 use client::{Client, Create, Options};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use tests::{Flavour, Server, or_skip};
 
 use super::run;
 
-/// What a command printed, a value for each line, and its exit code.
+/// Returns the output of a command, one value per line, and its exit code.
 fn ask(server: &Server, words: &[&str], stdin: Option<&str>) -> (Vec<Value>, Option<i32>) {
     let address = server.address();
     let all = ["-server", &address, "--output", "json"];
@@ -27,10 +27,10 @@ fn ask(server: &Server, words: &[&str], stdin: Option<&str>) -> (Vec<Value>, Opt
     (text.lines().map(parse).collect(), output.status.code())
 }
 
-/// Text that a terminal would follow.
+/// Text that a terminal would interpret.
 const TEXT: &str = "line \u{1b}[2J\u{9b}2J\n";
 
-/// A server with text, binary data, no data and an ephemeral below `/a b`.
+/// Returns a server with text, binary data, no data and an ephemeral below `/a b`.
 async fn filled() -> Option<(Server, Client)> {
     let server = or_skip("cli", Server::start(Flavour::Zoarium))?;
     let client = Client::connect(Options::new(&server.address()))
@@ -144,7 +144,7 @@ async fn what_cannot_be_json_is_refused_and_a_pipe_has_nothing_else() {
     let (lines, code) = ask(&server, &["get", "/nosuch"], None);
     assert_eq!((lines.len(), code), (0, Some(1)));
     assert_eq!(ask(&server, &["listquota", "/"], None), (vec![], Some(1)));
-    // Neither a greeting nor events.
+    // There is no greeting, and there are no events.
     let script = "create /x y\nget -w /x\nset /x z\nget /x\nls /\n";
     let (lines, code) = ask(&server, &[], Some(script));
     let data: Vec<&Value> = lines.iter().map(|line| &line["data"]).collect();

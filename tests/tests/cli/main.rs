@@ -1,5 +1,5 @@
-//! `zoarium cli` and the commands of the program: against what zkCli.sh of Apache ZooKeeper 3.9.5 printed, what it has beyond, and at a
-//! terminal.
+//! `zoarium cli` and the commands of the program: comparison with the recorded output of zkCli.sh
+//! from Apache ZooKeeper 3.9.5, additional commands, and behaviour at a terminal.
 
 mod beyond;
 mod import;
@@ -15,15 +15,15 @@ use std::process::{Command, Output, Stdio};
 
 use tests::zoarium_binary;
 
-/// How long a command may take, in seconds.
+/// Time limit for a command, in seconds.
 const LIMIT_S: &str = "120";
 
-/// How long something may take on a busy machine.
+/// Time limit for each expected event on a busy machine.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Runs the shell with words behind `cli` and with what comes through a pipe.
+/// Runs the shell with the words after `cli`, and with input from a pipe.
 fn run(words: &[String], stdin: Option<&str>) -> Output {
-    // Whatever it waits for, the test ends.
+    // The test ends, even if the program hangs.
     let mut child = Command::new("timeout")
         .arg(LIMIT_S)
         .arg(zoarium_binary())
@@ -36,7 +36,7 @@ fn run(words: &[String], stdin: Option<&str>) -> Output {
         .spawn()
         .expect("start the shell");
     let mut input = child.stdin.take().expect("a pipe");
-    // A command that needs no input may be gone already.
+    // A command without input may already have ended.
     let _ = input.write_all(stdin.unwrap_or_default().as_bytes());
     drop(input);
     child.wait_with_output().expect("the shell ends")

@@ -1,4 +1,4 @@
-//! Every recorded command prints what zkCli.sh printed, and ends as it did.
+//! Every recorded command prints the output of zkCli.sh, and has the same exit code.
 
 use std::process::Output;
 use std::time::Duration;
@@ -16,8 +16,8 @@ const BOB: &str = "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=";
 /// `super:secret` as digest identity.
 const SUPER: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
-/// Recorded command lines whose outcome differs on purpose, with the reason.
-/// docs/COMPATIBILITY.md says the same.
+/// Recorded command lines with deliberate differences, and their reasons. docs/COMPATIBILITY.md
+/// contains the same list.
 const DIFFERENT: [(&str, &str); 3] = [
     ("help", "a command here: it lists all commands and succeeds"),
     ("version", "the version is ours"),
@@ -55,11 +55,11 @@ fn recorded() -> Option<Vec<Case>> {
     Some(text.lines().map(case).collect())
 }
 
-/// What is the same in every run: no session events, ports, times, zxids, nor what the sessions of
-/// earlier commands left behind.
+/// Returns the part that is equal in every run, without session events, ports, times, zxids, and
+/// remains of earlier sessions.
 fn steady(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
-    // An event is four lines, of which the first and third are empty.
+    // An event has four lines, of which the first and third are empty.
     let joined = text.replace("\nWATCHER::\n\n", "");
     for line in joined.replace("WatchedEvent", "\nWatchedEvent").lines() {
         let is_of_session = line.starts_with("WatchedEvent") && line.contains("path:null");
@@ -72,7 +72,7 @@ fn steady(text: &str) -> Vec<String> {
         };
         lines.push(line);
     }
-    // Where events stood, lines began anew.
+    // Lines were split where events were removed.
     lines.retain(|line| !line.is_empty());
     lines
 }
@@ -93,7 +93,7 @@ fn steady_line(line: &str) -> String {
     if let Some(name) = NUMBERS.iter().find(|name| line.starts_with(**name)) {
         return (*name).to_owned();
     }
-    // What a server lists has no order of its own, and numbers of sequence differ.
+    // A server's lists have no defined order, and sequence numbers differ.
     let line = without_sequence(line);
     match line
         .strip_prefix('[')
@@ -189,7 +189,7 @@ async fn prepare(client: &Client) {
     }
 }
 
-/// As the recorded server was: super user, no extended types.
+/// Starts a server like the recorded one: with a super user, and without extended types.
 fn server() -> Option<Server> {
     let started = ServerBuilder::new(Flavour::Zoarium)
         .setting("extendedTypesEnabled", "false")
@@ -199,7 +199,7 @@ fn server() -> Option<Server> {
     or_skip("cli", started)
 }
 
-/// What a one-shot command left behind goes when its session expires.
+/// Waits for the session expiry of one-shot commands, which removes their ephemerals.
 fn wait_for_expiry(server: &Server) {
     wait_for(
         "end of the sessions of earlier commands",
@@ -266,7 +266,7 @@ fn compare(
     if got != wanted {
         wrong.push(format!("{line}: stdout\n  {got:?}, recorded\n  {wanted:?}"));
     }
-    // Java ends with a stack trace there, we with a line.
+    // Java ends with a stack trace in this case, and Zoarium with a line.
     let ends_in_trace = case.stderr.contains("\tat ");
     let recorded: Vec<String> = case
         .stderr
@@ -278,7 +278,7 @@ fn compare(
         .collect();
     let is_same = match ends_in_trace {
         true => stderr.lines().count() > recorded.len(),
-        // Behind the recorded words we say why.
+        // Zoarium adds the reason after the recorded text.
         false => {
             let plain = stderr.lines().filter(|line| !line.starts_with("zoarium: "));
             plain

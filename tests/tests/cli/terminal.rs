@@ -15,7 +15,7 @@ use tests::requests::create;
 use tests::secrets::CAROL;
 use tests::{Flavour, RawSession, Server, or_skip, terminal_pair, wait_for, zoarium_binary};
 
-/// The shell at a terminal of its own.
+/// The shell at a separate terminal.
 struct Terminal {
     keys: File,
     screen: Arc<Mutex<String>>,
@@ -28,12 +28,12 @@ impl Terminal {
         Terminal::start_with(server, &[])
     }
 
-    /// With a command.
+    /// Starts the shell with a command.
     fn start_with(server: &Server, words: &[&str]) -> Terminal {
         Terminal::start_program(&[&["cli", "-server", &server.address()], words].concat())
     }
 
-    /// Any command of the program.
+    /// Starts any command of the program.
     fn start_program(words: &[&str]) -> Terminal {
         let (keys, open) = terminal_pair();
         let home = tempfile::tempdir().expect("a home");
@@ -69,7 +69,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).expect("type");
     }
 
-    /// Waits until the text is on the screen, and forgets it with all in front of it.
+    /// Waits until the text is on the screen, and forgets it with all earlier output.
     fn wait_to_see(&self, text: &str) {
         wait_for(text, Duration::from_secs(30), || {
             let mut screen = self.screen.lock().expect("no panic there");
@@ -119,7 +119,7 @@ async fn tab_completes_and_events_are_shown_while_a_person_types() {
     terminal.press("\r");
     terminal.wait_to_see("[application, zookeeper]");
 
-    // It follows what happens until it is interrupted.
+    // The command follows events until it is interrupted.
     terminal.press("set -v x /application y\r");
     terminal.wait_to_see("-v needs a number");
     terminal.press("watch /application\r");
@@ -146,10 +146,10 @@ async fn tab_completes_and_events_are_shown_while_a_person_types() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// What a server, a znode or a file contains.
+/// Control sequences in a server's answer, a znode or a file.
 const COMMANDS: &[u8] = b"a\x1b]0;title\x07\xc2\x9b2Jb\x9bc";
 
-/// All that a tool prints, on a terminal or into a pipe.
+/// Returns the complete output of a tool, at a terminal or into a pipe.
 fn printed(words: &[&str], is_terminal: bool) -> Vec<u8> {
     let mut command = Command::new(zoarium_binary());
     command.args(words).stdin(Stdio::null());
@@ -161,13 +161,13 @@ fn printed(words: &[&str], is_terminal: bool) -> Vec<u8> {
     drop(command);
     let mut child = child.expect("run zoarium");
     let mut seen = Vec::new();
-    // The terminal ends with the tool, by an error.
+    // The terminal ends with the tool, which causes an error.
     let _ = screen.read_to_end(&mut seen);
     assert!(child.wait().expect("an end").success(), "{words:?}");
     seen
 }
 
-/// Before, `zoarium word` and every tool but `cli` wrote them unchanged.
+/// Earlier, `zoarium word` and every tool except `cli` wrote these sequences unchanged.
 #[test]
 fn data_on_a_terminal_commands_nothing_and_a_pipe_gets_every_byte() {
     let Some(server) = or_skip("cli", Server::start(Flavour::Zoarium)) else {
@@ -202,7 +202,7 @@ fn data_on_a_terminal_commands_nothing_and_a_pipe_gets_every_byte() {
     let through = printed(&["word", &hostile_address, "srvr"], false);
     assert_eq!(through, COMMANDS);
     let through = printed(&["cli", "-server", &address, "get", "/evil"], false);
-    // As zkCli.sh, which replaces what is not UTF-8.
+    // As in zkCli.sh, invalid UTF-8 is replaced.
     let wanted = String::from_utf8_lossy(COMMANDS).into_owned();
     let through = String::from_utf8(through).expect("UTF-8");
     assert!(through.contains(&wanted), "{through:?}");
@@ -221,7 +221,7 @@ fn top_goes_on_until_it_is_interrupted_or_its_terminal_is_gone() {
     let top = || {
         let terminal = Terminal::start_with(&server, &["top", "-d", "0.2"]);
         for _ in 0..2 {
-            // Each look takes the place of the one before.
+            // Each sample replaces the previous one.
             terminal.wait_to_see("\u{1b}[H\u{1b}[2J");
             terminal.wait_to_see("standalone");
         }
@@ -235,7 +235,7 @@ fn top_goes_on_until_it_is_interrupted_or_its_terminal_is_gone() {
     terminal.press("q");
     assert_eq!(ended(&mut terminal).code(), Some(0));
 
-    // Nobody else holds this one: with its file it is gone.
+    // Nothing else holds this terminal, so closing its file ends it.
     let (mut screen, slave) = terminal_pair();
     let mut child = Command::new(zoarium_binary())
         .args(["cli", "-server", &server.address(), "top", "-d", "0.2"])

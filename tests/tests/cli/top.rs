@@ -1,4 +1,4 @@
-//! `top`: who is busy in an ensemble.
+//! `top`: the busiest clients of an ensemble.
 
 use serde_json::{Value, json};
 use tests::ensemble::EnsembleBuilder;
@@ -42,7 +42,7 @@ fn members_are_found_by_the_list_and_clients_by_their_admin_ports() {
     session.authenticate("digest", "ann:pw").expect("an answer");
     let created = session.call(&Request::Write(create("/busy", "x", flags::PERSISTENT)));
     created.expect("an answer");
-    // It writes for as long as it is looked at.
+    // The client writes during the whole observation.
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let stops = std::sync::Arc::clone(&stop);
     let writer = std::thread::spawn(move || {
@@ -91,7 +91,7 @@ fn members_are_found_by_the_list_and_clients_by_their_admin_ports() {
 }
 
 fn shows_people_and_refuses_nonsense(address: &str, admin: &str) {
-    // For people, and with an admin port that is not there.
+    // Output for people, with an admin port without a listener.
     let text = format!("-server {address} top -n 1 -d 0.3 -a {admin},127.0.0.1:1");
     let output = run(&words(&text), None);
     let shown = String::from_utf8(output.stdout).expect("text");

@@ -1,4 +1,4 @@
-//! `diff` and `cp`: two subtrees, of one ensemble and of two.
+//! `diff` and `cp`: two subtrees of one ensemble or of two.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use super::run;
 struct Two {
     here: Server,
     there: Server,
-    /// A session with each.
+    /// A session with each server.
     clients: [Client; 2],
 }
 
@@ -36,7 +36,8 @@ async fn two() -> Option<Two> {
 }
 
 impl Two {
-    /// Runs a command at the first server; `THERE` in a word is the second's address.
+    /// Runs a command with the first server. `THERE` in a word stands for the second server's
+    /// address.
     fn ask(&self, words: &[&str]) -> (Option<i32>, String, String) {
         self.ask_by(words, &self.there.address())
     }
@@ -48,7 +49,7 @@ impl Two {
     }
 }
 
-/// Exit code, standard output, standard error.
+/// Returns exit code, standard output and standard error.
 fn told(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (
@@ -80,7 +81,7 @@ async fn trees_of_two_ensembles_are_compared() {
     let (code, out, err) = two.ask(&["diff", "/a b", "THERE/a b"]);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
     assert!(err.contains("3 znodes compared, 0 differences"), "{err}");
-    // The roots of both: what each ensemble keeps for itself is left out.
+    // The roots of both: each ensemble's own znodes are skipped.
     assert_eq!(two.ask(&["diff", "/", "THERE/"]).0, Some(0));
 
     let [here, there] = &two.clients;
@@ -94,7 +95,7 @@ async fn trees_of_two_ensembles_are_compared() {
         .await
         .expect("create");
     make(there, &[("/a b/null", b"")]).await;
-    // Servers show clients containers and TTL znodes as any others.
+    // Servers describe containers and TTL znodes to clients like any other znodes.
     for (client, create) in [(here, Create::container()), (there, Create::ttl(60_000))] {
         client
             .create("/a b/kind", "", &create)
@@ -144,7 +145,7 @@ async fn acls_are_compared_if_asked_for_and_what_may_not_be_read_is_told() {
     let (code, out, _) = two.ask(&["diff", "-a", "/a", "/c"]);
     assert_eq!((code, out.as_str()), (Some(1), "/b: ACL differs\n"));
 
-    // `u:p` alone may read it there.
+    // There, only `u:p` may read it.
     make(there, &[("/a", b""), ("/a/b", b"1")]).await;
     there.add_auth("digest", "u:p").await.expect("log in");
     let all = proto::data::perms::ALL;
@@ -168,8 +169,8 @@ async fn acls_are_compared_if_asked_for_and_what_may_not_be_read_is_told() {
     assert_eq!(two.ask(&with_identity).0, Some(0));
 }
 
-/// Passes on what a server and its client say. When the server has said so many bytes, `then` says
-/// whether it goes on; if not, there is nobody any more.
+/// Relays data between a server and its client. After `limit` bytes from the server, `then` returns
+/// whether the relay continues. Otherwise it ends both connections.
 fn between(server: &str, limit: usize, then: impl FnOnce() -> bool + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its number").to_string();
@@ -200,7 +201,7 @@ fn between(server: &str, limit: usize, then: impl FnOnce() -> bool + Send + 'sta
     address
 }
 
-/// `/a` with a hundred children of a thousand bytes.
+/// Creates `/a` with a hundred children of a thousand bytes.
 async fn make_hundred(client: &Client) {
     make(client, &[("/a", b"")]).await;
     for number in 0..100 {
@@ -258,7 +259,7 @@ async fn a_subtree_is_copied_inside_an_ensemble_and_to_another() {
     here.create("/a b/mine", "", &Create::ephemeral())
         .await
         .expect("create");
-    // Whoever copies may replace it, and an ACL of READ alone could not be replaced again.
+    // The copying client may replace it. An ACL with only READ could not be replaced again.
     let perms = proto::data::perms::ALL & !proto::data::perms::CREATE;
     let acl = vec![Acl::new(perms, "world", "anyone")];
     here.set_acl("/a b/x y/z", acl.clone(), -1)
@@ -281,7 +282,7 @@ async fn a_subtree_is_copied_inside_an_ensemble_and_to_another() {
         "from there, too"
     );
 
-    // What is there stays as it is, unless it is to be replaced.
+    // Existing znodes are kept, unless they are to be replaced.
     there.set_data("/copy", "new", -1).await.expect("set");
     let (code, _, err) = two.ask(&["cp", "-r", "/a b", "THERE/copy"]);
     assert_eq!(code, Some(1));
@@ -299,7 +300,7 @@ async fn a_subtree_is_copied_inside_an_ensemble_and_to_another() {
         format!("/more: only in {}/copy\n", two.there.address())
     );
 
-    // A copy inside itself has what was there before, whatever the name of the ensemble.
+    // A copy inside its source contains the earlier znodes, under any name of the ensemble.
     let itself = format!("{}/a b/copy", two.here.address());
     let (code, _, err) = two.ask(&["cp", "-r", "/a b", &itself]);
     assert!(err.contains("4 znodes created"), "{err}");
@@ -334,7 +335,7 @@ async fn a_copy_that_cannot_be_is_refused_before_anything_is_written() {
     assert_eq!(here.exists("/x").await.expect("ask"), None);
 }
 
-/// The number in front of `what` in a summary.
+/// Returns the number before `what` in a summary.
 fn number(text: &str, what: &str) -> usize {
     let at = text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
     let before = text[..at].trim_end().rsplit([' ', '\n']).next();
@@ -362,7 +363,7 @@ async fn a_copy_that_is_not_whole_says_so() {
     );
     here.delete("/a/5", -1).await.expect("delete");
 
-    // The target's server goes away.
+    // The target's server disappears.
     let cut = between(&two.there.address(), 1_500, || false);
     let (code, _, err) = two.ask_by(&["cp", "-r", "/a", "THERE/b"], &cut);
     assert_eq!(code, Some(1), "{err}");
@@ -377,7 +378,7 @@ async fn a_copy_that_is_not_whole_says_so() {
         "{err}"
     );
 
-    // The source is deleted in the middle: all of it is listed by then, some of it is copied.
+    // The source is deleted in the middle: it is listed completely by then, and copied in part.
     let words = ["-server", &two.here.address(), "deleteall", "/a"].map(str::to_owned);
     let deletes = move || run(&words, None).status.success();
     let watched = between(&two.here.address(), 60_000, deletes);

@@ -1,14 +1,14 @@
-//! The shared wire conformance suite: every case must match what Apache ZooKeeper 3.9.5 answered.
+//! The shared wire conformance suite: every case must match the answer of Apache ZooKeeper 3.9.5.
 
 use tests::{Conformance, Flavour, Missing, Server, ServerBuilder, or_skip};
 
 use crate::DELIBERATE_DIFFERENCES;
 
-/// A started server with the suite's own configuration.
+/// Starts a server with the suite's own configuration.
 fn server(suite: &Conformance) -> Result<Server, Missing> {
     ServerBuilder::new(Flavour::under_test())
         .template(&suite.template()?)
-        // Apache ZooKeeper takes this one only as a property.
+        // Apache ZooKeeper accepts this setting only as a property.
         .property("znode.container.checkIntervalMs", "500")
         .start()
 }

@@ -1,5 +1,5 @@
-//! The shared wire conformance suite through each kind of member of an ensemble of three voters and
-//! an observer.
+//! The shared wire conformance suite through each kind of member, in an ensemble of three voters
+//! and an observer.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn ensemble(suite: &Conformance) -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&[flavour; 3])
         .observers(&[flavour])
         .template(&template)
-        // Apache ZooKeeper takes this one only as a property.
+        // Apache ZooKeeper accepts this setting only as a property.
         .property("znode.container.checkIntervalMs", "500");
     or_skip(
         "conformance of ensembles",
@@ -38,7 +38,7 @@ fn matches_through(id: u64, role: Role, name: &str) {
     let mut to_run = vec!["--role", name];
     let mut to_compare = to_run.clone();
     if Flavour::under_test() != Flavour::Zoarium {
-        // Such a request ends the work of Java's ensembles for good.
+        // Such a request permanently stops a Java ensemble.
         to_run.extend(["--not-area", "malformed"]);
         to_compare.push("--only-run");
     }
@@ -47,7 +47,7 @@ fn matches_through(id: u64, role: Role, name: &str) {
     comparison.assert_only_different(DELIBERATE_DIFFERENCES);
     let all = comparison.all;
     assert!(all >= 300, "only {all} cases were compared");
-    // Whatever came, malformed requests too: all members go on as they were.
+    // After all requests, including malformed ones, every member continues as before.
     assert_eq!(ensemble.wait_until_all_serve(), 3);
     for id in ensemble.ids() {
         let address = ensemble.member(id).client_address().to_string();
@@ -60,7 +60,7 @@ fn matches_through(id: u64, role: Role, name: &str) {
     }
 }
 
-/// Three ensembles side by side: the cases mostly wait.
+/// Three concurrent ensembles, because the cases mostly wait.
 #[test]
 fn every_shared_case_matches_through_leader_follower_and_observer() {
     let members = [
@@ -74,7 +74,7 @@ fn every_shared_case_matches_through_leader_follower_and_observer() {
             (name, thread)
         });
         for (name, thread) in threads {
-            // Its message was printed where it failed.
+            // Its message was printed at the failure.
             assert!(thread.join().is_ok(), "not the same through the {name}");
         }
     });

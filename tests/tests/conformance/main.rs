@@ -1,10 +1,10 @@
-//! The same requests get the same answers as from Apache ZooKeeper 3.9.5: recorded ones, and random
-//! ones that go to both at the same time.
+//! The answers equal those of Apache ZooKeeper 3.9.5, for recorded requests and for random requests
+//! to both servers.
 
 mod alone;
 mod differential;
 mod ensemble;
 
-/// Recorded cases in which Zoarium answers otherwise on purpose; `docs/COMPATIBILITY.md` has the
-/// reasons.
+/// Recorded cases in which Zoarium's answer deliberately differs. `docs/COMPATIBILITY.md` contains
+/// the reasons.
 const DELIBERATE_DIFFERENCES: &[&str] = &["session_wrong_password"];

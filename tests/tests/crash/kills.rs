@@ -1,4 +1,4 @@
-//! A server that is killed again and again while several sessions write.
+//! A server that is killed repeatedly while several sessions write.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -17,13 +17,13 @@ use tests::{Dump, Flavour, Process, RawSession, Server, ServerBuilder, or_skip, 
 use crate::load::{Worker, number_of, prepare};
 use crate::model::{SHARED, parent_of, settle};
 
-/// How often the server is killed, unless `ZOARIUM_CRASH_KILLS` says otherwise.
+/// Number of kills, unless `ZOARIUM_CRASH_KILLS` sets another one.
 const KILLS: usize = 100;
 const SESSIONS: usize = 6;
-/// Long, so that no session expires however slow the machine is.
+/// Session timeout. It is long, so that no session expires on a slow machine.
 const TIMEOUT_MS: i32 = 60_000;
 
-/// What the whole run saw, to tell that it tried what it is for.
+/// Events of the whole run, to prove that it tested the intended cases.
 #[derive(Debug, Default)]
 struct Seen {
     kills: usize,
@@ -37,7 +37,7 @@ struct Seen {
 struct Run {
     server: Server,
     workers: Vec<Worker>,
-    /// Every number ever seen under [`SHARED`], with the data it was given to.
+    /// Every number ever seen below [`SHARED`], with the data of its znode.
     numbers: BTreeMap<u64, String>,
     rng: Rng,
     seen: Seen,
@@ -51,7 +51,7 @@ fn what_was_acknowledged_survives_a_hundred_kills() {
     println!("ZOARIUM_CRASH_SEED={seed} repeats this run's choices");
     let builder = ServerBuilder::new(Flavour::Zoarium)
         .setting("maxSessionTimeout", "60000")
-        // Logs roll and snapshots are written several times in each round.
+        // In each round, logs roll and snapshots are written several times.
         .setting("snapCount", "300")
         .setting("preAllocSize", "16")
         .setting("autopurge.purgeInterval", "1")
@@ -98,7 +98,7 @@ impl Run {
         }
     }
 
-    /// Load, a kill, a restart, a look at everything.
+    /// Runs load, a kill, a restart, and a check of everything.
     fn round(&mut self) {
         let loads: Vec<RawSession> = self.sessions();
         let limit = Duration::from_micros(self.rng.u64(5_000..300_000));
@@ -108,7 +108,7 @@ impl Run {
             let running: Vec<_> = workers
                 .map(|(worker, session)| scope.spawn(|| worker.run(session)))
                 .collect();
-            // The moment of the kill is the point: there is no condition to wait for.
+            // The random moment of the kill is essential, so there is no condition to wait for.
             thread::sleep(limit);
             server.kill();
             for worker in running {
@@ -130,8 +130,8 @@ impl Run {
         self.check_shared(&dump);
     }
 
-    /// The sessions of all workers, on new connections: the same as before the kill, unless they
-    /// were closed.
+    /// Resumes the sessions of all workers on new connections. They are the sessions from before
+    /// the kill, except for closed ones.
     fn sessions(&mut self) -> Vec<RawSession> {
         let workers = self.workers.iter_mut();
         let sessions = workers.map(|worker| {
@@ -151,7 +151,7 @@ impl Run {
         sessions.collect()
     }
 
-    /// The next start writes its snapshots in another form.
+    /// Selects the compression of snapshots for the next start.
     fn choose_compression(&mut self) {
         let method = ["", "gz", "snappy"][self.rng.usize(..3)];
         let file = self.server.config_file();
@@ -205,7 +205,7 @@ impl Run {
         assert_eq!(parts, expected);
     }
 
-    /// A number belongs to one znode for ever, whether that is still there or not.
+    /// Checks that a number belongs to a single znode, even after its deletion.
     fn check_shared(&mut self, dump: &Dump) {
         let answered = self.workers.iter_mut().flat_map(|worker| {
             let last = worker.numbers.pop();
@@ -277,7 +277,7 @@ fn open(server: &Server, worker: &mut Worker) -> Result<RawSession, Error> {
     Ok(session)
 }
 
-/// Whether the session of `worker` is over. It goes on with whoever opens it next.
+/// Returns whether the session of `worker` is over. Otherwise the next client resumes it.
 fn is_over(server: &Server, worker: &Worker) -> bool {
     match RawSession::open(&server.address(), worker.session.as_ref(), TIMEOUT_MS) {
         Ok(_) => false,

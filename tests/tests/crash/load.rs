@@ -1,4 +1,4 @@
-//! One session's pipelined load: random requests, each with the answer that it must get.
+//! One session's pipelined load: random requests, each with its expected answer.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -14,19 +14,19 @@ use tests::{Answer, RawSession};
 
 use crate::model::{Change, Node, Part, SHARED, Whose};
 
-/// Above so many znodes deletions are preferred.
+/// Number of znodes above which deletions are preferred.
 const ZNODES_MAX: usize = 40;
 
-/// A request under way.
+/// A pending request.
 #[derive(Debug)]
 struct Sent {
     changes: Vec<Change>,
     expected: Expected,
-    /// The highest number under [`SHARED`] that was answered before this was sent.
+    /// Highest number below [`SHARED`] that was reported before this request was sent.
     numbers_before: Option<u64>,
 }
 
-/// The answer that there must be if there is one.
+/// Expected answer, if there is one.
 #[derive(Debug)]
 enum Expected {
     Error(ErrorCode),
@@ -44,11 +44,11 @@ pub(crate) struct Worker {
     pub(crate) top: String,
     pub(crate) mark: String,
     pub(crate) session: Option<Session>,
-    /// What all answered requests made.
+    /// Result of all answered requests.
     pub(crate) answered: Part,
-    /// Changes of requests that were sent and not answered, in order.
+    /// Changes of pending requests, in order.
     pub(crate) unanswered: Vec<Vec<Change>>,
-    /// Numbers under [`SHARED`] with their data, as they were answered.
+    /// Numbers below [`SHARED`] with their data, from the answers.
     pub(crate) numbers: Vec<(u64, String)>,
     pub(crate) writes_answered: u64,
     rng: Rng,
@@ -80,10 +80,10 @@ impl Worker {
         }
     }
 
-    /// Sends requests, up to a random number ahead of the answers, until the connection ends.
+    /// Sends requests, up to a random number of pending ones, until the connection ends.
     pub(crate) fn run(&mut self, mut session: RawSession) {
         let depth = self.rng.usize(1..64);
-        // One in eight times the session ends after so many requests.
+        // In one of eight runs, the session ends after this many requests.
         let close_after = (self.rng.u8(..8) == 0).then(|| self.rng.usize(1..200));
         let mut ahead = self.answered.clone();
         let mut sent: VecDeque<Sent> = VecDeque::new();
@@ -140,7 +140,7 @@ impl Worker {
         ControlFlow::Continue(())
     }
 
-    /// Panics unless the answer is right; tells the path of a shared znode.
+    /// Panics unless the answer is right. Returns the path of a shared znode with its data.
     fn judge(&mut self, sent: &Sent, answer: &Answer) -> Option<(String, String)> {
         let at = format!("{}: {sent:?} was answered {answer:?}", self.top);
         if let Expected::Error(code) = &sent.expected {
@@ -156,7 +156,7 @@ impl Worker {
             Expected::CreatedShared(data) => {
                 let path = answer.record::<CreateResponse>().path.to_string();
                 let number = number_of(&path);
-                // Whoever knows of a number gets a higher one.
+                // A client that knows a number gets a higher one.
                 assert!(
                     sent.numbers_before.is_none_or(|before| before < number),
                     "{at}"
@@ -195,7 +195,7 @@ impl Worker {
         self.next_id
     }
 
-    /// A random request that suits `part`.
+    /// Returns a random request that suits `part`.
     fn next(&mut self, part: &Part) -> (Request, Vec<Change>, Expected) {
         let full = part.nodes.len() > ZNODES_MAX;
         let kind = match self.rng.u8(..100) {
@@ -226,7 +226,7 @@ impl Worker {
         (path.clone(), node.clone())
     }
 
-    /// The right version, or none.
+    /// Returns the current version, or -1.
     fn version(&mut self, version: i32) -> i32 {
         if self.rng.bool() { version } else { -1 }
     }
@@ -291,7 +291,7 @@ impl Worker {
         (request, vec![Change::Set { path, data }], expected)
     }
 
-    /// A leaf of its own, or a shared one whose path is known.
+    /// Deletes a leaf of this session, or a shared znode with a known path.
     fn delete(&mut self, part: &Part) -> (WriteRequest, Vec<Change>, Expected) {
         let shared: Vec<&String> = part.shared.values().flatten().collect();
         let (path, version) = match self.rng.choice(shared) {
@@ -305,7 +305,7 @@ impl Worker {
         (request, vec![Change::Delete { path }], Expected::Deleted)
     }
 
-    /// Several changes as one, or none of them.
+    /// Returns several changes as a multi.
     fn multi(&mut self, part: &Part) -> (WriteRequest, Vec<Change>, Expected) {
         let mut scratch = part.clone();
         let (mut writes, mut all) = (Vec::new(), Vec::new());
@@ -338,7 +338,7 @@ impl Worker {
     }
 }
 
-/// Znodes that can be deleted.
+/// Returns the znodes that can be deleted.
 fn leaves(part: &Part) -> Vec<(&String, &Node)> {
     let nodes = part.nodes.iter();
     nodes
@@ -346,7 +346,7 @@ fn leaves(part: &Part) -> Vec<(&String, &Node)> {
         .collect()
 }
 
-/// The number that a sequential path ends in.
+/// Returns the number at the end of a sequential path.
 pub(crate) fn number_of(path: &str) -> u64 {
     let digits = path.rsplit_once('-').map(|(_, digits)| digits);
     digits

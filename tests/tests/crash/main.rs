@@ -1,4 +1,4 @@
-//! Crashes: whatever was acknowledged is there afterwards, and nothing that was never asked for.
+//! Crashes: acknowledged writes survive, and no other write appears.
 
 mod kills;
 mod load;

@@ -1,8 +1,8 @@
-//! What one session's part of the tree must look like.
+//! A model of one session's part of the tree.
 //!
-//! A session's requests are carried out in the order in which they were sent, and a crash keeps a
-//! prefix of what is on its way to the log. So after a crash the session's part is what all
-//! answered requests made, and then the unanswered ones up to one of them; nothing else.
+//! A session's requests are executed in the order in which they were sent, and a crash preserves a
+//! prefix of the records that are being logged. Therefore, after a crash, the session's part is the
+//! result of all answered requests and of a prefix of the pending ones.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,20 +10,20 @@ use std::fmt::Write as _;
 use proto::{SessionId, Zxid};
 use tests::Dump;
 
-/// Where all sessions create sequential znodes side by side.
+/// Parent in which all sessions create sequential znodes concurrently.
 pub(crate) const SHARED: &str = "/shared";
 
 /// One change of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// A znode under a known path.
+    /// A znode with a known path.
     Create {
         path: String,
         data: String,
         ephemeral: bool,
     },
-    /// A sequential znode among those of other sessions: its data tells it, its path is not known
-    /// before the answer.
+    /// A sequential znode among those of other sessions. Its data identifies it, because its path
+    /// is unknown before the answer.
     CreateShared {
         data: String,
     },
@@ -43,9 +43,9 @@ pub(crate) struct Node {
     pub(crate) data: String,
     pub(crate) version: i32,
     pub(crate) ephemeral: bool,
-    /// Children ever created, which is what numbers sequential ones.
+    /// Number of children ever created, from which sequential znodes get their numbers.
     pub(crate) creations: i32,
-    /// `None` as long as no answer told it.
+    /// `None` until an answer contains it.
     created: Option<Zxid>,
     modified: Option<Zxid>,
 }
@@ -53,9 +53,9 @@ pub(crate) struct Node {
 /// One session's part of the tree.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {
-    /// Its own znodes.
+    /// Znodes of the session.
     pub(crate) nodes: BTreeMap<String, Node>,
-    /// Its znodes below [`SHARED`] by their data, with their paths if they are known.
+    /// Its znodes below [`SHARED`] by their data, with their paths if known.
     pub(crate) shared: BTreeMap<String, Option<String>>,
     /// Whether the session was closed.
     pub(crate) closed: bool,
@@ -66,7 +66,7 @@ pub(crate) fn parent_of(path: &str) -> &str {
 }
 
 impl Part {
-    /// Carries out one request; `zxid` if it is known from the answer.
+    /// Applies one request. `zxid` is set if it is known from the answer.
     pub(crate) fn apply(&mut self, changes: &[Change], zxid: Option<Zxid>) {
         for change in changes {
             match change {
@@ -115,8 +115,8 @@ impl Part {
         assert_eq!(there, None, "{path} is created once");
     }
 
-    /// What is different, if anything: the session, in `dump` below `top`, and under the shared
-    /// znode what has data beginning with `mark`.
+    /// Returns the first difference, if any, in the session, in `dump` below `top`, and in the
+    /// shared znodes whose data begins with `mark`.
     pub(crate) fn difference(&self, dump: &Dump, whose: &Whose<'_>) -> Option<String> {
         match (self.closed, whose.session_over) {
             (true, false) => return Some("the session goes on".to_owned()),
@@ -165,7 +165,7 @@ impl Part {
         extra.map(|(data, path)| format!("{path} of {data} is there"))
     }
 
-    /// Takes over what is only known from looking.
+    /// Copies values that only the dump contains.
     pub(crate) fn learn(&mut self, dump: &Dump, whose: &Whose<'_>) {
         for (path, node) in &mut self.nodes {
             let stat = &dump.znodes[path].stat;
@@ -180,21 +180,21 @@ impl Part {
     }
 }
 
-/// Which part of the tree is meant.
+/// Identification of one session's part of the tree.
 #[derive(Debug)]
 pub(crate) struct Whose<'a> {
-    /// The znode above all of its own.
+    /// Root of its own znodes.
     pub(crate) top: &'a str,
-    /// What the data of its shared znodes begin with.
+    /// Prefix of the data of its shared znodes.
     pub(crate) mark: &'a str,
-    /// The owner of its ephemerals.
+    /// Owner of its ephemerals.
     pub(crate) session: SessionId,
-    /// Whether that session is over, which the tree does not tell where it had no ephemerals.
+    /// Whether that session is over. The tree does not show this if it had no ephemerals.
     pub(crate) session_over: bool,
 }
 
 impl Whose<'_> {
-    /// Its shared znodes: data and path.
+    /// Returns its shared znodes: data and path.
     fn shared(&self, dump: &Dump) -> BTreeMap<String, String> {
         let children = dump
             .znodes
@@ -212,9 +212,9 @@ impl Whose<'_> {
     }
 }
 
-/// The number of unanswered requests that were carried out, and the part of the tree that makes.
+/// Returns the number of pending requests that were executed, and the resulting part of the tree.
 ///
-/// Panics, telling for each number what would be different, if none fits.
+/// Panics if no number fits. The message contains the difference for each number.
 pub(crate) fn settle(
     answered: &Part,
     unanswered: &[Vec<Change>],

@@ -1,4 +1,4 @@
-//! Processes: two of them on one directory, signals, the port of one that was killed.
+//! Processes: two of them on one directory, signals, the port of a killed process.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tests::{
     zoarium_binary,
 };
 
-/// The longest that a server here grants.
+/// Longest session timeout that a server here grants.
 const TIMEOUT_MS: i32 = 10_000;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -56,9 +56,9 @@ fn a_second_server_on_the_same_data_is_refused() {
         server.data_dir().display()
     );
     assert!(failure.log.contains(&sentence), "{}", failure.log);
-    // The first has noticed nothing.
+    // The first server is not affected.
     write(&mut session, create("/b", "2", flags::PERSISTENT));
-    // The lock goes with the process, however it ends.
+    // The lock ends with the process, however the process ends.
     server.crash_and_restart();
     let mut session = open(&server, Some(session.session()));
     write(&mut session, create("/c", "3", flags::PERSISTENT));
@@ -75,7 +75,7 @@ fn a_killed_servers_port_is_free_at_once() {
             let path = format!("/e{round}-{number}");
             write(session, create(&path, "", flags::EPHEMERAL));
         }
-        // Twenty connections are open; none of them keeps the port.
+        // Twenty connections are open, and none of them occupies the port.
         server.kill();
         if let Err(failure) = server.launch() {
             panic!("{failure:?}");
@@ -95,7 +95,7 @@ fn sigterm_ends_the_server_in_order_and_keeps_sessions() {
     };
     let mut session = open(&server, None);
     write(&mut session, create("/e", "", flags::EPHEMERAL));
-    // Far more than is answered before the end.
+    // Far more requests than are answered before the end.
     let mut load = open(&server, None);
     for number in 0..5000 {
         let path = format!("/n{number:06}");
@@ -128,7 +128,7 @@ fn sigterm_ends_the_server_in_order_and_keeps_sessions() {
     }
 }
 
-/// Nobody reads the pipe that is its audit log, so that it does not get beyond opening it.
+/// Its audit log is a pipe without a reader, so the server blocks when it opens the log.
 #[test]
 fn sigterm_ends_a_server_that_still_starts_in_order() {
     let home = tempfile::tempdir().expect("make a directory");
@@ -152,7 +152,7 @@ fn sigterm_ends_a_server_that_still_starts_in_order() {
     assert!(printed.contains("stopped before it served"), "{printed}");
 }
 
-/// Whether the process does something of its own at this signal.
+/// Returns whether the process has a handler for this signal.
 fn catches(process: u32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

@@ -1,4 +1,5 @@
-//! A disk that fills up: a clear end, nothing acknowledged lost, service when there is space.
+//! A disk that fills up: the server exits with a clear error, no acknowledged write is lost, and
+//! the server serves again when there is space.
 
 use std::fs;
 use std::io::Write;
@@ -13,21 +14,21 @@ use tempfile::TempDir;
 use tests::requests::{create, get_data};
 use tests::{Flavour, Missing, RawSession, Server, ServerBuilder, or_skip, run};
 
-/// The longest that a server here grants.
+/// Longest session timeout that a server here grants.
 const TIMEOUT_MS: i32 = 10_000;
 const MOUNT_LIMIT: Duration = Duration::from_secs(20);
-/// Requests in flight.
+/// Number of requests in flight.
 const DEPTH: usize = 32;
 
-/// Files of 128 KiB at most; without the trap a signal would end the server without a word.
+/// Files have at most 128 KiB. Without the trap, a signal would end the server silently.
 const LIMIT: &str = "trap '' XFSZ; ulimit -f 256";
 
-/// A file system of few bytes, gone when dropped.
+/// A small file system, which is unmounted on drop.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
     /// # Errors
-    /// [`Missing`] for whoever may not mount, which are all but root.
+    /// [`Missing`] if the user may not mount. Only root may.
     fn new(kib: usize) -> Result<SmallDisk, Missing> {
         let dir = tempfile::tempdir().map_err(|error| Missing(error.to_string()))?;
         let mut mount = Command::new("mount");
@@ -53,7 +54,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// What a client wrote until the server ended.
+/// Writes of a client until the server ended.
 struct Written {
     session: Session,
     answered: usize,
@@ -90,7 +91,7 @@ fn fill(server: &Server) -> Written {
     }
 }
 
-/// All that was answered is there, and a prefix of the rest.
+/// Checks that all answered writes exist, and a prefix of the others.
 fn check(server: &Server, written: &Written) {
     let continued = Some(&written.session);
     let mut session = RawSession::open(&server.address(), continued, TIMEOUT_MS)
@@ -114,13 +115,13 @@ fn check(server: &Server, written: &Written) {
         missing_from.is_none_or(|from| from >= written.answered),
         "{missing_from:?}"
     );
-    // And it goes on.
+    // The server continues.
     let request = create("/after", "", flags::PERSISTENT);
     let answer = session.call(&Request::Write(request)).expect("an answer");
     assert_eq!(answer.err, 0);
 }
 
-/// Ends by itself, with this code and the reason in its log.
+/// Checks that the server ends by itself, with this code and with the reason in its log.
 fn check_end(server: &mut Server, code: i32, sentences: &[&str]) {
     let status = server.wait_for_end();
     let log = server.log();
@@ -160,8 +161,9 @@ fn a_full_disk_ends_the_server_and_space_brings_it_back() {
     let disk = match SmallDisk::new(1024) {
         Ok(disk) => disk,
         Err(missing) => {
-            // No tool that could be installed: few may mount. Limits, which all may set, take
-            // the same way through the server, so this is never a failure.
+            // The missing requirement is not an installable tool: few users may mount. Limits,
+            // which every user may set, take the same path through the server, so this is never a
+            // failure.
             let line = format!("SKIPPED a full disk: {missing}\n");
             std::io::stderr().write_all(line.as_bytes()).ok();
             return;
@@ -177,7 +179,7 @@ fn a_full_disk_ends_the_server_and_space_brings_it_back() {
         1,
         &["cannot write the transaction log", reason, "log.1"],
     );
-    // Without space it does not come back, says why, and harms nothing.
+    // Without space the server does not start, reports the reason, and does no harm.
     let log = fs::read(disk.path().join("version-2/log.1")).expect("the log");
     if server.launch().is_ok() {
         let status = server.wait_for_end();
@@ -198,7 +200,7 @@ fn a_full_disk_ends_the_server_and_space_brings_it_back() {
 
 #[test]
 fn a_snapshot_that_cannot_be_written_ends_the_server_and_costs_nothing() {
-    // Logs stay below the limit, snapshots do not.
+    // Logs stay below the limit, but snapshots do not.
     let builder = builder()
         .setting("preAllocSize", "16")
         .setting("txnLogSizeLimitInKb", "32")
@@ -213,7 +215,7 @@ fn a_snapshot_that_cannot_be_written_ends_the_server_and_costs_nothing() {
         10,
         &["cannot write a snapshot", "File too large", "snapshot."],
     );
-    // Of a log that was about to begin there may be something: the process has ended.
+    // The beginning of a new log may remain, because the process has ended.
     let left = unfinished(server.data_dir(), "snapshot.");
     assert!(left.is_empty(), "what was begun is removed: {left:?}");
     let again = builder.data_dir(server.data_dir()).start();
@@ -223,7 +225,7 @@ fn a_snapshot_that_cannot_be_written_ends_the_server_and_costs_nothing() {
     check(&again, &written);
 }
 
-/// Files of this kind that were begun and never got their names.
+/// Returns the incomplete files of this kind, which were never renamed.
 fn unfinished(data_dir: &Path, kind: &str) -> Vec<String> {
     let files = fs::read_dir(data_dir.join("version-2")).expect("the data directory");
     let names = files.map(|entry| entry.expect("a file").file_name());

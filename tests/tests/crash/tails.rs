@@ -1,6 +1,6 @@
-//! Data directories whose last log was torn or damaged, and whole servers on them.
+//! Data directories whose last log is torn or corrupt, with complete servers.
 //!
-//! The server's own tests tear a log at every byte; here processes start on a handful of them.
+//! The server's own tests tear a log at every byte. Here processes start on a few of the cases.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use tempfile::TempDir;
 use tests::requests::{create, get_data, set_data};
 use tests::{Dump, Flavour, RawSession, Server, ServerBuilder};
 
-/// The longest that a server here grants.
+/// Longest session timeout that a server here grants.
 const TIMEOUT_MS: i32 = 10_000;
 /// Bytes of a log before its first record.
 const HEADER_BYTES: usize = 16;
-/// Checksum and length before a payload; one byte follows it.
+/// Length of checksum and length field before a payload. One byte follows the payload.
 const PREFIX_BYTES: usize = 12;
 const WRITES: usize = 12;
 
-/// A directory that a server left when it was killed, and the log in it.
+/// The directory of a killed server, and the log in it.
 struct Left {
     dir: TempDir,
     session: client::Session,
     whole: Vec<u8>,
-    /// Where each record begins, and the end of the last.
+    /// Offset of each record, and the end of the last one.
     offsets: Vec<usize>,
 }
 
@@ -33,7 +33,7 @@ impl Left {
         self.dir.path().join("version-2/log.1")
     }
 
-    /// The record of the last write but `back`.
+    /// Returns the record of the last write, or of an earlier one for `back` > 0.
     fn record(&self, back: usize) -> std::ops::Range<usize> {
         let last = self.offsets.len() - 2 - back;
         self.offsets[last]..self.offsets[last + 1]
@@ -46,7 +46,7 @@ fn builder(dir: &Path) -> ServerBuilder {
         .data_dir(dir)
 }
 
-/// A session that created `/a` and set it `WRITES` times.
+/// Leaves the directory of a session that created `/a` and set it `WRITES` times.
 fn left_behind() -> Left {
     let dir = tempfile::tempdir().expect("a data directory");
     let mut server = builder(dir.path()).start().expect("a server");
@@ -91,7 +91,8 @@ fn record_offsets(log: &[u8]) -> Vec<usize> {
     offsets
 }
 
-/// Starts on the torn log: it holds `/a` as it was set `kept` times, and goes on.
+/// Starts a server on the torn log. `/a` must have been set `kept` times, and the server must
+/// continue.
 fn check_served(left: &Left, kept: usize, what: &str) {
     let server = builder(left.dir.path()).try_start().expect("our server");
     let mut server = server.unwrap_or_else(|failure| panic!("{what}: {failure:?}"));
@@ -168,7 +169,7 @@ fn servers_refuse_damaged_logs_and_say_where() {
         assert!(failure.log.contains(offset), "{}", failure.log);
         assert_eq!(fs::read(left.log()).expect("the log"), damaged, "changed");
     }
-    // Whole again, nothing is lost.
+    // With the complete log, nothing is lost.
     fs::write(left.log(), &left.whole).expect("mend the log");
     check_served(&left, WRITES, "mended");
 }

@@ -1,5 +1,6 @@
-//! One byte of one member's tree is changed by hand, in its snapshot and with checksums that fit. The next
-//! transaction shows it: at a learner and at a leader, in each mode of `zoarium.onDigestMismatch`.
+//! One byte of one member's tree is changed in its snapshot, with matching checksums. The next
+//! transaction detects it: on a learner and on a leader, in each mode of
+//! `zoarium.onDigestMismatch`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,18 +11,19 @@ use tests::ensemble::{Ensemble, EnsembleBuilder, check};
 use tests::requests::create;
 use tests::{Flavour, RawSession, assert_modes, wait_for};
 
-/// Time for anything that must happen.
+/// Time limit for each expected event.
 const SOON: Duration = Duration::from_secs(60);
-/// How often an ensemble is started until all of it is there at the same time.
+/// Number of attempts to start an ensemble with all members at the same time.
 const ATTEMPTS: usize = 20;
-/// Exit code of a server that holds other data than others.
+/// Exit code of a server whose data differs from the others.
 const OTHER_DATA: i32 = 20;
-/// Data of a znode, and what a member's tree holds in its place.
+/// Data of a znode, and the wrong data of one member.
 const DATA: &[u8] = b"as all members have it";
 const DAMAGED: &[u8] = b"As all members have it";
 const LINE: &str = "the digest of this server's tree is not the digest that others have";
 
-/// What follows the tree in a snapshot: a checksum, the digest, a checksum, the last zxid, a checksum.
+/// Lengths of the parts after the tree in a snapshot: a checksum, the digest, a checksum, the last
+/// zxid, a checksum.
 const CHECKSUM_BYTES: usize = 13;
 const DIGEST_BYTES: usize = 20;
 const LAST_ZXID_BYTES: usize = 8;
@@ -44,7 +46,7 @@ fn position(content: &[u8], wanted: &[u8]) -> Option<usize> {
         .position(|bytes| bytes == wanted)
 }
 
-/// The snapshot with the highest zxid, if it holds [`DATA`].
+/// Returns the snapshot with the highest zxid, if it contains [`DATA`].
 fn newest_snapshot(dir: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let entries = fs::read_dir(dir).expect("list a directory");
     let named = entries.filter_map(|entry| {
@@ -59,7 +61,7 @@ fn newest_snapshot(dir: &Path) -> Option<(PathBuf, Vec<u8>)> {
         .then_some((path, content))
 }
 
-/// Changes one byte of the tree, and leaves out the digest: the file is in order.
+/// Changes one byte of the tree and removes the digest, so that the file is valid.
 fn damage(dir: &Path) {
     let (path, mut content) = newest_snapshot(dir).expect("a snapshot with the data");
     let at = position(&content, DATA).expect("the data");
@@ -75,7 +77,7 @@ fn damage(dir: &Path) {
     fs::write(path, content).expect("write the snapshot");
 }
 
-/// Has a member write a snapshot that holds everything, and ends it.
+/// Makes a member write a snapshot with all data, and ends it.
 fn end_with_snapshot(ensemble: &mut Ensemble, id: u64) {
     ensemble.member_mut(id).terminate();
     ensemble.start(id);
@@ -103,7 +105,7 @@ fn counts(ensemble: &Ensemble, id: u64) {
     names_it(ensemble, id);
 }
 
-/// Its log names the mismatch with zxid, path and digests.
+/// Checks that the log reports the mismatch with zxid, path and digests.
 fn names_it(ensemble: &Ensemble, id: u64) {
     wait_for(&format!("a line of member {id}"), SOON, || {
         let log = ensemble.member(id).log();
@@ -129,7 +131,7 @@ fn ends(ensemble: &mut Ensemble, id: u64) {
     names_it(ensemble, id);
 }
 
-/// Directories of wrong trees.
+/// Returns the directories of wrong trees.
 fn kept_trees(ensemble: &Ensemble, id: u64) -> Vec<PathBuf> {
     let entries = fs::read_dir(ensemble.member(id).data_dir()).expect("list a directory");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -137,7 +139,7 @@ fn kept_trees(ensemble: &Ensemble, id: u64) -> Vec<PathBuf> {
     paths.filter(is_kept).collect()
 }
 
-/// It has the data of the others, and its wrong tree lies apart.
+/// Checks that the member has the data of the others, and that its wrong tree was kept separately.
 fn is_repaired(ensemble: &Ensemble, id: u64) {
     let other = if id == 1 { 2 } else { 1 };
     wait_for(&format!("the repair of member {id}"), SOON, || {
@@ -163,11 +165,11 @@ fn is_repaired(ensemble: &Ensemble, id: u64) {
     for right in [1, 2, 3].iter().filter(|right| **right != id) {
         assert!(kept_trees(ensemble, *right).is_empty(), "member {right}");
     }
-    // Somebody has looked at it.
+    // As after an inspection by an operator.
     fs::remove_dir_all(kept).expect("remove the kept tree");
 }
 
-/// Its files are removed, so that it takes its leader's snapshot.
+/// Removes the member's files, so that it receives its leader's snapshot.
 fn replace_data(ensemble: &mut Ensemble, id: u64) {
     if ensemble.member(id).is_running() {
         ensemble.member_mut(id).terminate();
@@ -177,8 +179,8 @@ fn replace_data(ensemble: &mut Ensemble, id: u64) {
     ensemble.wait_until_all_serve();
 }
 
-/// Starts all members. Member 3 leads, and no other has its snapshot, which would be a copy of its data:
-/// for that they must have come before its epoch was established.
+/// Starts all members so that member 3 leads and no other member receives its snapshot, which would
+/// be a copy of its data. For this, they must have connected before its epoch was established.
 fn have_led_by_3(ensemble: &mut Ensemble) {
     let ids = [1, 2, 3];
     let dirs = ids.map(|id| version_dir(ensemble, id));
@@ -215,7 +217,7 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// Member 1 follows with a damaged tree, and then member 3 leads with one.
+/// Member 1 follows with a corrupt tree, and then member 3 leads with one.
 fn diverges(mode: &str) {
     if Flavour::under_test() != Flavour::Zoarium {
         return;

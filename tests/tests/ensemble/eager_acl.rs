@@ -1,4 +1,5 @@
-//! `enableEagerACLCheck`: a member refuses by its own tree what an ACL forbids, without a transaction.
+//! `enableEagerACLCheck`: a member refuses requests by the ACLs in its own tree, without a
+//! transaction.
 
 use bytes::Bytes;
 use proto::request::{Request, WriteRequest};
@@ -19,7 +20,8 @@ fn create_by(op: OpCode, path: &str, acl: &[Acl]) -> WriteRequest {
     create_with(op, path, Some(Bytes::new()), 0, acl, -1)
 }
 
-/// What a stranger asks for: the answers of Apache ZooKeeper and ours are compared.
+/// Returns the requests of an unauthorised client. The answers of Apache ZooKeeper and Zoarium are
+/// compared.
 fn requests() -> Vec<(&'static str, WriteRequest)> {
     let bad = [acl(31, "nosuch", "x")];
     vec![
@@ -50,7 +52,7 @@ fn requests() -> Vec<(&'static str, WriteRequest)> {
     ]
 }
 
-/// Error, and whether there was a transaction, for each.
+/// Returns the error of each request, and whether there was a transaction.
 fn answers(ensemble: &Ensemble, id: u64) -> Vec<(&'static str, i32, bool)> {
     let address = ensemble.member(id).client_address().to_string();
     let mut session = RawSession::open(&address, None, 30_000).expect("a session");
@@ -93,7 +95,7 @@ fn every_role_refuses_at_once_what_java_does() {
             assert_eq!(&found, known, "{flavour:?} {role:?}");
         }
     }
-    // The first were answered without a transaction: there was something to compare.
+    // The first requests were answered without a transaction, so the comparison is meaningful.
     let recorded = recorded.expect("answers");
     assert_eq!(recorded[0], ("create below what is closed", -102, false));
 }

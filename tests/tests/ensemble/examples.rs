@@ -1,14 +1,14 @@
-//! The example ensembles of `conf/`: they come up as they are written, but for ports and
-//! directories, and lose nothing when any one server is killed.
+//! The example ensembles of `conf/`. They start as written, except for ports and directories, and
+//! lose nothing when any one server is killed.
 
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, Role, check};
 use tests::{Flavour, Port, or_skip, workspace_root};
 
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 30;
 
-/// Members with the zoo.cfg and myid of an example; the ports are kept for as long as these are
-/// held.
+/// Prepares members with the zoo.cfg and myid of an example. The ports are reserved while the
+/// result lives.
 fn example(name: &str, voters: usize, observers: usize) -> Option<(Ensemble, Vec<Port>)> {
     let flavour = Flavour::under_test();
     let builder = EnsembleBuilder::new(&vec![flavour; voters]);

@@ -1,5 +1,5 @@
-//! What goes wrong at one member stays with that member: a disk that takes no more, an epoch that
-//! cannot be, a second server by the same id.
+//! Failures of one member that do not affect the others: a full disk, an impossible epoch, a second
+//! server with the same id.
 
 use std::time::Duration;
 
@@ -9,20 +9,21 @@ use tests::requests::create;
 use tests::{Flavour, RawSession, or_skip, wait_for, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 30;
-/// Files of 512 KiB at most; without the trap a signal would end the server without a word.
+/// Files have at most 512 KiB. Without the trap, a signal would end the server silently.
 const SMALL_FILES: &str = "trap '' XFSZ; ulimit -f 1024";
-/// More than such a file holds, in znodes of 1000 bytes.
+/// More znodes of 1000 bytes than such a file holds.
 const TOO_MANY: usize = 1500;
 
-/// Three voters of the flavour under test, the last of which has no room for its log.
+/// Prepares three voters of the tested flavour. The last one will have too little space for its
+/// log.
 fn with_small_files() -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3]).setting("preAllocSize", "64");
     or_skip("a limit for files", builder.prepare())
 }
 
-/// Writes more through a member than the limited one can log.
+/// Writes more through a member than the limited member can log.
 fn fill(ensemble: &Ensemble, through: u64) {
     let address = ensemble.member(through).client_address().to_string();
     let open = || RawSession::open(&address, None, 30_000).ok();
@@ -41,7 +42,8 @@ fn fill(ensemble: &Ensemble, through: u64) {
     while session.unanswered() > 0 && session.take().is_ok() {}
 }
 
-/// The member ends, or stands by, with the reason in its log, and then comes back to all it missed.
+/// The member exits, or waits, with the reason in its log. It then returns and receives everything
+/// that it missed.
 fn lacks_room(limited: u64, order: [u64; 3]) {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
@@ -69,7 +71,7 @@ fn lacks_room(limited: u64, order: [u64; 3]) {
     let leader = ensemble.wait_until_these_serve(&others);
     assert_ne!(leader, limited);
     load.wait_for_progress(PROGRESS);
-    // It has ended, or is ended: back with room it has everything.
+    // It has ended, or is killed. With space it has everything again.
     wait_until(Duration::from_secs(5), || {
         ensemble.member_mut(limited).ended().map(drop)
     });
@@ -103,13 +105,13 @@ fn restart_with_accepted_epoch(ensemble: &mut Ensemble, id: u64, epoch: u64) {
     ensemble.start(id);
 }
 
-/// How often a learner has lost its leader.
+/// Returns how often a learner has lost its leader.
 fn tries(log: &str) -> usize {
     let lines = ["following is over", "the connection to the leader is gone"];
     lines.map(|line| log.matches(line).count()).iter().sum()
 }
 
-/// It cannot join the present epoch. With Apache ZooKeeper it waits for another leader.
+/// The follower cannot join the current epoch. With Apache ZooKeeper it waits for another leader.
 #[test]
 fn a_follower_with_an_epoch_far_ahead_is_brought_in_by_a_single_new_epoch() {
     const AHEAD: u64 = 1000;
@@ -137,7 +139,8 @@ fn a_follower_with_an_epoch_far_ahead_is_brought_in_by_a_single_new_epoch() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// No elections can have led there. It cannot join the present epoch, and is not let to disturb it.
+/// Elections cannot have led to this epoch. The follower cannot join the current epoch, and must
+/// not disturb it.
 #[test]
 fn a_follower_with_an_epoch_that_cannot_be_its_own_waits_quietly() {
     const DAMAGED: u64 = 2_000_000;
@@ -154,7 +157,7 @@ fn a_follower_with_an_epoch_that_cannot_be_its_own_waits_quietly() {
     assert_eq!(ensemble.leaders(), [3]);
     load.wait_for_progress(PROGRESS);
     if Flavour::under_test() == Flavour::Zoarium {
-        // Java comes again up to 250 times a second.
+        // Java reconnects up to 250 times per second.
         let log = ensemble.member(1).log();
         let tries = tries(&log);
         assert!((1..=20).contains(&tries), "{tries} tries in five seconds");
@@ -165,7 +168,7 @@ fn a_follower_with_an_epoch_that_cannot_be_its_own_waits_quietly() {
             .count();
         assert!(lines < 100, "{lines} lines at the leader");
     }
-    // With the next leader there is a next epoch, above it.
+    // The next leader chooses a higher epoch.
     ensemble.member_mut(3).kill();
     let next = ensemble.wait_until_all_serve();
     let epoch = ensemble.member(next).zxid().expect("a zxid") >> 32;
@@ -177,9 +180,9 @@ fn a_follower_with_an_epoch_that_cannot_be_its_own_waits_quietly() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// It has no vote, so no leader steps down for it; nor does it take back what it may have promised as
-/// a voter. It comes in with the next leader whom it meets before the epoch is fixed, or whose epoch
-/// has passed its own.
+/// An observer does not have a vote, so no leader steps down for it. It also does not revoke an
+/// epoch that it may have accepted as a voter. It joins the next leader that it meets before the
+/// epoch is fixed, or whose epoch is later than its own.
 #[test]
 fn an_observer_with_an_epoch_ahead_waits_quietly_for_a_later_one() {
     const AHEAD: u64 = 3;
@@ -222,7 +225,8 @@ fn an_observer_with_an_epoch_ahead_waits_quietly_for_a_later_one() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// Copied directories are the usual reason. The two disturb each other, and nobody else.
+/// Copied directories are the usual reason. The two servers disturb each other, and no other
+/// server.
 #[test]
 fn a_second_server_with_the_same_id_stops_nobody_else() {
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3])

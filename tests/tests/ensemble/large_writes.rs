@@ -1,4 +1,5 @@
-//! Writes as long as a raised `jute.maxbuffer` allows, on each way through an ensemble and through its files.
+//! Writes as long as a raised `jute.maxbuffer` permits, on each path through an ensemble and
+//! through its files.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -14,28 +15,28 @@ use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for};
 
 /// 32 MiB.
 const MAX_BUFFER: &str = "33554432";
-/// Longer than a server takes without the property, and as long as this one takes.
+/// Longer than a server accepts without the property, and the longest that this one accepts.
 const LONG: usize = 9_000_000;
 const LONGEST: usize = 20_000_000;
-/// Beyond what a server takes without the property: `jute.maxbuffer` and its extra size.
+/// Limit of a server without the property: `jute.maxbuffer` and its extra size.
 const LIMIT: usize = 2 * 0xf_ffff;
 
-/// Learns from the leader.
+/// Observer that learns from the leader.
 const OBSERVER: u64 = 4;
-/// Learns from a follower.
+/// Observer that learns from a follower.
 const OBSERVER_OF_FOLLOWER: u64 = 5;
 
-/// Three voters and two observers. The members have addresses of their own, since `observerMasterPort` is
-/// one port for all.
+/// Starts three voters and two observers. The members have separate addresses, because
+/// `observerMasterPort` is one port for all.
 fn ensemble(flavour: Flavour) -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&[flavour; 3])
         .observers(&[flavour; 2])
         .setting("observerMasterPort", "2191")
-        // Many long writes at a time keep a slow machine busy for seconds.
+        // Many concurrent long writes keep a slow machine busy for seconds.
         .setting("initLimit", "100")
         .setting("syncLimit", "100")
         .property("jute.maxbuffer", MAX_BUFFER)
-        // A learner gets the writes that it lacks from the log, however long they are.
+        // A learner receives the missing writes from the log, however long they are.
         .property("zookeeper.snapshotSizeFactor", "0")
         .in_network(5);
     let mut ensemble = or_skip("long writes through an ensemble", builder.prepare())?;
@@ -59,7 +60,7 @@ fn open(address: &str) -> RawSession {
     RawSession::with_handshake(address, &handshake).expect("a session")
 }
 
-/// Data of which no two parts of less than 64 kB are equal.
+/// Returns data in which no two parts of less than 64 kB are equal.
 fn data(bytes: usize) -> Bytes {
     let numbers = (0..u16::MAX).flat_map(u16::to_le_bytes);
     let block: Vec<u8> = numbers.collect();
@@ -73,7 +74,7 @@ fn write(session: &mut RawSession, request: proto::request::WriteRequest) {
     assert_eq!(answer.map(|answer| answer.err), Ok(0));
 }
 
-/// Checks a znode's data at a member. A failure does not print the data.
+/// Checks a znode's data on a member. A failure does not print the data.
 fn assert_has(session: &mut RawSession, path: &str, bytes: usize) {
     assert_eq!(session.sync().map(|answer| answer.err), Ok(0));
     let answer = session.call(&get_data(path)).expect("an answer");
@@ -93,7 +94,8 @@ fn assert_all_have(ensemble: &Ensemble, znodes: &[(&str, usize)]) {
     }
 }
 
-/// The newest log of a server, and where its last record begins and how long its payload is.
+/// Returns the newest log of a server, the offset of its last record, and the length of the
+/// payload.
 fn last_record(data_dir: &Path) -> (PathBuf, u64, u32) {
     let logs = fs::read_dir(data_dir.join("version-2")).expect("list the logs");
     let logs = logs.map(|entry| entry.expect("an entry").path());
@@ -116,7 +118,7 @@ fn last_record(data_dir: &Path) -> (PathBuf, u64, u32) {
     (path, last.0, last.1)
 }
 
-/// Adds 4 to the length field of the last record, which must be longer than this.
+/// Adds 4 to the length field of the last record, which must be longer than `least`.
 fn damage_last_record(data_dir: &Path, least: usize) -> PathBuf {
     let (path, offset, len) = last_record(data_dir);
     assert!(len as usize > least, "the last record has {len} bytes");
@@ -141,7 +143,7 @@ fn long_writes_pass_everywhere() {
         (master != leader.to_string()).then_some(())
     });
 
-    // A write passes through each kind of member, and the next one in the list has it, too.
+    // A write passes through each kind of member, and the next one in the list receives it, too.
     let address = |id: u64| ensemble.member(id).client_address().to_string();
     let ways = [leader, follower, OBSERVER, OBSERVER_OF_FOLLOWER];
     let mut sessions = ways.map(|id| open(&address(id)));
@@ -156,7 +158,8 @@ fn long_writes_pass_everywhere() {
         }
     }
 
-    // A follower that was down gets the missing writes from the log; an observer without data gets a snapshot.
+    // A follower that was down receives the missing writes from the log. An observer without data
+    // receives a snapshot.
     ensemble.member_mut(follower).kill();
     ensemble.member_mut(OBSERVER).kill();
     let files = ensemble.member(OBSERVER).data_dir().join("version-2");
@@ -184,7 +187,8 @@ fn long_writes_pass_everywhere() {
     assert_eq!(syncs(&ensemble, "snap_count"), snaps + 1);
     assert_all_have(&ensemble, &[("/long", LONG), ("/longest", LONGEST)]);
 
-    // All of them read their files; one of them finds its last record damaged, which it has acknowledged.
+    // All of them read their files. One of them finds its last record corrupt, which it has
+    // acknowledged.
     let mut reader = open(&ensemble.member(follower).client_address().to_string());
     write(&mut session, set_data("/long", data(LONG + 1), -1));
     assert_has(&mut reader, "/long", LONG + 1);

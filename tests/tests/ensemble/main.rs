@@ -1,6 +1,7 @@
-//! Ensembles of real processes: what they survive, what they refuse, and how they live with Apache ZooKeeper.
+//! Ensembles of real processes: survived and refused events, and mixtures with Apache ZooKeeper.
 //!
-//! One program, since these tests wait for elections and timeouts: side by side they wait for less long.
+//! All tests are in one program, because they wait for elections and timeouts. Run concurrently,
+//! they wait for a shorter time.
 
 mod bad_input;
 mod diverged;

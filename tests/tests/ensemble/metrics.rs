@@ -1,7 +1,7 @@
-//! How old transactions are at each stage of an ensemble, as its members tell operators.
+//! The latencies of transactions at each stage of an ensemble, as its members report them.
 //!
-//! `ZOARIUM_TEST_SERVER=apache` puts Apache ZooKeeper in the place of Zoarium, which tells whether
-//! the figures are right.
+//! `ZOARIUM_TEST_SERVER=apache` uses Apache ZooKeeper instead of Zoarium, which shows whether the
+//! figures are right.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const WRITES: u64 = 40;
 /// createSession comes first.
 const TXNS: u64 = WRITES + 1;
 
-/// How many values a summary has seen; 0 before the first of its key.
+/// Returns the number of values in a summary. It is 0 before the first value of its key.
 fn count(ensemble: &Ensemble, id: u64, metric: &str) -> u64 {
     let figure = ensemble.member(id).metric(&format!("cnt_{metric}"));
     figure.map_or(0, |figure| figure.parse().expect("a count"))
@@ -40,7 +40,7 @@ fn ages_of_transactions_are_measured_at_every_stage() {
     }
     ensemble.wait_for_equal_zxids(&ensemble.ids());
 
-    // A follower's last acknowledgement may come after the commit, which needs one of them only.
+    // A follower's last acknowledgement may arrive after the commit, which needs only one of them.
     let wait_for_count = |id: u64, metric: &str| {
         let last = std::cell::Cell::new(0);
         let seen = wait_until(LIMIT, || {
@@ -61,7 +61,7 @@ fn ages_of_transactions_are_measured_at_every_stage() {
         assert_eq!(count(&ensemble, observer, not_its), 0, "{not_its}");
     }
     assert_eq!(count(&ensemble, leader, "proposal_latency"), 0);
-    // Two of three are a quorum; what comes behind the commit is not measured.
+    // Two of three are a quorum. Acknowledgements after the commit are not measured.
     let voters = ensemble.voters();
     let acks = voters.iter().map(|sid| format!("{sid}_ack_latency"));
     let acks: u64 = acks.map(|metric| count(&ensemble, leader, &metric)).sum();

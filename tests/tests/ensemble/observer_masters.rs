@@ -1,5 +1,5 @@
-//! Observers behind followers (`observerMasterPort`): both sides of that port, beside Apache
-//! ZooKeeper too.
+//! Observers of followers (`observerMasterPort`): both sides of that port, also with Apache
+//! ZooKeeper.
 
 use proto::request::{Request, flags};
 use tests::Flavour::{Apache, Zoarium};
@@ -7,14 +7,15 @@ use tests::ensemble::{Ensemble, EnsembleBuilder, Load, SETTLE_LIMIT, check};
 use tests::requests::create;
 use tests::{Flavour, RawSession, or_skip, wait_for};
 
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 30;
-/// Of sessions.
+/// Session timeout.
 const TIMEOUT_MS: i32 = 20_000;
-/// The one observer.
+/// Id of the only observer.
 const OBSERVER: u64 = 4;
 
-/// Three voters and an observer, each with an address of its own, since all have the same port.
+/// Starts three voters and an observer, each with a separate address, because all have the same
+/// port.
 fn ensemble(voters: Flavour, observer: Flavour) -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&[voters; 3])
         .observers(&[observer])
@@ -23,7 +24,7 @@ fn ensemble(voters: Flavour, observer: Flavour) -> Option<Ensemble> {
     or_skip("an observer behind a follower", builder.start())
 }
 
-/// Whom the observer learns from, once that server says so too.
+/// Returns the server from which the observer learns, once that server confirms it.
 fn wait_for_master(ensemble: &Ensemble, other_than: Option<u64>) -> u64 {
     wait_for("an observer behind a follower", SETTLE_LIMIT, || {
         let master = ensemble.member(OBSERVER).metric("observer_master_id")?;
@@ -36,7 +37,7 @@ fn wait_for_master(ensemble: &Ensemble, other_than: Option<u64>) -> u64 {
     })
 }
 
-/// Writes through the observer, loses its master and goes on behind the other follower.
+/// Writes through the observer, kills its master, and continues with the other follower.
 fn observe_through_the_loss_of_the_master(voters: Flavour, observer: Flavour) {
     let Some(mut ensemble) = ensemble(voters, observer) else {
         return;
@@ -61,10 +62,10 @@ fn observe_through_the_loss_of_the_master(voters: Flavour, observer: Flavour) {
     check::all_agree(&ensemble);
 }
 
-/// A client has given up its observer, which does not know it yet, and has come to the observer's master. Or
-/// it was the other way round, and it is at the observer for good: nobody can tell. What comes over the
-/// connection of which the master does not think that the client has it is not carried out, and ends it
-/// without a word, as a leader has it done when a session has moved; then the client comes again.
+/// A client has left its observer, which does not know this yet, and has connected to the
+/// observer's master. Or it moved in the opposite direction and remains at the observer: no server
+/// can tell. The master does not execute requests from the connection that it considers old, and
+/// ends it silently, as a leader does when a session has moved. The client then reconnects.
 fn a_session_that_has_moved_comes_back(observer: Flavour) {
     let Some(ensemble) = ensemble(Zoarium, observer) else {
         return;

@@ -1,5 +1,5 @@
-//! Ensembles of two with an oracle (`oraclePath`): one server of two serves alone if its file says
-//! so, and not otherwise.
+//! Ensembles of two with an oracle (`oraclePath`). One server of two serves alone only if its file
+//! permits it.
 
 use std::fs;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::{Flavour, or_skip};
 
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 30;
-/// How long it is watched that nobody serves: several elections.
+/// Observation time without service: several elections.
 const WATCHED: Duration = Duration::from_secs(5);
 
-/// Two servers that serve, each with an oracle of its own that says no.
+/// Starts two servers, each with an oracle that contains 0.
 fn of_two() -> Option<Ensemble> {
     let flavour = Flavour::under_test();
     // Relative to the directory of each server.
@@ -74,7 +74,7 @@ fn a_server_left_alone_does_not_serve_until_the_oracle_names_it() {
     say(&ensemble, follower, "1");
     ensemble.wait_until_these_serve(&[follower]);
     write_through(&ensemble, follower);
-    // The oracle takes its word back: a leader that is still alone stops.
+    // The oracle changes its answer: a leader that is still alone stops.
     say(&ensemble, follower, "0");
     ensemble.wait_until_none_serves(&[follower]);
     ensemble.start(leader);

@@ -1,5 +1,5 @@
-//! Members whose files were damaged while they were down: they come back by themselves, from their
-//! leader, and do not vote before. A server that stands alone refuses.
+//! Members whose files were corrupted while they were down. They recover by themselves from their
+//! leader, and do not vote before that. A standalone server refuses to start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,18 @@ use std::time::Duration;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::{Flavour, ServerBuilder, assert_modes, or_skip};
 
-/// Writes of each writer, several logs and snapshots full.
+/// Writes of each writer, enough for several logs and snapshots.
 const WRITES: u64 = 40;
-/// Longer than an election among those that have votes takes.
+/// Longer than an election among members with votes.
 const WATCHED: Duration = Duration::from_secs(4);
 /// Bytes of a log before its first record.
 const HEADER_BYTES: usize = 16;
-/// Checksum and length before a payload; one byte follows it.
+/// Length of checksum and length field before a payload. One byte follows the payload.
 const PREFIX_BYTES: usize = 12;
 const MARKER: &str = "zoarium.untrusted";
 
-/// Three of ours with small logs, and nothing in them; `None` for another flavour.
+/// Prepares three Zoarium members with small logs and without data. Returns `None` for another
+/// flavour.
 fn prepared() -> Option<Ensemble> {
     if Flavour::under_test() != Flavour::Zoarium {
         return None;
@@ -44,7 +45,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// The files whose names are this word and a zxid, each with its zxid, oldest first.
+/// Returns the files whose names consist of this word and a zxid, each with its zxid, oldest first.
 fn numbered(dir: &Path, word: &str) -> Vec<(u64, PathBuf)> {
     let zxid = |name: &String| {
         let hex = name.strip_prefix(word)?.strip_prefix('.')?;
@@ -65,9 +66,9 @@ fn files(dir: &Path, word: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Flips a bit of the record in the middle of the newest log that has several; gives the file. A
-/// snapshot taken after that log was begun goes, as if the server had died before it was written:
-/// with it, nobody would have to read the record.
+/// Flips a bit of the record in the middle of the newest log with several records, and returns the
+/// file. Removes the snapshots that were taken after the beginning of that log, as if the server
+/// had ended before they were written. With them, the record would not have to be read.
 fn damage_newest_log(dir: &Path) -> PathBuf {
     for (first, path) in numbered(dir, "log").into_iter().rev() {
         let mut log = fs::read(&path).expect("read a log");
@@ -94,7 +95,7 @@ fn damage_newest_log(dir: &Path) -> PathBuf {
     panic!("no log of several records in {}", dir.display());
 }
 
-/// Flips a bit in the middle of every snapshot: no older one makes up for the newest.
+/// Flips a bit in the middle of every snapshot, so that no older snapshot can replace the newest.
 fn damage_snapshots(dir: &Path) -> PathBuf {
     let snapshots = files(dir, "snapshot");
     for path in &snapshots {
@@ -106,7 +107,8 @@ fn damage_snapshots(dir: &Path) -> PathBuf {
     snapshots.last().expect("a snapshot").clone()
 }
 
-/// A server without an ensemble on a copy of these files does not start, and says why.
+/// Checks that a standalone server on a copy of these files refuses to start and reports the
+/// reason.
 fn assert_refused_alone(dir: &Path, word: &str) {
     let copy = tempfile::tempdir().expect("a directory");
     let version = copy.path().join("version-2");
@@ -120,14 +122,14 @@ fn assert_refused_alone(dir: &Path, word: &str) {
     let code = failure.status.and_then(|status| status.code());
     assert_eq!(code, Some(1), "{}", failure.log);
     assert!(failure.log.contains(word), "{}", failure.log);
-    // What was being written at the kill has no contents yet; each start removes it.
+    // A file that was being written at the kill is empty, and each start removes it.
     let mut kept = names(dir);
     kept.retain(|name| !name.starts_with("unfinished."));
     assert_eq!(names(&version), kept, "it has changed something");
 }
 
-/// One member is killed and its files damaged; alone it refuses them, among the others it sets them
-/// aside and comes to have what they have.
+/// Kills a member and corrupts its files. A standalone server refuses them. In its ensemble, the
+/// member sets them aside and receives the data of the others.
 fn comes_back(damage: fn(&Path) -> PathBuf, refused_with: &str) {
     let Some(mut ensemble) = prepared() else {
         return;
@@ -155,7 +157,7 @@ fn comes_back(damage: fn(&Path) -> PathBuf, refused_with: &str) {
     assert!(log.contains("it has no vote until it has its leader's snapshot"));
     load.wait_for_progress(WRITES);
 
-    // From then on it is one like any other: it starts from its own files, and is half of a quorum.
+    // From then on it is a normal member: it starts from its own files, and is half of a quorum.
     let other = ensemble.ids().into_iter().find(|id| *id != leader);
     let other = other.expect("another member");
     ensemble.member_mut(other).kill();
@@ -182,7 +184,7 @@ fn so_is_one_whose_snapshots_are_rotten() {
     comes_back(damage_snapshots, "no snapshot in");
 }
 
-/// A leader of Apache ZooKeeper takes a member that names no transaction for one that has nothing.
+/// A leader of Apache ZooKeeper treats a member that reports zxid 0 as an empty member.
 #[test]
 #[ignore = "runs other people's programs"]
 fn a_leader_of_apache_zookeeper_brings_one_up_to_date_as_well() {
@@ -207,8 +209,8 @@ fn a_leader_of_apache_zookeeper_brings_one_up_to_date_as_well() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// What member 3 lacks, only 1 and 2 have. With the rest of its log, 2 would elect 3 or itself, and
-/// what 1 still has would be lost.
+/// Only members 1 and 2 have the data that member 3 lacks. With the rest of its log, member 2 would
+/// elect 3 or itself, and the data of member 1 would be lost.
 #[test]
 fn a_member_does_not_vote_on_what_it_lost() {
     let Some(mut ensemble) = prepared() else {
@@ -230,7 +232,7 @@ fn a_member_does_not_vote_on_what_it_lost() {
         ensemble.start(id);
     }
     ensemble.assert_none_serves_for(&[2, 3], WATCHED);
-    // Not at its next start either, nor alone.
+    // It does not vote at its next start either, and a standalone server refuses the files.
     ensemble.member_mut(2).kill();
     assert!(dir.join(MARKER).exists() && files(&dir, "log").is_empty());
     assert_refused_alone(&dir, MARKER);

@@ -1,5 +1,5 @@
-//! SASL between members: among ourselves, with Apache ZooKeeper in each role, and switched on in three
-//! rolling restarts under load.
+//! SASL between members: among Zoarium servers, with Apache ZooKeeper in each role, and enabled in
+//! three rolling restarts under load.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -16,7 +16,7 @@ use tests::{Flavour, RawSession, or_skip, wait_for};
 const LIMIT: Duration = Duration::from_secs(60);
 const MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule";
 
-/// The steps by which it is switched on.
+/// Steps that enable it.
 const STEPS: [&str; 3] = [
     "quorum.auth.enableSasl=true",
     "quorum.auth.learnerRequireSasl=true",
@@ -49,7 +49,7 @@ fn required(voters: &[Flavour], jaas: &std::path::Path) -> EnsembleBuilder {
     })
 }
 
-/// Each member leads once, as far as killing its leaders brings that about.
+/// Lets each member lead once, as far as killing the leaders achieves this.
 fn survive(ensemble: &mut Ensemble) {
     for round in 0..2 {
         let leader = ensemble.wait_until_all_serve();
@@ -96,7 +96,7 @@ fn members_log_in_with_apache_in_each_role() {
         ([ours, apache, apache], ours),
         ([apache, ours, ours], apache),
     ] {
-        // The last one leads, which is another kind each time.
+        // The last member leads, which is of another kind each time.
         let builder = required(&voters, &file).observers(&[observer]);
         let Some(mut ensemble) = or_skip("Apache", builder.start_led_by_last_voter()) else {
             return;
@@ -105,7 +105,7 @@ fn members_log_in_with_apache_in_each_role() {
     }
 }
 
-/// A member with another password, and one without any, are not let in; the others go on.
+/// A member with another password, and one without a password, are refused. The others continue.
 #[test]
 fn a_member_that_does_not_know_the_password_stays_out() {
     let ours = Flavour::under_test();
@@ -130,7 +130,7 @@ fn a_member_that_does_not_know_the_password_stays_out() {
         .fold(String::new(), |text, line| text + line + "\n");
     std::fs::write(&config, without).expect("a zoo.cfg");
     ensemble.start(outsider);
-    // Its election connections are refused by both others.
+    // Both other members refuse its election connections.
     wait_for("a refusal", LIMIT, || {
         let log = ensemble.member(leader).log();
         log.contains("the other side does not log in").then_some(())
@@ -138,7 +138,7 @@ fn a_member_that_does_not_know_the_password_stays_out() {
     let wrong = jaas(&dir, "wrong.conf", WRONG);
     ensemble.member_mut(outsider).terminate();
     std::fs::write(&config, text).expect("a zoo.cfg");
-    // The file itself is exchanged: all read it at their start only.
+    // The file itself is replaced, because members read it only at their start.
     std::fs::copy(wrong, &file).expect("another JAAS file");
     ensemble.start(outsider);
     wait_for("a refusal", LIMIT, || {
@@ -163,8 +163,8 @@ fn append(path: &std::path::Path, line: &str) {
     writeln!(file, "{line}").expect("a line more");
 }
 
-/// Without SASL, then taken where it is offered, then offered, then required: no write and no session
-/// is lost, among members of both kinds.
+/// First without SASL, then accepted if offered, then offered, then required. No write and no
+/// session is lost, among members of both kinds.
 #[test]
 #[ignore = "runs other people's programs"]
 fn it_is_switched_on_by_rolling_restarts_under_load() {
@@ -190,7 +190,7 @@ fn it_is_switched_on_by_rolling_restarts_under_load() {
     let report = load.finish();
     assert_eq!(report.sessions_lost(), 0, "{}", report.summary());
     check::nothing_is_lost(&ensemble, &report);
-    // All of them ask for it now.
+    // All of them now require it.
     let log = ensemble.member(1).log();
     assert!(log.contains("a member has logged in by SASL"), "{log}");
 }

@@ -1,5 +1,5 @@
-//! Requests that wait because `request_throttle_max_requests` are under way: reads too, and stale
-//! ones are dropped.
+//! Requests that wait because `request_throttle_max_requests` are pending. Reads wait as well, and
+//! stale requests are dropped.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tests::{Flavour, RawSession, or_skip, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Three servers that bear it for long when two of them stand still.
+/// Returns settings of three servers with long timeouts, so that two of them can be paused.
 fn throttled(settings: &[(&str, &str)]) -> EnsembleBuilder {
     let ours = Flavour::under_test();
     let mut builder = EnsembleBuilder::new(&[ours; 3])
@@ -27,7 +27,7 @@ fn write(request: WriteRequest) -> Request {
     Request::Write(request)
 }
 
-/// The leader's pipeline is full: one write that cannot be committed is under way.
+/// The leader's pipeline is full: one write is pending that cannot be committed.
 struct Full {
     ensemble: Ensemble,
     leader: u64,
@@ -97,13 +97,13 @@ fn reads_wait_too_and_those_of_clients_that_left_are_dropped() {
     patient.flush().expect("it goes out");
     leaving.put(&get_data("/a"));
     leaving.flush().expect("it goes out");
-    // Both have waited for some stalls.
+    // Both have waited for several stalls.
     full.wait_for("request_throttle_wait_count", 6);
     assert_eq!(full.metric("stale_requests_dropped"), 0);
     drop(leaving);
     full.wait_for("stale_requests_dropped", 1);
     full.go_on();
-    // It was made to wait until the write was through, and so sees it.
+    // It had to wait until the write was complete, and so sees it.
     let answer = patient.take().expect("an answer");
     let data: proto::response::GetDataResponse = answer.record();
     assert_eq!(data.data.as_deref(), Some(&b"behind"[..]));

@@ -1,4 +1,4 @@
-//! Traces of writes (`zoarium.traces.*`), as a collector gets them by OTLP over HTTP.
+//! Traces of writes (`zoarium.traces.*`), as a collector receives them with OTLP over HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,10 +21,10 @@ use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A span, and which member has sent it.
+/// A span, and the member that has sent it.
 type Sent = (String, Span);
 
-/// Takes traces on a port of its own.
+/// A collector of traces on a separate port.
 struct Collector {
     port: u16,
     is_refusing: Arc<AtomicBool>,
@@ -53,7 +53,7 @@ impl Collector {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// All that was sent of the first trace that has a request of this name at this path.
+    /// Returns all spans of the first trace that has a request of this name at this path.
     fn trace(&self, name: &str, path: &str) -> Vec<Sent> {
         let spans = self.spans.lock().expect("no panic");
         let is_request =
@@ -68,7 +68,7 @@ impl Collector {
     }
 }
 
-/// Reads one request, and gives what it brought.
+/// Reads one request, and returns its spans.
 fn answer(mut stream: TcpStream, refuses: bool) -> Vec<Sent> {
     let mut reader = BufReader::new(stream.try_clone().expect("the same stream"));
     let (mut head, mut bytes) = (String::new(), 0);
@@ -197,7 +197,7 @@ fn what_all_members_have_seen_of_a_write_is_one_trace() {
     wait_for("several at once, by the first of them", LIMIT, || {
         (!collector.trace("multi", "/traced").is_empty()).then_some(())
     });
-    // A failed one has no path: what it was about is in the client's own trace.
+    // A failed request does not have a path. The client's own trace contains it.
     wait_for("the refused write", LIMIT, || {
         let trace = collector.trace("setData", "");
         let (_, root) = trace.iter().find(|(_, span)| span.name == "setData")?;

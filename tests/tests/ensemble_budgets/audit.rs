@@ -1,4 +1,4 @@
-//! An audit log whose disk stands still, where requests are to wait for it.
+//! An audit log with a stalled disk, for which requests have to wait.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader};
@@ -17,17 +17,17 @@ use crate::attacker::{attacker, create_znode};
 use crate::bystanders::Bystanders;
 use crate::{ALONE, FOLLOWER, LEADER, PAUSE_MAX, three};
 
-/// Changes that somebody asks the leader for.
+/// Changes that a client requests from the leader.
 const CHANGES: usize = 5000;
-/// Lines that wait before requests do.
+/// Number of waiting lines from which requests wait.
 const LINES_MAX: &str = "50";
-/// What the leader says of it.
+/// Log line of the leader about this.
 const WAITING: &str = "requests wait for the audit log";
-/// Longer than anything takes that has to come.
+/// Time limit for each expected event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Three members; the audit log of the leader is a pipe, which takes what is read from it.
-/// It is not among the leader's files: whoever looks at those would wait for it.
+/// Starts three members. The audit log of the leader is a pipe, whose capacity depends on its
+/// reader. It is not among the leader's files, because a search of those would block on it.
 fn start() -> Result<(Ensemble, File, TempDir), tests::Missing> {
     let mut ensemble = three().prepare()?;
     let member = ensemble.member(LEADER);
@@ -49,7 +49,7 @@ fn start() -> Result<(Ensemble, File, TempDir), tests::Missing> {
     Ok((ensemble, reader.expect("open a pipe"), dir))
 }
 
-/// What is read of the leader's at a time when others are asked for.
+/// Reads a znode of the leader while others send requests.
 fn read_number(session: &mut RawSession) -> usize {
     let answer = session.call(&get_data("/short")).expect("an answer");
     let data = answer.record::<GetDataResponse>().data.expect("data");
@@ -57,8 +57,8 @@ fn read_number(session: &mut RawSession) -> usize {
     text.parse().expect("a number")
 }
 
-/// Those who change something through this member wait, and nobody else does: neither its readers, nor
-/// its core, by which all commit.
+/// Clients that change something through this member wait, but other clients do not. Its readers
+/// and its core, through which all members commit, continue.
 #[test]
 fn requests_that_wait_for_the_audit_log_hold_up_nobody_else() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,12 +83,13 @@ fn requests_that_wait_for_the_audit_log_hold_up_nobody_else() {
                 *answered.lock().expect("no thread has failed") += 1;
             }
         });
-        // More than the pipe takes, its queue, and what was under way when that was full.
+        // More than the capacity of the pipe, its queue, and the requests that were pending when it
+        // was full.
         wait_for("requests that wait", PATIENCE, || {
             let log = ensemble.member(LEADER).log();
             log.contains(WAITING).then_some(())
         });
-        // The leader goes on, and so do those who read of it.
+        // The leader continues, and so do its readers.
         let mut reader = attacker(ensemble, LEADER);
         let mut writer = attacker(ensemble, FOLLOWER);
         for number in 1..=20 {
@@ -108,7 +109,7 @@ fn requests_that_wait_for_the_audit_log_hold_up_nobody_else() {
     assert_eq!(ensemble.leaders(), [LEADER]);
 }
 
-/// Reads until so many lines have come.
+/// Reads until `count` lines have arrived.
 fn read_lines(pipe: File, of: &str, count: usize) {
     let lines = BufReader::new(pipe).lines();
     let lines = lines.map(|line| line.expect("the pipe is read"));

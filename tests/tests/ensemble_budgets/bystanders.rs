@@ -1,4 +1,4 @@
-//! Those who are not to be hurt.
+//! Clients that must not be affected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use tests::{RawSession, wait_for};
 
 /// Time between two calls.
 const PACE: Duration = Duration::from_millis(5);
-/// Longer than any of them takes, however bad it is.
+/// Longer than any call takes, even under attack.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Calls that show that one goes on.
+/// Number of calls that prove progress.
 const MORE: u64 = 10;
 
-/// One on every member, each of which writes and reads a znode of its own.
+/// One client per member. Each writes and reads its own znode.
 pub(crate) struct Bystanders {
     stopped: Arc<AtomicBool>,
     calls: Vec<Arc<AtomicU64>>,
@@ -25,12 +25,12 @@ pub(crate) struct Bystanders {
 }
 
 impl Bystanders {
-    /// Starts them and waits until all are at work.
+    /// Starts the clients and waits until all of them work.
     pub(crate) fn start(ensemble: &Ensemble) -> Bystanders {
         Bystanders::start_at(ensemble, &ensemble.ids())
     }
 
-    /// The same at these members alone.
+    /// Starts clients on only these members.
     pub(crate) fn start_at(ensemble: &Ensemble, ids: &[u64]) -> Bystanders {
         let mut bystanders = Bystanders {
             stopped: Arc::default(),
@@ -47,7 +47,7 @@ impl Bystanders {
         bystanders
     }
 
-    /// Waits until each of them has got some more calls done.
+    /// Waits until each client has completed some more calls.
     pub(crate) fn wait_for_more(&self) {
         let counts = || self.calls.iter().map(|calls| calls.load(Ordering::Relaxed));
         let before: Vec<u64> = counts().collect();
@@ -59,7 +59,7 @@ impl Bystanders {
         });
     }
 
-    /// Ends them; the longest time that a call of theirs took.
+    /// Stops the clients. Returns the duration of their longest call.
     pub(crate) fn finish(self) -> Duration {
         self.stopped.store(true, Ordering::Relaxed);
         let threads = self.threads.into_iter();

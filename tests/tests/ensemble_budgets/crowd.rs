@@ -1,5 +1,5 @@
-//! Many greedy clients at a time, from several addresses, as sockets: they read only when they are
-//! told to.
+//! Many concurrent greedy clients from several addresses, as plain sockets that read only on
+//! request.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -16,42 +16,42 @@ use tokio::net::TcpSocket;
 
 use crate::attacker::ATTACKER_TIMEOUT_MS;
 
-/// Connections of one address: `maxClientCnxns` where nothing is set.
+/// Connections per address: the default of `maxClientCnxns`.
 pub(crate) const OF_ADDRESS: usize = 60;
 
-/// Bytes that the system of a slow reader takes in.
+/// Bytes that the system of a slow reader buffers.
 const BUFFER_SMALL: u32 = 4 << 10;
 
-/// How long a socket that takes nothing is waited for.
+/// Wait after which a socket that accepts nothing counts as full.
 const FULL_AFTER: Duration = Duration::from_millis(100);
-/// Longer than anything takes that has to come.
+/// Time limit for each expected event.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// As many connections to a member as it takes from so many addresses.
+/// Opens as many connections to a member as it accepts from this many addresses.
 pub(crate) fn connections(ensemble: &Ensemble, id: u64, addresses: u8) -> Vec<TcpStream> {
     connections_to(ensemble.member(id).client_address(), addresses)
 }
 
-/// The same to any port.
+/// Opens as many connections to any port.
 pub(crate) fn connections_to(to: SocketAddr, addresses: u8) -> Vec<TcpStream> {
     let from = (1..=addresses).flat_map(|last| std::iter::repeat_n(last, OF_ADDRESS));
     from.map(|last| connect(Ipv4Addr::new(127, 0, 1, last), to, None))
         .collect()
 }
 
-/// The same of those whose system takes in hardly anything before they read.
+/// Opens connections whose system buffers hardly anything before they read.
 pub(crate) fn slow_readers(to: SocketAddr, addresses: u8) -> Vec<TcpStream> {
     let from = (1..=addresses).flat_map(|last| std::iter::repeat_n(last, OF_ADDRESS));
     from.map(|last| connect(Ipv4Addr::new(127, 0, 1, last), to, Some(BUFFER_SMALL)))
         .collect()
 }
 
-/// The same with a session each.
+/// Opens connections with a session each.
 pub(crate) fn sessions(ensemble: &Ensemble, id: u64, addresses: u8) -> Vec<TcpStream> {
     with_sessions(connections(ensemble, id, addresses))
 }
 
-/// A session for each of these connections.
+/// Opens a session on each of these connections.
 pub(crate) fn with_sessions(mut streams: Vec<TcpStream>) -> Vec<TcpStream> {
     let request = ConnectRequest {
         protocol_version: 0,
@@ -74,7 +74,7 @@ pub(crate) fn with_sessions(mut streams: Vec<TcpStream>) -> Vec<TcpStream> {
     streams
 }
 
-/// A request as it is sent.
+/// Returns a request as it is sent.
 pub(crate) fn frame_of(xid: i32, request: &Request) -> Vec<u8> {
     let mut frame = Vec::new();
     put_request(Xid(xid), request.op().number(), &mut frame, |out| {

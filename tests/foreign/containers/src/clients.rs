@@ -1,4 +1,4 @@
-//! What starts containers.
+//! The client that starts containers.
 
 use crate::core::{Container, RunnableImage};
 

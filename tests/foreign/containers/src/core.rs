@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use crate::server::Server;
 
-/// What is waited for at the start.
+/// Condition of a successful start.
 #[derive(Debug)]
 pub enum WaitFor {
     /// The command of the health check.
     Healthcheck,
 }
 
-/// A health check. The stand-in has its own: the server answers a four-letter word or, over TLS, accepts a connection.
+/// A health check. The stand-in uses a different one: the server answers a four-letter word or,
+/// over TLS, accepts a connection.
 #[derive(Debug, Default)]
 pub struct Healthcheck;
 
@@ -43,12 +44,12 @@ pub struct GenericImage {
 }
 
 impl GenericImage {
-    /// The image of this name.
+    /// Returns the image of this name.
     pub fn new(_name: &str, _tag: &str) -> Self {
         Self::default()
     }
 
-    /// Sets a variable. `SERVER_JVMFLAGS` has the flags of the server.
+    /// Sets a variable. `SERVER_JVMFLAGS` contains the flags of the server.
     #[must_use]
     pub fn with_env_var(mut self, name: &str, value: String) -> Self {
         if name == "SERVER_JVMFLAGS" {
@@ -70,11 +71,11 @@ impl GenericImage {
     }
 }
 
-/// An image with what its container has.
+/// An image with the settings of its container.
 #[derive(Debug)]
 pub struct RunnableImage<I> {
     pub(crate) flags: String,
-    /// Paths on this machine, and in the container.
+    /// Paths on this machine and in the container.
     pub(crate) volumes: Vec<(String, String)>,
     pub(crate) has_network_of_host: bool,
     image: PhantomData<I>,
@@ -107,7 +108,7 @@ impl<I> RunnableImage<I> {
     }
 }
 
-/// A process that stands for a container. It ends when this is dropped.
+/// A process that represents a container. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct Container<'d, I> {
     server: Server,
@@ -124,7 +125,7 @@ impl<I> Container<'_, I> {
         }
     }
 
-    /// The port on this machine.
+    /// Returns the port on this machine.
     pub fn get_host_port(&self, _port: u16) -> u16 {
         self.server.port()
     }
@@ -139,7 +140,7 @@ impl<I> Container<'_, I> {
         self.server.start();
     }
 
-    /// The standard output, from now on.
+    /// Returns the standard output, from now on.
     pub fn stdout(&self) -> LogStream {
         self.server.log()
     }

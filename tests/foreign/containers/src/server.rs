@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The port within a container.
 const PORT_INSIDE: &str = "2181";
 const START_MAX: Duration = Duration::from_secs(120);
-/// After this Docker kills a container that it stops.
+/// Time after which Docker kills a container that it stops.
 const STOP_MAX: Duration = Duration::from_secs(10);
 const MESSAGE_MAX: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
@@ -29,7 +29,7 @@ const LOGBACK: &str = r#"<configuration>
 pub(crate) struct Server {
     dir: PathBuf,
     port: u16,
-    /// Whether it answers four-letter words without TLS.
+    /// Whether the server answers four-letter words without TLS.
     is_plain: bool,
     flags: Vec<String>,
     process: Mutex<Option<Child>>,
@@ -55,7 +55,7 @@ impl Server {
         let given = paths.iter().find(|(_, there)| there == "/conf/zoo.cfg");
         let mut config = match given {
             Some((here, _)) => fs::read_to_string(here).expect("a configuration"),
-            // As the entry point of the image writes it.
+            // These are the lines that the entry point of the image writes.
             None => "clientPort=2181\ndataDir=/data\ninitLimit=5\nsyncLimit=2\n".to_owned(),
         };
         config = outside(&config);
@@ -166,10 +166,10 @@ pub struct LogStream {
 }
 
 impl LogStream {
-    /// Waits until the server has logged this.
+    /// Waits until the server has logged this message.
     ///
     /// # Errors
-    /// If it does not, or the log cannot be read.
+    /// If the message does not appear in time, or the log cannot be read.
     pub fn wait_for_message(mut self, message: &str) -> io::Result<()> {
         let (begun, mut seen) = (Instant::now(), String::new());
         while begun.elapsed() < MESSAGE_MAX {
@@ -188,7 +188,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
-/// The client port that the member list of this server names.
+/// Returns the client port in this server's line of the member list.
 fn port_of_host(config: &str, paths: &[(String, String)]) -> u16 {
     let data = paths.iter().find(|(_, there)| there == "/data").expect("a data directory");
     let id = fs::read_to_string(PathBuf::from(&data.0).join("myid")).expect("an id");

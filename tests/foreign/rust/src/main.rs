@@ -1,5 +1,5 @@
-//! The common scenario with the Rust client `zookeeper-client`; see `tests/src/scenario.rs` for
-//! what is said to whom.
+//! The common scenario with the Rust client `zookeeper-client`. `tests/src/scenario.rs` describes
+//! the messages between program and test.
 
 mod secured;
 mod steps;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use talk::{Outcome, patient, say};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
 
-/// The node below which everything happens.
+/// Path of the subtree in which all steps work.
 pub const BASE: &str = "/rust";
-/// What any client may do.
+/// ACL that permits everything to every client.
 pub const OPEN: Acls<'static> = Acls::anyone_all();
 
-/// Options of a node which any client may use.
+/// Returns options of a znode that every client may use.
 pub const fn node(mode: CreateMode) -> CreateOptions<'static> {
     mode.with_acls(OPEN)
 }
 
-/// A session with the given timeout.
+/// Opens a session with the given timeout.
 pub async fn connect(address: &str, timeout: Duration) -> Outcome<Client> {
     let connector = Client::connector().with_session_timeout(timeout);
     let connector = secured::secure(connector)?;

@@ -1,4 +1,5 @@
-//! What only one identity may touch, over connections that are secured as the test says.
+//! Access to a znode that only one identity may use, over connections with the security that the
+//! test requires.
 
 use std::env;
 use std::fs;
@@ -12,18 +13,18 @@ use zookeeper_client::{
 use crate::talk::{Outcome, ask, expect, patient, say};
 use crate::{BASE, connect, node};
 
-/// Whether the test wants TLS.
+/// Returns whether the test requires TLS.
 pub fn is_tls() -> bool {
     env::var_os("ZOARIUM_TEST_TLS").is_some()
 }
 
-/// The connector with TLS and a login, if the test wants them.
+/// Returns the connector with TLS and a login, if the test requires them.
 pub fn secure(mut connector: Connector) -> Outcome<Connector> {
     if let Ok(files) = env::var("ZOARIUM_TEST_TLS") {
         let read = |name: &str| fs::read_to_string(Path::new(&files).join(name));
         let mut options = TlsOptions::new().with_pem_ca(&read("authority.pem")?)?;
         if let Ok(key) = env::var("ZOARIUM_TEST_KEY") {
-            // The library wants each of the two apart.
+            // The library requires the two parts separately.
             let both = read(&format!("{key}.pem"))?;
             let certificate = both
                 .find("-----BEGIN CERTIFICATE")
@@ -41,7 +42,7 @@ pub fn secure(mut connector: Connector) -> Outcome<Connector> {
     Ok(connector)
 }
 
-/// It is its own again after a restart of the server.
+/// Checks that the znode remains protected after a restart of the server.
 pub async fn protected(address: &str, entry: &str) -> Outcome<()> {
     say("step connect");
     let zk = connect(address, Duration::from_secs(10)).await?;
@@ -94,7 +95,7 @@ pub async fn protected(address: &str, entry: &str) -> Outcome<()> {
     for name in [mine, path, BASE] {
         zk.delete(name, None).await?;
     }
-    // The session ends with the process only if the library has had its turn.
+    // The session ends with the process only after the library has run its tasks.
     drop(zk);
     while !patient("end of the session", states.changed())
         .await?

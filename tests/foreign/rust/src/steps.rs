@@ -381,7 +381,8 @@ async fn persistent_watches(zk: &Client) -> Outcome<()> {
     Ok(())
 }
 
-/// A restart of the server keeps the session, its ephemeral node, its watches and all data.
+/// Checks that a restart of the server preserves the session, its ephemeral znode, its watches and
+/// all data.
 async fn reconnect(zk: &Client, how: &str) -> Outcome<()> {
     let path = &format!("{BASE}/{how}-ephemeral");
     let kept = &format!("{BASE}/{how}-kept");
@@ -422,7 +423,7 @@ async fn close(zk: Client, address: &str) -> Outcome<()> {
     )?;
     drop(zk);
     expect_event(watcher, EventType::NodeDeleted, path).await?;
-    // Parents come before their children here, so the list is taken from its end.
+    // Parents come before their children here, so the list is processed from its end.
     let mut all = vec![BASE.to_owned()];
     let mut next = 0;
     while next < all.len() {
@@ -439,7 +440,7 @@ async fn close(zk: Client, address: &str) -> Outcome<()> {
         other.delete(path, None).await?;
     }
     expect("cleaned", other.check_stat(BASE).await?, None)?;
-    // The session ends with the process only if the library has had its turn.
+    // The session ends with the process only after the library has run its tasks.
     let mut states = other.state_watcher();
     drop(other);
     while !patient("end of the session", states.changed())

@@ -1,4 +1,4 @@
-//! What a scenario says to the test that runs it, and its checks.
+//! The messages of a scenario to the test that runs it, and its checks.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -6,10 +6,10 @@ use std::future::Future;
 use std::io::Write;
 use std::time::Duration;
 
-/// How long anything may take that is expected to happen.
+/// Time limit for each expected event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A value, or the reason why an expectation did not hold.
+/// A value, or the reason for a failed expectation.
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Prints a line for the test.
@@ -20,7 +20,8 @@ pub fn say(line: &str) {
         .expect("the test reads what is said");
 }
 
-/// Asks the test for something and waits until it is done. The client's own work goes on.
+/// Sends a request to the test and waits until it is executed. The client's tasks continue
+/// meanwhile.
 pub async fn ask(request: &str) -> Outcome<()> {
     say(&format!("ask {request}"));
     let answer = tokio::task::spawn_blocking(|| {
@@ -30,14 +31,14 @@ pub async fn ask(request: &str) -> Outcome<()> {
     expect("answer", answer.await??.trim(), "done")
 }
 
-/// Waits for something that is expected to happen.
+/// Waits for an expected event.
 pub async fn patient<T>(what: &str, happening: impl Future<Output = T>) -> Outcome<T> {
     tokio::time::timeout(PATIENCE, happening)
         .await
         .map_err(|_| format!("no {what}").into())
 }
 
-/// Compares what was got with what was wanted.
+/// Compares the actual value with the expected one.
 pub fn expect<T: PartialEq<U> + Debug, U: Debug>(what: &str, got: T, wanted: U) -> Outcome<()> {
     if got == wanted {
         Ok(())
@@ -46,7 +47,7 @@ pub fn expect<T: PartialEq<U> + Debug, U: Debug>(what: &str, got: T, wanted: U) 
     }
 }
 
-/// Expects a call to fail with the given error.
+/// Checks that a call fails with the given error.
 pub fn expect_error<T: Debug, E: PartialEq + Debug>(got: Result<T, E>, wanted: E) -> Outcome<()> {
     match got {
         Err(error) if error == wanted => Ok(()),

@@ -11,13 +11,13 @@ use tests::{Browser, RawSession, axe, or_skip, wait_for};
 
 use crate::site::Site;
 
-/// Markup that would run, if it were ever taken for markup.
+/// Markup that would run if the page interpreted it.
 const MARKUP: &str = "<img src=x onerror=\"window.injected=1\"><script>window.injected=1</script>";
 
 /// The id of the user `ann` with the password `pw`.
 const ANN: &str = "ann:RYbu6l5aZwqon8VWmkcGvezdzfc=";
 
-/// A name that a child of `/app` has.
+/// Name of a child of `/app`.
 const MARKED_NAME: &str = "<script>window.injected=1<\u{200b}script>";
 
 fn write(session: &mut RawSession, write: proto::request::WriteRequest) {
@@ -31,13 +31,13 @@ fn data_of(session: &mut RawSession, path: &str) -> Vec<u8> {
     read.data.unwrap_or_default().to_vec()
 }
 
-/// What the pane shows as data.
+/// Returns an expression that is true if the pane shows this text as data.
 fn shows(text: &str) -> String {
     let text = Value::from(text);
     format!("document.querySelector('pre.data')?.textContent === {text}")
 }
 
-/// What axe finds that keeps somebody from using the page.
+/// Checks with axe that no problem keeps a user from using the page.
 fn check(browser: &Browser, axe: &str, view: &str) {
     for scheme in ["light", "dark"] {
         browser.prefer(scheme);
@@ -55,7 +55,7 @@ fn check(browser: &Browser, axe: &str, view: &str) {
     }
 }
 
-/// Looks around without an identity, by keys alone; and sees what another client changes.
+/// Navigates without an identity, with the keyboard only, and sees the changes of another client.
 fn browse(browser: &Browser, session: &mut RawSession, base: &str) {
     browser.go(base);
     browser.wait("document.getElementById('role').textContent === 'standalone'");
@@ -63,7 +63,7 @@ fn browse(browser: &Browser, session: &mut RawSession, base: &str) {
     browser.click("Znodes");
     browser.wait("document.querySelectorAll('[role=treeitem]').length >= 3");
     browser.run("document.querySelector('[role=treeitem]').focus()", &[]);
-    // Down to /app, which is the first child.
+    // Moves down to /app, which is the first child.
     browser.press(&["\u{e015}", "\u{e007}"]);
     browser.wait("document.querySelector('.crumbs')?.textContent.endsWith('app')");
     browser.wait(&shows("v1"));
@@ -81,14 +81,14 @@ fn log_in(browser: &Browser) {
     browser.click("Read only · Log in");
     browser.wait("document.querySelector('dialog[open] input[name=user]') !== null");
     browser.type_text("ann");
-    // To the password.
+    // Moves to the password.
     browser.press(&["\u{e004}"]);
     browser.type_text("pw");
     browser.press(&["\u{e007}"]);
     browser.wait("document.getElementById('identity').textContent === 'ann'");
 }
 
-/// Puts a text into the open editor and saves.
+/// Enters a text into the open editor and saves.
 fn save(browser: &Browser, text: &str) {
     browser.wait("document.querySelector('dialog[open] textarea') !== null");
     let set = "document.querySelector('dialog[open] textarea').value = arguments[0]";
@@ -102,7 +102,7 @@ fn edit(browser: &Browser, session: &mut RawSession, base: &str) {
     browser.wait(&shows("v3 ä\n"));
     assert_eq!(data_of(session, "/app"), "v3 ä\n".as_bytes());
 
-    // Somebody else was faster.
+    // Another client has written first.
     browser.click("Edit data");
     browser.wait("document.querySelector('dialog[open] textarea') !== null");
     write(session, set_data("/app", "theirs", -1));
@@ -115,7 +115,7 @@ fn edit(browser: &Browser, session: &mut RawSession, base: &str) {
     browser.click("Cancel");
     assert_eq!(data_of(session, "/app"), b"theirs");
 
-    // And here the ACL is against it.
+    // Here the ACL prevents the change.
     browser.go(&format!("{base}#/tree/guarded"));
     browser.wait(&shows("keep"));
     browser.click("Edit data");
@@ -141,7 +141,7 @@ fn markup_is_text(browser: &Browser, base: &str) {
 
 fn sessions(browser: &Browser, session: &RawSession, base: &str) {
     browser.go(&format!("{base}#/sessions"));
-    // The visitor is no administrator.
+    // The visitor is not an administrator.
     let id = format!("0x{:x}", session.session().id.0);
     let id = format!("{}…", &id[..10]);
     let row = format!(
@@ -153,9 +153,9 @@ fn sessions(browser: &Browser, session: &RawSession, base: &str) {
     assert_eq!(cells, json!(["1 ephemerals/mine", "2 watches/app/missing"]));
 }
 
-/// Who asks for what, and what took long.
+/// Checks the activity of clients, and the slow requests.
 fn clients(browser: &Browser, session: &mut RawSession, base: &str) {
-    // Only an administrator sees whose requests are served.
+    // Only an administrator sees the identities of clients.
     let everybody = Acl::new(perms::ALL, "world", "anyone");
     let ann = Acl::new(perms::ALL, "digest", ANN);
     write(session, set_acl("/", &[everybody, ann], -1));
@@ -174,7 +174,7 @@ fn clients(browser: &Browser, session: &mut RawSession, base: &str) {
     browser.run(choose, &[json!("connection")]);
     let here = session.local_address().to_string();
     browser.wait(&format!("Boolean({})", row("Clients", &here)));
-    // A request that goes on beyond a full millisecond is slow here.
+    // A request that exceeds a full millisecond counts as slow here.
     let slow = row("Slow requests", "setData/app/late");
     let is_there = format!("return Boolean({slow})");
     wait_for("a slow request", Duration::from_secs(60), || {
@@ -189,7 +189,7 @@ fn clients(browser: &Browser, session: &mut RawSession, base: &str) {
     );
 }
 
-/// The sliders compare two moments.
+/// Compares two moments with the sliders.
 fn history(browser: &Browser, base: &str) {
     browser.go(&format!("{base}#/history/app"));
     let row = |name: &str| {
@@ -198,7 +198,7 @@ fn history(browser: &Browser, base: &str) {
              .find((row) => row.cells[0].textContent === '/app')"
         )
     };
-    // The history comes a moment behind the writes.
+    // The history follows the writes with a short delay.
     browser.wait("document.querySelector('[aria-label=Changes]')?.textContent.includes('theirs')");
     let slide = "const [from, to] = document.querySelectorAll('input[type=range]');\
         const all = Number(to.max);\
@@ -214,7 +214,7 @@ fn history(browser: &Browser, base: &str) {
         "document.querySelectorAll('input[type=range]')[1].focus()",
         &[],
     );
-    // All the way back: /app as it was created.
+    // Moves back to the first moment: /app as it was created.
     browser.press(&["\u{e011}", "\u{e014}"]);
     browser.wait(&format!(
         "{}?.cells[3].textContent === 'v1'",
@@ -281,7 +281,7 @@ fn people_look_and_change_in_a_browser() {
     browser.click("Ensemble");
     browser.wait("document.querySelectorAll('.facts dd').length > 5");
     check(&browser, &axe, "the ensemble");
-    // Refused edits are answered 4xx, and the browser mentions that; nothing else is to complain of.
+    // The browser reports the 4xx answers to refused edits. Any other report is an error.
     let complaints: Vec<String> = browser
         .complaints()
         .into_iter()

@@ -1,4 +1,4 @@
-//! Who may ask, what is refused, what other pages cannot do.
+//! Access control of the console, refused requests, and protection against other pages.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
@@ -10,7 +10,7 @@ use tests::http_get;
 use super::{Visit, found, is, send};
 use crate::site::Site;
 
-/// A head written by hand, and whatever comes back.
+/// Sends a raw request head, and returns all bytes of the answer.
 fn raw(address: (IpAddr, u16), text: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connect");
     let patience = Some(Duration::from_secs(60));
@@ -62,7 +62,7 @@ fn every_answer_tells_browsers_what_the_page_may_do() {
     );
 }
 
-/// DNS rebinding, and pages of other sites.
+/// DNS rebinding, and requests from pages of other sites.
 #[test]
 fn strange_names_and_strange_pages_are_refused() {
     let Some(site) = Site::start(&[("admin.console.hosts", "zk.example.com, other.example.com")])
@@ -95,7 +95,7 @@ fn strange_names_and_strange_pages_are_refused() {
     }
     let none = raw(here, "GET / HTTP/1.0\r\n\r\n");
     assert!(none.starts_with("HTTP/1.0 421"), "{none}");
-    // The commands are Java's: who asks them by whatever name goes on.
+    // The commands are Java's, so they are served under any host name.
     let words = raw(
         here,
         "GET /commands/ruok HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
@@ -103,7 +103,8 @@ fn strange_names_and_strange_pages_are_refused() {
     assert!(words.starts_with("HTTP/1.1 200"), "{words}");
 }
 
-/// Whoever does not know the token of a visit changes nothing, and no other page can send it.
+/// A client without the token of a visit cannot change anything, and no other page can send the
+/// token.
 #[test]
 fn changes_take_the_token_of_a_visit() {
     let Some(site) = Site::start::<&str>(&[]) else {
@@ -149,7 +150,7 @@ fn changes_take_the_token_of_a_visit() {
     is(&begin, 403, "Origin");
     let good = put(&[token, ("Origin", &own), ("Sec-Fetch-Site", "same-origin")]);
     assert_eq!(found(&good)["stat"]["version"], 1);
-    // The browser asks first whether a page may send such a header, and is given no permission.
+    // The browser first requests permission for such a header, and does not receive it.
     let preflight = send(
         site.port,
         "OPTIONS",
@@ -164,7 +165,7 @@ fn changes_take_the_token_of_a_visit() {
     assert_eq!(preflight.header("access-control-allow-headers"), None);
 }
 
-/// Who comes over the network in the clear gives no password away for nothing.
+/// A client over an insecure network must not send a password in vain.
 #[test]
 fn credentials_are_taken_from_near_or_by_tls_only() {
     let Some(site) = Site::start(&[("admin.serverAddress", "0.0.0.0")]) else {
@@ -186,7 +187,7 @@ fn credentials_are_taken_from_near_or_by_tls_only() {
     }
     assert_eq!(visit.log_in("ann", "pw").status, 200);
 
-    // Nothing is sent by this: it tells the address that others see.
+    // This does not send anything. It determines the address that others see.
     let probe = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.1:9")?;
         socket.local_addr()
@@ -215,10 +216,10 @@ fn credentials_are_taken_from_near_or_by_tls_only() {
         far.starts_with("HTTP/1.1 403") && far.contains("NotSecure"),
         "{far}"
     );
-    // A token counts where it was given.
+    // A token is valid only for the address that received it.
     let stolen = ask("login", &visit.token, &form);
     assert!(stolen.contains("NoVisit"), "{stolen}");
-    // Clients of this server come from this machine: so do those who look at its znodes.
+    // Clients of this server connect from this machine, and so do the visitors who read its znodes.
     let token = begun["token"].as_str().expect("a token");
     let text = format!(
         "GET /console/node?path=/ HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\nX-Zoarium-Visit: {token}\r\n\r\n"
@@ -290,7 +291,7 @@ fn bodies_and_paths_have_bounds() {
     ] {
         is(&visit.ask("GET", target, None), 404, "NotFound");
     }
-    // A promise of a body that never ends is refused before it is read.
+    // A body with an excessive announced length is refused before it is read.
     let here = (IpAddr::from([127, 0, 0, 1]), site.port);
     let text = format!(
         "POST /console/login HTTP/1.1\r\nHost: localhost\r\nX-Zoarium-Visit: {}\r\n\
@@ -301,7 +302,7 @@ fn bodies_and_paths_have_bounds() {
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
 }
 
-/// Switched off, and where the commands are at `/`, everything is as in Java.
+/// With the console switched off, or with the commands at `/`, everything is as in Java.
 #[test]
 fn it_can_be_switched_off() {
     let Some(site) = Site::start(&[("admin.console.enabled", "false")]) else {

@@ -1,4 +1,4 @@
-//! The web console: who may ask, what a visitor may, and how it is used in a browser.
+//! The web console: access control, permissions of visitors, and its use in a browser.
 
 mod browser;
 mod guard;
@@ -7,7 +7,7 @@ mod znodes;
 use serde_json::{Value, json};
 use tests::{HttpAnswer, HttpRequest};
 
-/// An open page, as far as the server knows.
+/// An open page, from the point of view of the server.
 pub(crate) struct Visit {
     port: u16,
     token: String,

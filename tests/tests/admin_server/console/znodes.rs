@@ -1,4 +1,4 @@
-//! What a visitor sees and changes, with an identity and without.
+//! Reads and changes of a visitor, with an identity and without one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tests::requests::{create, set_acl};
 use super::{Visit, found, is};
 use crate::site::Site;
 
-/// `/open` for everybody, `/near` for an address that nobody has.
+/// Creates `/open` for everyone, and `/near` for an address that no client has.
 fn open_and_near(session: &mut RawSession) {
     let mut write = |write| session.call(&Request::Write(write)).expect("an answer").err;
     assert_eq!(write(create("/open", b"1".to_vec(), flags::PERSISTENT)), 0);
@@ -28,7 +28,7 @@ fn open_and_near(session: &mut RawSession) {
     );
 }
 
-/// The ACL decides, whoever asks; nobody without an identity changes anything.
+/// The ACL decides in all cases. A visitor without an identity cannot change anything.
 #[test]
 fn the_console_may_what_its_visitor_may() {
     let Some(site) = Site::start::<&str>(&[]) else {
@@ -81,7 +81,7 @@ fn the_console_may_what_its_visitor_may() {
     );
 }
 
-/// Who knows the id of a session may know its password.
+/// A client that knows the id of a session may know its password.
 #[test]
 fn only_administrators_see_whole_ids_of_sessions() {
     let Some(site) = Site::start::<&str>(&[]) else {
@@ -110,7 +110,7 @@ fn only_administrators_see_whole_ids_of_sessions() {
     let shown = sees(&nobody, &whole[..10], &begin);
     let is_cut = |one: &Value| one["id"].as_str().is_some_and(|id| id.ends_with('…'));
     assert!(shown.iter().all(is_cut), "{shown:?}");
-    // The filter does not tell the rest, digit by digit.
+    // The filter does not reveal the rest, digit by digit.
     let target = format!("/console/sessions?like={}", &whole[..11]);
     let guessed = found(&nobody.ask("GET", &target, None));
     assert_eq!(guessed["sessions"], json!([]));
@@ -124,7 +124,7 @@ fn only_administrators_see_whole_ids_of_sessions() {
     assert_eq!(skipped["sessions"], json!([]));
 }
 
-/// The line of a file that holds this, once it is there.
+/// Returns the line of a file that contains this text, once it exists.
 fn line_of(file: &Path, what: &str) -> String {
     let found = tests::wait_until(Duration::from_secs(30), || {
         let text = std::fs::read_to_string(file).ok()?;
@@ -135,7 +135,7 @@ fn line_of(file: &Path, what: &str) -> String {
     found.expect("a line")
 }
 
-/// And the audit log names who it was.
+/// The audit log contains the identity.
 #[test]
 fn who_has_an_identity_changes_what_it_may() {
     let Some(site) = Site::start(&[("audit.enable", "true")]) else {
@@ -185,7 +185,7 @@ fn who_has_an_identity_changes_what_it_may() {
     found(&ann.ask("PUT", target, Some(acl.as_bytes())));
     assert_eq!(found(&nobody.ask("GET", mine, None))["data"], "c2VjcmV0");
     found(&ann.ask("DELETE", "/console/node?path=/open&version=1", None));
-    // Whoever made up an identity is no administrator by that.
+    // An invented identity does not make a visitor an administrator.
     let refused = ann.ask("GET", "/console/log", None);
     assert_eq!(refused.status, 403, "{}", refused.text());
     assert!(refused.text().contains("admin-token"), "{}", refused.text());
@@ -212,7 +212,7 @@ fn who_has_an_identity_changes_what_it_may() {
     );
 }
 
-/// Children come by pages, data by pieces.
+/// Children arrive in pages, and data in pieces.
 #[test]
 fn long_answers_come_in_parts() {
     let Some(site) = Site::start::<&str>(&[]) else {
@@ -268,7 +268,7 @@ fn long_answers_come_in_parts() {
     );
 }
 
-/// The history says to a visitor what the commands say to who has the same identity.
+/// The history shows to a visitor the same data as the commands show to the same identity.
 #[test]
 fn the_history_is_shown_as_far_as_the_visitor_may_read() {
     let Some(site) = Site::start(&[("history.enabled", "true")]) else {

@@ -8,7 +8,7 @@ use tests::{find_tool, or_skip};
 
 use super::{Site, complaint, program};
 
-/// Commands with objects on standard output; `INPUT` at the end is an export.
+/// Commands with objects on standard output. A trailing `INPUT` stands for an export.
 const COMMANDS: &[&str] = &[
     "get /a",
     "get /a/bin --base64",
@@ -46,7 +46,8 @@ fn objects(text: &str) -> Vec<Value> {
     text.lines().map(parse).collect()
 }
 
-/// Documents of YAML, by another implementation; `None` if there is none on this machine.
+/// Parses YAML documents with another implementation. Returns `None` if this machine does not have
+/// one.
 fn documents(yaml: &str) -> Option<Vec<Value>> {
     let python = find_tool("python3").ok()?;
     let has_yaml = Command::new(&python).args(["-c", "import yaml"]).output();
@@ -67,7 +68,7 @@ fn documents(yaml: &str) -> Option<Vec<Value>> {
     Some(objects(&String::from_utf8(output.stdout).expect("text")))
 }
 
-/// What every run has in common: the paths and names of fields.
+/// Returns the part that is equal in every run: the paths and names of fields.
 fn shape(objects: &[Value]) -> Vec<Vec<String>> {
     let fields = |object: &Value| {
         let fields = object.as_object().expect("an object");
@@ -129,7 +130,7 @@ fn a_watch_prints_changes_as_they_happen() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("start the program");
-    // Writes until the first change is seen: then the watch is there.
+    // Writes until the first change is visible, which proves that the watch is set.
     let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
     let (sender, seen) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {

@@ -7,9 +7,9 @@ use tests::workspace_root;
 
 use super::{Site, complaint, program};
 
-/// A command line, the name of its exit code in the table, and a part of the complaint.
+/// A command line, the name of its exit code in the table, and a part of the error text.
 ///
-/// `CLIENT` and `ADMIN` stand for the ports of a server, `NOBODY` for a port that nobody has.
+/// `CLIENT` and `ADMIN` stand for the ports of a server, `NOBODY` for a port without a listener.
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("get", "usage", "PATH"),
     ("get x", "usage", "must start with /"),
@@ -88,7 +88,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("help gett", "usage", "gett"),
 ];
 
-/// The exit codes of the table in docs/COMMANDS.md, by name.
+/// Returns the exit codes of the table in docs/COMMANDS.md, by name.
 fn table() -> BTreeMap<String, i32> {
     let text = fs::read_to_string(workspace_root().join("docs/COMMANDS.md")).expect("the page");
     let row = |line: &str| {
@@ -139,7 +139,7 @@ fn mistakes_have_the_exit_codes_of_the_page() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Each command of the page exists, and each command has a help with an example.
+/// Each command of the page exists, and each command has a help text with an example.
 #[test]
 fn each_command_on_the_page_has_a_help_with_an_example() {
     let text = fs::read_to_string(workspace_root().join("docs/COMMANDS.md")).expect("the page");

@@ -29,7 +29,7 @@ impl Site {
         Some(Self { server, admin })
     }
 
-    /// `host:port` of the admin server.
+    /// Returns `host:port` of the admin server.
     fn admin_address(&self) -> String {
         format!("127.0.0.1:{}", self.admin.number())
     }
@@ -50,7 +50,7 @@ impl Site {
 
 /// Runs `zoarium` with these words, a default server, and standard input.
 fn program(words: &[&str], server: &str, stdin: &str) -> Output {
-    // Whatever it waits for, the test ends.
+    // The test ends, even if the program hangs.
     let mut command = Command::new("timeout");
     command.arg(LIMIT_S).arg(zoarium_binary()).args(words);
     command.env("ZOARIUM_SERVER", server).env("TZ", "UTC");
@@ -66,13 +66,13 @@ fn output_of(command: &mut Command, stdin: &str) -> Output {
         .spawn()
         .expect("start the program");
     let mut input = child.stdin.take().expect("a pipe");
-    // A command that needs no input may be gone already.
+    // A command without input may already have ended.
     let _ = input.write_all(stdin.as_bytes());
     drop(input);
     child.wait_with_output().expect("the program ends")
 }
 
-/// Standard error of a command.
+/// Returns the standard error output of a command.
 fn complaint(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

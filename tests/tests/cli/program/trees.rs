@@ -9,7 +9,7 @@ use super::{Site, complaint, output_of, program};
 #[test]
 fn a_script_reads_and_writes_znodes() {
     let Some(site) = Site::start() else { return };
-    // The shell's own substitution, with a value that ends with a line and one that does not.
+    // The shell's own substitution, with a value that ends with a line break and one that does not.
     let script = r#"
         set -eu
         zoarium() { "$ZOARIUM" "$@"; }
@@ -94,10 +94,10 @@ fn one_address_leads_to_the_other() {
     // An admin port reports the client port.
     let output = program(&["get", "/x", "--admin", &admin], "", "");
     assert_eq!(output.stdout, b"1", "{}", complaint(&output));
-    // --server wins over the environment.
+    // --server has priority over the environment.
     let output = program(&["get", "/x", "-s", &client], nobody, "");
     assert_eq!(output.stdout, b"1", "{}", complaint(&output));
-    // A wrong port is named for what it is.
+    // The error names the kind of a wrong port.
     let wrong = program(&["get", "/x", "-s", &admin], "", "");
     assert_eq!(wrong.status.code(), Some(7), "{}", complaint(&wrong));
     assert!(
@@ -112,11 +112,11 @@ fn one_address_leads_to_the_other() {
         "{}",
         complaint(&wrong)
     );
-    // As earlier versions took it: the server keeps no history, and says so.
+    // As in earlier versions. The server does not keep a history, and reports this.
     let output = program(&["history", "/x", "--server", &admin], "", "");
     let text = complaint(&output);
     assert!(text.contains("keeps no change history"), "{text}");
-    // Nobody there.
+    // There is no server.
     let nobody = program(&["history", "/x", "--admin", nobody], "", "");
     assert_eq!(nobody.status.code(), Some(7), "{}", complaint(&nobody));
 }

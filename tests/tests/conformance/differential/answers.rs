@@ -1,4 +1,4 @@
-//! What is compared of an answer.
+//! The compared parts of an answer.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,19 +11,19 @@ use tests::Answer;
 /// Longer than the servers run, ms.
 const RECENT_MS: u64 = 3_600_000;
 
-/// The answer as text, without what is each server's own: times, and the ids of `sessions`, which are
-/// told by their place among them.
+/// Returns the answer as text. Values that differ between servers are replaced: times, and the ids
+/// of `sessions`, which become indices.
 pub(crate) fn shown(op: OpCode, answer: &Answer, sessions: &[SessionId]) -> String {
     let mut body = answer.body.to_vec();
     blank(&mut body, sessions);
     let mut input = Reader::new(body);
-    // What is no list, or does not decode, is compared by its bytes.
+    // Other bodies, and bodies that do not decode, are compared as bytes.
     let lists = lists(op, &mut input).unwrap_or_default();
     let Answer { zxid, err, .. } = answer;
     format!("zxid {zxid}, err {err}, {lists}{:?}", input.rest())
 }
 
-/// The lists that begin the body, in order.
+/// Decodes the lists at the beginning of the body, in order.
 fn lists(op: OpCode, input: &mut Reader) -> Result<String, DecodeError> {
     Ok(match op {
         OpCode::GetChildren | OpCode::GetChildren2 | OpCode::GetEphemerals => names(input)?,
@@ -60,7 +60,7 @@ fn results(input: &mut Reader) -> Result<String, DecodeError> {
 }
 
 fn blank(body: &mut [u8], sessions: &[SessionId]) {
-    // These first: six bytes of an id are a time, too.
+    // These come first, because six bytes of an id are a time, too.
     replace(body, |value| {
         sessions.iter().position(|session| session.0 == value)
     });
@@ -71,7 +71,7 @@ fn blank(body: &mut [u8], sessions: &[SessionId]) {
     });
 }
 
-/// Puts another number in the place of each that has one.
+/// Replaces each value for which `instead_of` returns a number.
 fn replace(body: &mut [u8], instead_of: impl Fn(i64) -> Option<usize>) {
     let mut at = 0;
     while let Some(bytes) = body.get_mut(at..at + 8) {

@@ -1,8 +1,8 @@
-//! Random requests go to Zoarium and to Apache ZooKeeper at the same time: each answer, each zxid,
-//! each watch event and its place among the answers must be the same. Times and session ids are
-//! their own, and lists that Java keeps in hash order are sorted.
+//! Random requests go to Zoarium and to Apache ZooKeeper simultaneously. Each answer, each zxid,
+//! each watch event and its position among the answers must be equal. Times and session ids differ,
+//! and lists that Java keeps in hash order are sorted.
 //!
-//! `ZOARIUM_DIFFERENTIAL_SEEDS=1000-1020` tries other seeds than the usual ones.
+//! `ZOARIUM_DIFFERENTIAL_SEEDS=1000-1020` selects other seeds.
 
 mod answers;
 mod pair;
@@ -17,12 +17,12 @@ use pair::{Pair, Servers};
 use requests::Requests;
 
 const SEEDS: RangeInclusive<u64> = 1..=2;
-/// Requests of a seed.
+/// Number of requests per seed.
 const STEPS: usize = 2500;
-/// Sessions that are open at a time, each on both servers.
+/// Number of concurrent sessions, each on both servers.
 const SESSIONS: usize = 3;
 
-/// Servers on which nothing happens by itself as long as a seed takes.
+/// Starts a server on which nothing happens by itself during a seed.
 fn server(flavour: Flavour) -> Result<Server, Missing> {
     ServerBuilder::new(flavour)
         .setting("tickTime", "2000")
@@ -68,7 +68,7 @@ fn compare(mut servers: Servers, seed: u64) {
         if !pairs[at].take(&step, &servers, &what) {
             pairs[at] = servers.open();
         }
-        // What it has set off at the others, and what is there now.
+        // Effects on the other sessions, and the current state.
         for pair in &mut pairs {
             pair.compare_state(&step, &servers, &what);
         }

@@ -9,7 +9,7 @@ use tests::{Answer, Lost, RawSession, Server};
 use super::answers::shown;
 use super::requests::Step;
 
-/// Longer than any test, so that none expires, ms.
+/// Session timeout longer than any test, ms.
 const TIMEOUT_MS: i32 = 600_000;
 
 /// Both servers, Apache ZooKeeper first, and the sessions that each has had, oldest first.
@@ -43,12 +43,12 @@ impl Servers {
     }
 }
 
-/// One session on each of them.
+/// One session on each of the two servers.
 pub(crate) struct Pair {
     sessions: [RawSession; 2],
 }
 
-/// Panics unless both servers have done the same.
+/// Panics unless both servers have the same result.
 fn assert_same<T: PartialEq + Debug>([apache, ours]: [T; 2], what: &impl Fn() -> String) {
     assert!(
         apache == ours,
@@ -58,7 +58,7 @@ fn assert_same<T: PartialEq + Debug>([apache, ours]: [T; 2], what: &impl Fn() ->
 }
 
 impl Pair {
-    /// Takes the step on both servers; whether there is still a session.
+    /// Executes the step on both servers. Returns whether there is still a session.
     pub(crate) fn take(
         &mut self,
         step: &Step,
@@ -102,7 +102,7 @@ impl Pair {
         }
     }
 
-    /// What others have set off here, and how many znodes there are.
+    /// Compares the effects of other sessions, and the number of znodes.
     pub(crate) fn compare_state(
         &mut self,
         after: &Step,
@@ -126,7 +126,8 @@ impl Pair {
         assert!(goes_on, "{}: a connection is gone", what());
     }
 
-    /// Whether the connections are still there. A session's ephemerals end in the order of a hash.
+    /// Executes an exchange, and returns whether the connections still exist. A session's
+    /// ephemerals end in hash order.
     fn ask(
         &mut self,
         op: OpCode,

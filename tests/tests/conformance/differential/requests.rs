@@ -1,4 +1,4 @@
-//! The requests: few paths, so that they meet, and in each part now and then what is not allowed.
+//! Random requests. They use few paths, so that they conflict, and sometimes contain invalid parts.
 
 use bytes::Bytes;
 use jute::{Encode, Str};
@@ -10,21 +10,21 @@ use proto::request::{
     Request, SetAclRequest, SetDataRequest, SetWatchesRequest, WriteRequest, flags,
 };
 
-/// What a session does next.
+/// Next action of a session.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// One request, by its record.
+    /// One encoded request.
     Send(OpCode, Vec<u8>),
-    /// An identity for the connection.
+    /// Authentication on the connection.
     Authenticate(&'static str, &'static str),
-    /// The session goes on by another connection.
+    /// The session moves to another connection.
     Reattach,
     /// The session ends.
     Close,
 }
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-/// Not: the limits of the root, at which Apache ZooKeeper ends.
+/// Without the limits of the root, at which Apache ZooKeeper exits.
 const ODD_PATHS: [&str; 26] = [
     "",
     "/",
@@ -53,7 +53,7 @@ const ODD_PATHS: [&str; 26] = [
     "/a/zookeeper_limits",
     "/a/b/c/d/a/b/c/d/a/b/c/d",
 ];
-/// What those znodes hold if Java is to read it.
+/// Contents of these znodes that Java can parse.
 const QUOTAS: [&str; 4] = [
     "count=3,bytes=20",
     "count=-1,bytes=-1",
@@ -62,7 +62,7 @@ const QUOTAS: [&str; 4] = [
 ];
 const VERSIONS: [i32; 12] = [-1, -1, -1, 0, 0, 1, 2, 3, -2, 7, i32::MAX, i32::MIN];
 const MODES: [i32; 17] = [0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, -1, 100];
-/// None that ends while a seed runs.
+/// TTLs that do not end during a seed.
 const TTLS: [i64; 7] = [1_000_000, 5_000_000, 0, -1, (1 << 40) - 1, 1 << 40, 1 << 62];
 const IDENTITIES: [(&str, &str); 8] = [
     ("digest", "bob:pw"),
@@ -106,7 +106,7 @@ const ACLS: [&[Entry]; 24] = [
     &[(4, WORLD, ANYONE), (27, Some("digest"), Some("amy:x"))],
 ];
 
-/// The generator of one seed.
+/// Generator of one seed.
 pub(crate) struct Requests {
     random: fastrand::Rng,
 }
@@ -141,7 +141,7 @@ impl Requests {
             6 => self.multi_read(),
             _ => self.read(),
         };
-        // Damaged multis and TTLs could be such as end Apache ZooKeeper.
+        // Apache ZooKeeper could exit because of malformed multis and TTLs.
         let may_be_damaged = !matches!(op, OpCode::Multi | OpCode::CreateTtl);
         if may_be_damaged && self.below(25) == 0 {
             self.damage(&mut record);
@@ -153,7 +153,7 @@ impl Requests {
         values[self.below(values.len())]
     }
 
-    /// What is allowed, rarely without a value.
+    /// Returns a valid path, or rarely no path.
     fn path(&mut self) -> Option<Str> {
         if self.below(100) == 0 {
             return None;
@@ -208,7 +208,7 @@ impl Requests {
             OpCode::CreateContainer if self.below(5) > 0 => flags::CONTAINER,
             _ => self.one_of(&MODES),
         };
-        // A negative one for a znode without would end Apache ZooKeeper.
+        // A negative TTL for a znode without TTL would make Apache ZooKeeper exit.
         let ttl = match op {
             OpCode::CreateTtl if flags >= flags::TTL => self.one_of(&TTLS),
             OpCode::CreateTtl => 1_000_000,
@@ -232,7 +232,7 @@ impl Requests {
         }
     }
 
-    /// What a multi can hold.
+    /// Returns an operation for a multi.
     fn part(&mut self) -> WriteRequest {
         match self.below(20) {
             0..=6 => self.create(OpCode::Create),
@@ -256,7 +256,7 @@ impl Requests {
 
     fn write(&mut self) -> WriteRequest {
         match self.below(20) {
-            // Of znodes that are there Apache ZooKeeper deletes others, too (docs/COMPATIBILITY.md).
+            // Apache ZooKeeper also deletes existing znodes of other kinds (docs/COMPATIBILITY.md).
             0 => WriteRequest::DeleteContainer {
                 path: self
                     .one_of(&["/", "/zookeeper", "relative", "/a//b", ""])
@@ -269,7 +269,7 @@ impl Requests {
             }),
             _ => loop {
                 let part = self.part();
-                // Alone it ends the connection behind its answer.
+                // A check outside a multi ends the connection after its answer.
                 if part.op() != OpCode::Check {
                     break part;
                 }

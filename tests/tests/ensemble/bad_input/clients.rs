@@ -1,8 +1,8 @@
-//! Requests of clients that do not decode, sent to any member.
+//! Malformed requests of clients, sent to any member.
 //!
-//! One of them is enough for a Java ensemble: its leader commits nothing any more. The member that
-//! gets it must answer it and never forward it, and a leader of ours must go on when a Java learner
-//! forwarded one.
+//! A single one stops a Java ensemble: its leader commits nothing any more. The member that
+//! receives it must answer it and never forward it. A Zoarium leader must continue when a Java
+//! learner has forwarded one.
 
 use std::time::Duration;
 
@@ -32,17 +32,17 @@ const WRITES: [OpCode; 10] = [
     OpCode::Sync,
 ];
 
-/// Bodies that are no record of this operation.
+/// Returns bodies that are not records of this operation.
 fn bodies(rng: &mut Rng) -> [Vec<u8>; 4] {
     let negative = [0xff, 0xff, 0xff, 0xf0];
     let long = [0x7f, 0xff, 0xff, 0xff, b'/', b'a'];
     let mut random: Vec<u8> = std::iter::repeat_with(|| rng.u8(128..)).take(40).collect();
-    // Otherwise it ends a multi that has not begun.
+    // Otherwise it would end a multi that has not begun.
     random[4] = 0;
     [Vec::new(), negative.to_vec(), long.to_vec(), random]
 }
 
-/// Sends each of them in a session of its own: the server may end the connection.
+/// Sends each body in a separate session, because the server may end the connection.
 fn send_to(ensemble: &Ensemble, id: u64) {
     let mut rng = Rng::with_seed(id);
     let address = ensemble.member(id).client_address().to_string();
@@ -60,7 +60,7 @@ fn send_to(ensemble: &Ensemble, id: u64) {
                     continue;
                 }
             }
-            // The session goes on.
+            // The session continues.
             let path = format!("/m{id}-");
             let request = Request::Write(create(&path, "", flags::EPHEMERAL_SEQUENTIAL));
             let answer = session.call(&request);

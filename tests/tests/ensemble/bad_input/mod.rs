@@ -1,5 +1,5 @@
-//! Wrong input to the ports of an ensemble's members: the link it came on is dropped, with a line
-//! in the log, and the ensemble goes on.
+//! Invalid input to the ports of an ensemble's members. The member closes the link with a log line,
+//! and the ensemble continues.
 
 mod clients;
 mod peers;
@@ -7,10 +7,10 @@ mod words;
 
 use tests::Flavour;
 
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 10;
 
-/// Zoarium, unless the scenarios themselves are tested.
+/// Returns Zoarium, unless the scenarios themselves are tested.
 fn ours() -> Flavour {
     Flavour::under_test()
 }

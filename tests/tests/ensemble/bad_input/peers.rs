@@ -1,4 +1,4 @@
-//! To the election and quorum ports.
+//! Invalid input to the election and quorum ports.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,17 +14,17 @@ use crate::bad_input::words::{
 };
 use crate::bad_input::{PROGRESS, ours};
 
-/// Longer than the time that a peer has for a handshake, a packet or an answer here.
+/// Longer than a peer's time limits for a handshake, a packet and an answer here.
 const CLOSED_WITHIN: Duration = Duration::from_secs(20);
-/// An id that no list has.
+/// An id that no member list contains.
 const STRANGER: i64 = 77;
 
-/// What must become of a connection.
+/// Expected fate of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// The server closes it, and says so in its log with these words (ours, that is).
+    /// The server closes it, and logs this text (only Zoarium).
     Closed(&'static str),
-    /// The server may keep it: nothing about it is wrong yet, or it is only ignored.
+    /// The server may keep it: it is not invalid yet, or is only ignored.
     Any,
 }
 
@@ -39,19 +39,20 @@ fn case(what: &'static str, bytes: Bytes, fate: Fate) -> Case {
     Case { what, bytes, fate }
 }
 
-/// Three voters and an observer of the kind under test.
+/// Starts three voters and an observer of the tested kind.
 fn ensemble() -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&[ours(); 3]).observers(&[ours()]);
     or_skip("wrong input from peers", builder.start_led_by_last_voter())
 }
 
-/// Sends the bytes of each case to one of these ports, in turn, and looks after each that the
-/// ensemble goes on with the same leader. (To one only: a server says so much a minute and no more.)
+/// Sends the bytes of each case to one of these ports, in turn, and checks after each that the
+/// ensemble continues with the same leader. (Only to one port, because a server limits its log
+/// lines per minute.)
 fn throw(ensemble: &Ensemble, load: &Load, ports: &[(u64, SocketAddr)], cases: &[Case]) {
     for (case, &(id, address)) in cases.iter().zip(ports.iter().cycle()) {
         let before = ensemble.member(id).log().len();
         let mut stream = TcpStream::connect(address).expect("a connection");
-        // It may be closed before all is taken.
+        // The server may close it before it has read everything.
         stream.write_all(&case.bytes).ok();
         if let Fate::Closed(words) = case.fate {
             let closed = reads_end(&mut stream, CLOSED_WITHIN);
@@ -72,7 +73,7 @@ fn throw(ensemble: &Ensemble, load: &Load, ports: &[(u64, SocketAddr)], cases: &
     }
 }
 
-/// Whether the other side ends the connection in time, whatever it says before.
+/// Returns whether the other side ends the connection in time, whatever it sends before.
 fn reads_end(stream: &mut TcpStream, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     let mut buffer = [0; 4096];
@@ -103,22 +104,22 @@ fn goes_on(ensemble: &Ensemble, load: Load) {
     check::nothing_is_lost(ensemble, &report);
 }
 
-/// Where a stranger says that it listens.
+/// Address that the unknown peer announces.
 const HERE: &str = "127.0.0.1:1";
 
-/// A stranger's vote for itself, ahead of every other.
+/// Returns a vote of the unknown peer for itself, which beats every other.
 fn best_vote(state: i32) -> Bytes {
     notification(state, STRANGER, i64::MAX, i64::MAX, i64::MAX)
 }
 
-/// What strangers send to the port of elections.
+/// Returns the cases for the election port.
 #[expect(clippy::too_many_lines, reason = "a table, one entry a case")]
 fn election_port_cases(rng: &mut Rng) -> Vec<Case> {
     use Fate::{Any, Closed};
     let start = || Bytes::default().long(HANDSHAKE).long(STRANGER);
     let stranger = || handshake(STRANGER, HERE);
     vec![
-        // The first bit makes it a protocol version.
+        // The first bit marks it as a protocol version.
         case(
             "an unknown version",
             Bytes::default().long(-7).long(STRANGER).sized(b"a:1"),
@@ -205,7 +206,7 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
     let ports = ids.map(|id| (id, ensemble.member(id).election_address()));
     let mut rng = Rng::with_seed(4);
     throw(&ensemble, &load, &ports, &election_port_cases(&mut rng));
-    // By a voter's name: its own link is replaced, which it mends.
+    // With the id of a voter. The voter's own link is replaced, and it reconnects.
     let mut as_voter = Vec::new();
     for (id, address) in ports {
         let others = ids.into_iter().filter(|other| *other > id);
@@ -230,12 +231,12 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
     goes_on(&ensemble, load);
 }
 
-/// What strangers send to a leader.
+/// Returns the cases for the quorum port.
 #[expect(clippy::too_many_lines, reason = "a table, one entry a case")]
 fn quorum_port_cases(rng: &mut Rng) -> Vec<Case> {
     use Fate::{Any, Closed};
     let info = |epoch| learner_info(FOLLOWERINFO, STRANGER, 0x10000, epoch);
-    // Past the handshake: what follows is read by a leader that serves this learner.
+    // After the handshake, a leader that serves this learner reads the rest.
     let joined = |next: Bytes| {
         let epoch = Bytes::default().int(0);
         let next = packet(ACKEPOCH, 0, Some(&epoch.0)).raw(&next.0);
@@ -348,11 +349,12 @@ fn the_quorum_port_survives_wrong_packets() {
     let leader = [(3, ensemble.member(3).quorum_address())];
     let mut rng = Rng::with_seed(5);
     throw(&ensemble, &load, &leader, &quorum_port_cases(&mut rng));
-    // A follower does not listen there, or closes.
+    // A follower does not listen there, or closes the connection.
     goes_on(&ensemble, load);
 }
 
-/// Connections that send nothing, or nothing further, neither pile up nor keep out those of peers.
+/// Connections that send nothing, or nothing further, neither accumulate nor block connections of
+/// peers.
 #[test]
 fn silent_peers_keep_nobody_out() {
     if ours() != Flavour::Zoarium {
@@ -383,7 +385,7 @@ fn silent_peers_keep_nobody_out() {
         }
     }
     load.wait_for_progress(PROGRESS);
-    // A follower and then the leader go and come back past them.
+    // A follower and then the leader are killed and reconnect despite these connections.
     for id in [1, 3] {
         ensemble.survive_kill_of(id, &load, PROGRESS);
     }

@@ -1,10 +1,10 @@
-//! What peers send, right and wrong, byte by byte. Source: QuorumCnxManager,
-//! FastLeaderElection, QuorumPacket.
+//! Packets of peers, valid and invalid, byte by byte. Source: QuorumCnxManager, FastLeaderElection,
+//! QuorumPacket.
 
 /// Version of the election handshake.
 pub(crate) const HANDSHAKE: i64 = -65536;
 
-/// Bytes put together in network order.
+/// A builder of bytes in network order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
@@ -24,14 +24,14 @@ impl Bytes {
         self
     }
 
-    /// A length and so many bytes.
+    /// Appends the length of the bytes, and the bytes.
     pub(crate) fn sized(self, bytes: &[u8]) -> Bytes {
         let length = i32::try_from(bytes.len()).expect("a short text");
         self.int(length).raw(bytes)
     }
 }
 
-/// The handshake of an election connection.
+/// Returns the handshake of an election connection.
 pub(crate) fn handshake(sid: i64, address: &str) -> Bytes {
     Bytes::default()
         .long(HANDSHAKE)
@@ -39,7 +39,7 @@ pub(crate) fn handshake(sid: i64, address: &str) -> Bytes {
         .sized(address.as_bytes())
 }
 
-/// A notification without a configuration, as of servers before 3.5.
+/// Returns a notification without a configuration, as from servers before 3.5.
 pub(crate) fn notification(state: i32, leader: i64, zxid: i64, round: i64, epoch: i64) -> Bytes {
     let message = Bytes::default()
         .int(state)
@@ -60,7 +60,7 @@ pub(crate) const OBSERVERINFO: i32 = 16;
 pub(crate) const LEADERINFO: i32 = 17;
 pub(crate) const ACKEPOCH: i32 = 18;
 
-/// A quorum packet; `None` is null data.
+/// Returns a quorum packet. `None` is null data.
 pub(crate) fn packet(kind: i32, zxid: i64, data: Option<&[u8]>) -> Bytes {
     let packet = Bytes::default().int(kind).long(zxid);
     let packet = match data {
@@ -71,7 +71,7 @@ pub(crate) fn packet(kind: i32, zxid: i64, data: Option<&[u8]>) -> Bytes {
     packet.int(-1)
 }
 
-/// The first packet of a learner, with the epoch that it has accepted.
+/// Returns the first packet of a learner, with the epoch that it has accepted.
 pub(crate) fn learner_info(kind: i32, sid: i64, protocol: i32, accepted_epoch: i64) -> Bytes {
     let info = Bytes::default().long(sid).int(protocol).long(0);
     packet(kind, accepted_epoch << 32, Some(&info.0))

@@ -1,4 +1,4 @@
-//! A disk that stands still under much that is written: what waits for it must not fill the memory.
+//! A stalled disk during large writes. The waiting data must not fill the memory.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::faults::{OBSERVER, led_by_3, three, with_observer};
 const WHAT: &str = "disks that stand still";
 const LOGS: &str = "/log.";
 const ZNODE: &str = "/large";
-/// Bytes of data in each write: below jute.maxbuffer.
+/// Bytes of data in each write, below jute.maxbuffer.
 const DATA_BYTES: usize = 900 << 10;
-/// More than any server lets wait for its disk, in writes.
+/// More writes than any server keeps waiting for its disk.
 const WRITES_MAX: usize = 400;
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
@@ -25,7 +25,7 @@ fn open(ensemble: &Ensemble, through: u64) -> RawSession {
     session
 }
 
-/// Writes through a member while `goes_on`; how many of the writes were acknowledged.
+/// Writes through a member while `goes_on` returns true. Returns the number of acknowledged writes.
 fn write(ensemble: &Ensemble, through: u64, goes_on: impl Fn() -> bool) -> i32 {
     let mut session = open(ensemble, through);
     let data = vec![b'x'; DATA_BYTES];
@@ -46,9 +46,9 @@ fn write(ensemble: &Ensemble, through: u64, goes_on: impl Fn() -> bool) -> i32 {
     panic!("{WRITES_MAX} writes of {DATA_BYTES} bytes have changed nothing");
 }
 
-/// Everything acknowledged is there; of the rest only the write that was not answered may be.
+/// Checks that every acknowledged write exists, and at most the one write without an answer.
 fn nothing_is_lost(ensemble: &Ensemble, acknowledged: i32) {
-    // A new leader's own zxid is ahead of its followers' until something is written.
+    // A new leader's own zxid is higher than its followers' until the first write.
     let mark = Request::Write(create("/mark", "", flags::PERSISTENT));
     let mark = open(ensemble, 1).call(&mark).expect("an answer");
     assert_eq!(mark.err, 0);
@@ -68,12 +68,12 @@ fn nothing_is_lost(ensemble: &Ensemble, acknowledged: i32) {
     check::same_digests(ensemble, &ensemble.ids());
 }
 
-/// It commits by its followers' disks, and so nothing else would end it.
+/// The leader commits with its followers' disks, so nothing else would end it.
 #[test]
 #[ignore = "needs minutes of faults"]
 fn a_leader_whose_disk_stands_still_makes_way_before_its_memory_is_full() {
     if Flavour::under_test() != Flavour::Zoarium {
-        // Java's leader goes on until the heap is full.
+        // Java's leader continues until the heap is full.
         return;
     }
     let Some((faults, ensemble)) = or_skip(WHAT, led_by_3(&three())) else {
@@ -94,7 +94,7 @@ fn a_leader_whose_disk_stands_still_makes_way_before_its_memory_is_full() {
     nothing_is_lost(&ensemble, acknowledged);
 }
 
-/// It acknowledges nothing, so no leader would miss that.
+/// An observer acknowledges nothing, so no leader would notice its absence.
 #[test]
 #[ignore = "needs minutes of faults"]
 fn an_observer_whose_disk_stands_still_is_dropped_and_comes_back() {

@@ -1,10 +1,10 @@
-//! Kills, pauses, restarts and partitions of real processes at random, under writes through every
-//! member: whatever was acknowledged is on all members afterwards, and all have the same tree.
+//! Kills, pauses, restarts and partitions of real processes at random, during writes through every
+//! member. Afterwards all members have every acknowledged write and equal trees.
 //!
-//! - `ZOARIUM_CHAOS_SECONDS`: how long, 60 unless given.
+//! - `ZOARIUM_CHAOS_SECONDS`: duration, 60 by default.
 //! - `ZOARIUM_CHAOS_SEED`: repeats the choices, though not their exact moments.
-//! - `ZOARIUM_CHAOS_MEMBERS`: a letter for each voter, `z` Zoarium and `j` Java; `zzzzz` unless
-//!   given. An observer of Zoarium comes on top.
+//! - `ZOARIUM_CHAOS_MEMBERS`: a letter for each voter, `z` Zoarium and `j` Java; the default is
+//!   `zzzzz`. A Zoarium observer is added.
 
 use std::time::{Duration, Instant};
 
@@ -14,9 +14,9 @@ use tests::{Flavour, or_skip, wait_until};
 
 use crate::faults::PROGRESS;
 
-/// Between two looks at everything: all is healed then, and what was written is compared.
+/// Time between two complete checks. For each check all faults end, and the writes are compared.
 const ROUND: Duration = Duration::from_secs(50);
-/// Between two disturbances.
+/// Pause between two faults.
 const CALM_MS: std::ops::Range<u64> = 200..4000;
 
 fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
@@ -38,7 +38,7 @@ fn voters() -> Vec<Flavour> {
     letters.chars().map(flavour).collect()
 }
 
-/// One who disturbs.
+/// The state of a run.
 struct Chaos {
     rng: Rng,
     ensemble: Ensemble,
@@ -54,7 +54,7 @@ impl Chaos {
         self.rng.choice(ids.iter().copied())
     }
 
-    /// A member whose loss does the most, every other time.
+    /// Chooses a member, every other time one whose loss has the greatest effect.
     fn victim(&mut self) -> Option<u64> {
         let leaders = match self.rng.bool() {
             true => self.ensemble.leaders(),
@@ -133,7 +133,7 @@ impl Chaos {
         }
     }
 
-    /// Starts or resumes one that does not run.
+    /// Starts or resumes one member that does not run.
     fn repair_one(&mut self) {
         let up = self.ensemble.up();
         let mut down = self.ensemble.ids();
@@ -163,7 +163,8 @@ impl Chaos {
         }
     }
 
-    /// Nothing ends by itself. (Java does, in some cases by design; it is started again.)
+    /// Checks that no process has ended by itself. (Java does in some cases by design. It is
+    /// started again.)
     fn look_for_ended(&mut self) {
         for id in self.ensemble.ids() {
             let member = self.ensemble.member_mut(id);
@@ -176,7 +177,7 @@ impl Chaos {
         }
     }
 
-    /// Disturbs for a while, repairs all, and looks at what was written meanwhile.
+    /// Causes faults for a while, repairs everything, and checks the writes.
     fn round(&mut self, number: usize, time: Duration) {
         let addresses = self.ensemble.addresses(&self.ensemble.ids());
         let settings = LoadSettings {
@@ -218,7 +219,7 @@ fn what_was_acknowledged_is_on_all_members_whatever_happens() {
     let places = u8::try_from(voters.len() + 1).expect("a few members");
     let builder = EnsembleBuilder::new(&voters)
         .observers(&[Flavour::under_test()])
-        // Snapshots and their recovery are to be among what is disturbed.
+        // Snapshots and their recovery should occur during faults.
         .property("zookeeper.snapCount", "2000")
         .in_network(places);
     let Some(ensemble) = or_skip("kills and partitions", builder.start()) else {

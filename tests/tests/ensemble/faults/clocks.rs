@@ -1,4 +1,4 @@
-//! Clocks that jump: only stamps follow the wall clock. Sessions, pings and elections do not.
+//! Clocks that jump. Only timestamps follow the wall clock. Sessions, pings and elections do not.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,31 +15,31 @@ use crate::faults::{LIMIT, PROGRESS, led_by_3, three};
 
 const WHAT: &str = "clocks that jump";
 const HOUR_S: i64 = 3600;
-/// Of the sessions that must live on; pings come three times as often.
+/// Timeout of the sessions that must survive. Pings are three times as frequent.
 const HOLDER_TIMEOUT: Duration = Duration::from_secs(6);
-/// Longer than a leader waits for its followers, and they for it (`syncLimit`): if a jump stopped
-/// their clocks, they would have parted.
+/// Longer than a leader waits for its followers, and they for it (`syncLimit`). If a jump stopped
+/// their clocks, they would have separated.
 const WATCHED: Duration = Duration::from_secs(4);
-/// How far a stamp may be from where it belongs, seconds.
+/// Tolerance for a timestamp, seconds.
 const STAMP_TOLERANCE_S: i64 = 60;
 
 fn builder() -> EnsembleBuilder {
     three().setting("syncLimit", "8")
 }
 
-/// The epoch in which all are, which an election would raise.
+/// Returns the epoch of all members, which an election would raise.
 fn epochs(ensemble: &Ensemble) -> Vec<Option<u64>> {
     let members = ensemble.ids().into_iter();
     let zxids = members.map(|id| ensemble.member(id).zxid());
     zxids.map(|zxid| Some(zxid? >> 32)).collect()
 }
 
-/// How far the leader's clock is from ours, by what it stamps a write with.
+/// Returns the difference between the leader's clock and ours, from the timestamp of a write.
 fn stamped_ahead_s(ensemble: &Ensemble) -> i64 {
     let address = ensemble.member(3).client_address().to_string();
     let mut session = RawSession::open(&address, None, 30_000).expect("a session");
     let make = Request::Write(create("/stamp", "", flags::PERSISTENT));
-    // Also if it is there.
+    // It may already exist.
     session.call(&make).expect("an answer");
     let change = Request::Write(set_data("/stamp", "", -1));
     let StatResponse { stat } = session.call(&change).expect("an answer").record();
@@ -61,7 +61,7 @@ fn no_session_expires_and_no_role_ends_when_clocks_jump() {
     let load = Load::start(&ensemble.addresses(&all));
     load.wait_for_progress(PROGRESS);
     let before = epochs(&ensemble);
-    // Who jumps, where to, and by how much the leader is away from then on.
+    // The members whose clocks jump, the jump, and the leader's resulting offset.
     let jumps: [(&[u64], i64, i64); 6] = [
         (&[3], HOUR_S, HOUR_S),
         (&[3], -HOUR_S, -HOUR_S),
@@ -89,12 +89,12 @@ fn no_session_expires_and_no_role_ends_when_clocks_jump() {
     assert_eq!(report.sessions_lost(), 0);
     let lost = report.writers.iter().map(|writer| writer.connections_lost);
     assert_eq!(lost.sum::<u64>(), 0);
-    // Those that nobody keeps up expire all the same: this waits until their ephemerals are gone.
+    // Sessions without pings still expire. This waits until their ephemerals are deleted.
     drop(holders);
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// A session with an ephemeral, open at this member.
+/// Opens a session with an ephemeral on this member.
 fn open(ensemble: &Ensemble, through: u64, number: usize) -> Session {
     let address = ensemble.member(through).client_address().to_string();
     let mut session = wait_for("a session", LIMIT, || {
@@ -106,7 +106,7 @@ fn open(ensemble: &Ensemble, through: u64, number: usize) -> Session {
     session.session().clone()
 }
 
-/// The id of a session that was opened at this member and closed.
+/// Returns the id of a session that was opened on this member and closed.
 fn open_and_close(ensemble: &Ensemble, through: u64) -> SessionId {
     let address = ensemble.member(through).client_address().to_string();
     let session = wait_for("a session", LIMIT, || {
@@ -117,7 +117,8 @@ fn open_and_close(ensemble: &Ensemble, through: u64) -> SessionId {
     id
 }
 
-/// Ids of Apache ZooKeeper begin with the time of the start. It may be the time of an earlier one.
+/// Session ids of Apache ZooKeeper begin with the time of the start. It may equal the time of an
+/// earlier start.
 #[test]
 #[ignore = "needs minutes of faults"]
 fn no_session_gets_the_id_of_another_after_clocks_have_jumped() {
@@ -137,7 +138,8 @@ fn no_session_gets_the_id_of_another_after_clocks_have_jumped() {
         faults.set_clock(1, clock);
         ensemble.start_after(1, &faults.commands(1));
         ensemble.wait_until_all_serve();
-        // The first is over before the next start: who still holds it must not get another one's.
+        // The first session is over before the next start. A client that still has its id must not
+        // get another client's session.
         ids.push(open_and_close(&ensemble, 1));
         for _ in 0..3 {
             sessions.push(open(&ensemble, 1, sessions.len()));
@@ -146,7 +148,7 @@ fn no_session_gets_the_id_of_another_after_clocks_have_jumped() {
     ids.extend(sessions.iter().map(|session| session.id));
     let different: HashSet<SessionId> = ids.iter().copied().collect();
     assert_eq!(different.len(), ids.len(), "{ids:x?}");
-    // Each is still the owner of its own.
+    // Each session still owns its ephemeral.
     for (number, session) in sessions.iter().enumerate() {
         let address = ensemble.member(2).client_address().to_string();
         let mut again = RawSession::open(&address, Some(session), 120_000).expect("the session");

@@ -1,5 +1,6 @@
-//! How long a member waits: a leader for those that elected it (`leader.maxTimeToWaitForEpoch`), an
-//! observer before it comes (back) (`observer.reconnectDelayMs`, `observer.election.DelayMs`).
+//! Configured delays: of a leader for its voters (`leader.maxTimeToWaitForEpoch`), and of an
+//! observer before it connects or reconnects (`observer.reconnectDelayMs`,
+//! `observer.election.DelayMs`).
 
 use std::fs;
 use std::time::Duration;
@@ -9,25 +10,25 @@ use tests::{Flavour, Port, or_skip, wait_for};
 
 use crate::faults::{LIMIT, PROGRESS, three};
 
-/// Delays are random up to their limit, so this one, of 11 days, is never over.
+/// Delays are random up to their limit. This limit of 11 days is practically never over.
 const ENDLESS_MS: &str = "1000000000";
 /// Longer than a healthy observer needs.
 const WATCHED: Duration = Duration::from_secs(4);
 
-/// Writes another text into a member's zoo.cfg.
+/// Changes the text of a member's zoo.cfg.
 fn edit(ensemble: &Ensemble, id: u64, edit: impl FnOnce(String) -> String) {
     let file = ensemble.member(id).config_file();
     let text = fs::read_to_string(&file).expect("read zoo.cfg");
     fs::write(&file, edit(text)).expect("write zoo.cfg");
 }
 
-/// Member 2 votes for member 3 and then cannot reach it, as its list has a wrong port: it looks
-/// again, long before member 3 would give up by itself.
+/// Member 2 votes for member 3 and then cannot reach it, because its list contains a wrong port. It
+/// starts another election long before member 3 would stop waiting.
 #[test]
 fn a_leader_that_is_not_found_by_its_voter_does_not_wait_for_it_to_the_end() {
     let what = "a leader that is not found";
     let builder = three()
-        // 60 seconds, which is how long it waits without the key.
+        // 60 seconds, the default of the wait without the key.
         .setting("initLimit", "200")
         .setting("connectToLearnerMasterLimit", "4")
         .property("zookeeper.leader.maxTimeToWaitForEpoch", "500");
@@ -48,7 +49,7 @@ fn a_leader_that_is_not_found_by_its_voter_does_not_wait_for_it_to_the_end() {
     wait_for("end of a wait in vain", LIMIT, || {
         ensemble.member(3).log().contains(word).then_some(())
     });
-    // With one that finds it, it leads; and it is no worse for what was.
+    // With a voter that reaches it, it leads. The earlier failure has no lasting effect.
     ensemble.start(1);
     assert_eq!(ensemble.wait_until_these_serve(&[1, 3]), 3);
     ensemble.member_mut(2).kill();
@@ -69,7 +70,7 @@ fn observers_take_their_time_and_voters_do_not() {
     };
     let keys = ["observer.reconnectDelayMs", "observer.election.DelayMs"];
     let [before_dial, before_look] = keys.map(|key| format!("{key}={ENDLESS_MS}\n"));
-    // A voter's share of both is nothing.
+    // Neither delay applies to a voter.
     for id in [1, 2, 3] {
         edit(&ensemble, id, |text| text + &before_dial + &before_look);
     }
@@ -79,7 +80,7 @@ fn observers_take_their_time_and_voters_do_not() {
         ensemble.start(id);
     }
     let leader = ensemble.wait_until_these_serve(&[1, 2, 3]);
-    // Member 5 comes at once the first time, and member 4 does not.
+    // Member 5 connects immediately the first time, and member 4 does not.
     ensemble.wait_until_these_serve(&[1, 2, 3, 5]);
     ensemble.assert_none_serves_for(&[4], WATCHED);
     let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
@@ -90,7 +91,7 @@ fn observers_take_their_time_and_voters_do_not() {
     ensemble.wait_until_these_serve(&voters);
     load.wait_for_progress(PROGRESS);
     ensemble.assert_none_serves_for(&[4, 5], WATCHED);
-    // An endless wait does not keep a server from ending.
+    // An endless delay does not prevent the stop of a server.
     for id in [4, 5] {
         ensemble.member_mut(id).terminate();
         edit(&ensemble, id, |text| {

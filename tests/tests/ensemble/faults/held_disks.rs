@@ -1,5 +1,5 @@
-//! A sync that does not end delays writes and nothing else: clients of that server read, ping, ask and, in an
-//! ensemble, open sessions meanwhile.
+//! A sync that does not end delays only writes. Meanwhile, clients of that server can read, ping,
+//! query and, in an ensemble, open sessions.
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -16,26 +16,27 @@ use crate::faults::{LIMIT, OBSERVER, three};
 const WHAT: &str = "disks that stand still";
 /// Part of the path of every transaction log.
 const LOGS: &str = "/log.";
-/// Writes of each writer before a sync is held: enough for the server to notice that its writer is alone.
+/// Writes of each writer before a stall, enough for the server to notice that it has a single
+/// writer.
 const WRITES_BEFORE: u64 = 12;
-/// Reads while a sync is held.
+/// Reads during a stall.
 const READS: usize = 1000;
-/// Pings that come one directly after the other.
+/// Consecutive pings.
 const PINGS: usize = 20;
 /// Pings of the session that only pings.
 const PACED_PINGS: u32 = 20;
-/// Time between two of them: together they take 10 s, more than twice the session's timeout.
+/// Time between two of these pings. Together they take 10 s, more than twice the session timeout.
 const BETWEEN_PINGS: Duration = Duration::from_millis(500);
 const PINGING_TIMEOUT_MS: i32 = 4000;
-/// Timeout of the sessions that are not under test.
+/// Timeout of the sessions that are not tested.
 const TIMEOUT_MS: i32 = 60_000;
-/// Time for a single answer while a sync is held.
+/// Time limit for a single answer during a stall.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 const MEMORY_GROWTH_MAX: u64 = 64 << 20;
-/// The hold in ticks of 300 ms must not reach this.
+/// Limit in ticks of 300 ms. The stall must be shorter.
 const SYNC_LIMIT: &str = "100";
 
-/// One write at a time, and a pause between two.
+/// Settings for one write at a time, with a pause between two.
 fn trickle(prefix: &str) -> LoadSettings {
     LoadSettings {
         prefix: prefix.to_owned(),
@@ -46,7 +47,7 @@ fn trickle(prefix: &str) -> LoadSettings {
     }
 }
 
-/// Always some writes that come together.
+/// Settings for concurrent writes.
 fn many_writes(prefix: &str) -> LoadSettings {
     LoadSettings {
         writers: 4,
@@ -55,10 +56,10 @@ fn many_writes(prefix: &str) -> LoadSettings {
     }
 }
 
-/// A server whose disk is held.
+/// A server with a stalled disk.
 struct Subject<'a> {
     name: String,
-    /// Its number as the receiver of faults.
+    /// Its number in the fault library.
     id: u64,
     address: String,
     process: &'a Process,
@@ -73,7 +74,8 @@ fn open(address: &str, timeout_ms: i32) -> RawSession {
 }
 
 impl Subject<'_> {
-    /// Holds the syncs of its log until its clients have done all that needs no disk.
+    /// Stalls the syncs of its log until its clients have completed all work that does not need the
+    /// disk.
     fn serves_while_its_disk_is_held(&self, faults: &Faults, load: &Load) {
         let (mut reading, pinging) = (
             open(&self.address, TIMEOUT_MS),
@@ -119,7 +121,7 @@ impl Subject<'_> {
     }
 }
 
-/// The session, and the path of its new ephemeral.
+/// Returns the session, and the path of its new ephemeral.
 fn with_ephemeral(mut session: RawSession, name: &str) -> (RawSession, String) {
     let path = format!("/{}", name.replace(' ', "-"));
     let made = session.call(&Request::Write(create(&path, "", flags::EPHEMERAL)));
@@ -127,7 +129,7 @@ fn with_ephemeral(mut session: RawSession, name: &str) -> (RawSession, String) {
     (session, path)
 }
 
-/// Pings in a thread. That panics if an answer is late.
+/// Pings in a thread, which panics if an answer is late.
 fn ping_for_long(mut session: RawSession) -> JoinHandle<RawSession> {
     thread::spawn(move || {
         for number in 0..PACED_PINGS {
@@ -139,7 +141,8 @@ fn ping_for_long(mut session: RawSession) -> JoinHandle<RawSession> {
     })
 }
 
-/// Three voters, one of them the master of the observer, all of which take orders.
+/// Starts three voters and an observer that learns from one of them. All of them use the fault
+/// library.
 fn with_all_roles(sync_limit: &str) -> Result<(Faults, Ensemble), Missing> {
     let faults = Faults::new()?;
     let builder = three()
@@ -155,7 +158,7 @@ fn with_all_roles(sync_limit: &str) -> Result<(Faults, Ensemble), Missing> {
     Ok((faults, ensemble))
 }
 
-/// Holds the disk of each member of an ensemble in turn.
+/// Stalls the disk of each member of an ensemble in turn.
 fn disks_of_an_ensemble_are_held(settings: &LoadSettings) {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
@@ -192,7 +195,8 @@ fn members_under_many_writes_serve_while_a_sync_is_held() {
     disks_of_an_ensemble_are_held(&many_writes("many"));
 }
 
-/// The hold is longer than `syncLimit`, so the leader drops the member. Its clients and its observer go elsewhere.
+/// The stall is longer than `syncLimit`, so the leader drops the member. Its clients and its
+/// observer connect to other members.
 #[test]
 fn an_observer_master_whose_disk_is_held_for_too_long_costs_no_session() {
     if Flavour::under_test() != Flavour::Zoarium {
@@ -229,7 +233,7 @@ fn an_observer_master_whose_disk_is_held_for_too_long_costs_no_session() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// New sessions are writes there, and wait.
+/// On a standalone server, new sessions are writes, and wait.
 #[test]
 #[ignore = "needs minutes of faults"]
 fn a_server_alone_serves_while_a_sync_is_held() {
@@ -254,8 +258,8 @@ fn a_server_alone_serves_while_a_sync_is_held() {
     }
 }
 
-/// A client whose connection broke during its write asks this way for the outcome. Another session writes here, because
-/// the order of one connection is kept anyway.
+/// A client whose connection broke during its write uses this to learn the outcome. Here, another
+/// session writes, because the order within one connection is kept anyway.
 #[test]
 fn a_sync_of_a_server_alone_is_answered_after_the_writes_before_it() {
     let Some(faults) = or_skip(WHAT, Faults::new()) else {
@@ -276,7 +280,7 @@ fn a_sync_of_a_server_alone_is_answered_after_the_writes_before_it() {
     }));
     asking.put(&get_data("/written"));
     asking.flush().expect("a connection");
-    // By then the server has seen both requests.
+    // By then the server has received both requests.
     wait_for("a server that has read them", LIMIT, || {
         let word = four_letter_word_at(&address, "cons", ANSWER_LIMIT).ok()?;
         let session = format!("sid=0x{:x}", asking.session().id.0);

@@ -1,5 +1,5 @@
-//! Members whose data is gone: with `db.autocreate=false` they have no vote until a leader has given
-//! them a snapshot, or an operator has put the file `initialize` beside the data.
+//! Members without data. With `db.autocreate=false` they do not vote until a leader has sent them a
+//! snapshot, or an operator has created the file `initialize` next to the data.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tests::{Flavour, or_skip};
 use crate::faults::{PROGRESS, three};
 
 const WHAT: &str = "members without data";
-/// Longer than an election among those that have votes takes.
+/// Longer than an election among members with votes.
 const WATCHED: Duration = Duration::from_secs(4);
 
 fn builder() -> EnsembleBuilder {
@@ -22,10 +22,10 @@ fn marker(ensemble: &Ensemble, id: u64) -> PathBuf {
     ensemble.member(id).data_dir().join("initialize")
 }
 
-/// The operator's word that this member may begin with nothing.
+/// Creates the file with which an operator permits this member to begin without data.
 fn initialize(ensemble: &Ensemble, id: u64) {
     if ensemble.member(id).flavour() != Flavour::Zoarium {
-        // Java has left epoch files there that it then refuses.
+        // Java has left epoch files there, which it would then refuse.
         fs::remove_dir_all(ensemble.member(id).data_dir().join("version-2")).ok();
     }
     fs::write(marker(ensemble, id), "").expect("write the file");
@@ -51,7 +51,7 @@ fn empty_members_elect_nobody_before_they_are_told_to() {
         ensemble.start(id);
     }
     ensemble.assert_none_serves_for(&[1, 2, 3], WATCHED);
-    // One vote is no quorum, and those of the two others do not count.
+    // One vote is not a quorum, and the two others do not have votes.
     ensemble.member_mut(1).terminate();
     initialize(&ensemble, 1);
     ensemble.start(1);
@@ -59,7 +59,8 @@ fn empty_members_elect_nobody_before_they_are_told_to() {
     ensemble.member_mut(2).terminate();
     initialize(&ensemble, 2);
     ensemble.start(2);
-    // Two are, and bring the third its data. Though its id is the highest it does not lead.
+    // Two are a quorum, and send the third its data. It does not lead, although its id is the
+    // highest.
     assert_eq!(ensemble.wait_until_all_serve(), 2);
     for id in [1, 2] {
         let marker = marker(&ensemble, id);
@@ -67,8 +68,8 @@ fn empty_members_elect_nobody_before_they_are_told_to() {
     }
     let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
     load.wait_for_progress(PROGRESS);
-    // From then on it votes like any other: without it there is no quorum. Which of the two leads
-    // depends on what the killed leader had told whom.
+    // From then on it votes like any other member: without it there is no quorum. The next leader
+    // depends on the last messages of the killed leader.
     ensemble.member_mut(2).kill();
     ensemble.wait_until_all_serve();
     load.wait_for_progress(PROGRESS);
@@ -78,7 +79,8 @@ fn empty_members_elect_nobody_before_they_are_told_to() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// An ensemble of the default writes over what only the lost disk and one other had.
+/// With the default setting, an ensemble would overwrite data that only the lost disk and one other
+/// member had.
 #[test]
 fn a_member_that_lost_its_data_does_not_outvote_those_that_have_it() {
     let Some(mut ensemble) = or_skip(WHAT, builder().prepare()) else {
@@ -89,7 +91,7 @@ fn a_member_that_lost_its_data_does_not_outvote_those_that_have_it() {
         ensemble.start(id);
     }
     ensemble.wait_until_all_serve();
-    // What is written now, member 1 does not have.
+    // Member 1 does not have the following writes.
     ensemble.member_mut(1).kill();
     ensemble.wait_until_these_serve(&[2, 3]);
     let load = Load::start(&ensemble.addresses(&[2, 3]));
@@ -98,16 +100,18 @@ fn a_member_that_lost_its_data_does_not_outvote_those_that_have_it() {
     kill(&mut ensemble, &[2, 3]);
     lose_data(&ensemble, 3);
 
-    // An old history and none at all: by ids and numbers a quorum, which would lose the writes.
+    // An old history and an empty one. By their number they would be a quorum, which would lose the
+    // writes.
     ensemble.start(3);
     ensemble.start(1);
     ensemble.assert_none_serves_for(&[1, 3], WATCHED);
-    // The one that has them is the one that leads.
+    // The member with the writes leads.
     ensemble.start(2);
     assert_eq!(ensemble.wait_until_all_serve(), 2);
     check::nothing_is_lost(&ensemble, &report);
 
-    // Nor do two of three without data begin anew beside the one that has it.
+    // Two of three members without data do not start an empty ensemble next to the one that has
+    // data.
     kill(&mut ensemble, &[1, 2, 3]);
     lose_data(&ensemble, 1);
     lose_data(&ensemble, 3);
@@ -117,7 +121,8 @@ fn a_member_that_lost_its_data_does_not_outvote_those_that_have_it() {
     ensemble.assert_none_serves_for(&[1, 3], WATCHED);
     ensemble.start(2);
     ensemble.assert_none_serves_for(&[1, 2, 3], WATCHED);
-    // Two disks of three are lost for good: the operator says so, and the third one's history stands.
+    // Two disks of three are lost permanently. The operator confirms this, and the third member's
+    // history is valid.
     ensemble.member_mut(1).kill();
     initialize(&ensemble, 1);
     ensemble.start(1);

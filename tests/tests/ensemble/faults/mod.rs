@@ -1,5 +1,5 @@
-//! A system that fails its server: disks that do not sync, clocks that jump, data that is gone,
-//! ways that cannot be gone. One member, or all of them; never what was acknowledged.
+//! System faults of one member or of all: disks that do not sync, clocks that jump, lost data, cut
+//! network paths. No acknowledged write may be lost.
 
 mod backlog;
 mod chaos;
@@ -15,17 +15,18 @@ use std::time::Duration;
 use tests::ensemble::{Ensemble, EnsembleBuilder};
 use tests::{Faults, Flavour, Missing};
 
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 20;
-/// Time for what a member does by itself.
+/// Time limit for actions of a member.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Three voters of the flavour under test.
+/// Returns settings with three voters of the tested flavour.
 fn three() -> EnsembleBuilder {
     EnsembleBuilder::new(&[Flavour::under_test(); 3])
 }
 
-/// An ensemble of them, all of whom take orders; member 3 leads.
+/// Starts an ensemble with these settings, in which all members use the fault library. Member 3
+/// leads.
 fn led_by_3(builder: &EnsembleBuilder) -> Result<(Faults, Ensemble), Missing> {
     let faults = Faults::new()?;
     let mut ensemble = builder.prepare()?;
@@ -38,10 +39,10 @@ fn led_by_3(builder: &EnsembleBuilder) -> Result<(Faults, Ensemble), Missing> {
     Ok((faults, ensemble))
 }
 
-/// The member that observes, in [`with_observer`].
+/// Id of the observer in [`with_observer`].
 const OBSERVER: u64 = 4;
 
-/// Three voters of ours, who take no orders, and an observer that does.
+/// Starts three voters without the fault library, and an observer with it.
 fn with_observer() -> Result<(Faults, Ensemble), Missing> {
     let faults = Faults::new()?;
     let builder = three().observers(&[Flavour::Zoarium]);

@@ -1,5 +1,5 @@
-//! A snapshot that is still being written when the role ends under which it was due, and what was
-//! appended at the end of that role is truncated by the next leader: no file may hold it then.
+//! A snapshot is still being written when the member's role ends. The next leader truncates the
+//! last records of that role. No file may contain them then.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,15 +13,15 @@ use tests::{Faults, Flavour, RawSession, or_skip, wait_for};
 use crate::faults::{LIMIT, led_by_3, three};
 
 const WHAT: &str = "a snapshot that outlives its role";
-/// Transactions between two snapshots, give or take a half.
+/// Transactions between two snapshots, plus or minus a half.
 const SNAP_COUNT: usize = 200;
-/// A snapshot is synced in steps: this tree takes several. A larger one is not written again for longer
-/// than [`LIMIT`] where processors are few.
+/// A snapshot is synced in steps, and this tree needs several. With few processors, a larger tree
+/// would delay the next snapshot for longer than [`LIMIT`].
 const LARGE: usize = 20;
 const LARGE_BYTES: usize = 250_000;
-/// In the path of a snapshot that is being written.
+/// Part of the path of a snapshot that is being written.
 const UNFINISHED: &str = "/unfinished.snapshot.";
-/// In the name of every znode that was never committed.
+/// Part of the name of every znode that was never committed.
 const NEVER: &str = "never";
 
 fn snapshots(ensemble: &Ensemble, id: u64) -> Vec<PathBuf> {
@@ -41,11 +41,11 @@ fn is_under_way(ensemble: &Ensemble, id: u64) -> bool {
     snapshots(ensemble, id).iter().any(is_unfinished)
 }
 
-/// No snapshot, finished or not, has the name of a znode that was never committed.
+/// Checks that no snapshot, complete or not, contains the name of a znode that was never committed.
 fn no_snapshot_holds_truncated(ensemble: &Ensemble, id: u64) {
     for file in snapshots(ensemble, id) {
         let bytes = match fs::read(&file) {
-            // It is finished by now, or given up.
+            // It was completed or abandoned in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return no_snapshot_holds_truncated(ensemble, id);
             }
@@ -63,12 +63,12 @@ fn open(ensemble: &Ensemble, id: u64) -> RawSession {
     RawSession::open(&address, None, 30_000).expect("a session")
 }
 
-/// When a snapshot goes on that had begun under the leader.
+/// Moment at which a snapshot continues that was begun under the leader.
 #[derive(Debug, Clone, Copy)]
 enum GoesOn {
-    /// When that has stepped down: the tree holds what was never committed.
+    /// After the leader has stepped down, when the tree contains uncommitted znodes.
     AfterTheRole,
-    /// When its log was cut: the tree is another one.
+    /// After its log was truncated, when the tree was replaced.
     AfterTheCut,
 }
 
@@ -102,7 +102,7 @@ fn a_snapshot_under_way_holds_nothing_that_is_truncated() {
     assert_eq!(tree.znodes.keys().find(is_phantom), None);
 }
 
-/// Has a snapshot begun that stands still in the midst of the tree.
+/// Starts a snapshot, and stalls it in the middle of the tree.
 fn hold_a_snapshot(ensemble: &Ensemble, faults: &Faults, id: u64, goes_on: GoesOn) {
     wait_for("no snapshot under way", LIMIT, || {
         (!is_under_way(ensemble, id)).then_some(())
@@ -110,7 +110,7 @@ fn hold_a_snapshot(ensemble: &Ensemble, faults: &Faults, id: u64, goes_on: GoesO
     faults.hold_syncs(id, UNFINISHED);
     let mut session = open(ensemble, id);
     let mut number = 0;
-    // After a large one none is begun for a while, however many are due.
+    // After a large snapshot none is started for a while, even if several are due.
     wait_for("a snapshot under way", LIMIT, || {
         for _ in 0..SNAP_COUNT / 4 {
             let path = format!("/before{goes_on:?}{number}");
@@ -125,8 +125,9 @@ fn hold_a_snapshot(ensemble: &Ensemble, faults: &Faults, id: u64, goes_on: GoesO
     session.close().expect("the end of the session");
 }
 
-/// Cuts the leader off while a snapshot of its tree stands still, writes what is never committed, and
-/// lets the snapshot go on when another leads, before or after that has had the tail cut off.
+/// Isolates the leader while a snapshot of its tree is stalled, and writes znodes that are never
+/// committed. The snapshot continues when another member leads, before or after that leader has had
+/// the tail truncated.
 fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: GoesOn) {
     let others: Vec<u64> = [1, 2, 3].into_iter().filter(|id| *id != old).collect();
     hold_a_snapshot(ensemble, faults, old, goes_on);
@@ -143,7 +144,7 @@ fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: 
     let mut session = open(ensemble, old);
     ensemble.network().cut(&[old], &others);
     for number in 0..2 * SNAP_COUNT {
-        // Everywhere in the tree: also where the snapshot has not been.
+        // In all parts of the tree, including those that the snapshot has not reached.
         let path = format!("/large{}/{NEVER}{number}", number % LARGE);
         session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
     }
@@ -166,13 +167,14 @@ fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: 
     no_snapshot_holds_truncated(ensemble, old);
 }
 
-/// Further snapshots are due and written, and the member comes back from them the same.
+/// Writes until further snapshots are complete, and checks that the member restarts from them with
+/// equal data.
 fn write_on(ensemble: &mut Ensemble, id: u64, goes_on: GoesOn) {
     let since = ensemble.member(id).log().len();
     let mut session = open(ensemble, id);
     let mut number = 0;
-    // None is begun while the thread rests after a large one, however many are due meanwhile. One that is being written
-    // takes longer while others write.
+    // None is started while the thread pauses after a large one, even if several are due. A
+    // snapshot takes longer while others write.
     wait_for("a further snapshot", LIMIT, || {
         let count = if is_under_way(ensemble, id) {
             0

@@ -1,5 +1,5 @@
-//! A disk that does not sync: nobody knows what it holds, so its server acknowledges nothing more,
-//! says so, and ends. The others go on without it.
+//! A disk that does not sync. Its contents are unknown, so its server acknowledges nothing more,
+//! reports the failure, and exits. The others continue without it.
 
 use std::time::{Duration, Instant};
 
@@ -11,27 +11,28 @@ use tests::{Faults, Flavour, RawSession, ServerBuilder, or_skip, wait_for, wait_
 use crate::faults::{LIMIT, OBSERVER, PROGRESS, led_by_3, three, with_observer};
 
 const WHAT: &str = "disks that do not sync";
-/// What every path of a transaction log contains.
+/// Part of the path of every transaction log.
 const LOGS: &str = "/log.";
-/// What is said when one of them does not sync.
+/// Parts of the error message when a log does not sync.
 const LOG_ERROR: [&str; 3] = ["transaction log", LOGS, "Input/output error"];
 const HOLDER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a leader's disk stands still: longer than `syncLimit`.
+/// Duration of the stall of a leader's disk, longer than `syncLimit`.
 const HELD: Duration = Duration::from_secs(4);
 
-/// Each such member ends by itself with this code, and its one error line has all these texts.
+/// Checks that each of these members ends by itself with this code, and that its only error line
+/// contains all these texts.
 fn end_with_one_error(ensemble: &mut Ensemble, ids: &[u64], code: i32, texts: &[&str]) {
     for &id in ids {
         let status = wait_for("end of a member", LIMIT, || ensemble.member_mut(id).ended());
         let log = ensemble.member(id).log();
         assert_eq!(status.code(), Some(code), "member {id}: {log}");
         has_one_error(&log, texts);
-        // Its process is gone; this lets it be started again.
+        // Its process has ended. This permits another start.
         ensemble.member_mut(id).kill();
     }
 }
 
-/// A server's log has one error line, which has all these texts.
+/// Checks that a server's log has a single error line, which contains all these texts.
 fn has_one_error(log: &str, texts: &[&str]) {
     let errors: Vec<&str> = log.lines().filter(|line| line.contains("ERROR")).collect();
     assert_eq!(errors.len(), 1, "{errors:?}");
@@ -40,10 +41,10 @@ fn has_one_error(log: &str, texts: &[&str]) {
     }
 }
 
-/// The disks of these members stop syncing their logs while all are written to.
+/// The disks of these members stop syncing their logs during writes through all members.
 fn logs_fail_at(failing: &[u64]) {
     if Flavour::under_test() != Flavour::Zoarium {
-        // Java's server stays and looks for a leader, on the same disk.
+        // Java's server continues and looks for a leader, on the same disk.
         return;
     }
     let Some((faults, mut ensemble)) = or_skip(WHAT, led_by_3(&three())) else {
@@ -95,7 +96,7 @@ fn a_quorum_whose_logs_do_not_sync_acknowledges_nothing_more() {
     logs_fail_at(&[1, 3]);
 }
 
-/// A follower that cannot make its epoch or its snapshot durable: not its log, the same end.
+/// A follower that cannot make its epoch or its snapshot durable exits as with its log.
 #[test]
 fn a_follower_whose_other_files_do_not_sync_leaves() {
     if Flavour::under_test() != Flavour::Zoarium {
@@ -114,7 +115,7 @@ fn a_follower_whose_other_files_do_not_sync_leaves() {
     ensemble.start(2);
     ensemble.wait_until_all_serve();
 
-    // The next epoch is one that it cannot promise.
+    // It cannot accept the next epoch.
     faults.fail_syncs(1, "Epoch");
     ensemble.member_mut(3).kill();
     let texts = ["/acceptedEpoch", "Input/output error"];
@@ -129,8 +130,8 @@ fn a_follower_whose_other_files_do_not_sync_leaves() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// No error, but no end either. Behind a leader such a follower is dropped; a leader goes on by its
-/// followers' disks.
+/// There is neither an error nor an end. A leader drops such a follower. A leader with such a disk
+/// continues with its followers' disks.
 #[test]
 fn a_disk_that_stands_still_stops_nobody_else() {
     let builder = three().setting("syncLimit", "5");
@@ -161,7 +162,7 @@ fn a_disk_that_stands_still_stops_nobody_else() {
     load.wait_for_progress(PROGRESS);
     assert_eq!(ensemble.wait_until_all_serve(), 3);
     holders.check();
-    // What it has acknowledged it has, also after a restart.
+    // It has everything that it has acknowledged, also after a restart.
     ensemble.member_mut(3).kill();
     ensemble.start(3);
     ensemble.wait_until_all_serve();
@@ -173,8 +174,8 @@ fn a_disk_that_stands_still_stops_nobody_else() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// The same for a lone writer, whose transactions come one by one: members may sync them on a thread that has other
-/// things to do as well.
+/// With a lone writer, transactions arrive one by one, and members may sync them on a thread that
+/// also has other work.
 #[test]
 fn a_disk_that_stands_still_holds_up_no_lone_writer() {
     let builder = three().setting("syncLimit", "5");
@@ -201,7 +202,7 @@ fn a_disk_that_stands_still_holds_up_no_lone_writer() {
         }
         assert_eq!(ensemble.leaders(), [3]);
         if id == 1 {
-            // Its clients go elsewhere, with their sessions and ephemerals.
+            // Its clients move to other members, with their sessions and ephemerals.
             ensemble.wait_until_none_serves(&[1]);
             holders.check();
         }
@@ -220,8 +221,8 @@ fn a_disk_that_stands_still_holds_up_no_lone_writer() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// An observer lets its transactions gather, and its log has room for some groups only: when there
-/// is none, it waits for room and not for the time at which the next one is due.
+/// An observer accumulates its transactions, and its log has capacity for only some groups. Without
+/// capacity, it must wait for capacity, and not for the due time of the next group.
 #[test]
 fn an_observer_whose_disk_stands_still_takes_no_processor() {
     if Flavour::under_test() != Flavour::Zoarium {
@@ -239,7 +240,7 @@ fn an_observer_whose_disk_stands_still_takes_no_processor() {
     }
     assert!(faults.has_held(OBSERVER));
     let report = load.finish();
-    // Whatever was written is there, and nothing more comes.
+    // All writes are complete, and no further one arrives.
     ensemble.wait_for_equal_zxids(&ensemble.ids());
     let before = ensemble.member(OBSERVER).processor_time();
     let taken = || ensemble.member(OBSERVER).processor_time() - before;
@@ -249,7 +250,7 @@ fn an_observer_whose_disk_stands_still_takes_no_processor() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// The one error line of a server that stands alone, and everything that it has answered.
+/// Checks the single error line of a standalone server, and all its answered writes.
 #[test]
 fn a_server_alone_whose_log_does_not_sync_ends() {
     let Some(faults) = or_skip(WHAT, Faults::new()) else {

@@ -1,11 +1,11 @@
-//! The leader dies under load, and one of the other kind takes over; and back.
+//! The leader is killed under load, and a server of the other kind takes over, and vice versa.
 
 use tests::Flavour;
 use tests::ensemble::{Ensemble, Load, check};
 
 use crate::mixed::{PROGRESS, led, ours};
 
-/// Leaders are killed until each kind took over from the other one, at most so often.
+/// Maximum number of kills until each kind has taken over from the other one.
 const KILLS_MAX: usize = 12;
 
 #[test]
@@ -41,8 +41,8 @@ fn the_lead_goes_from_java_to_ours_and_back() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// Kills the leader, lets the others go on, and starts it again as their follower. Gives the old
-/// leader's id and the next one's.
+/// Kills the leader, lets the others continue, and starts it again as their follower. Returns the
+/// old leader's id and the next one's.
 fn kill_leader(ensemble: &mut Ensemble, load: &Load) -> (u64, u64) {
     let leader = ensemble.wait_until_all_serve();
     ensemble.member_mut(leader).kill();

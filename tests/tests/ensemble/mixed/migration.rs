@@ -1,5 +1,5 @@
-//! The rolling migration of docs/MIGRATION.md: three Java servers become Zoarium one at a time and
-//! Java again, under writes, with sessions that hold ephemerals and watches.
+//! The rolling migration of docs/MIGRATION.md. Three Java servers are replaced by Zoarium one at a
+//! time, and then by Java again, during writes and with sessions that hold ephemerals and watches.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::mixed::{PROGRESS, ours};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The steps for one server, as the guide has them; here each is done.
+/// The steps for one server in the guide. The test executes each of them.
 const STEPS: [&str; 4] = [
     "### 1. Check that all servers serve",
     "### 2. Stop the server",
@@ -27,7 +27,7 @@ fn the_guide_has_these_steps() {
     }
 }
 
-/// Steps 1 to 4 for one server.
+/// Executes steps 1 to 4 for one server.
 fn migrate(ensemble: &mut Ensemble, id: u64, to: Flavour) {
     let others = ensemble.ids().len() - 1;
     let leader = wait_for("whole ensemble", LIMIT, || {
@@ -46,7 +46,7 @@ fn migrate(ensemble: &mut Ensemble, id: u64, to: Flavour) {
     });
 }
 
-/// Every server, the leader last.
+/// Migrates every server, the leader last.
 fn migrate_all(ensemble: &mut Ensemble, to: Flavour, holders: &mut Holders, load: &Load) {
     let leader = ensemble.wait_until_all_serve();
     let mut order = ensemble.ids();
@@ -62,7 +62,7 @@ fn migrate_all(ensemble: &mut Ensemble, to: Flavour, holders: &mut Holders, load
 fn there_and_back() -> Option<(Ensemble, LoadReport)> {
     let builder =
         EnsembleBuilder::new(&[Flavour::Apache; 3]).property("zookeeper.snapCount", "500");
-    // What takes over later must be there now.
+    // The replacement must be available now.
     or_skip(
         "the rolling migration",
         EnsembleBuilder::new(&[ours()]).prepare(),

@@ -1,4 +1,4 @@
-//! Members of Apache ZooKeeper 3.8, which knows no zxids in watch events and older metrics.
+//! Members of Apache ZooKeeper 3.8, which has no zxids in watch events, and older metrics.
 
 use tests::Flavour;
 use tests::ensemble::{EnsembleBuilder, Load, LoadSettings, check};
@@ -17,7 +17,7 @@ fn a_server_of_3_8_follows_and_leads_ours() {
         let mut reports = Vec::new();
         let mut load = Load::start(&ensemble.addresses(&ensemble.ids()));
         load.wait_for_progress(PROGRESS);
-        // The follower misses some, then the leader goes.
+        // The follower misses some writes, and then the leader is killed.
         for id in [1, 3] {
             if ensemble.member(id).flavour() != Flavour::Apache38 {
                 ensemble.survive_kill_of(id, &load, PROGRESS);
@@ -26,8 +26,8 @@ fn a_server_of_3_8_follows_and_leads_ours() {
             ensemble.member_mut(id).kill();
             ensemble.wait_until_all_serve();
             load.wait_for_progress(PROGRESS);
-            // No writes while it starts. A follower of 3.8 that is brought up to date can lose what is committed
-            // meanwhile (ZOOKEEPER-4394).
+            // There are no writes during its start, because a follower of 3.8 can lose commits
+            // during its synchronisation (ZOOKEEPER-4394).
             reports.push(load.finish());
             ensemble.start(id);
             ensemble.wait_until_all_serve();

@@ -1,4 +1,4 @@
-//! Members of either kind join and leave, whoever leads.
+//! Members of both kinds join and leave, with leaders of both kinds.
 
 use tests::ensemble::{Change, Duty, EnsembleBuilder, Load, check};
 
@@ -37,7 +37,7 @@ fn members_of_either_kind_join_and_leave_whoever_leads() {
             ensemble.wait_until_all_serve();
             load.wait_for_progress(PROGRESS);
         }
-        // All of both kinds know the same list.
+        // All members of both kinds have the same list.
         let first = ensemble.configuration(1).expect("a configuration");
         for id in ensemble.ids() {
             assert_eq!(
@@ -46,7 +46,7 @@ fn members_of_either_kind_join_and_leave_whoever_leads() {
                 "member {id}"
             );
         }
-        // The leader leaves with the observer: another one is named in its place.
+        // The leader leaves together with the observer. Another leader is designated in its place.
         let leaving = vec![ensemble.wait_until_all_serve(), 5];
         let change = Change {
             leaving: leaving.clone(),

@@ -1,4 +1,4 @@
-//! Each of the two leads the other's followers and observers, and all take writes.
+//! Each kind leads the other's followers and observers, and all accept writes.
 
 use tests::ensemble::{EnsembleBuilder, Load, LoadSettings, Role, check};
 
@@ -17,7 +17,7 @@ fn either_leads_the_others_followers_and_observers() {
         let roles: Vec<_> = roles.filter_map(|id| ensemble.member(id).role()).collect();
         let expected = [Role::Follower, Role::Follower, Role::Leader, Role::Observer];
         assert_eq!(roles, expected);
-        // A writer at each: those of learners are forwarded.
+        // A writer on each member. Learners forward their writes.
         let addresses = ensemble.addresses(&ensemble.ids());
         let settings = LoadSettings {
             writers: addresses.len(),

@@ -1,4 +1,4 @@
-//! Sessions that move between the servers of both kinds, and those that end.
+//! Sessions that move between the servers of both kinds, and sessions that expire.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tests::{Flavour, RawSession, wait_for};
 
 use crate::mixed::{both_ways, led, ours};
 
-/// A session's shortest life here.
+/// Shortest session timeout here.
 const SHORT_MS: i32 = 2000;
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -68,7 +68,7 @@ fn a_session_without_a_client_expires_everywhere_and_no_other_does() {
         let Some(ensemble) = led("expiry", leader, &[learner, leader], |builder| builder) else {
             return;
         };
-        // This one pings its server, which has to pass that on to the leader.
+        // This session pings its server, which has to forward that to the leader.
         let addresses = ensemble.addresses(&ensemble.ids());
         let timeout = Duration::from_millis(SHORT_MS.unsigned_abs().into());
         let mut alive = Holders::open(&addresses, timeout);

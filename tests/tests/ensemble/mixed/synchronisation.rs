@@ -1,4 +1,4 @@
-//! A learner that was away is brought up to date by DIFF, TRUNC or SNAP, either way round.
+//! A returning learner is synchronised by DIFF, TRUNC or SNAP, in both directions.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tests::{Flavour, RawSession, wait_for};
 
 use crate::mixed::{PROGRESS, both_ways, led};
 
-/// Transactions that a leader keeps in memory for learners that were away; Java takes no less.
+/// Transactions that a leader keeps in memory for returning learners. This is Java's minimum.
 const IN_MEMORY: usize = 500;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How a learner was brought up to date.
+/// Method of a learner's synchronisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Diff,
@@ -21,7 +21,7 @@ enum Way {
     Snapshot,
 }
 
-/// What the learner has logged of it since its log had this length.
+/// Returns the methods that the learner has logged since its log had this length.
 fn ways(ensemble: &Ensemble, learner: u64, since: usize) -> Vec<Way> {
     let member = ensemble.member(learner);
     let log = member.log().split_off(since);
@@ -59,12 +59,12 @@ fn write(ensemble: &Ensemble, through: u64, top: &str, count: usize) {
     session.close().expect("the end of the session");
 }
 
-/// A follower is away while so much is written, and comes back.
+/// A follower is down during `count` writes, and returns.
 fn away(leader: Flavour, learner: Flavour, count: usize, factor: &str, expected: Way) {
     let build = |builder: EnsembleBuilder| {
         builder
             .property("zookeeper.commitLogCount", &IN_MEMORY.to_string())
-            // How large a diff from the log may be, as a part of the newest snapshot.
+            // Maximum size of a diff from the log, relative to the newest snapshot.
             .property("zookeeper.snapshotSizeFactor", factor)
     };
     let what = "synchronisation of mixed ensembles";
@@ -145,7 +145,8 @@ fn a_snapshot_is_sent_while_others_write() {
     });
 }
 
-/// A leader that is cut off logs what it cannot commit any more; its successors never saw that.
+/// An isolated leader logs writes that it cannot commit any more and that its successors never
+/// received.
 fn leader_with_more(old: Flavour, successors: Flavour, writes_after: usize, expected: Way) {
     let build = |builder: EnsembleBuilder| {
         builder

@@ -1,12 +1,12 @@
-//! The survivors of a lost majority continue with their own list (docs/TROUBLESHOOTING.md, "A majority is lost
-//! forever").
+//! The survivors of a lost majority continue with their own list (docs/TROUBLESHOOTING.md, "A
+//! majority is lost forever").
 
 use std::fs;
 
 use tests::ensemble::{Duty, Ensemble, EnsembleBuilder, Load, check};
 use tests::{Flavour, or_skip};
 
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 30;
 
 /// Gives a member a zoo.cfg with these voters, as if it had never had another list.
@@ -48,7 +48,7 @@ fn goes_on(builder: EnsembleBuilder) {
     ensemble.wait_until_these_serve(left);
     check::nothing_is_lost(&ensemble, &report);
 
-    // A new server by an old number, with an empty disk: the new one first, then the others.
+    // A new server with an old id and an empty disk: first the new one, then the others.
     let again = lost[0];
     let wiped = ensemble.member(again).data_dir().join("version-2");
     fs::remove_dir_all(wiped).expect("an empty disk");

@@ -1,23 +1,23 @@
-//! Growing from three servers to five: by configuration files, in the right and in the wrong order,
-//! and by reconfiguration.
+//! Growth from three servers to five: with configuration files, in the right and in the wrong
+//! order, and by reconfiguration.
 
 use std::time::Duration;
 
 use tests::ensemble::{Change, Duty, Ensemble, EnsembleBuilder, Load, Role, check};
 use tests::{Flavour, or_skip, wait_for};
 
-/// Many times what an election takes.
+/// Many times the duration of an election.
 const A_WHILE: Duration = Duration::from_secs(4);
 const LIMIT: Duration = Duration::from_secs(60);
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 30;
 
 fn list(ids: &[u64]) -> Vec<(u64, Duty)> {
     ids.iter().map(|&id| (id, Duty::Participant)).collect()
 }
 
-/// Servers 1, 2 and 3 with a list of three and 2 as their leader, and 4 and 5, which follow it, with
-/// a list of five.
+/// Starts servers 1, 2 and 3 with a list of three and 2 as their leader, and servers 4 and 5, which
+/// follow it, with a list of five.
 fn three_and_two(guard: bool) -> Option<Ensemble> {
     let flavour = Flavour::under_test();
     let builder =
@@ -39,9 +39,9 @@ fn three_and_two(guard: bool) -> Option<Ensemble> {
     Some(ensemble)
 }
 
-/// The leader is the first to be restarted for its list of five: the others with a list of three
-/// elect one of them meanwhile, and those with a list of five wait for a third one. Gives the one
-/// that is elected, which is 3 unless the old leader had told 1 more.
+/// Restarts the leader first for its list of five. Meanwhile, the others with a list of three elect
+/// one of them, and the members with a list of five wait for a third one. Returns the elected one,
+/// which is 3 unless the old leader had sent more to 1.
 fn restart_leader_first(ensemble: &mut Ensemble) -> u64 {
     assert!(ensemble.member_mut(2).terminate().code().is_some());
     ensemble.configure(2, &list(&[1, 2, 3, 4, 5]));
@@ -79,7 +79,7 @@ fn in_the_wrong_order_the_guard_keeps_one_leader() {
     let load = Load::start(&ensemble.addresses(&[1, 3]));
     load.wait_for_progress(PROGRESS);
     let leader = restart_leader_first(&mut ensemble);
-    // Whoever would lead for the list of five says why not, and what differs.
+    // A member that would lead with the list of five reports the refusal and the difference.
     wait_for("word of the guard", LIMIT, || {
         let logs = [2, 4, 5].map(|id| ensemble.member(id).log());
         logs.iter().any(|log| tells_of_lists(log)).then_some(())
@@ -87,9 +87,9 @@ fn in_the_wrong_order_the_guard_keeps_one_leader() {
     ensemble.assert_none_serves_for(&[2, 4, 5], A_WHILE);
     assert_eq!(ensemble.leaders(), [leader]);
     load.wait_for_progress(PROGRESS);
-    // The way out: back to the old list where it was changed too early, and then on in the right
-    // order, the leader last. Stopping 1 or 3 now would leave a quorum of the new list without
-    // their writes.
+    // The solution: restore the old list on the members that were changed too early, and then
+    // continue in the right order, the leader last. Stopping 1 or 3 now would leave a quorum of the
+    // new list without their writes.
     ensemble.member_mut(2).terminate();
     ensemble.configure(2, &list(&[1, 2, 3]));
     ensemble.start(2);
@@ -103,7 +103,7 @@ fn in_the_wrong_order_the_guard_keeps_one_leader() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// Gives a member the list of five, and tells who leads when all serve again.
+/// Gives a member the list of five, and returns the leader when all serve again.
 fn restart_with_five(ensemble: &mut Ensemble, id: u64) -> u64 {
     ensemble.member_mut(id).terminate();
     ensemble.configure(id, &list(&[1, 2, 3, 4, 5]));
@@ -125,11 +125,11 @@ fn in_the_right_order_nothing_is_lost() {
     load.wait_for_progress(PROGRESS);
     for id in [1, 3, 2] {
         let leader = restart_with_five(&mut ensemble, id);
-        // The old leader, once it is restarted, may be the first to lead again.
+        // The old leader may be the first to lead again after its restart.
         assert!(leader == 2 || id == 2, "{leader} leads after {id}");
         load.wait_for_progress(PROGRESS);
     }
-    // These are five now.
+    // The ensemble now has five members.
     for _ in 0..2 {
         let leader = ensemble.wait_until_all_serve();
         ensemble.member_mut(leader).kill();
@@ -166,7 +166,7 @@ fn by_reconfiguration_from_three_to_five_and_back_nothing_is_lost() {
         ensemble.wait_until_all_serve();
         load.wait_for_progress(PROGRESS);
     }
-    // Five voters survive the loss of two, three would not.
+    // Five voters survive the loss of two. Three would not.
     let mut killed = Vec::new();
     for _ in 0..2 {
         let leader = ensemble.wait_until_all_serve();
@@ -178,8 +178,8 @@ fn by_reconfiguration_from_three_to_five_and_back_nothing_is_lost() {
     for id in killed {
         ensemble.start(id);
     }
-    // Back to three, and the leader is one of those that leave. Of the first three, which are all that
-    // the writers know, two stay, whoever leads.
+    // Back to three, and the leader is one of the leaving members. The writers know only the first
+    // three members, of which two stay with any leader.
     let leader = ensemble.wait_until_all_serve();
     let other = ensemble.ids().into_iter().rfind(|id| *id != leader);
     let leaving = vec![leader, other.expect("others")];
@@ -246,7 +246,7 @@ fn a_leader_that_is_made_an_observer_hands_over_without_an_election() {
     });
 }
 
-/// Server 3 of three leads and is made something else while writers are busy at the others.
+/// Server 3 of three leads, and its role is changed while writers are busy on the others.
 fn hands_over(what: &str, change: impl Fn(&Ensemble, u64)) {
     let flavour = Flavour::under_test();
     let builder = EnsembleBuilder::new(&[flavour; 3]).dynamic();
@@ -260,7 +260,7 @@ fn hands_over(what: &str, change: impl Fn(&Ensemble, u64)) {
     let before = elections(&ensemble);
     change(&ensemble, leader);
     load.wait_for_progress(PROGRESS);
-    // Java counts a role that was taken without an election, too.
+    // Java also counts a role that was taken without an election.
     if flavour == Flavour::Zoarium {
         assert_eq!(elections(&ensemble), before);
     }
@@ -270,7 +270,7 @@ fn hands_over(what: &str, change: impl Fn(&Ensemble, u64)) {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// How many elections each member has been through.
+/// Returns the number of elections of each member.
 fn elections(ensemble: &Ensemble) -> Vec<String> {
     let count = |id| {
         let count = || ensemble.member(id).metric("cnt_election_time");

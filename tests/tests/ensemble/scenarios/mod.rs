@@ -1,5 +1,5 @@
-//! What an ensemble survives and what it does not, with real processes: failures, partitions,
-//! growth.
+//! Failures, partitions and growth of an ensemble of real processes: events that it survives, and
+//! events that stop it.
 
 mod disaster;
 mod growth;

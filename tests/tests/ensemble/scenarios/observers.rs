@@ -1,4 +1,4 @@
-//! What observers do with their logs, for which nobody waits.
+//! The logs of observers, for which no other member waits.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use tests::ensemble::{EnsembleBuilder, Load, SETTLE_LIMIT, check};
 use tests::requests::create;
 use tests::{Flavour, or_skip, wait_for};
 
-/// Writes of each writer, many for each time that an observer syncs.
+/// Writes of each writer, many per sync of an observer.
 const PROGRESS: u64 = 300;
 const VOTERS: [u64; 3] = [1, 2, 3];
 const OBSERVER: u64 = 4;
 const LAST: &str = "/the-last-one";
 
-/// An observer syncs for many transactions at a time, and does not wait for more to come before it
-/// writes the last of them.
+/// An observer syncs many transactions together, and does not wait for more before it writes the
+/// last ones.
 #[test]
 fn an_observer_saves_syncs_and_loses_nothing_by_it() {
     if Flavour::under_test() != Flavour::Zoarium {
@@ -55,7 +55,7 @@ fn an_observer_saves_syncs_and_loses_nothing_by_it() {
     check::all_agree(&ensemble);
 }
 
-/// Whether a log among these files holds the bytes.
+/// Returns whether a log in this directory contains the bytes.
 fn holds(dir: &Path, bytes: &[u8]) -> bool {
     let entries = fs::read_dir(dir).expect("the data directory");
     entries.flatten().any(|entry| {

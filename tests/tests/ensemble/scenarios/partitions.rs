@@ -1,22 +1,22 @@
-//! Partitions: only a side with a quorum elects and serves.
+//! Partitions: only a side with a quorum elects a leader and serves.
 
 use std::time::Duration;
 
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::{Flavour, or_skip};
 
-/// Many times what an election takes.
+/// Many times the duration of an election.
 const NEVER: Duration = Duration::from_secs(4);
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 30;
 
-/// Voters of the flavour under test in a network that can be cut.
+/// Starts voters of the tested flavour in a network that can be cut.
 fn ensemble(voters: u8) -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&vec![Flavour::under_test(); usize::from(voters)]);
     or_skip("partitions", builder.in_network(voters).start())
 }
 
-/// The leader's side and the other one, with so many followers cut off.
+/// Returns the leader's side and the other one, with this many followers cut off.
 fn sides(ensemble: &Ensemble, cut_off: usize) -> (u64, Vec<u64>, Vec<u64>) {
     let leader = ensemble.wait_until_all_serve();
     let mut others = ensemble.voters();
@@ -26,7 +26,7 @@ fn sides(ensemble: &Ensemble, cut_off: usize) -> (u64, Vec<u64>, Vec<u64>) {
     (leader, others, cut)
 }
 
-/// What must come of it when followers are cut off.
+/// Expected outcome when followers are cut off.
 enum Outcome {
     LeaderGoesOn,
     OthersElect,
@@ -65,7 +65,7 @@ fn survives_cuts(voters: u8, last: &Outcome) {
     let Some(mut ensemble) = ensemble(voters) else {
         return;
     };
-    // A writer at every member, on whatever side it comes to be.
+    // A writer on every member, on both sides.
     let load = Load::start(&ensemble.addresses(&ensemble.ids()));
     for count in [1, 2] {
         cut_off(&mut ensemble, &load, count, &Outcome::LeaderGoesOn);
@@ -86,8 +86,8 @@ fn of_six_voters_in_two_halves_nobody_serves() {
     survives_cuts(6, &Outcome::NobodyServes);
 }
 
-/// The leader's packets are lost on the way out, or those of the others on the way in: it must make
-/// way in either case, and none of its clients may be told of a success that the others do not know.
+/// The packets from the leader are lost, or the packets to the leader. In both cases it must step
+/// down, and none of its clients may receive a success that the others do not know.
 fn replaced_when_cut_one_way(is_heard: bool) {
     let Some(mut ensemble) = ensemble(3) else {
         return;

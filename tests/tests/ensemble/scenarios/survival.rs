@@ -1,17 +1,18 @@
-//! How many failures are survived: a quorum is more than half of the voters, and observers do not
-//! count.
+//! The number of failures that an ensemble survives. A quorum is more than half of the voters, and
+//! observers do not count.
 
 use std::time::Duration;
 
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::{Flavour, or_skip};
 
-/// Many times what an election takes: whoever does not serve within it, does not serve.
+/// Many times the duration of an election. A member that does not serve within this time does not
+/// serve.
 const NEVER: Duration = Duration::from_secs(4);
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 30;
 
-/// An ensemble with so many voters and observers, all of the flavour under test.
+/// Starts an ensemble with these numbers of voters and observers, all of the tested flavour.
 fn ensemble(voters: usize, observers: usize) -> Option<Ensemble> {
     let flavour = Flavour::under_test();
     let builder = EnsembleBuilder::new(&vec![flavour; voters]);
@@ -19,8 +20,8 @@ fn ensemble(voters: usize, observers: usize) -> Option<Ensemble> {
     or_skip("survived failures", started)
 }
 
-/// Kills the leader and then followers until `survived` are gone, which must stop nothing; one more
-/// must stop everything; and with that one back all goes on.
+/// Kills the leader and then followers until `survived` members are down, which must not stop the
+/// ensemble. One more kill must stop it. When that member restarts, the ensemble must continue.
 fn survives(voters: usize, survived: usize) {
     let Some(mut ensemble) = ensemble(voters, 0) else {
         return;
@@ -54,7 +55,7 @@ fn survives(voters: usize, survived: usize) {
     check::nothing_is_lost(&ensemble, &report);
 }
 
-/// Without a quorum nobody serves, and not because it only takes a while.
+/// Checks that without a quorum no member serves, permanently.
 fn assert_nobody_serves(ensemble: &Ensemble) {
     let up = ensemble.up();
     ensemble.wait_until_none_serves(&up);
@@ -99,7 +100,7 @@ fn observers_do_not_count() {
         followers.retain(|id| *id != leader);
         (leader, followers)
     };
-    // Both followers, then the leader and a follower: three of five servers live either time.
+    // Both followers, then the leader and a follower: each time three of five servers remain.
     let (_, followers) = with_leader(&ensemble);
     for victims in [followers, Vec::new()] {
         let victims = match victims.is_empty() {
@@ -119,7 +120,7 @@ fn observers_do_not_count() {
         ensemble.wait_until_all_serve();
         load.wait_for_progress(PROGRESS);
     }
-    // Observers may go as they like.
+    // Observers may be killed freely.
     let observers: Vec<_> = ensemble.ids().split_off(3);
     for &id in &observers {
         ensemble.member_mut(id).kill();

@@ -10,10 +10,10 @@ use tests::{Flavour, RawSession, or_skip, wait_for};
 
 use crate::sessions::{LIMIT, codes, open, try_open, write};
 
-/// A session's shortest life here, ms.
+/// Shortest session timeout here, ms.
 const SHORT_MS: i32 = 2000;
 
-/// Follower 1, leader 2 and observer 3 with local sessions.
+/// Starts follower 1, leader 2 and observer 3 with local sessions.
 fn ensemble(leader: Flavour, learner: Flavour, upgrading: bool) -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&[learner, leader])
         .observers(&[learner])
@@ -22,7 +22,7 @@ fn ensemble(leader: Flavour, learner: Flavour, upgrading: bool) -> Option<Ensemb
         .setting("minSessionTimeout", "600");
     let ensemble = or_skip("local sessions", builder.start_led_by_last_voter())?;
     assert_eq!(ensemble.member(2).role(), Some(Role::Leader));
-    // Before the first transaction of an epoch the members' zxids differ.
+    // Before the first transaction of an epoch, the members' zxids differ.
     let mut session = open(&ensemble, 2);
     let created = write(&mut session, create("/start", "", flags::PERSISTENT));
     assert_eq!(created.err, 0);
@@ -30,12 +30,12 @@ fn ensemble(leader: Flavour, learner: Flavour, upgrading: bool) -> Option<Ensemb
     Some(ensemble)
 }
 
-/// Every server of this flavour, or Apache ZooKeeper with it.
+/// Returns the flavour of every server.
 fn ours() -> Flavour {
     Flavour::under_test()
 }
 
-/// The last transaction, once all have it.
+/// Returns the last transaction, once all members have it.
 fn zxid(ensemble: &Ensemble) -> u64 {
     ensemble.wait_for_equal_zxids(&ensemble.ids())
 }
@@ -50,7 +50,8 @@ fn wait_for_local_sessions(ensemble: &Ensemble, id: u64, count: u64) {
     });
 }
 
-/// Whether `dump` of a member shows the session, among the local ones and among the global ones.
+/// Returns whether `dump` of a member lists the session among the local sessions, and among the
+/// global ones.
 fn shown(ensemble: &Ensemble, id: u64, session: &RawSession) -> (bool, bool) {
     let dump = ensemble.member(id).word("dump").expect("a dump");
     let sessions = dump.split("ephemeral nodes dump:").next().unwrap_or(&dump);
@@ -141,7 +142,8 @@ fn a_local_session_expires_where_it_was_made() {
     assert_eq!(zxid(&ensemble), before);
 }
 
-/// What a local session may do, and what makes it global, through every member.
+/// Checks, through every member, the permitted operations of a local session and the operations
+/// that make it global.
 fn upgrades(ensemble: &Ensemble) {
     let mut other = open(ensemble, 2);
     for id in ensemble.ids() {
@@ -190,7 +192,7 @@ fn upgrades(ensemble: &Ensemble) {
         let mut moved = try_open(ensemble, next, Some(&session), 30_000).expect("it moves");
         assert_eq!(write(&mut moved, ephemeral(&path("g"))).err, 0);
         moved.close().expect("the end of the session");
-        // Java's leader may answer a sync before a commit that is under way is in its tree.
+        // Java's leader may answer a sync before a pending commit is in its tree.
         ensemble.wait_for_equal_zxids(&ensemble.ids());
         for name in ["e", "f", "g"] {
             assert_eq!(owner_of(&mut other, &path(name)), None);
@@ -225,7 +227,7 @@ fn what_is_sent_in_one_go_is_judged_in_its_order() {
     for id in ensemble.ids() {
         let before = zxid(&ensemble);
         let path = |name: &str| format!("/{name}{id}");
-        // Global by the second request, so that its end is a transaction.
+        // The second request makes it global, so that its end is a transaction.
         let mut session = open(&ensemble, id);
         let both = multi(vec![create(&path("b"), "", 0), ephemeral(&path("c"))]);
         let requests = [create(&path("a"), "", 0), both, WriteRequest::CloseSession];
@@ -238,11 +240,12 @@ fn what_is_sent_in_one_go_is_judged_in_its_order() {
         assert_eq!(owner_of(&mut other, &path("b")), Some(0));
         assert_eq!(owner_of(&mut other, &path("c")), None);
         assert_eq!(zxid(&ensemble), before + 4);
-        // Local to its end, which waits for the write in front of it.
+        // It stays local to its end, which waits for the preceding write.
         let mut session = open(&ensemble, id);
         let mut requests = vec![create(&path("d"), "", 0), WriteRequest::CloseSession];
         if ours() == Flavour::Zoarium {
-            // Apache ZooKeeper makes it, and the session that it has just ended a global one.
+            // Apache ZooKeeper creates it, and makes the session that it has just ended a global
+            // one.
             requests.push(ephemeral(&path("e")));
         }
         for request in requests {
@@ -259,7 +262,7 @@ fn what_is_sent_in_one_go_is_judged_in_its_order() {
     other.close().expect("the end of the session");
 }
 
-/// Without upgrading no ephemeral is made, and everything else works.
+/// Checks that without upgrading no ephemeral can be created, and all other operations succeed.
 fn refuses_ephemerals(ensemble: &Ensemble) {
     for id in ensemble.ids() {
         let mut session = open(ensemble, id);
@@ -275,7 +278,7 @@ fn refuses_ephemerals(ensemble: &Ensemble) {
         );
         let plain = || create(&path("m"), "", 0);
         let answer = write(&mut session, multi(vec![plain(), ephemeral(&path("e"))]));
-        // A leader judges the sessions of other servers without knowing them.
+        // A leader checks the sessions of other servers without knowing them.
         let second = match id {
             2 => refused,
             _ => ErrorCode::SessionExpired.code(),

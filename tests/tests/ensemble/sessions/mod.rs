@@ -1,6 +1,6 @@
 //! Sessions that only one server knows, and sessions without a leader.
 //!
-//! `ZOARIUM_TEST_SERVER=apache` puts Apache ZooKeeper in the place of Zoarium, which tells whether a
+//! `ZOARIUM_TEST_SERVER=apache` uses Apache ZooKeeper instead of Zoarium, which shows whether a
 //! scenario itself is right.
 
 mod local;
@@ -17,12 +17,12 @@ use proto::request::{Request, WriteRequest};
 use tests::ensemble::Ensemble;
 use tests::{Answer, RawSession};
 
-/// Longer than anything here takes.
+/// Longer than any operation here takes.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The timeout of sessions that are not to expire, ms.
+/// Timeout of sessions that must not expire, ms.
 const LONG_MS: i32 = 60_000;
 
-/// Opens a session at a member, or goes on with one.
+/// Opens a session on a member, or resumes one.
 fn try_open(
     ensemble: &Ensemble,
     id: u64,
@@ -38,12 +38,12 @@ fn open(ensemble: &Ensemble, id: u64) -> RawSession {
     opened.unwrap_or_else(|error| panic!("no session at member {id}: {error}"))
 }
 
-/// Writes and gives the answer, whatever it is.
+/// Writes and returns the answer, also an error.
 fn write(session: &mut RawSession, request: WriteRequest) -> Answer {
     session.call(&Request::Write(request)).expect("an answer")
 }
 
-/// The codes of a multi that was answered by results.
+/// Returns the result codes of a multi.
 fn codes(answer: &Answer) -> Vec<i32> {
     assert_eq!(answer.err, 0);
     let results = decode_results(&mut Reader::new(answer.body.clone())).expect("results");

@@ -11,11 +11,11 @@ use super::{LONG_MS, open, try_open, write};
 /// Sends a request, and returns whether the connection has ended instead of an answer.
 type IsRefused = fn(&mut RawSession) -> bool;
 
-/// A leader serves a session's old connection no longer once the session lives elsewhere: it answers no
+/// A leader stops serving a session's old connection once the session has moved. It answers no
 /// request of any kind, and a ping does not keep the session alive.
 ///
-/// Source: PrepRequestProcessor, which checks the owner for each request, and FinalRequestProcessor, which ends
-/// the connection by SessionMovedException.
+/// Source: PrepRequestProcessor, which checks the owner for each request, and
+/// FinalRequestProcessor, which ends the connection after SessionMovedException.
 #[test]
 fn a_leader_ends_the_old_connection_of_a_session_that_has_moved() {
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3]);
@@ -49,7 +49,7 @@ fn a_leader_ends_the_old_connection_of_a_session_that_has_moved() {
             &mut moved,
             create(&format!("/{name}"), "", flags::EPHEMERAL),
         );
-        // It may come back.
+        // The session may return.
         let mut back =
             try_open(&ensemble, leader, Some(&old), LONG_MS).expect("the session goes on");
         assert!(back.ping().is_ok() && back.call(&get_data("/a")).is_ok());

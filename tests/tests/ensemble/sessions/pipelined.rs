@@ -1,5 +1,5 @@
-//! Requests in flight at each kind of member: writes and syncs, which the leader orders, and reads,
-//! which it does not; and what a sync makes visible.
+//! Requests in flight on each kind of member: writes and syncs, which the leader orders, and reads,
+//! which it does not order. Also, the visibility of writes after a sync.
 
 use proto::request::{PathRequest, Request, flags};
 use proto::response::GetDataResponse;
@@ -9,9 +9,9 @@ use tests::{Flavour, or_skip};
 
 use crate::sessions::{open, write};
 
-/// Rounds of write, sync, read in flight at the same time.
+/// Concurrent rounds of write, sync and read in flight.
 const ROUNDS: usize = 100;
-/// Writes at one member that are looked for at the others.
+/// Writes on one member that are read on the others.
 const SEEN_ROUNDS: usize = 1500;
 
 #[test]
@@ -37,7 +37,7 @@ fn syncs_and_writes_are_answered_in_the_order_in_which_they_came() {
         }
         session.flush().expect("the server reads");
         for round in 0..ROUNDS {
-            // `take` holds that they are in order; the records tell them apart.
+            // `take` checks their order, and the records distinguish them.
             let written = session.take().expect("the answer to a write");
             assert_eq!((written.err, written.body.len()), (0, 68), "round {round}");
             let synced = session.take().expect("the answer to a sync");
@@ -52,8 +52,8 @@ fn syncs_and_writes_are_answered_in_the_order_in_which_they_came() {
     }
 }
 
-/// What a client has been told by one member, another client sees at any other after a sync: also at
-/// the leader, which sends a commit before its own tree has it.
+/// After a sync, a client sees on any member a write that another member has acknowledged to
+/// another client. This includes the leader, which sends a commit before its own tree contains it.
 #[test]
 fn a_sync_shows_what_another_member_has_acknowledged() {
     let ours = Flavour::under_test();

@@ -9,10 +9,10 @@ use tests::{Flavour, RawSession, or_skip, wait_for};
 
 use crate::sessions::{LIMIT, LONG_MS, open, try_open, write};
 
-/// More than `globalOutstandingLimit` is.
+/// Higher than `globalOutstandingLimit`.
 const REFUSALS: usize = 2500;
 
-/// Two voters that serve reads without each other.
+/// Starts two voters that serve reads without each other.
 fn ensemble(with_local_sessions: bool) -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 2])
         .property("readonlymode.enabled", "true")
@@ -31,7 +31,8 @@ fn isro(ensemble: &Ensemble, id: u64) -> Option<String> {
     ensemble.member(id).word("isro")
 }
 
-/// A client that says whether it can do with reads, or is too old to know.
+/// Connects a client that requests a read-only session or not, or that is too old to know the
+/// field.
 fn connect(
     ensemble: &Ensemble,
     read_only: Option<bool>,
@@ -69,7 +70,7 @@ fn reads_and_nothing_else(session: &mut RawSession) {
         assert_eq!((answer.err, answer.body.len()), (refused, 0));
     }
     assert_eq!(session.sync().expect("an answer").err, refused);
-    // More than may be under way: a refusal takes nobody's place.
+    // More than the limit of pending requests, because a refusal does not use a slot.
     for _ in 0..REFUSALS {
         session.put(&Request::Write(set_data("/a", "", -1)));
     }
@@ -79,7 +80,7 @@ fn reads_and_nothing_else(session: &mut RawSession) {
     assert_eq!(session.call(&get_data("/b")).expect("an answer").err, -101);
 }
 
-/// Loses the leader, looks at what is left, and has it back.
+/// Kills the leader, checks the remaining service, and restarts the leader.
 fn serves_reads_without_a_leader(with_local_sessions: bool) {
     let Some(mut ensemble) = ensemble(with_local_sessions) else {
         return;
@@ -162,7 +163,7 @@ fn a_member_without_a_leader_serves_reads() {
 
 #[test]
 fn read_only_sessions_need_no_other_setting() {
-    // Apache ZooKeeper answers the handshake by an error reply then, which no client understands.
+    // Apache ZooKeeper then answers the handshake with an error reply, which no client understands.
     if Flavour::under_test() == Flavour::Zoarium {
         serves_reads_without_a_leader(false);
     }

@@ -1,4 +1,5 @@
-//! `zoarium.sessionSecretFile`: its rounds lose no session, and a member with another file is noticed.
+//! `zoarium.sessionSecretFile`: its rounds lose no session, and a member with another file is
+//! detected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use tests::{Flavour, RawSession, or_skip, wait_for};
 use crate::sessions::{LIMIT, LONG_MS, try_open};
 
 const PROGRESS: u64 = 10;
-/// Contents of the file, round after round: roll-in, rotation, roll-out.
+/// Contents of the file in each round: roll-in, rotation, roll-out.
 const ROUNDS: [[&str; 3]; 3] = [
     ["legacy A", "A legacy", "A"],
     ["A B", "B A", "B"],
@@ -70,7 +71,7 @@ impl Rounds {
         name(&self.ensemble, id, (!lines.is_empty()).then_some(file));
     }
 
-    /// Moves the session to each member in turn, in the middle of a round, too.
+    /// Moves the session to each member in turn, also in the middle of a round.
     fn visit_all(&mut self) {
         let before = self.moved.session().id;
         for id in self.ensemble.ids() {
@@ -104,7 +105,7 @@ fn secrets_are_rolled_in_rotated_and_rolled_out_under_load_and_no_session_is_los
     for lines in ROUNDS[0] {
         rounds.round(lines, &load, &mut holders);
     }
-    // The password that follows from the id by the public formula is of no use any more.
+    // The password that follows from the id by the public formula is no longer valid.
     assert_eq!(public.id, rounds.moved.session().id);
     assert_ne!(public.password, rounds.moved.session().password);
     let stolen = RawSession::open(&addresses[1], Some(&public), LONG_MS);
@@ -120,7 +121,7 @@ fn secrets_are_rolled_in_rotated_and_rolled_out_under_load_and_no_session_is_los
     check::nothing_is_lost(&rounds.ensemble, &report);
 }
 
-/// The members need addresses of their own, because they ask each other at their own admin port.
+/// The members need separate addresses, because they query each other on their own admin port.
 #[test]
 fn a_member_with_another_file_is_reported_and_refuses_sessions_of_the_others() {
     let dir = tempfile::tempdir().expect("a directory");
