@@ -35,7 +35,7 @@ impl WatchEvent {
 ///                 connection lost              session timeout passed, by this clock
 /// Connected ------------------------> Reconnecting ------------------------> Lost
 ///     ^                                    |                                  |
-///     +---- a server accepts the session ----+----------------------------------+
+///     +--- a server accepts the session ---+----------------------------------+
 ///                                          |
 ///                      a server reports its end: Expired
 ///                                          |

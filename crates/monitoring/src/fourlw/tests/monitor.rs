@@ -1,4 +1,4 @@
-//! `mntr`. Dashboards use its keys.
+//! Tests of `mntr` and its keys, which dashboards use.
 
 use std::collections::BTreeSet;
 
