@@ -134,8 +134,7 @@ impl SimHost {
         }
     }
 
-    /// Decodes and queues a request. After the end of the session, its requests are dropped without
-    /// a reply.
+    /// Decodes and queues a request, or drops it without a reply after the end of the session.
     fn take_request(&mut self, connection: &Connection, frame: Bytes) -> bool {
         let decoded = {
             let incoming = &mut connection.lock().incoming;

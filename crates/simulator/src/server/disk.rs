@@ -42,8 +42,7 @@ impl SimHost {
             .start_on_disk(self.process, delay, Self::continue_log);
     }
 
-    /// Ends the process after a failure. The failed data is not acknowledged, because it is unknown
-    /// whether it is on disk.
+    /// Ends the process after a failure. Data that may not be on disk is not acknowledged.
     fn or_exit<T>(&mut self, done: Result<T, impl ToString>) -> Option<T> {
         let failure = done.as_ref().err().map(ToString::to_string);
         self.ended = self.ended.take().or(failure);
@@ -117,8 +116,7 @@ impl SimHost {
         }
         let delay = match self.disk.snapshots.next() {
             None => return,
-            // A leader waits for the snapshot that its learner receives. Other snapshots take
-            // longer.
+            // A leader waits for its learner's snapshot. Other snapshots take longer.
             Some(Wanted::Due | Wanted::Asked) => self.world.sync_delay(),
             Some(_) => self.world.random.range(20, 500),
         };

@@ -39,8 +39,7 @@ struct Link {
     reader: LinkReader,
     queue: PacketQueue,
     writer: LinkWriter,
-    /// Whether the next piece of a tree still takes time, or the limit of messages in flight is
-    /// reached.
+    /// Whether a piece of a tree still takes time, or too many messages are in flight.
     is_reading: bool,
     /// Whether a tree follows that the learner has not requested yet.
     is_waiting: bool,
