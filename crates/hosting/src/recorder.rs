@@ -287,8 +287,8 @@ impl<D: Disk> Recorder<D> {
         if covers.is_some_and(|covers| covers > upto) {
             return Ok(None);
         }
-        // A leader continues while it sends its tree. The tree arrived with parts of later
-        // transactions, and was consistent before this member served.
+        // A leader continues while it sends its tree. The tree may have arrived with parts of later
+        // transactions, but it was consistent before this member served clients.
         if last_seam(&*self.disk, &self.dirs)? == Some(file.zxid) {
             covers = Some(upto);
         }

@@ -36,7 +36,7 @@ pub enum Service {
     Deciding = 1,
     /// Requests are forwarded to the leader.
     Forwarding = 2,
-    /// A leader is missing. Reads are answered for clients that accept this.
+    /// Reads are answered without a leader, for clients that accept this.
     ReadOnly = 3,
 }
 

@@ -58,7 +58,7 @@ pub(crate) enum Incoming {
     },
     /// A request of a client of this server.
     Client(Box<ClientRequest>),
-    /// The `sync` of such a client.
+    /// A `sync` of a client of this server.
     OwnSync {
         /// The client's connection.
         ticket: Ticket,

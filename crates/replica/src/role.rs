@@ -29,7 +29,7 @@ use crate::revalidation::Renewals;
 
 /// The role.
 pub(crate) enum Role {
-    /// A leader is not known.
+    /// No leader is known.
     Looking,
     /// Elected. It leads once the epoch is established. A standalone server is in this role, too.
     Leading(Box<Leading>),

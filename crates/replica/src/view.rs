@@ -34,9 +34,9 @@ pub struct View {
 /// Role of a member, with the figures that only this role has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoleView {
-    /// A leader is not known.
+    /// No leader is known.
     Looking,
-    /// A leader is not known, and clients that accept this are served reads.
+    /// No leader is known. Clients that accept this are served reads.
     ReadOnly,
     /// A voter, or a participant that does not vote yet.
     Following {
@@ -60,7 +60,7 @@ pub enum RoleView {
 /// A phase of Zab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// A leader is not known.
+    /// No leader is known.
     Election,
     /// This server will lead, and its epoch is not fixed yet.
     Discovery,

@@ -4,8 +4,8 @@
 //! permission. It uses the result of this module between its own checks.
 //!
 //! Differs from Apache ZooKeeper. A list that is too long for a notification is refused, because no
-//! server could be elected any more. A follower that became an observer, and does not know it yet,
-//! does not count for the synchronised quorum.
+//! server could be elected any more. A follower that became an observer without knowing it yet is
+//! not counted in the synchronised quorum.
 //!
 //! Source: PrepRequestProcessor (reconfig), Leader.isQuorumSynced.
 
