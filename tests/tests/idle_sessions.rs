@@ -1,4 +1,4 @@
-//! Many sessions that do nothing but live.
+//! Many idle sessions.
 
 use std::process::Command;
 use std::thread;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use tests::{Flavour, ServerBuilder, run, wait_for, zoarium_binary};
 
 const SESSIONS: usize = 2000;
-/// Each pings a few times meanwhile, and would expire if the server did not hear it.
+/// Each session pings a few times meanwhile, and would expire if the server missed the pings.
 const TIMEOUT_MS: u64 = 4000;
 const HELD_MS: u64 = 2 * TIMEOUT_MS;
-/// What a connection with its session may cost the server, sockets not counted. A buffer that is
+/// Maximum memory of the server per connection with a session, without sockets. A buffer that is
 /// kept while nothing is read takes as much alone.
 const BYTES_EACH_MAX: f64 = 8192.0;
 

@@ -1,4 +1,4 @@
-//! `conf/java`: which command lines it takes for Zoarium, and what becomes of the others.
+//! `conf/java`: which command lines start Zoarium, and what happens to the others.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ fn shim() -> PathBuf {
     workspace_root().join("conf/java")
 }
 
-/// Puts a program called `name` into `dir` which prints its name and its arguments, one a line.
+/// Writes a program called `name` into `dir` that prints its name and its arguments, one per line.
 fn recorder(dir: &Path, name: &str) -> PathBuf {
     fs::create_dir_all(dir).expect("make a directory");
     let path = dir.join(name);
@@ -29,7 +29,7 @@ fn recorder(dir: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// The shim first on `PATH`, a recording java behind it, and a recording zoarium.
+/// The shim first on `PATH`, a recording java after it, and a recording zoarium.
 struct Bench {
     home: TempDir,
 }

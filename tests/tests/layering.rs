@@ -1,4 +1,5 @@
-//! The rooms of docs/ARCHITECTURE.md: who may import whom, and what the pure ones never touch.
+//! The layers of docs/ARCHITECTURE.md: which crate may import which, and what pure crates must not
+//! use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,8 +8,8 @@ use std::path::Path;
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use tests::workspace_root;
 
-/// Crate by its folder, and the crates of ours that it may import. Its tests may also import what
-/// those import.
+/// Crates by their folders, and the workspace crates that each may import. A crate's tests may also
+/// import the imports of those.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("jute-derive", &[]),
     ("blocking", &[]),
@@ -25,7 +26,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("transport", &["blocking", "log-limiter", "config"]),
     ("storage", &["blocking", "jute", "proto"]),
     ("recovery", &["jute", "proto", "tree", "storage"]),
-    // For tests only: every crate's tests may import it.
+    // For tests only: the tests of every crate may import it.
     ("testkit", &["jute", "storage"]),
     ("history", &["blocking", "jute", "proto", "tree"]),
     (
@@ -111,7 +112,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "storage", "recovery", "history", "testkit", "client", "recipes",
         ],
     ),
-    // For tests only: nothing may import them.
+    // For tests only: no crate may import them.
     (
         "fuzz",
         &[
@@ -139,32 +140,33 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
-    // Drives real processes from outside: clients on one side, the harness that starts servers on the
-    // other, and nothing of a server's own.
+    // Drives real processes from outside: it has clients and the harness that starts servers, but
+    // no part of a server.
     (
         "jepsen",
         &["client", "jute", "proto", "recipes", "testkit", "tests"],
     ),
 ];
 
-/// How the names of packages begin that a registry can hold.
+/// Prefix of the package names that a registry can hold.
 const PACKAGE_PREFIX: &str = "zoarium-";
 
-/// What tests share.
+/// The crate that tests share.
 const TESTKIT: &str = "testkit";
 
 /// Crates whose own tests need servers and ensembles, which `tests` starts.
 const TESTED_WITH_SERVERS: &[&str] = &["recipes"];
 
-/// Packages named otherwise: the binary, and the two that start servers, which nobody publishes.
+/// Packages without the prefix: the binary, and the two that start servers, which are never
+/// published.
 const WITHOUT_PREFIX: &[&str] = &["zoarium", "tests", "jepsen"];
 
-/// Rooms that take time, randomness and bytes as arguments.
+/// Crates that take time, randomness and bytes as arguments.
 const PURE: &[&str] = &[
     "jute", "proto", "tree", "session", "election", "zab", "config", "replica",
 ];
 
-/// Outside crates that reach for the machine.
+/// External crates that access the machine.
 const REACHING: &[&str] = &[
     "chrono",
     "crossbeam-channel",
@@ -181,7 +183,7 @@ const REACHING: &[&str] = &[
     "tokio",
 ];
 
-/// Words of the standard library that do.
+/// Names of the standard library that access the machine.
 const REACHING_WORDS: &[&str] = &[
     "Instant",
     "SystemTime",
@@ -211,7 +213,8 @@ fn ours(metadata: &Metadata) -> BTreeMap<&str, &Package> {
         .collect()
 }
 
-/// The folder of a crate of ours: packages have a prefix because registries know one namespace.
+/// Returns the folder of a workspace crate. Packages have a prefix because a registry has one
+/// namespace.
 fn short_name(package: &str) -> &str {
     package.strip_prefix(PACKAGE_PREFIX).unwrap_or(package)
 }
@@ -294,7 +297,7 @@ fn pure_crates_import_nothing_that_reaches_for_the_machine() {
         let imports = package.dependencies.iter();
         let at_run_time = imports.filter(|import| import.kind != DependencyKind::Development);
         for import in at_run_time {
-            // Without its features it knows no seed but the one that it is given.
+            // Without its features, it does not know any seed except the given one.
             let is_seeded = import.name == "fastrand"
                 && !import.uses_default_features
                 && import.features.is_empty();
@@ -311,7 +314,7 @@ fn pure_crates_say_nothing_that_reaches_for_the_machine() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Whoever sets a clock neither shortens nor prolongs a wait.
+/// A change of the system clock neither shortens nor extends a wait.
 #[test]
 fn clients_and_recipes_know_no_clock_that_can_be_set() {
     let (files, faults) = lines_with(&["client", "recipes"], &["SystemTime"]);
@@ -319,7 +322,7 @@ fn clients_and_recipes_know_no_clock_that_can_be_set() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// How many source files these crates have, and where one of the words is in them.
+/// Returns the number of source files in these crates, and the lines that contain one of the words.
 fn lines_with(crates: &[&str], words: &[&str]) -> (usize, Vec<String>) {
     let mut faults = Vec::new();
     let mut files = 0;
@@ -337,8 +340,8 @@ fn lines_with(crates: &[&str], words: &[&str]) -> (usize, Vec<String>) {
     (files, faults)
 }
 
-/// Folders of `server`: none knows another but `assemble`, which puts them together. What stands beside
-/// them knows none.
+/// Folders of `server`. Only `assemble`, which combines them, may know the others. Files next to
+/// the folders know none of them.
 const SERVER_FOLDERS: &[&str] = &["assemble", "client", "disk", "quorum"];
 
 #[test]
@@ -371,7 +374,8 @@ fn folders_of_the_server_know_no_other() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Lines of the simulator's host, which moves bytes and time, comments included. To be lowered only.
+/// Lines of the simulator's host, which moves bytes and time, comments included. To be lowered
+/// only.
 const SIMULATED_HOST_LINES_MAX: usize = 882;
 
 #[test]
@@ -416,7 +420,7 @@ fn rust_files(dir: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// Lines in front of a file's tests, comments blanked.
+/// Returns the lines before a file's tests, with blank lines for comments.
 fn code_of(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
     lines.map(|line| {
@@ -428,7 +432,7 @@ fn code_of(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether the line holds the word, not as a part of a longer one.
+/// Returns whether the line contains the word, and not as a part of a longer word.
 fn has_word(line: &str, word: &str) -> bool {
     let joins = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -447,9 +451,9 @@ fn words_are_found_whole_and_outside_of_comments() {
     assert_eq!(lines, ["a", "", "", "b"]);
 }
 
-/// Deliberate bugs (`proto::mutant`) are chosen by a feature that one crate has. The simulator turns it on, for its tests
-/// or when asked to, and the tests of `hosting` do, whose tables catch wrong rules. Nothing that the binary is made of
-/// can.
+/// Deliberate bugs (`proto::mutant`) are enabled by a feature of one crate. The simulator enables
+/// it for its tests or on request. The tests of `hosting` also enable it, because their tables
+/// catch wrong rules. No part of the binary can enable it.
 #[test]
 fn deliberate_bugs_are_for_the_simulator_and_tables_of_rules() {
     const FEATURE: &str = "mutants";

@@ -1,4 +1,4 @@
-//! `zoarium preflight` beside Apache ZooKeeper, as everybody runs it first.
+//! `zoarium preflight` next to Apache ZooKeeper, which is its usual first use.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use tests::requests::{create, set_data};
 use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip, workspace_root, zoarium_binary};
 
-/// Asks while that many writes go on.
+/// Number of writes during the checks.
 const WRITES: usize = 2000;
 
 fn apache() -> Option<Server> {
@@ -17,7 +17,7 @@ fn apache() -> Option<Server> {
     or_skip("preflight beside Apache ZooKeeper", builder.start())
 }
 
-/// Exit code and report of preflight on the server's zoo.cfg.
+/// Runs preflight on the server's zoo.cfg. Returns the exit code and the report.
 fn preflight(server: &Server) -> (Option<i32>, Value) {
     let mut command = Command::new(zoarium_binary());
     command.arg("preflight").arg(server.config_file());
@@ -27,7 +27,7 @@ fn preflight(server: &Server) -> (Option<i32>, Value) {
     (output.status.code(), report.expect("JSON"))
 }
 
-/// What is said of a running server that is well: nothing but notes, and that it runs.
+/// Checks the report about a healthy server: only notes, and that the server runs.
 fn check(server: &Server) {
     let (code, report) = preflight(server);
     let findings = report["findings"].as_array().expect("findings");
@@ -54,7 +54,7 @@ fn check(server: &Server) {
 fn a_server_that_has_not_written_since_its_start_is_known() {
     let Some(mut server) = apache() else { return };
     check(&server);
-    // Now with files from before, of which it has none open.
+    // Now there are older files, none of which the server has open.
     RawSession::open(&server.address(), None, 10_000).expect("a session");
     server.terminate();
     server.launch().expect("it starts again");
@@ -84,7 +84,8 @@ fn what_is_being_written_and_purged_is_no_fault() {
     assert!(asked >= 1);
 }
 
-/// Every point of the checklist of docs/SECURITY.md is printed, and the data is read for the ACL of `/`.
+/// The report lists every point of the checklist in docs/SECURITY.md, and the data is read for the
+/// ACL of `/`.
 #[tokio::test]
 async fn the_security_checklist_is_printed_point_by_point() {
     if Flavour::under_test() != Flavour::Zoarium {

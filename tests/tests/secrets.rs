@@ -1,5 +1,5 @@
-//! No server shows a secret: the search that every test does, with servers that are made to say much, and with one that
-//! is made to show something.
+//! No server reveals a secret. Every test searches for secrets. These tests use servers that print
+//! much, and one that reveals a secret deliberately.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,8 @@ use tests::{
     or_skip, wait_for,
 };
 
-/// With secrets in its file and on its command line, an audit log and an admin port.
+/// Returns a server with secrets in its file and on its command line, an audit log and an admin
+/// port.
 fn builder(admin: &Port) -> ServerBuilder {
     ServerBuilder::new(Flavour::Zoarium)
         .setting("audit.enable", "true")
@@ -40,7 +41,7 @@ fn open(server: &Server) -> RawSession {
     RawSession::open(&server.address(), None, 10_000).expect("a session")
 }
 
-/// Makes a znode whose path is a secret. The answer, which has the path, is not taken.
+/// Creates a znode whose path is a secret. The answer, which contains the path, is not read.
 fn create_by_its_secret(server: &Server, flags: i32) -> RawSession {
     let mut session = open(server);
     session.put(&Request::Write(create(&format!("/{WRONG}"), "", flags)));
@@ -53,7 +54,7 @@ fn create_by_its_secret(server: &Server, flags: i32) -> RawSession {
     session
 }
 
-/// What the panic says.
+/// Returns the message of the panic.
 fn said(task: impl FnOnce()) -> String {
     let refused = catch_unwind(AssertUnwindSafe(task)).expect_err("nothing was found");
     *refused.downcast::<String>().expect("a text")
@@ -133,7 +134,7 @@ fn a_store_that_cannot_be_opened_is_refused_without_its_password() {
     );
 }
 
-/// The search is in force: a secret in a name is in the audit log.
+/// The search works: a secret in a name is in the audit log.
 #[test]
 fn a_log_that_shows_a_secret_fails_the_test() {
     let admin = Port::take();
@@ -151,7 +152,7 @@ fn a_log_that_shows_a_secret_fails_the_test() {
     assert!(!said.contains(WRONG), "{said}");
 }
 
-/// The same for what operators are answered.
+/// The search also covers the answers to operators.
 #[test]
 fn an_answer_that_shows_a_secret_fails_the_test() {
     let admin = Port::take();
@@ -178,7 +179,7 @@ fn an_answer_that_shows_a_secret_fails_the_test() {
     assert!(at_the_end.contains("zookeeper_audit.log"), "{at_the_end}");
 }
 
-/// Files that exist keep their modes, and a file that takes the place of another one receives its mode.
+/// Existing files keep their modes, and a file that replaces another one receives its mode.
 #[test]
 fn the_mode_of_new_files_can_be_set() {
     let builder = ServerBuilder::new(Flavour::Zoarium).setting("zoarium.fileMode", "0600");
@@ -213,9 +214,10 @@ fn the_mode_of_new_files_can_be_set() {
     assert!(new.any(|file| !files.contains(&file) && mode(&file) == 0o600));
 }
 
-/// The limit of core dumps of a server with this value of `zoarium.coreDumps`, by the system's account.
+/// Returns the limit for core dumps of a server with this value of `zoarium.coreDumps`, as the
+/// system reports it.
 fn core_limit(value: Option<&str>) -> Option<String> {
-    // Many shells allow none, and the server would inherit that.
+    // Many shells forbid core dumps, and the server would inherit this limit.
     let mut builder = ServerBuilder::new(Flavour::Zoarium).after("ulimit -S -c $(ulimit -H -c)");
     if let Some(value) = value {
         builder = builder.setting("zoarium.coreDumps", value);

@@ -1,4 +1,4 @@
-//! House rules that a machine can see to, for everything that is committed.
+//! House rules that a program can check, for all committed files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,12 +14,12 @@ mod readmes;
 
 use tests::{Missing, or_skip, workspace_root};
 
-/// Lines after which a Rust file owes a reason.
+/// Lines above which a Rust file must give a reason for its length.
 const LINES_MAX: usize = 600;
-/// How its header begins the reason.
+/// Prefix of the reason in the header.
 const REASON: &str = "//! Length: ";
 
-/// What may stand at the top, and whether it must.
+/// Permitted entries of the top directory, and whether each is required.
 const TOP: &[(&str, bool)] = &[
     (".cargo", false),
     (".ci", false),
@@ -42,7 +42,7 @@ const TOP: &[(&str, bool)] = &[
     ("tests", true),
 ];
 
-/// Files for the hosting service, which looks for these names.
+/// Files for the hosting service, which requires these names.
 const GITHUB: &[&str] = &[
     ".github/CODEOWNERS",
     ".github/ISSUE_TEMPLATE/bug.yml",
@@ -51,7 +51,7 @@ const GITHUB: &[&str] = &[
     ".github/pull_request_template.md",
 ];
 
-/// Places that exist on one machine only; put together here so that this file does not name them.
+/// Places that exist on only one machine, split here so that this file does not contain them.
 const MACHINE_PATHS: &[&str] = &[
     concat!("/wo", "rk/"),
     concat!("/ro", "ot/"),
@@ -59,20 +59,20 @@ const MACHINE_PATHS: &[&str] = &[
     concat!("/tm", "p/"),
 ];
 
-/// Files that name such a place to somebody who knows why.
+/// Files that contain such a place deliberately.
 const MAY_NAME_PATHS: &[&str] = &[
-    // ZooKeeper's own sample has its data there, and says that it is an example.
+    // ZooKeeper's own sample has its data there, and states that it is an example.
     "conf/zoo_sample.cfg",
 ];
 
-/// Apache ZooKeeper's own documents, which comments may cite.
-/// (`table.md` is made by `jepsen matrix`, `report.md` by `bench suite`.)
+/// Apache ZooKeeper's own documents, which comments may cite. (`table.md` is made by
+/// `jepsen matrix`, `report.md` by `bench suite`.)
 const FOREIGN_DOCUMENTS: &[&str] = &["zookeeperAdmin.md", "table.md", "report.md", "growth.md"];
 
-/// Longest line of a document, tables excepted: a row of a table cannot be broken.
+/// Longest line of a document, except for tables: a row of a table cannot be wrapped.
 const DOCUMENT_COLUMNS_MAX: usize = 120;
 
-/// Committed files that are there, relative to the root.
+/// Returns the committed files that exist, relative to the root.
 fn committed() -> Option<Vec<String>> {
     let listed = Command::new("git")
         .args(["ls-files", "-z"])
@@ -101,7 +101,7 @@ fn at(file: &str) -> PathBuf {
     workspace_root().join(file)
 }
 
-/// The file's text; `None` if it is none.
+/// Returns the file's text, or `None` if it is not text.
 fn text_of(file: &str) -> Option<String> {
     String::from_utf8(fs::read(at(file)).ok()?).ok()
 }
@@ -151,7 +151,7 @@ const CREATES_DATA: &[&str] = &[
     "crates/zoarium/src/",
 ];
 
-/// Files there that create something else: log output, and manual pages.
+/// Files in these folders that create something different: log output, and manual pages.
 const CREATES_NO_DATA: &[&str] = &[
     "crates/server/src/audit/file.rs",
     "crates/zoarium/src/pages.rs",
@@ -197,7 +197,7 @@ const PRINTS_DATA: &[&str] = &[
     "crates/zoarium/src/",
 ];
 
-/// The log goes to standard error in the form that its library gives it.
+/// The log library formats the log for standard error.
 const PRINTS_LOG: &str = "crates/zoarium/src/logging.rs";
 
 #[test]
@@ -291,7 +291,8 @@ fn no_committed_file_names_a_place_on_one_machine() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Whether the line names the path from the root of the file system, not as a part of another.
+/// Returns whether the line contains the path from the root of the file system, and not as a part
+/// of another path.
 fn names_path(line: &str, path: &str) -> bool {
     let joins = |c: char| c.is_alphanumeric() || "._-}~)".contains(c);
     line.match_indices(path)
@@ -353,10 +354,10 @@ fn lines_of_documents_are_not_too_long() {
     );
 }
 
-/// How the names of documents end.
+/// Suffix of the names of documents.
 const DOCUMENT: &str = concat!(".m", "d");
 
-/// Names of documents in a line.
+/// Returns the names of documents in a line.
 fn cited(line: &str) -> impl Iterator<Item = &str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let words = line.split(move |c| !is_of_name(c));
@@ -364,8 +365,8 @@ fn cited(line: &str) -> impl Iterator<Item = &str> {
     names.filter(|name| name.len() > DOCUMENT.len() && name.ends_with(DOCUMENT))
 }
 
-/// Paths of the project between backticks: Rust files, and whatever is below a folder that is at the
-/// top.
+/// Returns the project's paths between backticks: Rust files, and paths in a folder of the top
+/// directory.
 fn named_paths(line: &str) -> impl Iterator<Item = &str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let is_ours = move |path: &&str| {
@@ -412,7 +413,7 @@ fn a_path_is_told_from_the_end_of_another() {
     assert!(!names_path(&format!("${{root}}{path}x"), path));
 }
 
-/// Messages that a document quotes in the first column of a table below this heading.
+/// Returns the messages that a document quotes in the first column of a table below this heading.
 fn quoted_messages(document: &str, heading: &str) -> Vec<String> {
     let text = text_of(document).expect("a document");
     let (_, section) = text.split_once(heading).expect("a heading");
@@ -422,7 +423,8 @@ fn quoted_messages(document: &str, heading: &str) -> Vec<String> {
         .collect()
 }
 
-/// Texts of a quoted message between its values, which `…` stands for. The name of a field before a value goes too.
+/// Returns the texts of a quoted message between its values, which are written as `…`. The name of
+/// a field before a value is removed too.
 fn fixed_texts(message: &str) -> Vec<&str> {
     let texts = message.split('…').map(|text| match text.strip_suffix('=') {
         Some(text) => text.trim_end_matches(|letter: char| !letter.is_whitespace()),
@@ -475,7 +477,7 @@ const TEST_COMMANDS: [&str; 2] = [
     "cargo test --workspace -- --ignored",
 ];
 
-/// Lines of the file that are a `cargo test` of the workspace, without comments.
+/// Returns the lines of the file that are a `cargo test` of the workspace, without comments.
 fn test_commands(file: &str) -> Vec<String> {
     let text = text_of(file).expect("a text");
     let lines = text
@@ -494,7 +496,8 @@ fn the_gate_runs_the_test_commands_of_the_documents() {
     }
 }
 
-/// A test that is ignored for another reason, such as a helper or a measurement, would run in the gate.
+/// A test that is ignored for another reason, such as a helper or a measurement, would run in the
+/// gate.
 #[test]
 fn ignored_tests_have_a_reason_of_the_table() {
     let Some(files) = committed() else { return };

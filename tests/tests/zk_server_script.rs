@@ -1,4 +1,4 @@
-//! `conf/zkServer.sh`: what operators and their scripts see of it.
+//! `conf/zkServer.sh`, as operators and their scripts see it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use tests::{
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A configuration directory, a data directory and a port; what runs there at the end is killed.
+/// A configuration directory, a data directory and a port. A process that still runs there at the
+/// end is killed.
 struct Site {
     home: TempDir,
     port: Port,
@@ -57,7 +58,8 @@ impl Site {
         Pid::from_raw(fs::read_to_string(self.pid_file()).ok()?.parse().ok()?)
     }
 
-    /// The script, with no environment of the machine's own that it would listen to.
+    /// Returns a command of the script, without the variables of this machine that the script
+    /// reads.
     fn script(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(workspace_root().join("conf/zkServer.sh"));
         for name in [
@@ -99,7 +101,7 @@ impl Drop for Site {
     }
 }
 
-/// How a run of the script ended and what it said.
+/// The exit code of the script and its output.
 #[derive(Debug)]
 struct Answer {
     code: Option<i32>,
@@ -260,7 +262,7 @@ fn the_environment_and_its_files_are_heeded() {
     let output = outputs.next().expect("the server's output").file_name();
     let output = output.to_string_lossy();
     assert!(output.starts_with("zookeeper-operator-server-") && output.ends_with(".out"));
-    // A path says all, without the configuration directory.
+    // A full path is sufficient, without the configuration directory.
     script(&["stop", &config]).expect(0, "Stopping zookeeper ... STOPPED\n");
     assert!(!elsewhere.exists());
 }
@@ -325,7 +327,7 @@ fn the_rest_of_its_commands_only_tell() {
 fn an_old_process_id_does_not_keep_a_server_from_starting() {
     let site = Site::new();
     fs::create_dir(site.data()).expect("make the data directory");
-    // The number of a process that has just ended is nobody's.
+    // The number of a process that has just ended is not in use.
     let mut short = Command::new("true").spawn().expect("start a process");
     let pid = i32::try_from(short.id())
         .ok()
@@ -341,7 +343,7 @@ fn an_old_process_id_does_not_keep_a_server_from_starting() {
         .expect(0, "Stopping zookeeper ... STOPPED\n");
 }
 
-/// A probe that believes "not running" restarts a healthy server.
+/// A probe that receives a wrong "not running" restarts a healthy server.
 #[test]
 fn a_server_with_a_tls_port_alone_has_a_status() {
     let site = Site::new();
@@ -373,7 +375,7 @@ fn a_server_with_a_tls_port_alone_has_a_status() {
     let looking = "myid could not be determined, will not able to locate clientPort in the server configs.\n\
                    Client port not found. Looking for secureClientPort in the static config.\n";
     let up = format!("{looking}{found}Mode: standalone\n");
-    // The stores are in zoo.cfg, and in the flags of the server.
+    // The stores are in zoo.cfg, or in the flags of the server.
     for (config, flags) in [
         (format!("{text}{in_file}"), String::new()),
         (

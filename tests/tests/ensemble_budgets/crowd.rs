@@ -83,12 +83,12 @@ pub(crate) fn frame_of(xid: i32, request: &Request) -> Vec<u8> {
     frame
 }
 
-/// The next frame, without its length; nothing once the server has ended the connection.
+/// Returns the next frame without its length, or `None` after the server has closed the connection.
 pub(crate) fn take_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
     read_frame(stream).ok()
 }
 
-/// Sends these requests over every connection at once, and takes so many answers from each.
+/// Sends these requests on every connection at the same time, and reads `answers` replies on each.
 pub(crate) fn ask_all(streams: &mut [TcpStream], requests: &[u8], answers: usize) {
     let begun = Instant::now();
     let ask = |stream: &mut TcpStream| {
@@ -123,7 +123,8 @@ fn read_frame(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Sends as much of this as is taken now, over all connections; how many of them were ended.
+/// Sends as much of this as the sockets accept now, on all connections. Returns how many
+/// connections the server has closed.
 pub(crate) fn push(streams: &mut [TcpStream], bytes: &[u8]) -> usize {
     let mut ended = 0;
     for stream in streams {

@@ -1,4 +1,4 @@
-//! Many connections at a time, each of which asks for no more than one may have.
+//! Many concurrent connections, each of which stays within its own limit.
 
 use std::io::Write;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::crowd::{
 };
 use crate::{FOLLOWER, LEADER, withstands};
 
-/// Time for a server to read requests.
+/// Time limit for a server to read requests.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Addresses they come from: 120 connections.
+/// Number of their addresses: 120 connections.
 const ADDRESSES: u8 = 2;
 
-/// Requests of which the last byte never comes, before the handshake and behind it.
+/// The last byte of these requests never arrives, before the handshake and after it.
 #[test]
 fn requests_that_do_not_come_in_whole_share_a_bound() {
     let attack = |ensemble: &Ensemble| {
@@ -34,7 +34,7 @@ fn requests_that_do_not_come_in_whole_share_a_bound() {
         push(&mut fresh, &frame[..frame.len() - 1]);
         let mut sessions = sessions(ensemble, LEADER, ADDRESSES);
         push(&mut sessions, &frame[..frame.len() - 1]);
-        // Others are served meanwhile.
+        // Other clients are served meanwhile.
         let mut patient = attacker(ensemble, FOLLOWER);
         assert_eq!(patient.call(&write).expect("an answer").err, 0);
     };
@@ -52,7 +52,7 @@ fn long_writes_of_many_clients_wait_for_each_other() {
     withstands("long writes of many", create_long, attack);
 }
 
-/// Each may have 8 MiB of them, if it is alone.
+/// Each client may have 8 MiB of unread events while it is alone.
 #[test]
 fn events_that_many_do_not_read_share_a_bound() {
     const LONG_NAME: usize = 500_000;
@@ -79,7 +79,8 @@ fn events_that_many_do_not_read_share_a_bound() {
     withstands("events that many do not read", |_| {}, attack);
 }
 
-/// Short ones, so that none needs room of its own. A long request behind them takes none from others.
+/// The replies are short, so that none needs separate memory. A long request after them does not
+/// take memory from other clients.
 #[test]
 fn replies_that_many_do_not_read_share_a_bound() {
     let prepare = |ensemble: &Ensemble| {
@@ -105,7 +106,7 @@ fn long_multi_read() -> Request {
     multi_read_of(10_000)
 }
 
-/// Reads of a znode that is not there.
+/// Returns a multiRead of a znode that does not exist.
 pub(crate) fn multi_read_of(reads: usize) -> Request {
     let read = ReadRequest::GetData(PathWatchRequest {
         path: Some("/none".into()),
@@ -115,7 +116,7 @@ pub(crate) fn multi_read_of(reads: usize) -> Request {
     Request::Read(ReadRequest::MultiRead(MultiRead::Reads(reads)))
 }
 
-/// A list takes a multiple of its frame once it is decoded.
+/// A decoded list takes a multiple of the size of its frame.
 #[test]
 fn long_reads_behind_writes_wait_as_they_came() {
     let attack = |ensemble: &Ensemble| {
@@ -129,14 +130,15 @@ fn long_reads_behind_writes_wait_as_they_came() {
     withstands("long reads behind writes", create_long, attack);
 }
 
-/// Room for long requests of all connections.
+/// Memory for the long requests of all connections.
 const LONG_REQUESTS_BYTES: usize = 4 << 20;
-/// Connections that hold it.
+/// Connections that occupy it.
 const FEW: usize = 10;
 /// Part of the path of every transaction log.
 const LOGS: &str = "/log.";
 
-/// Reads that wait for writes hold all the room for long requests, and the tasks of their connections wait for more.
+/// Reads that wait for writes occupy all memory for long requests, and the tasks of their
+/// connections wait for more.
 #[test]
 fn long_reads_that_hold_all_room_are_answered_when_their_writes_are_done() {
     let Some(faults) = or_skip("a held disk", Faults::new()) else {
@@ -151,7 +153,7 @@ fn long_reads_that_hold_all_room_are_answered_when_their_writes_are_done() {
     let read = frame_of(2, &long_multi_read());
     let mut frames = frame_of(1, &Request::Write(set_data("/", "", -1)));
     let room = LONG_REQUESTS_BYTES / read.len();
-    // More than there is room for: every connection waits for more.
+    // This exceeds the memory: every connection waits for more.
     let reads = room + 1;
     (0..reads).for_each(|_| frames.extend_from_slice(&read));
     let received = || server.metric("packets_received")?.parse::<usize>().ok();
@@ -169,7 +171,7 @@ fn long_reads_that_hold_all_room_are_answered_when_their_writes_are_done() {
     });
 }
 
-/// Nobody waits for a connection's 200,000 watches to be removed.
+/// No client waits for the removal of 200,000 watches of a connection.
 #[test]
 fn many_watches_go_a_few_at_a_time() {
     let attack = |ensemble: &Ensemble| {
@@ -196,7 +198,7 @@ fn many_watches_go_a_few_at_a_time() {
     withstands("many watches", create_long, attack);
 }
 
-/// Each walks all that is below a znode, under a hold of the tree.
+/// Each of these requests walks everything below a znode, under a lock of the tree.
 #[test]
 fn walks_of_the_tree_take_turns() {
     const ZNODES: usize = 40_000;
@@ -217,7 +219,7 @@ fn walks_of_the_tree_take_turns() {
         let path = Some("/many".into());
         let walk = Request::Read(ReadRequest::GetAllChildrenNumber(PathRequest { path }));
         let write = Request::Write(set_data("/short", "", -1));
-        // Behind a write and in front of another: neither may wait in the core for them.
+        // The walks are between two writes. Neither write may wait for them in the core.
         let mut frames = frame_of(0, &write);
         for xid in 1..30 {
             frames.extend(frame_of(xid, &walk));
@@ -234,8 +236,8 @@ fn walks_of_the_tree_take_turns() {
     withstands("walks of the tree", prepare, attack);
 }
 
-/// Their paths are almost half as long as a request each, and little of them is stored: thousands would be
-/// gigabytes when they are listed, and when the session ends.
+/// Each path is almost half as long as a request, and takes little memory in the tree. A list of
+/// thousands of paths would take gigabytes, and so would the end of the session.
 #[test]
 fn the_paths_of_a_sessions_ephemerals_are_bounded() {
     const LONG_NAME: usize = 40_000;

@@ -1,4 +1,4 @@
-//! What learners pass on for many clients at a time, each of which asks for no more than one may.
+//! Requests that learners forward for many clients, each of which stays within its own limit.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -19,18 +19,18 @@ use crate::crowd::{frame_of, sessions, take_frame};
 use crate::learner::{RawObserver, STRANGER};
 use crate::{FOLLOWER, LEADER, started_withstands, started_withstands_within, three, withstands};
 
-/// Requests at once.
+/// Number of concurrent requests.
 const REQUESTS: i32 = 150;
-/// Sessions that they are from.
+/// Number of their sessions.
 const SESSIONS: i64 = 10;
-/// The member that observes, if one does.
+/// The observer, if the ensemble has one.
 const OBSERVER: u64 = 4;
 
 fn long_write() -> Request {
     Request::Write(set_data("/long", vec![b'x'; LONG], -1))
 }
 
-/// Clients of learners of ours wait for each other at their member.
+/// At a Zoarium learner, the clients wait for each other.
 #[test]
 fn long_writes_through_several_learners_wait_for_each_other() {
     let builder = three().observers(&[Flavour::Zoarium]);
@@ -50,8 +50,9 @@ fn long_writes_through_several_learners_wait_for_each_other() {
     started_withstands("long writes through learners", start, create_long, attack);
 }
 
-/// Sends them all at once over an observer's connection. Each is carried out or refused as too much, and
-/// those of each session are answered in their order.
+/// Sends all requests on an observer's connection without waiting. Each request is executed, or
+/// refused because it exceeds the limit. The replies of each session are in the order of its
+/// requests.
 fn flood(ensemble: &Ensemble, port: SocketAddr, sid: i64, requests: i32) {
     let mut observer = RawObserver::join_as(ensemble, port, sid);
     for number in 1..=SESSIONS {
@@ -93,7 +94,7 @@ fn flood(ensemble: &Ensemble, port: SocketAddr, sid: i64, requests: i32) {
     }
 }
 
-/// What became of which of the requests, if the packet says so.
+/// Returns the session, the cxid and the result of a request, if this packet contains them.
 fn answer_of(packet: &LeaderPacket) -> Option<(SessionId, i32, ErrorCode)> {
     let LeaderPacket::Inform { txn, .. } = packet else {
         return None;
@@ -107,7 +108,7 @@ fn answer_of(packet: &LeaderPacket) -> Option<(SessionId, i32, ErrorCode)> {
     (cxid > 0).then_some((session, cxid, code))
 }
 
-/// One of another kind passes on whatever its clients ask for.
+/// A learner of another implementation forwards all requests of its clients.
 #[test]
 fn long_requests_of_a_learner_without_a_bound_do_not_cost_the_quorum() {
     let attack = |ensemble: &Ensemble| {
@@ -119,8 +120,9 @@ fn long_requests_of_a_learner_without_a_bound_do_not_cost_the_quorum() {
 
 #[test]
 fn several_learners_without_a_bound_do_not_cost_the_quorum() {
-    /// The three learners are told of each write, and read as slowly as a test does: that waits at the leader, too,
-    /// up to 32 MiB of each. It was 48 to 65 MiB in all.
+    /// The leader sends each write to the three learners, which read slowly. The unsent packets
+    /// also take memory at the leader: up to 32 MiB for each learner. Measured: 48 to 65 MiB in
+    /// total.
     const GROWTH_MAX: u64 = 96 << 20;
     let attack = |ensemble: &Ensemble| {
         let port = ensemble.member(LEADER).quorum_address();
@@ -135,7 +137,7 @@ fn several_learners_without_a_bound_do_not_cost_the_quorum() {
     started_withstands_within(GROWTH_MAX, what, start, create_long, attack);
 }
 
-/// The same over a follower, which must not lose its leader for it.
+/// The same load through a follower. The follower must not lose its leader.
 #[test]
 fn long_requests_of_an_observer_do_not_cost_its_follower_the_leader() {
     let port = Port::take();
@@ -147,7 +149,7 @@ fn long_requests_of_an_observer_do_not_cost_its_follower_the_leader() {
     started_withstands("long requests of an observer", start, create_long, attack);
 }
 
-/// Three voters of which the last leads; one of the others waits for observers at this port.
+/// Starts three voters of which the last leads. One of the others accepts observers on this port.
 pub(crate) fn with_observers_port(
     builder: &EnsembleBuilder,
     port: u16,

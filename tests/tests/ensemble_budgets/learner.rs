@@ -1,4 +1,4 @@
-//! A learner as a socket: it knows the protocol and does with it what it wants.
+//! A learner as a plain socket: it knows the protocol, and may violate it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,30 +15,30 @@ use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, ErrorCode, Id, OpCode, SessionId, Sid, Zxid};
 use tests::ensemble::{Ensemble, SESSION_TIMEOUT_MS};
 
-/// An id that no list has.
+/// An id that is not in any member list.
 pub(crate) const STRANGER: i64 = 77;
-/// Longer than anything takes that has to come.
+/// Time limit for each expected event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An observer that no list has.
+/// An observer that is not in any member list.
 pub(crate) struct RawObserver {
     stream: TcpStream,
-    /// The same socket. Others may send over it, too: whole packets.
+    /// The same socket. Other threads may also send whole packets on it.
     pub(crate) output: Arc<Mutex<TcpStream>>,
     buffer: BytesMut,
     pub(crate) session: SessionId,
-    /// Leaders give up who says nothing for a while.
+    /// Whether it answers pings. A leader drops a learner that stays silent.
     pub(crate) answers_pings: bool,
 }
 
 impl RawObserver {
-    /// One that is up to date with the leader of `ensemble`, through the quorum port or the port for
-    /// observers at `address`.
+    /// Returns an observer that is up to date with the leader of `ensemble`, through the quorum
+    /// port or the observer port at `address`.
     pub(crate) fn join(ensemble: &Ensemble, address: SocketAddr) -> RawObserver {
         RawObserver::join_as(ensemble, address, STRANGER)
     }
 
-    /// The same under an id that no other has.
+    /// Connects under this id, which no other member has.
     pub(crate) fn join_as(ensemble: &Ensemble, address: SocketAddr, sid: i64) -> RawObserver {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -80,7 +80,7 @@ impl RawObserver {
         output.write_all(&bytes).expect("the packet is taken");
     }
 
-    /// Opens a session of its own and waits until it is there.
+    /// Opens a session and waits until it exists.
     pub(crate) fn open_session(&mut self) {
         let request = LearnerRequest {
             session: self.session,
@@ -93,7 +93,7 @@ impl RawObserver {
         assert_eq!(self.answer(0), ErrorCode::Ok);
     }
 
-    /// A request of its session, as a packet.
+    /// Returns a request of its session as a packet.
     pub(crate) fn request(
         &self,
         cxid: i32,
@@ -111,7 +111,7 @@ impl RawObserver {
         })
     }
 
-    /// What became of a request of its session.
+    /// Waits for the result of a request of its session.
     pub(crate) fn answer(&mut self, cxid: i32) -> ErrorCode {
         let session = self.session;
         let record = |packet: &LeaderPacket| {
@@ -129,7 +129,7 @@ impl RawObserver {
         }
     }
 
-    /// Reads packets up to one of this kind. Panics if the connection ends first.
+    /// Reads packets until one matches. Panics if the connection ends first.
     pub(crate) fn wait_for(&mut self, is_it: impl Fn(&LeaderPacket) -> bool) -> LeaderPacket {
         loop {
             let packet = self.next().expect("a packet");
@@ -145,7 +145,7 @@ impl RawObserver {
         }
     }
 
-    /// The next packet; nothing once the connection has ended.
+    /// Returns the next packet, or `None` after the end of the connection.
     pub(crate) fn next(&mut self) -> Option<LeaderPacket> {
         let mut some = vec![0; 64 << 10];
         loop {

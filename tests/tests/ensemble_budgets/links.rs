@@ -1,4 +1,4 @@
-//! Learners, and whoever connects to the ports of members.
+//! Learners, and strangers that connect to the ports of members.
 
 use std::net::{SocketAddr, TcpStream};
 
@@ -20,7 +20,7 @@ fn identity(bytes: usize) -> Id {
     }
 }
 
-/// A follower of another kind passes on whatever a client has authenticated by.
+/// A follower of another implementation forwards all identities that a client has added.
 #[test]
 fn a_request_with_long_identities_is_refused_and_its_learner_stays() {
     let attack = |ensemble: &Ensemble| {
@@ -42,7 +42,7 @@ fn a_request_with_long_identities_is_refused_and_its_learner_stays() {
     withstands("long identities of a learner", |_| {}, attack);
 }
 
-/// It goes on to say that it is alive.
+/// The learner still answers pings.
 #[test]
 fn a_learner_that_does_not_read_is_dropped_and_no_other() {
     let attack = |ensemble: &Ensemble| {
@@ -66,7 +66,7 @@ fn a_learner_that_does_not_read_is_dropped_and_no_other() {
     withstands("a learner that does not read", create_long, attack);
 }
 
-/// Packets and messages that never come in whole, from whoever finds the ports.
+/// Incomplete packets and messages, from strangers that find the ports.
 #[test]
 fn strangers_have_no_room_at_the_ports_of_members() {
     let attack = |ensemble: &Ensemble| {

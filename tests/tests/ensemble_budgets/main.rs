@@ -1,9 +1,9 @@
-//! A greedy client against three servers: nobody else is hurt.
+//! A greedy client against three servers: no other client is affected.
 //!
-//! Each test is one row of docs/LIMITS.md. While a client asks for as much as it can, bystanders on
-//! every member go on reading and writing: the longest of their calls takes less than a second,
-//! none of them is cut off, the leader stays, and no member's memory grows by more than
-//! [`GROWTH_MAX`], or what the test says.
+//! Each test is one row of docs/LIMITS.md. While a client requests as much as it can, bystanders on
+//! every member continue to read and write. Their longest call takes less than a second, and none
+//! of them is disconnected. The leader remains the leader. No member's memory grows by more than
+//! [`GROWTH_MAX`], or by more than the limit that the test states.
 
 mod attacker;
 mod audit;
@@ -26,31 +26,31 @@ use tests::{Flavour, Missing, or_skip};
 
 use bystanders::Bystanders;
 
-/// What a member's memory may grow by, unless a test says otherwise.
+/// Maximum growth of a member's memory, unless a test states another limit.
 const GROWTH_MAX: u64 = 64 << 20;
-/// How long one call of a bystander may take.
+/// Maximum duration of a bystander's call.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// The member that leads.
+/// The leader.
 const LEADER: u64 = 3;
-/// One that follows.
+/// A follower.
 const FOLLOWER: u64 = 1;
 
-/// Servers and memory are measured one test at a time.
+/// The tests run one at a time, because they measure servers and memory.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Three voters, the last of which leads, after `prepare` has written what the attack needs.
-/// Then the attack, with bystanders at work.
+/// Starts three voters, the last of which leads. After `prepare` has written the data that the
+/// attack needs, runs the attack while bystanders work.
 fn withstands(what: &str, prepare: impl FnOnce(&Ensemble), attack: impl FnOnce(&Ensemble)) {
     let start = || three().start_led_by_last_voter();
     started_withstands(what, start, prepare, attack);
 }
 
-/// Three voters with the usual settings.
+/// Returns three voters with the usual settings.
 fn three() -> EnsembleBuilder {
     EnsembleBuilder::new(&[Flavour::Zoarium; 3])
 }
 
-/// The same for an ensemble that is started in a way of its own; member 3 has to lead.
+/// Does the same for an ensemble that `start` starts. Member 3 must lead.
 fn started_withstands(
     what: &str,
     start: impl FnOnce() -> Result<Ensemble, Missing>,
@@ -60,7 +60,7 @@ fn started_withstands(
     started_withstands_within(GROWTH_MAX, what, start, prepare, attack);
 }
 
-/// The same where a member's memory may grow by so much.
+/// Does the same with this limit for the growth of a member's memory.
 fn started_withstands_within(
     growth_max: u64,
     what: &str,

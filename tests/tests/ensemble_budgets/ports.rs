@@ -1,4 +1,4 @@
-//! Whoever connects, and how often.
+//! Who connects, and how often.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::crowd::{OF_ADDRESS, connections, connections_to, push, sessions};
 use crate::forwarded::with_observers_port;
 use crate::{FOLLOWER, LEADER, started_withstands, three, withstands};
 
-/// Longer than anything takes that has to come.
+/// Time limit for each expected event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Three voters, of which one waits for observers there.
+/// Returns a start of three voters, one of which accepts observers on this port.
 fn with_observers(port: &Port) -> impl FnOnce() -> Result<Ensemble, Missing> {
     let number = port.number();
     move || with_observers_port(&three(), number)
 }
 
-/// Somebody is served at every member all the same.
+/// Checks that every member still serves a client.
 fn all_are_served(ensemble: &Ensemble) {
     for id in ensemble.ids() {
         let write = Request::Write(set_data("/short", "", -1));
@@ -34,14 +34,14 @@ fn all_are_served(ensemble: &Ensemble) {
     }
 }
 
-/// The first bytes of the packet that a learner introduces itself by.
+/// Returns the first bytes of a learner's first packet.
 fn half_a_packet() -> Vec<u8> {
     let zxid = proto::Zxid(1);
     let packet = QuorumPacket::from(LearnerPacket::Ack { zxid }).to_bytes();
     packet[..packet.len() / 2].to_vec()
 }
 
-/// They hold their places until they have had their time.
+/// These connections occupy their slots until their time limit.
 #[test]
 fn connections_that_say_nothing_or_half_of_it_are_no_burden() {
     let port = Port::take();
@@ -69,11 +69,11 @@ fn connections_that_say_nothing_or_half_of_it_are_no_burden() {
     started_withstands("half-open connections", start, |_| {}, attack);
 }
 
-/// More connections than there are places for learners, at this port. Who is there stays, and comes
-/// in again once others have had their time.
+/// Opens more connections to this port than it has slots for learners. The connected member stays,
+/// and can reconnect after the time limit of the others.
 fn crowd_at_port_of_learners(ensemble: &Ensemble, at: SocketAddr, member: u64) {
     let half = half_a_packet();
-    // 1,080 of them.
+    // 1,080 connections.
     let mut crowd = connections_to(at, 18);
     push(&mut crowd, &half);
     let log = || ensemble.member(member).log();
@@ -103,7 +103,7 @@ fn a_crowd_at_the_port_for_observers_leaves_their_follower_alone() {
     started_withstands("a crowd at the port for observers", start, |_| {}, attack);
 }
 
-/// They are transactions, and wait for a place in the pipeline as others do.
+/// New sessions are transactions, and wait for a slot in the pipeline as other transactions do.
 #[test]
 fn a_flood_of_new_sessions_holds_nobody_up() {
     let attack = |ensemble: &Ensemble| {
@@ -121,14 +121,15 @@ fn a_flood_of_new_sessions_holds_nobody_up() {
     withstands("a flood of sessions", |_| {}, attack);
 }
 
-/// What a member says that has no open files left for clients.
+/// Log line of a member that does not have any open files left for clients.
 const NO_FILES: &str = "no open files left for connections";
 
-/// Clients may use up what the system allows the process, except for what it needs itself.
+/// Clients may use all open files that the system allows the process, except those that the server
+/// needs.
 #[test]
 fn clients_leave_a_member_the_open_files_that_it_needs() {
     let start = || {
-        // Logs and snapshots begin all the time.
+        // With this setting, new logs and snapshots are created all the time.
         let mut ensemble = three().setting("snapCount", "100").prepare()?;
         ensemble.start_after(FOLLOWER, "ulimit -n 160");
         ensemble.start(LEADER);
@@ -162,7 +163,7 @@ fn clients_leave_a_member_the_open_files_that_it_needs() {
     started_withstands("open files", start, |_| {}, attack);
 }
 
-/// Where the newest log of the follower begins.
+/// Returns the first zxid of the follower's newest log.
 fn newest_log(ensemble: &Ensemble) -> u64 {
     let dir = ensemble.member(FOLLOWER).data_dir().join("version-2");
     let names = std::fs::read_dir(dir).expect("the logs");
@@ -173,7 +174,7 @@ fn newest_log(ensemble: &Ensemble) -> u64 {
     begins.max().expect("a log")
 }
 
-/// They are made a few at a time, and those that nobody takes in share the room of long replies.
+/// A few answers are built at a time. Unread answers share the memory for long replies.
 #[test]
 fn answers_to_words_that_nobody_reads_share_a_bound() {
     const LONG_PATH: usize = 100_000;
@@ -188,7 +189,7 @@ fn answers_to_words_that_nobody_reads_share_a_bound() {
             assert_eq!(code, Some(proto::ErrorCode::NoNode));
         }
         let mut silent = crate::crowd::slow_readers(member.client_address(), 1);
-        // The log has lines for some of them only. Each look at the figure is a word, too.
+        // The log has lines for only some of the words. Each query of the metric is also a word.
         let received = || member.metric("packets_received")?.parse::<usize>().ok();
         let before = received().expect("a figure");
         push(&mut silent, b"wchp");

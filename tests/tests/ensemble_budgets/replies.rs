@@ -11,10 +11,10 @@ use tests::requests::{create, delete, get_data, set_data};
 use crate::attacker::{LONG, attacker, create_long};
 use crate::{FOLLOWER, LEADER, withstands};
 
-/// The mode of addWatch for a znode and all below it.
+/// Mode of addWatch for a znode and its subtree.
 const RECURSIVE: i32 = 1;
 
-/// A multiRead that asks so many times for the same data.
+/// Returns a multiRead that reads the same data `times` times.
 fn multi_read(path: &str, times: usize) -> Request {
     let read = ReadRequest::GetData(PathWatchRequest {
         path: Some(path.into()),
@@ -39,7 +39,7 @@ fn a_multi_read_is_answered_up_to_what_a_client_takes() {
     withstands("multiRead", create_long, attack);
 }
 
-/// Puts a write, so many reads of what it writes, and another write.
+/// Queues a write, then `reads` reads of the written data, and another write.
 fn put_reads_between_writes(session: &mut RawSession, reads: usize) {
     session.put(&Request::Write(set_data("/long", vec![b'y'; LONG], -1)));
     for _ in 0..reads {
@@ -71,7 +71,7 @@ fn reads_behind_a_write_are_answered_one_after_the_other() {
     withstands("reads behind a write", create_long, attack);
 }
 
-/// A path of which each event takes this many bytes.
+/// Length of the path in each event, in bytes.
 const LONG_NAME: usize = 500_000;
 
 #[test]
@@ -92,7 +92,7 @@ fn a_client_that_does_not_read_its_events_is_given_up() {
             let log = ensemble.member(FOLLOWER).log();
             log.contains("client does not read its events")
         };
-        // One event for each of the two; 200 MB of them in all, if nobody is given up.
+        // Each of the two clients gets one event: 200 MB in total if neither is dropped.
         let mut rounds = 0..200;
         assert!(rounds.any(|_| {
             let create = create(&path, "", flags::PERSISTENT);
@@ -106,13 +106,14 @@ fn a_client_that_does_not_read_its_events_is_given_up() {
     withstands("events that nobody reads", |_| {}, attack);
 }
 
-/// They would fill the memory, and the writes behind their reads the pipeline.
+/// Without a limit, their replies would fill the memory, and the writes after their reads would
+/// fill the pipeline.
 #[test]
 fn clients_that_do_not_read_their_replies_hold_nobody_up() {
     let attack = |ensemble: &Ensemble| {
         let mut silent: Vec<_> = (0..30).map(|_| attacker(ensemble, FOLLOWER)).collect();
         for session in &mut silent {
-            // More than the kernel buffers, and writes that have come with them.
+            // More than the kernel buffers, followed by writes.
             for _ in 0..20 {
                 session.put(&get_data("/long"));
             }
@@ -121,7 +122,7 @@ fn clients_that_do_not_read_their_replies_hold_nobody_up() {
             }
             session.flush().expect("the server reads");
         }
-        // Whoever reads is served meanwhile, and writes.
+        // A client that reads its replies is served meanwhile, and can write.
         let mut patient = attacker(ensemble, FOLLOWER);
         for _ in 0..30 {
             let write = Request::Write(set_data("/short", "", -1));
@@ -129,7 +130,7 @@ fn clients_that_do_not_read_their_replies_hold_nobody_up() {
                 assert_eq!(patient.call(&request).expect("an answer").err, 0);
             }
         }
-        // Once those who do not read are cut off for it.
+        // It can read long data after the silent clients have been dropped.
         assert_eq!(patient.call(&get_data("/long")).expect("an answer").err, 0);
         drop(silent);
     };

@@ -1,4 +1,4 @@
-//! Disks that are slower than what greedy clients write.
+//! Disks that are slower than the writes of greedy clients.
 
 use proto::request::{Request, flags};
 use std::io::{Read, Write};
@@ -14,17 +14,17 @@ use crate::crowd::{connections_to, frame_of, push, take_frame, with_sessions};
 use crate::crowds::multi_read_of;
 use crate::{FOLLOWER, LEADER, started_withstands, three};
 
-/// Longer than anything takes that has to come.
+/// Time limit for each expected event.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What every path of a transaction log contains.
+/// Part of the path of every transaction log.
 const LOGS: &str = "log.";
-/// What such a disk writes in a millisecond: 10 MB/s.
+/// Bytes that a slow disk writes per millisecond: 10 MB/s.
 const BYTES_PER_MS: u64 = 10_000;
-/// Long writes of each of the greedy.
+/// Number of long writes of each greedy client.
 const WRITES: usize = 25;
 
-/// Three voters of which the last leads; the logs of one can be made slow.
+/// Starts three voters of which the last leads. The log writes of one member can be slowed down.
 fn with_slow_disk_at(id: u64, faults: &Faults) -> Result<Ensemble, Missing> {
     let mut ensemble = three().prepare()?;
     let commands = faults.commands(id);
@@ -41,7 +41,7 @@ fn with_slow_disk_at(id: u64, faults: &Faults) -> Result<Ensemble, Missing> {
     Ok(ensemble)
 }
 
-/// Clients of every member write what they can.
+/// Clients of every member write as much as they can.
 fn write_greedily(ensemble: &Ensemble) {
     std::thread::scope(|scope| {
         for member in ensemble.ids() {
@@ -71,33 +71,34 @@ fn bystanders_go_on_while_the_disk_is_slow_of(id: u64, what: &str) {
     started_withstands(what, start, create_long, attack);
 }
 
-/// It commits by its followers' disks, and would have to keep what its own has not.
+/// The leader commits with the acknowledgements of its followers, and would have to keep everything
+/// that its own disk has not written.
 #[test]
 fn greedy_writers_wait_for_the_slow_disk_of_their_leader() {
     bystanders_go_on_while_the_disk_is_slow_of(LEADER, "greedy writers and a leader's slow disk");
 }
 
-/// It would have to keep what is committed without it, and would be dropped.
+/// The follower would have to keep everything that is committed without it, and would be dropped.
 #[test]
 fn greedy_writers_wait_for_the_slow_disk_of_a_follower() {
     bystanders_go_on_while_the_disk_is_slow_of(FOLLOWER, "greedy writers and a slow follower");
 }
 
-/// While too much of a client waits for the disk, the server does not read the rest of the long request
-/// that has begun to come in. It must not hold that against the client, as it does against one that sends
-/// half a long request and leaves it at that.
+/// While too many requests of a client wait for the disk, the server does not read the rest of a
+/// long request that has begun to arrive. It must not drop this client for slowness. It does drop a
+/// client that sends only half of a long request.
 #[test]
 fn a_client_that_is_not_read_from_is_not_too_slow() {
-    /// Longer than a client may take to send a long request while others wait for the memory.
+    /// Longer than the time limit for sending a long request while others wait for the memory.
     const STILL_MS: &str = "14000";
     const WHAT: &str = "a disk that stands still";
-    /// Connections whose requests take all the memory for requests that wait.
+    /// Connections whose requests occupy all memory for pending requests.
     const FILLING: usize = 40;
-    /// Requests of each, none of which needs room of its own.
+    /// Requests per connection, none of which needs separate memory.
     const SHORT: usize = 40;
-    /// Those of the client: more than is free when the others have theirs.
+    /// Requests of the client: more than the memory that the others leave free.
     const OWN: usize = 100;
-    /// What waits when no more of them is read: 15 KiB each, of 16 MiB.
+    /// Number of pending requests at which the server stops reading: 15 KiB each, of 16 MiB.
     const FULL: usize = 1030;
     let Some(faults) = or_skip(WHAT, Faults::new()) else {
         return;
@@ -129,12 +130,12 @@ fn a_client_that_is_not_read_from_is_not_too_slow() {
     }
     let is_full = || (queued(&server) >= FULL).then_some(());
     wait_until(LIMIT, is_full).expect("as many requests as the server takes in");
-    // With this it looks whether it may go on reading.
+    // On this byte, the server checks whether it may continue to read.
     let (next, rest) = rest.split_at(1);
     ask(client, next);
     push(halves, half);
     ask(client, rest);
-    // The server measures the time: it ends who says nothing for so long.
+    // The server measures the time: it drops a connection that stays silent for this long.
     let mut silent = TcpStream::connect(address).expect("a connection");
     let ended = silent.read(&mut [0]).expect("the end of the connection");
     assert_eq!(ended, 0, "the server has said something");
@@ -150,7 +151,7 @@ fn a_client_that_is_not_read_from_is_not_too_slow() {
     }
 }
 
-/// Requests that wait for an answer.
+/// Returns the number of requests that wait for an answer.
 fn queued(server: &Server) -> usize {
     let cons = server.word("cons");
     let numbers = cons.split("queued=").skip(1);

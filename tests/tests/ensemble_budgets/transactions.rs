@@ -9,7 +9,7 @@ use tests::requests::{create_with, delete, multi, set_data};
 use crate::attacker::{LONG, attacker, create_long, credentials};
 use crate::{FOLLOWER, LEADER, withstands};
 
-/// Adds identities of so many bytes until one is refused; how many were not.
+/// Adds identities of `bytes` bytes until one is refused. Returns how many were accepted.
 fn identities_taken(ensemble: &Ensemble, id: u64, bytes: usize, attempts: usize) -> usize {
     let mut session = attacker(ensemble, id);
     for taken in 0..attempts {
@@ -31,14 +31,14 @@ fn identities_of_a_connection_are_bounded_by_bytes_and_by_number() {
         for id in [FOLLOWER, LEADER] {
             assert_eq!(identities_taken(ensemble, id, 900_000, 300), 0);
             assert_eq!(identities_taken(ensemble, id, 1_000, 300), 15);
-            // The connection's address is an identity, too.
+            // The connection's address is also an identity.
             assert_eq!(identities_taken(ensemble, id, 4, 300), 127);
         }
     };
     withstands("identities", |_| {}, attack);
 }
 
-/// They go with each request to the leader.
+/// The identities are part of each request that is forwarded to the leader.
 #[test]
 fn all_identities_with_all_requests_fit_through_the_link_to_the_leader() {
     let attack = |ensemble: &Ensemble| {
@@ -59,8 +59,8 @@ fn all_identities_with_all_requests_fit_through_the_link_to_the_leader() {
     withstands("requests with identities", |_| {}, attack);
 }
 
-/// 14,000 creates for two identities of 250 bytes: a request of less than 1 MiB, which would be a
-/// transaction of 9 MB.
+/// Returns 14,000 creates for two identities of 250 bytes: a request of less than 1 MiB that would
+/// become a transaction of 9 MB.
 fn creates_for_all_identities() -> WriteRequest {
     let acl = [Acl::new(perms::ALL, "auth", "")];
     let create = |number| {

@@ -12,7 +12,7 @@ use tests::{Flavour, HttpRequest, Port, RawSession, Server, ServerBuilder, http_
 
 const PROVIDER: &str = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
 
-/// A family: its kind, and the labels that its values have.
+/// A metric family: its kind, and the labels of its values.
 #[derive(Debug, PartialEq, Eq)]
 struct Family {
     kind: String,
@@ -52,7 +52,7 @@ fn labels(series: &str) -> Vec<String> {
     names.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// What the recorded servers in this role have told, the JVM's own left out.
+/// Returns the metrics that were recorded for servers in this role, without those of the JVM.
 fn recorded(role: &str) -> Option<BTreeMap<String, Family>> {
     let path = testkit::recordings::find("vectors/operations/prometheus/table.tsv")?;
     let text = std::fs::read_to_string(path).expect("read a recording");
@@ -89,7 +89,7 @@ fn compare(port: u16, role: &str) {
     for (name, theirs) in &recorded {
         let own = &ours[name];
         assert_eq!(own.kind, theirs.kind, "{role}: {name}");
-        // One per key tells nothing before there is a key.
+        // A family with one series per key does not have labels before the first key.
         if !theirs.labels.contains("key") || !own.labels.is_empty() {
             assert_eq!(own.labels, theirs.labels, "{role}: {name}");
         }
@@ -97,7 +97,7 @@ fn compare(port: u16, role: &str) {
     assert!(ours.contains_key("zoarium_stage_seconds"));
 }
 
-/// The value of a series without labels.
+/// Returns the value of a series without labels.
 fn value(text: &str, name: &str) -> f64 {
     let line = text
         .lines()
@@ -106,7 +106,7 @@ fn value(text: &str, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Some reads and writes.
+/// Does some reads and writes.
 fn populate(address: &str, named: &str) {
     let mut session = RawSession::open(address, None, 30_000).expect("a session");
     let path = format!("/{named}");
@@ -248,7 +248,7 @@ fn the_process_is_left_out_if_that_is_asked_for() {
     );
 }
 
-/// Java's exit code for it is 1.
+/// Java exits with code 1 in this case.
 #[test]
 fn a_busy_port_ends_the_start() {
     let port = Port::take();

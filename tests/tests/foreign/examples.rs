@@ -1,4 +1,4 @@
-//! Curator's own examples, as they are, against our server.
+//! Curator's own examples, unchanged, against a Zoarium server.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -10,7 +10,7 @@ use tests::{
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What an example prints.
+/// Runs an example and returns its output.
 fn printed_by(example: &str) -> Option<String> {
     let jars = apache_class_path().and_then(|apache| Ok((apache, curator_examples()?)));
     let tools = jars.and_then(|jars| Ok((jars, java_tool("javac")?, java_tool("java")?)));

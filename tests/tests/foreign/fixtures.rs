@@ -1,4 +1,4 @@
-//! What docs/EMBEDDING.md has for tests in other languages, used as a test of somebody's would use it.
+//! The fixtures of docs/EMBEDDING.md for tests in other languages, used as a test would use them.
 
 use std::fs;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::node::node;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Runs what uses a fixture, and waits until the last line says that it is done.
+/// Runs a program that uses a fixture, and checks that it prints `done`.
 fn uses(command: &mut Command) {
     let output = run(command.env("PATH", path_with_zoarium()), LIMIT)
         .unwrap_or_else(|error| panic!("{error}"));
@@ -93,7 +93,7 @@ func TestMade(t *testing.T) {
 #[test]
 #[ignore = "runs other people's programs"]
 fn go_has_a_server() {
-    // It brings the modules.
+    // The Go client brings the modules.
     let Some(program) = or_skip("the Go client", go_program()) else {
         return;
     };

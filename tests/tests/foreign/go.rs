@@ -1,4 +1,4 @@
-//! The common scenario with go-zookeeper/zk, the client of Go programs.
+//! The common scenario with go-zookeeper/zk, the client for Go.
 
 use tests::scenario::Scenario;
 use tests::{Flavour, Server, go_program, or_skip};

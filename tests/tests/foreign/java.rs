@@ -3,7 +3,7 @@
 use tests::scenario::Scenario;
 use tests::{Flavour, Missing, Server, ServerBuilder, java_program, or_skip};
 
-/// The scenario of the given main class, compiled.
+/// Returns the compiled scenario of this main class.
 fn scenario(main: &str, further_steps: &'static [&'static str]) -> Result<Scenario, Missing> {
     Ok(Scenario {
         program: java_program(main, &["Talk", "Watching"], &[])?,
@@ -19,7 +19,7 @@ fn java_client_notices_no_difference() {
     let Some(scenario) = or_skip("the Java client", scenario) else {
         return;
     };
-    // Containers and TTL nodes are to go while the scenario waits.
+    // Containers and TTL nodes must be deleted while the scenario waits.
     let server = ServerBuilder::new(Flavour::under_test())
         .property("znode.container.checkIntervalMs", "500")
         .start();

@@ -1,4 +1,4 @@
-//! The common scenario with kazoo, the client of Python programs.
+//! The common scenario with kazoo, the client for Python.
 
 use std::process::Command;
 use std::time::Duration;

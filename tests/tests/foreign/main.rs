@@ -1,4 +1,4 @@
-//! The common scenario with other people's clients, each in its own language.
+//! The common scenario with third-party clients, each in its own language.
 
 mod c;
 mod examples;
@@ -9,7 +9,7 @@ mod kazoo;
 mod node;
 mod rust;
 
-/// The first block in this language of a document.
+/// Returns the first code block of a document in this language.
 fn block(document: &str, language: &str) -> String {
     let path = tests::workspace_root().join("docs").join(document);
     let text = std::fs::read_to_string(&path).expect("a document");
@@ -19,7 +19,7 @@ fn block(document: &str, language: &str) -> String {
     block.to_owned()
 }
 
-/// The same, for a server at this address instead of the usual one.
+/// Returns the same block, for a server at this address instead of the usual one.
 fn documented(document: &str, language: &str, address: &str) -> String {
     let block = block(document, language);
     let program = block.replace("localhost:2181", address);

@@ -1,4 +1,4 @@
-//! The common scenario with node-zookeeper-client, the client of JavaScript programs.
+//! The common scenario with node-zookeeper-client, the client for JavaScript.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,13 +9,14 @@ use tests::{Flavour, Missing, Server, fetch, find_tool, or_skip, prepare, run, s
 
 use crate::documented;
 
-/// Node.js, and where the scenario is beside the library that `package-lock.json` names.
+/// Returns Node.js and the scenario, next to the library that `package-lock.json` names.
 pub(crate) fn node() -> Result<(PathBuf, PathBuf), Missing> {
     let (node, npm) = (find_tool("node")?, find_tool("npm")?);
     let sources =
         ["package.json", "package-lock.json", "scenario.js"].map(|f| source_dir("node").join(f));
     let dir = prepare("node", &sources, |dir| {
-        // A library is found from where the script lies, so the script goes beside it.
+        // Node.js searches for libraries from the location of the script, so the script is copied
+        // next to them.
         for source in &sources {
             let copy = dir.join(source.file_name().unwrap_or_default());
             std::fs::copy(source, &copy)

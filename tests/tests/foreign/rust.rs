@@ -1,4 +1,4 @@
-//! The common scenario with `zookeeper-client`, the client of Rust programs.
+//! The common scenario with `zookeeper-client`, the client for Rust.
 
 use tests::scenario::Scenario;
 use tests::{Flavour, Server, or_skip, rust_program};

@@ -1,11 +1,11 @@
-//! Questions to a server that runs: by HTTP and by the commands, which say the same.
+//! Queries to a running server: HTTP and the commands return the same results.
 
 use client::Create;
 use serde_json::Value;
 
 use crate::site::{SUPER, Site, lines, stderr, stdout};
 
-/// Some changes, and the zxid of the last one.
+/// Makes some changes, and returns the last zxid.
 async fn write(site: &Site, count: u32) -> i64 {
     let client = site.client().await;
     let persistent = Create::persistent();
@@ -40,7 +40,7 @@ async fn an_answer_comes_in_pages_that_miss_nothing() {
         }
     }
     assert!(pages >= 7, "only {pages} pages");
-    // However many are asked for, a page is a page.
+    // The size of a page is limited, whatever limit the query has.
     let target = "history/changes?path=/&recursive=true&limit=18446744073709551615";
     let page = site.json(target, None);
     assert!(page["results"].as_array().expect("results").len() <= 1000);
@@ -48,7 +48,7 @@ async fn an_answer_comes_in_pages_that_miss_nothing() {
     wanted.extend((0..250).map(|number| Value::from(format!("/a/{number:04}"))));
     wanted.push("/a".into());
     assert_eq!(found, wanted);
-    // A subtree as it was, in pages of one moment.
+    // An old version of a subtree. All pages show the same moment.
     let zxid = format!("{:#x}", last - 1);
     let (mut after, mut paths) = (String::new(), 0);
     loop {
@@ -110,7 +110,7 @@ async fn the_commands_print_what_the_server_answers() {
     }
     let text = stdout(&site.tool(&["cat", "/a", "--at", &before]));
     assert_eq!(text, "0");
-    // What the files say is the same, once the server has gone.
+    // The files contain the same changes after the server has stopped.
     let words = ["history", "/a", "-r", "--output", "json", "--limit", "1000"];
     let running = stdout(&site.tool(&[&words[..], &["--auth", SUPER]].concat()));
     let mut server = site.server;
@@ -168,7 +168,7 @@ async fn what_makes_no_sense_is_refused_with_a_reason() {
         let error = found["error"].as_str().expect("an error");
         assert!(error.contains(reason), "{target}: {error}");
     }
-    // The tools pass the reason on.
+    // The tools print the reason.
     let refused = site.tool(&["cat", "/none", "--at", "0x3"]);
     assert_eq!(refused.status.code(), Some(4));
     assert!(

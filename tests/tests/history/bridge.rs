@@ -1,6 +1,6 @@
-//! The example bridge: killed at any moment, it hands over every change, in order.
+//! The example bridge: if it is killed at any moment, it still delivers every change, in order.
 
-// What is tested is what stands there.
+// The tests use the code of the example.
 #[allow(dead_code, reason = "the tests start it another way")]
 #[path = "../../../crates/client/examples/bridge.rs"]
 mod example;
@@ -15,10 +15,10 @@ use tests::{wait_for, wait_until};
 
 use crate::site::{LIMIT, Site};
 
-/// Tells the child what to do.
+/// Variable that contains the task of the child.
 const CHILD: &str = "HISTORY_BRIDGE_CHILD";
 
-/// Not a test of its own: the process that is killed.
+/// Not a test, but the process that the tests kill.
 #[tokio::test]
 async fn child() {
     let Ok(task) = std::env::var(CHILD) else {
@@ -45,7 +45,7 @@ fn start(task: &str) -> Child {
         .expect("the test runs")
 }
 
-/// The paths of the lines that are whole, each once.
+/// Returns the paths of the complete lines, without duplicates.
 fn handed_over(file: &Path) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let lines = text
@@ -53,7 +53,7 @@ fn handed_over(file: &Path) -> Vec<(String, String)> {
         .filter(|line| line.ends_with('\n'));
     let mut found: Vec<(String, String)> = Vec::new();
     for line in lines {
-        // The kill may have cut one, and what comes behind it is on the same line.
+        // The kill may have truncated a line. The output after it is then on the same line.
         let Ok(change) = serde_json::from_str::<Value>(line) else {
             continue;
         };
@@ -98,7 +98,7 @@ async fn a_bridge_that_is_killed_goes_on_and_loses_nothing() {
             (handed_over(&file).len() >= half).then_some(())
         });
         if round == 1 {
-            // A position is kept sooner or later, and what is started next begins there.
+            // The bridge eventually saves a position, from which the next process starts.
             wait_for("position", LIMIT, || {
                 std::fs::read_to_string(&position).ok()
             });

@@ -1,6 +1,6 @@
-//! Feeds over the loss of members: every change once and in order, whoever is asked.
+//! Feeds while members fail: every change arrives once and in order from any member.
 //!
-//! `ZOARIUM_FEED_SECONDS`: how long members are killed, 20 unless given.
+//! `ZOARIUM_FEED_SECONDS`: how long members are killed, by default 20.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -16,16 +16,17 @@ use tests::{Flavour, Port, or_skip, wait_for, wait_until, zoarium_binary};
 
 use crate::site::{LIMIT, SUPER};
 
-/// Writes of each writer that show that writing goes on.
+/// Writes of each writer that prove progress.
 const PROGRESS: u64 = 20;
 
-/// Between two disturbances.
+/// Time between two disturbances.
 const CALM_MS: std::ops::Range<u64> = 300..2500;
 
-/// Follows all members, is killed now and then, and goes on behind the last change it has printed.
+/// Follows all members. It is killed at random, and continues after the last change that it has
+/// printed.
 struct Follower {
     servers: String,
-    /// Where it begins.
+    /// The zxid from which it starts.
     first: String,
     file: PathBuf,
     process: Option<Child>,
@@ -37,7 +38,7 @@ impl Follower {
             .create(true)
             .append(true)
             .open(&self.file);
-        // A line that was cut by the kill was never seen.
+        // A line that the kill truncated does not count.
         let text = std::fs::read(&self.file).unwrap_or_default();
         let whole = text
             .iter()
@@ -69,7 +70,7 @@ impl Follower {
         process.is_some_and(|process| process.try_wait().expect("ask a child of ours").is_none())
     }
 
-    /// The changes that it has printed.
+    /// Returns the changes that it has printed.
     fn seen(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let lines = text
@@ -118,7 +119,7 @@ fn ensemble() -> Option<(Ensemble, Vec<Port>)> {
     Some((ensemble, ports))
 }
 
-/// Kills members and followers for a while, and brings them back.
+/// Kills and restarts members and followers for a while.
 fn disturb(ensemble: &mut Ensemble, followers: &mut [Follower], rng: &mut Rng, time: Duration) {
     let end = Instant::now() + time;
     while Instant::now() < end {
@@ -170,7 +171,7 @@ fn position(change: &Value) -> (i64, u64) {
     (zxid, change["index"].as_u64().expect("a number"))
 }
 
-/// Compares what one has seen with what the writers know.
+/// Compares the changes that a follower printed with the results of the writers.
 fn judge(seen: &[Value], report: &LoadReport) {
     let in_order = seen
         .windows(2)
@@ -218,7 +219,7 @@ fn judge(seen: &[Value], report: &LoadReport) {
     }
 }
 
-/// The znodes below the top that are there after all changes.
+/// Returns the znodes below the top after all changes.
 fn folded(seen: &[Value]) -> BTreeMap<String, String> {
     let mut tree = BTreeMap::new();
     for change in seen {
@@ -265,7 +266,7 @@ fn feeds_resumed_across_members_see_every_change_once_and_in_order() {
     ensemble.wait_until_all_serve();
     load.wait_for_progress(PROGRESS);
     let report = load.finish();
-    // Members were killed, and nothing else was wrong with their histories.
+    // The members were killed, and nothing else was wrong with their histories.
     for id in ensemble.ids() {
         let log = ensemble.member(id).log();
         let mut lines = log.lines();
@@ -295,7 +296,7 @@ fn feeds_resumed_across_members_see_every_change_once_and_in_order() {
         judge(seen, &report);
     }
     agree(&seen[0], &seen[1]);
-    // And so does the tree.
+    // The tree also agrees.
     let mut found = folded(&seen[0]);
     found.retain(|path, _| path != "/load");
     assert_eq!(found, below_load(&mut session));
@@ -306,7 +307,7 @@ fn feeds_resumed_across_members_see_every_change_once_and_in_order() {
     println!("{} changes of {} epochs", seen[0].len(), epochs.len());
 }
 
-/// Two that follow all members from here on, each beginning with another one.
+/// Starts two followers of all members from now on. Each begins with another member.
 fn followers(ports: &[Port], first: u64, place: &Path) -> Vec<Follower> {
     let make = |number: usize| {
         let mut numbers: Vec<u16> = ports.iter().map(Port::number).collect();
@@ -324,7 +325,7 @@ fn followers(ports: &[Port], first: u64, place: &Path) -> Vec<Follower> {
     (0..2).map(make).collect()
 }
 
-/// Members agree about all but what only the client's own member knows.
+/// Checks that two members agree, except about the client, which only its own member knows.
 fn agree(one: &[Value], other: &[Value]) {
     let shared = |change: &Value| {
         let mut change = change.clone();
@@ -338,7 +339,7 @@ fn agree(one: &[Value], other: &[Value]) {
     }
 }
 
-/// What is below `/load`, in base64.
+/// Returns the znodes below `/load`, with base64 data.
 fn below_load(session: &mut tests::RawSession) -> BTreeMap<String, String> {
     use base64::Engine;
     let dump = tests::Dump::read(session).expect("the tree");

@@ -1,4 +1,4 @@
-//! Every kind of question, asked of a member and of the plain list.
+//! Every kind of query: the answers of a member are compared with the plain list.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,9 +10,9 @@ use tests::HttpRequest;
 use crate::plain::{Plain, PlainChange, PlainZnode, TOP, Tree};
 use crate::site::SUPER;
 
-/// The answer of a member to a command, asked as the super user.
+/// Sends a command to a member as the super user, and returns the answer.
 pub(crate) fn ask(member: SocketAddr, target: &str) -> (u16, Value) {
-    // The one name that is no ASCII.
+    // The only name that is not ASCII.
     let target = target.replace('\u{e9}', "%C3%A9");
     let request = HttpRequest {
         method: "GET",
@@ -25,13 +25,14 @@ pub(crate) fn ask(member: SocketAddr, target: &str) -> (u16, Value) {
     (answer.status, found)
 }
 
-/// What a member knows.
+/// The range of changes that a member knows.
 #[derive(Debug)]
 pub(crate) struct Extent {
     recorded_after: i64,
     known_from: i64,
     pub(crate) head: i64,
-    /// The last before each, where changes are recorded again, and where the tree is known again.
+    /// For each hole: the last zxid before it, the zxid from which changes are recorded again, and
+    /// the zxid from which the tree is known again.
     pub(crate) holes: Vec<(i64, i64, i64)>,
 }
 
@@ -86,7 +87,7 @@ fn znode_of(found: &Value) -> Option<PlainZnode> {
     })
 }
 
-/// Where a change is, and what it says.
+/// Returns the position of a change and its description.
 fn words_of(change: &Value) -> (i64, u64, String, String, String) {
     let text = |name: &str| change[name].as_str().expect("text").to_owned();
     let index = change["index"].as_u64().expect("a number");
@@ -121,7 +122,7 @@ fn below<'a>(tree: &'a Tree, top: &str) -> BTreeMap<&'a str, &'a PlainZnode> {
     all.map(|(path, znode)| (path.as_str(), znode)).collect()
 }
 
-/// Asks a member many random questions.
+/// Sends many random queries to a member.
 pub(crate) struct Asking<'a> {
     pub(crate) member: SocketAddr,
     pub(crate) plain: &'a Plain,
@@ -141,7 +142,7 @@ impl Asking<'_> {
         self.lost_moments();
     }
 
-    /// All pages of an answer.
+    /// Returns all pages of an answer.
     fn pages(&self, target: &str) -> Vec<Value> {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
@@ -167,7 +168,7 @@ impl Asking<'_> {
         }
     }
 
-    /// A moment whose tree the member knows.
+    /// Returns a moment whose tree the member knows.
     fn moment(&mut self) -> i64 {
         let trees = self.plain.trees.iter().map(|(zxid, _)| *zxid);
         let known: Vec<i64> = trees.filter(|zxid| self.extent.is_known(*zxid)).collect();
@@ -216,7 +217,7 @@ impl Asking<'_> {
         }
     }
 
-    /// What a change says of before and after, as far as it can be known.
+    /// Checks the states before and after a change, as far as the member can know them.
     fn states(&self, found: &Value, wanted: &PlainChange) {
         if self.extent.is_known(wanted.zxid) {
             assert_eq!(znode_of(&found["after"]), wanted.after, "{wanted:?}");
@@ -283,7 +284,7 @@ impl Asking<'_> {
         assert_eq!(found, wanted, "{path} from {from:#x} to {to:#x}");
     }
 
-    /// Who is named did it last; nobody is named only where it is not known.
+    /// Checks that `blame` names the last author, and omits the author only if it is unknown.
     fn blame(&mut self) {
         let path = self.path();
         let (status, found) = ask(self.member, &format!("blame?path={path}&limit=1000"));
@@ -312,7 +313,7 @@ impl Asking<'_> {
         }
     }
 
-    /// A moment in a hole is refused.
+    /// Checks that a moment in a hole is refused.
     fn lost_moments(&self) {
         for (after, _, again) in &self.extent.holes {
             for at in [after + 1, again - 1] {

@@ -9,10 +9,10 @@ use tests::{or_skip, python_with_protobuf, run, source_dir};
 
 use crate::site::{SUPER, Site, lines, stderr, zoarium};
 
-/// How long Python may take, on a busy machine.
+/// Time limit for Python on a busy machine.
 const PYTHON_LIMIT: Duration = Duration::from_secs(120);
 
-/// What `Operation` calls an operation.
+/// Returns the name of an operation in `Operation`.
 fn operation(name: &Value) -> &'static str {
     match name.as_str().expect("a name") {
         "create" => "OPERATION_CREATE",
@@ -24,7 +24,7 @@ fn operation(name: &Value) -> &'static str {
     }
 }
 
-/// Changes of every kind that a client can make; nine of them.
+/// Makes changes of every kind that a client can make: nine changes.
 async fn write(site: &Site) -> Vec<Value> {
     let client = site.super_client().await;
     let other = site.client().await;
@@ -69,7 +69,7 @@ async fn write(site: &Site) -> Vec<Value> {
     wanted
 }
 
-/// All pages of two changes each, as the admin port gives them.
+/// Returns all pages, of two changes each, from the admin port.
 fn over_http(site: &Site, who: Option<&str>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut after = String::new();
@@ -85,7 +85,8 @@ fn over_http(site: &Site, who: Option<&str>) -> Vec<u8> {
     }
 }
 
-/// `zoarium history export --server` writes the same; what is not whole gets no name.
+/// `zoarium history export --server` writes the same data. An incomplete export does not get its
+/// final name.
 fn by_tool(site: &Site, wanted: &[u8]) {
     let place = tempfile::tempdir().expect("a directory");
     let asked = place.path().join("asked");
@@ -117,7 +118,7 @@ async fn python_reads_the_same_changes() {
     let Some(site) = Site::start(&[]) else { return };
     let wanted = write(&site).await;
     let exported = over_http(&site, Some(SUPER));
-    // What `ann` alone may read is hers.
+    // Only `ann` sees the changes that only she may read.
     let of_nobody = over_http(&site, None);
     assert!(exported.windows(5).any(|window| window == b"ann:R"));
     assert!(!of_nobody.windows(4).any(|window| window == b"ann:"));

@@ -1,5 +1,5 @@
-//! The feed: every change once and in order, also over pages, multis, slow readers and what is no
-//! longer kept.
+//! The feed: every change arrives once and in order. This includes pages, multis, slow readers, and
+//! changes that have been deleted.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use tests::{wait_until, zoarium_binary};
 
 use crate::site::{LIMIT, SUPER, Site, lines, stderr, zoarium};
 
-/// `zoarium watch` at work; killed when dropped.
+/// A running `zoarium watch`, killed when this value is dropped.
 struct Watching {
     process: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -65,7 +65,7 @@ async fn a_feed_brings_what_was_and_what_comes() {
     let mut sets = Watching::start(&site, &["/", "--from", "0x1", "--op", "set", "--diff"]);
     assert_eq!(all.next()["path"], "/a");
     assert_eq!(all.next()["path"], "/a/b");
-    // From now on: the first line says that it is served.
+    // Without a start position, the first line confirms that the feed has begun.
     let mut new = Watching::start(&site, &["/", "--progress"]);
     assert!(new.next()["progress"].is_string());
     client.set_data("/other", "2", 0).await.expect("set");
@@ -133,7 +133,7 @@ async fn what_is_no_longer_kept_is_told_with_where_to_go_on() {
             client.set_data("/a", data, -1).await.expect("set");
         }
         let request = "history/feed?path=/a&from=0x1";
-        // A feed does not end by itself: only a refusal is taken.
+        // A feed does not end: only a refusal is read to the end.
         let head = head_of(&site, request);
         if head.starts_with("HTTP/1.1 410") {
             break site.get(request, None);
@@ -155,7 +155,7 @@ async fn what_is_no_longer_kept_is_told_with_where_to_go_on() {
     let changes = lines(&site.tool(&words));
     let first = i64::from_str_radix(&changes[0]["zxid"].as_str().expect("hex")[2..], 16);
     let next = i64::from_str_radix(&next[2..], 16).expect("hex");
-    // Every transaction of this server sets it.
+    // Every transaction of this server sets this znode.
     assert_eq!(first.expect("hex"), next + 1);
 }
 
@@ -180,7 +180,7 @@ fn head_of(site: &Site, target: &str) -> String {
     line
 }
 
-/// The lines of a body in chunks, as far as they are whole.
+/// Returns the complete lines of a chunked body.
 fn lines_of_chunks(bytes: &[u8]) -> Vec<Value> {
     let start = bytes
         .windows(4)
@@ -202,13 +202,13 @@ fn lines_of_chunks(bytes: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// What is left to read, up to the last line; `None` if everything up to `last` came and the feed goes
-/// on.
+/// Reads the rest up to the last line. Returns `None` if everything up to `last` arrived and the
+/// feed continues.
 fn until_dropped(mut stream: TcpStream, last: i64) -> Option<Vec<u8>> {
     let caught_up = format!("\"progress\":\"{last:#x}");
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 1 << 20];
-    // The server closes behind the last line, or later.
+    // The server closes the connection after the last line, or later.
     while !bytes.ends_with(b"0\r\n\r\n") {
         let count = stream.read(&mut buffer).expect("what is left");
         assert!(count > 0, "it broke off without a last line");
@@ -231,7 +231,7 @@ async fn a_reader_that_takes_nothing_is_dropped_and_told_where_to_resume() {
         .expect("create");
     let mut random = fastrand::Rng::with_seed(6);
     let mut last = 0;
-    // More than any socket holds.
+    // More than any socket buffers.
     for _ in 0..40 {
         let data: Vec<u8> = std::iter::repeat_with(|| random.u8(..))
             .take(900_000)
@@ -239,8 +239,8 @@ async fn a_reader_that_takes_nothing_is_dropped_and_told_where_to_resume() {
         last = client.set_data("/a", data, -1).await.expect("set").mzxid;
     }
     site.wait_until_recorded(last);
-    // Longer than it may take nothing, shorter than a silent connection lives. A busy machine may need
-    // more of it until there is nothing that can be sent.
+    // The reader pauses longer than the limit for a slow reader, and less than the limit for a
+    // silent connection. On a busy machine, it takes longer until the server cannot send anything.
     let dropped = [9, 18, 27].into_iter().find_map(|seconds| {
         let stream = ask(&site, "history/feed?path=/a&from=0x1", None);
         assert!(wait_until(Duration::from_secs(seconds), || None::<()>).is_none());
@@ -287,7 +287,7 @@ async fn feeds_are_bounded_and_leave_the_admin_server_free() {
     assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
     assert_eq!(feeds.len(), 32);
     assert_eq!(site.get("ruok", None).status, 200);
-    // One that ends makes room.
+    // The end of a feed frees its slot.
     feeds.pop();
     let served = wait_until(LIMIT, || {
         head_of(&site, first)

@@ -1,4 +1,4 @@
-//! Queries whose clients hang up, over changes that they may not see.
+//! Queries whose clients disconnect, over changes that they may not see.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,10 +13,10 @@ use tests::{http_get, wait_for};
 
 use crate::site::{LIMIT, SUPER, Site};
 
-/// Changes that nobody but their owner may see.
+/// Changes that only their owner may see.
 const HIDDEN: usize = 2500;
 
-/// Clients that ask and hang up.
+/// Clients that query and disconnect.
 const CROWD: usize = 150;
 
 fn threads(pid: u32) -> usize {
@@ -45,7 +45,8 @@ async fn write_hidden(site: &Site) -> Client {
     client
 }
 
-/// The work of a query ends with its client, and no crowd of them gets more threads than there are for queries.
+/// The work of a query ends with its client. A crowd of queries does not use more threads than the
+/// limit for queries.
 #[tokio::test]
 async fn clients_that_hang_up_leave_no_work_behind() {
     let Some(site) = Site::start(&[]) else { return };
@@ -61,7 +62,8 @@ async fn clients_that_hang_up_leave_no_work_behind() {
         drop(stream);
         most = most.max(threads(pid));
     }
-    // Whoever stays is answered: a page says where to go on, however much of it is hidden.
+    // A client that stays gets an answer: each page contains the next position, even if most
+    // changes are hidden.
     let (mut after, mut seen, mut pages) = (String::new(), 0, 0);
     loop {
         let page: Value = site.json(&format!("{target}{after}"), None);
@@ -84,13 +86,14 @@ async fn clients_that_hang_up_leave_no_work_behind() {
     );
 }
 
-/// Feeds that are asked for, more than there may be.
+/// Requested feeds, more than the limit.
 const FEEDS: usize = 40;
 
 /// Clients that query meanwhile.
 const QUERYING: usize = 24;
 
-/// Sends queries over one connection and reads the answers as they come. Counts the pieces that it reads.
+/// Sends queries on one connection and reads the answers as they arrive. Counts the pieces that it
+/// reads.
 fn query_over_one_connection(address: &str, is_over: &AtomicBool, answered: &AtomicUsize) {
     let mut stream = TcpStream::connect(address).expect("connect");
     let timeout = Some(Duration::from_millis(100));
@@ -104,7 +107,7 @@ fn query_over_one_connection(address: &str, is_over: &AtomicBool, answered: &Ato
     }
 }
 
-/// Probes and clients are answered, whatever is asked of the history.
+/// Probes and clients are served during any load of the history.
 #[tokio::test]
 async fn feeds_that_nobody_reads_hold_up_nobody() {
     let Some(site) = Site::start(&[]) else { return };

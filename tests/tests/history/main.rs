@@ -1,5 +1,5 @@
-//! The change history of servers that run: questions over the admin port, who may ask what, the feed,
-//! and giving a subtree back.
+//! The change history of running servers: queries through the admin port, permissions, the feed,
+//! and the restoration of a subtree.
 
 mod asking;
 mod bridge;

@@ -1,5 +1,5 @@
-//! Members that lost something of their log, got a snapshot in its place, led and fell: each answers
-//! every question as the plain list does, and names what it cannot know.
+//! Members that lost part of their log, received a snapshot in its place, led, and failed. Each
+//! answers every query as the plain list does, and names what it cannot know.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::compare::{Asking, Extent};
 use crate::plain::Plain;
 use crate::site::{LIMIT, SUPER};
 
-/// Writes of each part.
+/// Number of writes in each part.
 const PART: usize = 60;
 
-/// The admin port of each member at its own address.
+/// Admin port of each member, at the member's own address.
 const ADMIN_PORT: u16 = 8080;
 
-/// Members, and what was written.
+/// The members, and the written data.
 struct Writing {
     ensemble: Ensemble,
     plain: Plain,
@@ -31,7 +31,7 @@ struct Writing {
 }
 
 impl Writing {
-    /// Three members that keep a history.
+    /// Starts three members that keep a history.
     fn begin() -> Option<Self> {
         if Flavour::under_test() != Flavour::Zoarium {
             return None;
@@ -68,7 +68,8 @@ impl Writing {
         self.plain.short_session(self.session(through));
     }
 
-    /// The leader is cut off with a write that is never committed. Returns the leader and the others, which serve.
+    /// Cuts off the leader with a write that is never committed. Returns the leader and the others,
+    /// which serve.
     fn cut_off(&mut self, is_late: bool) -> (u64, Vec<u64>) {
         let leader = self.ensemble.wait_until_all_serve();
         let ids = self.ensemble.ids();
@@ -86,8 +87,8 @@ impl Writing {
         (leader, others)
     }
 
-    /// A leader is cut off and comes back: its log is cut, or the tree of the next leader replaces its own if others
-    /// have written meanwhile. Returns the old leader.
+    /// Cuts off a leader and reconnects it. Its log is truncated, or its tree is replaced by that
+    /// of the next leader if the others have written meanwhile. Returns the old leader.
     fn depose(&mut self, is_late: bool) -> u64 {
         let (leader, others) = self.cut_off(is_late);
         if is_late {
@@ -112,14 +113,14 @@ impl Writing {
         self.is_back(leader, since, "DIFF");
     }
 
-    /// The history of a member is gone: it is made again from snapshot and log.
+    /// Deletes a member's history, which the member then rebuilds from its snapshot and its log.
     fn rebuild(&mut self, id: u64) {
         self.ensemble.member_mut(id).terminate();
         let dir = self.ensemble.member(id).data_dir().join("history");
         std::fs::remove_dir_all(dir).expect("remove a history");
         self.ensemble.start(id);
         self.ensemble.wait_until_all_serve();
-        // Where the oldest snapshot came from a leader, the tree is known from now on only.
+        // If the oldest snapshot came from a leader, the tree is only known from now on.
         self.write(id, PART);
     }
 
@@ -129,7 +130,7 @@ impl Writing {
         ids
     }
 
-    /// Waits until a member serves again, brought up to date in this way.
+    /// Waits until a member serves again, after a synchronization of this kind.
     fn is_back(&self, id: u64, since: usize, way: &str) {
         self.ensemble.wait_until_all_serve();
         let way = format!("by=\"{way}\"");
@@ -139,7 +140,7 @@ impl Writing {
         });
     }
 
-    /// Compares all members with the list; gives the holes of each.
+    /// Compares all members with the list. Returns the holes of each.
     fn compare(&mut self, rounds: usize) -> Vec<Vec<(i64, i64, i64)>> {
         let head = self.plain.head();
         let members = self.ensemble.ids().into_iter();
@@ -184,7 +185,8 @@ fn members_answer_as_the_plain_list_after_trunc_snap_and_fail_over() {
     writing.write(1, PART);
     assert!(writing.compare(10).iter().all(Vec::is_empty));
     writing.depose(false);
-    // What is cut was never committed, so it was never recorded: nothing is missing.
+    // The truncated transactions were never committed and therefore never recorded: nothing is
+    // missing.
     assert!(writing.compare(10).iter().all(Vec::is_empty));
     let lost = writing.depose(true);
     let holes = writing.compare(10);
@@ -203,11 +205,12 @@ fn members_answer_as_the_plain_list_after_trunc_snap_and_fail_over() {
     println!("{} changes", writing.plain.changes.len());
 }
 
-/// The data of the secret changes, and the same in an answer.
+/// Data of the secret changes, and its form in an answer.
 const SECRET: &str = "vault-secret";
 const SECRET_SHOWN: &str = "dmF1bHQtc2VjcmV0";
 
-/// While a member takes the tree of its leader, it records changes of znodes whose ACL it does not know.
+/// While a member receives its leader's tree, it records changes of znodes whose ACL it does not
+/// know.
 #[test]
 fn a_change_with_an_unknown_acl_is_for_super_users_also_after_the_deletion() {
     let Some(mut writing) = Writing::begin() else {
@@ -245,7 +248,8 @@ fn a_change_with_an_unknown_acl_is_for_super_users_also_after_the_deletion() {
         });
         writing.ensemble.network().heal();
         writing.is_back(member, since, "SNAP");
-        // The last write must come behind the hole: the history of the member knows nothing of a moment within it.
+        // The last write must be after the hole, because the member's history does not know any
+        // moment within it.
         wait_for("a write behind the hole", LIMIT, || {
             let extent = Extent::of(address)?;
             let (_, _, known_from) = *extent.holes.first()?;

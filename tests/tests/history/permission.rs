@@ -1,4 +1,4 @@
-//! Nobody learns from the history what the tree would not tell them.
+//! The history does not reveal anything to a client that the tree would hide from it.
 
 use client::{Client, Create};
 use proto::Acl;
@@ -9,11 +9,11 @@ use crate::site::{SUPER, Site, lines, stderr, zoarium};
 const ANN: &str = "digest ann:pw";
 const BOB: &str = "digest bob:pw";
 
-/// What `generateDigest` makes of `ann:pw`.
+/// The id that `generateDigest` returns for `ann:pw`.
 const ANN_ID: &str = "ann:RYbu6l5aZwqon8VWmkcGvezdzfc=";
 
-/// `/open` is everybody's; `/ann` is hers; `/was` was everybody's and is hers now; `/is` was hers and
-/// is everybody's now.
+/// Creates four znodes. `/open` is open to everyone, and `/ann` is ann's. `/was` was open and is
+/// now hers. `/is` was hers and is now open.
 async fn write(client: &Client) -> i64 {
     let hers = vec![Acl::new(31, "digest", ANN_ID)];
     let open = vec![Acl::open()];
@@ -36,7 +36,7 @@ async fn write(client: &Client) -> i64 {
     last.mzxid
 }
 
-/// Every command, and what it is asked with for a path.
+/// Returns every command, with its parameters for this path.
 fn questions(path: &str, then: &str, now: &str) -> Vec<String> {
     vec![
         format!("history/changes?path={path}"),
@@ -55,7 +55,7 @@ async fn every_question_is_refused_without_permission_then_and_now() {
     let last = write(&client).await;
     site.wait_until_recorded(last);
     let now = format!("{last:#x}");
-    // The first znode of a path is there from its zxid on; in front of the ACLs of the end.
+    // Each znode exists from its first zxid on, which is before the final ACLs are set.
     let moment = |path: &str| -> String {
         let target = format!("history/changes?path={path}&oldest_first=true&limit=1");
         let found = site.json(&target, Some(SUPER));
@@ -70,7 +70,8 @@ async fn every_question_is_refused_without_permission_then_and_now() {
             for who in [None, Some(BOB)] {
                 let answer = site.get(&target, who);
                 let text = answer.text();
-                // Of what is open now the changes since then may be seen, none from before.
+                // For a znode that is open now, the changes since then are visible, and earlier
+                // ones are hidden.
                 let is_partly =
                     path == "/is" && (target.contains("changes") || target.contains("blame"));
                 if is_partly {
@@ -88,10 +89,10 @@ async fn every_question_is_refused_without_permission_then_and_now() {
     }
     for target in questions("/open", &moment("/open"), &now) {
         assert_eq!(site.get(&target, None).status, 200, "{target}");
-        // A header that proves nothing is not the same as none.
+        // A request with an invalid header is not treated like one without a header.
         assert_eq!(site.get(&target, Some("nonsense")).status, 401, "{target}");
     }
-    // Below a path that may be seen, what may not is left out and counted.
+    // Below a visible path, hidden changes are left out and counted.
     let all = site.json("history/changes?path=/&recursive=true&limit=1000", None);
     let paths: Vec<&str> = results(&all)
         .iter()
@@ -136,7 +137,7 @@ async fn a_deletion_opens_nothing_and_origins_are_for_administrators() {
         }
         assert_eq!(site.get(&target, Some(ANN)).status, 200, "{target}");
     }
-    // Who made a change: not for everybody, and neither by the choice of changes.
+    // The author of a change is not public. A filter cannot reveal it either.
     let target = "history/changes?path=/open&diff=true";
     let session = format!("{:#x}", client.session_id().0);
     for who in [None, Some(BOB)] {
@@ -190,7 +191,7 @@ async fn the_commands_and_the_feed_are_refused_alike() {
         let text = stderr(&refused);
         assert!(text.contains("no permission to read"), "{words:?}: {text}");
     }
-    // The feed leaves out what may not be seen: what comes last is open to all.
+    // The feed leaves out hidden changes. The last change is open to everyone.
     let address = site.admin_address();
     let watch = |who: &[&str], limit: &str| {
         let words = [
@@ -200,7 +201,7 @@ async fn the_commands_and_the_feed_are_refused_alike() {
             &[&words[..], &["--server", &address], who].concat(),
         ))
     };
-    // Three of /open, the last of /is.
+    // Three changes of /open, and the last change of /is.
     let seen = watch(&[], "4");
     let paths: Vec<&str> = seen.iter().filter_map(|c| c["path"].as_str()).collect();
     assert_eq!(paths, ["/open", "/open", "/is", "/open"]);
@@ -220,7 +221,7 @@ async fn hashes_of_passwords_and_the_member_list_are_for_super_users() {
     assert!(hers.contains("ann:***") && !hers.contains(hash), "{hers}");
     let supers = site.get(target, Some(SUPER)).text();
     assert!(supers.contains(hash), "{supers}");
-    // A plan from an ACL that may not be seen whole would spoil it.
+    // A plan from an ACL that is only partly visible would damage the ACL.
     let connect = site.server.address();
     let now = format!("{:#x}", last);
     client.delete("/ann", -1).await.expect("delete");

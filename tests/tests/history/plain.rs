@@ -1,4 +1,4 @@
-//! The plain list: what a client did, by the zxids of the answers, and the tree after each.
+//! The plain list: the changes of a client, by the zxids of the replies, and the tree after each.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use serde_json::{Value, json};
 use tests::RawSession;
 use tests::requests::{create, create_with, delete, multi, set_acl, set_data};
 
-/// All of it is below this.
+/// All znodes of the test are below this one.
 pub(crate) const TOP: &str = "/t";
 
 /// Names of znodes, on each of three levels.
 const NAMES: [&str; 4] = ["a", "a-b", "b", "\u{e9}"];
 
-/// A znode, in the words of the answers.
+/// A znode, with the field names of the answers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlainZnode {
     pub(crate) czxid: i64,
     pub(crate) mzxid: i64,
     pub(crate) version: i64,
     pub(crate) aversion: i64,
-    /// In base64.
+    /// Data in base64.
     pub(crate) data: String,
     pub(crate) acl: Value,
     pub(crate) is_ephemeral: bool,
 }
 
-/// A change, in the words of the answers.
+/// A change, with the field names of the answers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlainChange {
     pub(crate) zxid: i64,
@@ -92,7 +92,7 @@ impl Step {
 }
 
 impl Plain {
-    /// Begins with an empty top.
+    /// Starts with an empty top.
     pub(crate) fn begin(session: &mut RawSession) -> Self {
         let mut plain = Self::default();
         let made = session.call(&Request::Write(create(TOP, "", flags::PERSISTENT)));
@@ -108,13 +108,13 @@ impl Plain {
         self.trees.last().expect("a tree").0
     }
 
-    /// The tree after a transaction.
+    /// Returns the tree after a transaction.
     pub(crate) fn tree(&self, zxid: i64) -> &Tree {
         let at = self.trees.partition_point(|(at, _)| *at <= zxid);
         &self.trees[at - 1].1
     }
 
-    /// Does something that succeeds.
+    /// Makes a random change that succeeds.
     pub(crate) fn write(&mut self, session: &mut RawSession, random: &mut Rng) {
         let mut tree = self.tree(self.head()).clone();
         let count = if random.u8(..6) == 0 {
@@ -125,7 +125,7 @@ impl Plain {
         let mut steps = Vec::new();
         for _ in 0..count {
             let step = next(&tree, random);
-            // No multi takes those.
+            // A multi cannot contain setACL.
             if step.operation == "setAcl" && count > 1 {
                 continue;
             }
@@ -143,7 +143,7 @@ impl Plain {
         self.note(answer.zxid.0, session_of(session), &steps);
     }
 
-    /// A session that makes ephemerals, and ends.
+    /// Creates ephemerals in a session, and ends the session.
     pub(crate) fn short_session(&mut self, mut session: RawSession) {
         let id = session_of(&session);
         let mut paths = Vec::new();

@@ -1,5 +1,5 @@
-//! `zoarium restore-path`: random trees and random damage; the subtree comes back byte for byte, and
-//! no newer write is overwritten.
+//! `zoarium restore-path` with random trees and random damage. The subtree is restored byte for
+//! byte, and no newer write is overwritten.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -15,10 +15,10 @@ use crate::site::{SUPER, Site, stderr, stdout};
 
 const TOP: &str = "/t";
 
-/// What comes back of a znode: data and ACL; and whose it is, if it is an ephemeral.
+/// The restored parts of a znode: the data, the ACL, and the owner of an ephemeral.
 type State = (Option<Bytes>, Vec<Acl>, i64);
 
-/// The subtree without ephemerals.
+/// Returns the subtree without ephemerals.
 async fn states(client: &Client) -> BTreeMap<String, State> {
     let own = client.session_id().0;
     let mut found = all(client).await;
@@ -39,7 +39,7 @@ async fn all(client: &Client) -> BTreeMap<String, State> {
     found
 }
 
-/// One who makes and spoils trees.
+/// Creates and damages trees at random.
 struct Random(Rng);
 
 impl Random {
@@ -81,7 +81,7 @@ impl Random {
         kind.with_acl(self.acl())
     }
 
-    /// Adds a znode below one of these, if that may have children.
+    /// Adds a znode below one of these, unless the parent is an ephemeral.
     async fn add(&mut self, client: &Client, paths: &mut Vec<String>) {
         let parent = paths[self.0.usize(..paths.len())].clone();
         let path = format!("{parent}/{:03x} \u{e9}", self.0.u16(..0xfff));
@@ -90,7 +90,7 @@ impl Random {
             Some(data) => client.create(&path, data, &create).await,
             None => client.create_without_data(&path, &create).await,
         };
-        // Ephemerals have no children, and a name may be there.
+        // An ephemeral cannot have children, and the name may already exist.
         if made.is_ok() {
             paths.push(path);
         }
@@ -101,7 +101,7 @@ impl Random {
         match self.0.u32(..6) {
             0 if path != TOP => self.remove(client, &path, paths).await,
             1 if path != TOP => {
-                // Something else in its place.
+                // Another znode in its place.
                 self.remove(client, &path, paths).await;
                 let create = self.create();
                 if client.create(&path, "other", &create).await.is_ok() {
@@ -133,7 +133,7 @@ impl Random {
     }
 }
 
-/// Kinds of all znodes but ephemerals at a moment, which no Stat tells.
+/// Returns the kinds of all znodes except ephemerals at a moment. No Stat contains the kind.
 fn kinds(site: &Site, at: &str) -> BTreeMap<String, String> {
     let words = ["tree", TOP, "--at", at, "--output", "json", "--auth", SUPER];
     let znodes = crate::site::lines(&site.tool(&words));
@@ -160,10 +160,11 @@ fn restore<'a>(site: &'a Site, at: &'a str, more: &[&'a str]) -> std::process::O
     site.tool(&[&words[..], more].concat())
 }
 
-// It waits for tools that take seconds. Meanwhile another thread keeps the session of its client alive.
+// The test waits for tools that take seconds. Meanwhile another thread keeps the session of its
+// client alive.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn random_trees_come_back_from_random_damage() {
-    // Nobody but this deletes containers meanwhile.
+    // No other task may delete containers during the test.
     let settings = [("znode.container.checkIntervalMs", "3600000")];
     let Some(site) = Site::start(&settings) else {
         return;
@@ -197,7 +198,8 @@ async fn random_trees_come_back_from_random_damage() {
         let plan = restore(&site, &at, &["--dry-run", "--force"]);
         assert!(plan.status.success(), "{}", stderr(&plan));
         assert_eq!(states(&client).await, damaged, "a dry run did something");
-        // Ephemerals that came since hold up what is below them only if their parents came as well.
+        // Newer ephemerals prevent the restoration of the znodes below them only if their parents
+        // are also new.
         let done = restore(&site, &at, &["--yes", "--force"]);
         assert!(
             done.status.success(),
@@ -221,7 +223,7 @@ async fn random_trees_come_back_from_random_damage() {
     }
 }
 
-/// Shows a plan, lets `meanwhile` happen, agrees, and says how it went.
+/// Shows a plan, runs `meanwhile`, confirms the plan, and returns the result.
 async fn agree_late(site: &Site, at: &str, meanwhile: impl AsyncFnOnce()) -> (bool, String) {
     let mut process = Command::new(zoarium_binary())
         .args(["restore-path", TOP, "--at", at, "--auth", SUPER])
@@ -250,7 +252,8 @@ async fn agree_late(site: &Site, at: &str, meanwhile: impl AsyncFnOnce()) -> (bo
     (process.wait().expect("its end").success(), said)
 }
 
-/// `/t` and `/t/kept` held `then` at the moment that is returned; since then all was spoilt.
+/// Creates `/t` and `/t/kept` with the data `then`, and then damages everything. Returns the moment
+/// before the damage.
 async fn spoilt(site: &Site, client: &Client) -> String {
     let persistent = Create::persistent();
     client
@@ -300,7 +303,7 @@ async fn a_newer_write_is_not_overwritten() {
         "the multi was done by half"
     );
 
-    // A child that came meanwhile keeps its parent.
+    // A new child keeps its parent.
     let create = async || {
         let made = client
             .create("/t/new/child", "", &Create::persistent())
@@ -317,7 +320,7 @@ async fn a_newer_write_is_not_overwritten() {
             .is_some()
     );
 
-    // Nor is a newer ACL.
+    // A newer ACL is not overwritten either.
     let acl = vec![Acl::new(3, "world", "anyone")];
     let set = async || {
         client.set_acl(TOP, acl.clone(), -1).await.expect("set ACL");
@@ -325,7 +328,7 @@ async fn a_newer_write_is_not_overwritten() {
     let (done, said) = agree_late(&site, &at, set).await;
     assert!(!done && said.contains("/t: "), "{said}");
     assert_eq!(client.get_acl(TOP).await.expect("an ACL").0, acl);
-    // What went out in front of it was done, and is said.
+    // The earlier steps were executed, and the output reports them.
     assert!(said.contains("steps before it were"), "{said}");
 
     let (done, said) = agree_late(&site, &at, async || {}).await;
@@ -381,7 +384,7 @@ async fn what_will_not_come_back_is_said_plainly() {
     ] {
         assert!(plan.contains(said), "{said}: {plan}");
     }
-    // Not agreed to.
+    // Without confirmation.
     let refused = restore(&site, &at, &[]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(client.exists("/t/ttl").await.expect("a look").is_none());

@@ -1,4 +1,4 @@
-//! Servers that keep a history, and the tools that ask them.
+//! Servers that keep a history, and the tools that query them.
 
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tests::{or_skip, zoarium_binary};
 /// The digest of `super:secret`.
 const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
-/// Who may do everything.
+/// Credentials of the super user.
 pub(crate) const SUPER: &str = "digest super:secret";
 
-/// How long anything may take on a busy machine.
+/// Time limit for each step on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server that keeps a history.
@@ -24,12 +24,12 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// With these settings besides.
+    /// Starts the server with these additional settings.
     pub(crate) fn start(settings: &[(&str, &str)]) -> Option<Self> {
         Self::start_after(settings, None)
     }
 
-    /// The same after a shell has run these commands, which take hold in the server's process.
+    /// Does the same after a shell has run these commands in the server's process.
     pub(crate) fn start_after(settings: &[(&str, &str)], commands: Option<&str>) -> Option<Self> {
         if Flavour::under_test() != Flavour::Zoarium {
             return None;
@@ -68,12 +68,12 @@ impl Site {
         client
     }
 
-    /// `host:port` of the admin server.
+    /// Returns the `host:port` of the admin server.
     pub(crate) fn admin_address(&self) -> String {
         format!("127.0.0.1:{}", self.admin.number())
     }
 
-    /// The answer to a GET of a command, as somebody if that is said.
+    /// Returns the answer to a GET of a command, with these credentials if there are any.
     pub(crate) fn get(&self, target: &str, who: Option<&str>) -> HttpAnswer {
         let header = who.map(|who| ("Authorization", who));
         let request = HttpRequest {
@@ -85,14 +85,14 @@ impl Site {
         request.send(self.admin.number()).expect("an answer")
     }
 
-    /// The object in an answer that has to be a good one.
+    /// Returns the JSON object of an answer that must succeed.
     pub(crate) fn json(&self, target: &str, who: Option<&str>) -> Value {
         let answer = self.get(target, who);
         assert_eq!(answer.status, 200, "{target}: {}", answer.text());
         serde_json::from_slice(&answer.body).expect("JSON")
     }
 
-    /// Waits until everything up to here is recorded.
+    /// Waits until everything up to this zxid is recorded.
     pub(crate) fn wait_until_recorded(&self, zxid: i64) {
         wait_for("record of the last change", LIMIT, || {
             let answer = self.get("history/changes?path=/&limit=1", Some(SUPER));
@@ -102,7 +102,7 @@ impl Site {
         });
     }
 
-    /// Runs `zoarium` with these words and `--server`.
+    /// Runs `zoarium` with these arguments and `--server`.
     pub(crate) fn tool(&self, words: &[&str]) -> Output {
         let address = self.admin_address();
         zoarium(&[words, &["--server", &address]].concat())
@@ -124,7 +124,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The objects of lines of JSON.
+/// Parses lines of JSON.
 pub(crate) fn lines(output: &Output) -> Vec<Value> {
     assert!(output.status.success(), "{}", stderr(output));
     let text = stdout(output);

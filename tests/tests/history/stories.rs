@@ -1,4 +1,4 @@
-//! The stories of docs/HISTORY.md, walked as they stand there.
+//! The stories of docs/HISTORY.md, executed as the page shows them.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tests::{wait_until, workspace_root, zoarium_binary};
 
 use crate::site::{SUPER, Site, stderr, stdout};
 
-/// Commands of the stories and what they print.
+/// Returns the commands of the stories and their output.
 fn stories() -> Vec<(String, Vec<String>)> {
     let page = workspace_root().join("docs/HISTORY.md");
     let page = std::fs::read_to_string(page).expect("the document");
@@ -30,7 +30,7 @@ fn stories() -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// Lets the clock of the server go on, so that what follows has another time.
+/// Waits until the server's clock has advanced, so that the next change has a different time.
 async fn tick(client: &Client, ms: i64) -> i64 {
     loop {
         let stat = client.set_data("/clock", "", -1).await.expect("set");
@@ -41,7 +41,7 @@ async fn tick(client: &Client, ms: i64) -> i64 {
     }
 }
 
-/// What happened, and the times of the document as they were then.
+/// Makes the changes of the stories. Returns the times of the document with their actual values.
 async fn tell(client: &Client) -> Vec<(&'static str, i64)> {
     let persistent = Create::persistent();
     for (path, data) in [("/kafka", "v1"), ("/kafka/b-1", "up"), ("/kafka/b-2", "up")] {
@@ -74,7 +74,7 @@ async fn tell(client: &Client) -> Vec<(&'static str, i64)> {
     ]
 }
 
-/// Whether a word is another one each time.
+/// Returns whether a word differs in each run.
 fn is_of_the_moment(word: &str) -> bool {
     let is_time = word.contains('T') && word.ends_with('Z');
     let is_address = word
@@ -128,7 +128,7 @@ async fn the_stories_of_the_document() {
             );
         }
     }
-    // It was given back.
+    // The value was restored.
     let data = client.get_data("/kafka").await.expect("data").0;
     assert_eq!(data.as_deref(), Some(&b"v3"[..]));
 }

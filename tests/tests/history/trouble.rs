@@ -1,4 +1,4 @@
-//! Whatever becomes of the files of a history: the server goes on, and what can be made again is.
+//! Damage to the files of a history: the server continues, and rebuilds what it can.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use tests::{Faults, or_skip, wait_for};
 
 use crate::site::{LIMIT, SUPER, Site};
 
-/// Creates so many znodes below `/t`, and waits until that is recorded.
+/// Creates `count` znodes below `top`, and waits until this is recorded.
 async fn write(site: &Site, top: &str, count: u32) -> i64 {
     let client = site.client().await;
     let persistent = Create::persistent();
     client.create(top, "", &persistent).await.expect("create");
     for number in 0..count {
-        // Long enough to lie by itself.
+        // Long enough to be stored separately.
         let data = format!("{number}").repeat(300);
         let path = format!("{top}/{number:03}");
         client
@@ -29,11 +29,11 @@ async fn write(site: &Site, top: &str, count: u32) -> i64 {
     last.mzxid
 }
 
-/// All changes below a path, as one text.
+/// Returns all changes below a path as one text.
 fn told(site: &Site, top: &str) -> String {
     let target = format!("history/changes?path={top}&recursive=true&limit=1000&diff=true");
     let mut page = site.json(&target, Some(SUPER));
-    // What was read from the log has no client.
+    // Changes that were read from the log do not contain the client.
     for change in page["results"].as_array_mut().expect("results") {
         change["client"].take();
         change["identities"].take();
@@ -97,7 +97,7 @@ async fn a_damaged_history_is_moved_aside_and_made_again() {
     let found = told(&site, "/t");
     let found: Vec<Value> = serde_json::from_str(&found).expect("JSON");
     let wanted: Vec<Value> = serde_json::from_str(&wanted).expect("JSON");
-    // The newest comes first.
+    // The newest change is first.
     assert_eq!(found[1..], wanted);
 }
 
@@ -113,7 +113,7 @@ async fn a_history_that_is_removed_beneath_a_server_is_made_again() {
         (answer.status == 200).then_some(())
     });
     assert_eq!(told(&site, "/t"), wanted);
-    // It is there, and not only in memory.
+    // The history is on disk, and not only in memory.
     wait_for("directory of the history", LIMIT, || {
         history_of(&site).join("index").is_dir().then_some(())
     });
@@ -164,7 +164,7 @@ async fn a_disk_that_is_nearly_full_drops_the_history_first() {
     site.server.launch().expect("it starts all the same");
     let client = site.client().await;
     client.set_data("/t", "goes on", -1).await.expect("set");
-    // What it says comes last.
+    // This line is logged last.
     let is_said = || site.server.log().contains("the change history was removed");
     wait_for("removal", LIMIT, || is_said().then_some(()));
     assert!(!history_of(&site).exists());
@@ -172,7 +172,7 @@ async fn a_disk_that_is_nearly_full_drops_the_history_first() {
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert!(answer.text().contains("not open"), "{}", answer.text());
     assert_eq!(site.get("history/feed", Some(SUPER)).status, 503);
-    // With room, it is made again of the files.
+    // With enough free space, it is rebuilt from the files.
     site.server.terminate();
     fs::write(&config, text).expect("write zoo.cfg");
     site.server.launch().expect("a start");
@@ -186,8 +186,8 @@ async fn a_disk_that_is_nearly_full_drops_the_history_first() {
     assert_eq!(page["results"].as_array().expect("results").len(), 3);
 }
 
-/// Not what is free is small, but writes fail: a quota of the file system, say.
-/// Fills the disk for the files of the history whose paths contain this.
+/// Makes writes fail although the free space is sufficient, for example because of a quota of the
+/// file system. Fills the disk for the history's files whose paths contain this text.
 async fn a_full_disk_takes_the_history(of: &str) {
     let Some(faults) = or_skip("a full disk", Faults::new()) else {
         return;
@@ -207,9 +207,9 @@ async fn a_full_disk_takes_the_history(of: &str) {
         .contains("the disk is full: the change history was removed")
     {
         assert!(Instant::now() < deadline, "{}", site.server.log());
-        // All of them are acknowledged.
+        // All of these writes are acknowledged.
         let path = format!("/t/more-{number}");
-        // Of one size: an answer holds so many changes, and so many bytes.
+        // All have the same size, because an answer is limited in changes and in bytes.
         let data = format!("{number:04}").repeat(500);
         let created = client.create(&path, data, &Create::persistent()).await;
         created.expect("create");
@@ -217,7 +217,7 @@ async fn a_full_disk_takes_the_history(of: &str) {
     }
     faults.end_full_disk(1);
     let last = client.set_data("/t", "end", -1).await.expect("set");
-    // It is made again of the files.
+    // It is rebuilt from the files.
     site.wait_until_recorded(last.mzxid);
     assert!(dir.is_dir());
     let target = "history/changes?path=/t&recursive=true&op=create&limit=1000";
@@ -234,7 +234,8 @@ async fn a_full_disk_takes_the_history_and_nothing_else() {
     a_full_disk_takes_the_history("/history/").await;
 }
 
-/// The rows are written once a second, changes at once: the disk may be full in between.
+/// The index rows are written once per second, and the changes immediately. The disk may fill up
+/// between the two.
 #[tokio::test]
 async fn a_disk_that_is_full_for_the_rows_of_the_index_only_takes_the_history_too() {
     a_full_disk_takes_the_history("/history/index/").await;

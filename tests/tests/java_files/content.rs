@@ -1,4 +1,4 @@
-//! Everything that a client can put into a tree.
+//! Everything that a client can write into a tree.
 
 use bytes::Bytes;
 use proto::data::perms;
@@ -14,21 +14,21 @@ use crate::state::TIMEOUT_MS;
 
 /// Znodes below `/many`.
 pub(crate) const MANY: usize = 100_000;
-/// Creations in one multi.
+/// Creations per multi.
 const TOGETHER: usize = 250;
 /// Requests in flight.
 const DEPTH: usize = 16;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Whoever writes: a session, and where it writes.
+/// A writer: a session, and the path below which it writes.
 pub(crate) struct Author {
     pub(crate) session: RawSession,
     top: String,
 }
 
 impl Author {
-    /// A new session, whose own znodes are below `top`.
+    /// Opens a new session, whose own znodes are below `top`.
     pub(crate) fn new(server: &Server, top: &str) -> Author {
         let mut session = RawSession::open(&server.address(), None, TIMEOUT_MS)
             .unwrap_or_else(|error| panic!("no session: {error}"));
@@ -41,7 +41,7 @@ impl Author {
         }
     }
 
-    /// The same session on the next server.
+    /// Moves the session to the next server.
     pub(crate) fn moved_to(&self, server: &Server, top: &str) -> Author {
         let known = self.session.session();
         let mut session = RawSession::open(&server.address(), Some(known), TIMEOUT_MS)
@@ -84,7 +84,7 @@ impl Author {
         answer.record::<Create2Response>().path.to_string()
     }
 
-    /// All kinds of requests, once or a few times each.
+    /// Sends all kinds of requests, once or a few times each.
     pub(crate) fn write_everything(&mut self, server: &Server) {
         self.call(create(&self.top.clone(), "top", flags::PERSISTENT));
         self.write_data();
@@ -93,7 +93,7 @@ impl Author {
         self.write_quota();
         self.write_multis();
         self.write_sequences(0);
-        // Another session comes and goes with its ephemerals.
+        // Another session creates ephemerals and ends.
         let mut other = Author::new(server, &self.top);
         other.call(create(&self.at("gone"), "", flags::EPHEMERAL));
         other.session.close().expect("the end of a session");
@@ -237,7 +237,7 @@ impl Author {
             create(&at("d"), "", mode),
             delete(&at("d"), 0),
         ];
-        // A reply with an error for one of them would have no error in its header.
+        // If one of the requests fails, the header of the reply does not contain the error.
         let failing = vec![create(&at("never"), "", mode), check(&at("a"), 99)];
         for (writes, succeeds) in [(writes, true), (failing, false)] {
             let answer = self.call(multi(writes));
@@ -247,7 +247,7 @@ impl Author {
         }
     }
 
-    /// Three sequential znodes, one of them deleted again, in numbers that go on from `first`.
+    /// Creates three sequential znodes, numbered from `first`, and deletes one of them.
     fn write_sequences(&mut self, first: usize) {
         if first == 0 {
             self.put("sequence", "");
@@ -266,7 +266,7 @@ impl Author {
         self.call(delete(&last, -1));
     }
 
-    /// Changes what another server made, below `top`.
+    /// Changes the znodes below `top` that another server created.
     pub(crate) fn write_on(&mut self, top: &str) {
         let own = std::mem::replace(&mut self.top, top.to_owned());
         self.write_sequences(3);
@@ -284,7 +284,7 @@ impl Author {
         self.put("quota/of-the-next", vec![b'q'; 1000]);
         self.put("parent/b/d", "");
         self.call(delete(&self.at("ephemeral"), -1));
-        // Bob is bob on every server.
+        // Bob has the same identity on every server.
         for request in [
             get_data(&self.at("acl-auth")),
             get_acl(&self.at("acl-auth")),
@@ -295,7 +295,7 @@ impl Author {
         self.top = own;
     }
 
-    /// The many znodes, in a hundred directories.
+    /// Creates the many znodes, in a hundred directories.
     pub(crate) fn write_many(&mut self) {
         self.call(create("/many", "", flags::PERSISTENT));
         let directories = 100;
@@ -321,7 +321,7 @@ impl Author {
         }
     }
 
-    /// Single writes in numbers, so that logs roll and snapshots are taken.
+    /// Sends `count` single writes, so that logs roll and snapshots are taken.
     pub(crate) fn write_often(&mut self, name: &str, count: usize) {
         self.put(name, "");
         for number in 0..count {

@@ -1,6 +1,6 @@
-//! The end of a session whose ephemerals are too many for one record of the log.
+//! The end of a session whose list of ephemerals is too long for one record of the log.
 //!
-//! Apache ZooKeeper logs the list all the same, and then refuses its own log (ZOOKEEPER-4306).
+//! Apache ZooKeeper logs the list nevertheless, and then refuses its own log (ZOOKEEPER-4306).
 
 use proto::request::Request;
 use tests::requests::create;
@@ -9,10 +9,10 @@ use tests::{Flavour, Missing, RawSession, ServerBuilder, or_skip};
 use crate::round_trip::check_digests;
 use crate::state::{State, TIMEOUT_MS, builder};
 
-/// Bytes of a record at most.
+/// Maximum size of a record in bytes.
 const MAX_BUFFER: usize = 4096;
 const EXTRA_SIZE: usize = 1024;
-/// Paths of more than twice as many bytes.
+/// The total length of the paths is more than twice as large.
 const EPHEMERALS: usize = 150;
 const NAME: &str = "/an-ephemeral-with-a-name-of-some-length-and-a-number-";
 

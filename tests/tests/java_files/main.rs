@@ -1,4 +1,4 @@
-//! One data directory, written on in turn by Apache ZooKeeper 3.9.5 and by Zoarium.
+//! One data directory, written alternately by Apache ZooKeeper 3.9.5 and by Zoarium.
 
 mod content;
 mod large_close;

@@ -1,4 +1,4 @@
-//! Java's directory, opened and written on by Zoarium, opened again by Java.
+//! Java's directory, opened and extended by Zoarium, and opened again by Java.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tests::{Flavour, Missing, Server, ServerBuilder, or_skip, wait_for};
 use crate::content::{Author, MANY};
 use crate::state::{State, builder};
 
-/// What the servers say when a digest is not the recorded one.
+/// Log lines of the servers about a digest that differs from the recorded one.
 const MISMATCHES: [&str; 4] = [
     "Digests are not matching",
     "digest mismatch",
@@ -18,17 +18,18 @@ const MISMATCHES: [&str; 4] = [
     "digest of the tree differs",
 ];
 
-/// Longest time for a snapshot of all this on a busy machine, with the rest after the one before.
+/// Time limit for a snapshot of all data on a busy machine, including the pause after the previous
+/// snapshot.
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(180);
 
-/// A server on the directory.
+/// Starts a server on the directory.
 fn start(flavour: Flavour, dir: &Path, settings: &[(&str, &str)]) -> Result<Server, Missing> {
     let builder = builder(flavour).data_dir(dir);
     let set = |builder: ServerBuilder, (key, value): &(&str, &str)| builder.setting(key, value);
     settings.iter().fold(builder, set).start()
 }
 
-/// A server on the directory, and the state it found.
+/// Starts a server on the directory, and reads its state.
 fn open(flavour: Flavour, dir: &Path, with_many: bool) -> Result<(Server, State), Missing> {
     let begun = Instant::now();
     let server = start(flavour, dir, &[])?;
@@ -49,7 +50,7 @@ pub(crate) fn check_digests(server: &Server) {
     }
 }
 
-/// Files of `version-2` whose names begin and end so.
+/// Returns the files of `version-2` whose names have this prefix and this suffix.
 fn files(dir: &Path, prefix: &str, suffix: &str) -> Vec<String> {
     let entries = fs::read_dir(dir.join("version-2")).expect("a data directory");
     let names = entries.map(|entry| entry.expect("a file").file_name());
@@ -80,7 +81,7 @@ fn copy(dir: &Path) -> TempDir {
     copy
 }
 
-/// By Java: everything, a hundred thousand znodes, a session that stays.
+/// Java writes all kinds of data and a hundred thousand znodes, in a session that stays open.
 fn write_by_java(dir: &Path) -> Result<(Author, State), Missing> {
     let builder = builder(Flavour::Apache).data_dir(dir);
     let mut server = builder.start()?;
@@ -92,12 +93,13 @@ fn write_by_java(dir: &Path) -> Result<(Author, State), Missing> {
     let state = State::of(&server, true);
     assert!(state.dump().znodes.len() > MANY);
     check_digests(&server);
-    // Its last words are in the log only.
+    // The last writes are only in the log.
     server.kill();
     Ok((author, state))
 }
 
-/// By Zoarium: on in what Java made, and everything once more; killed and restarted in between.
+/// Zoarium changes Java's znodes and writes all kinds of data again, with a kill and a restart
+/// between.
 fn write_by_zoarium(dir: &Path, author: &Author, before: &State) -> (Author, State) {
     let (mut server, state) = open(Flavour::Zoarium, dir, true).expect("our server");
     state.assert_same(before, "Java's data in Zoarium");
@@ -121,8 +123,8 @@ fn write_by_zoarium(dir: &Path, author: &Author, before: &State) -> (Author, Sta
     (author, state)
 }
 
-/// Writes until there is a snapshot of this form that was taken meanwhile, not only that of the
-/// start. After a large one the server rests for a while.
+/// Writes until a snapshot of this format was taken meanwhile, in addition to the snapshot of the
+/// start. After a large snapshot the server pauses.
 fn write_snapshots(dir: &Path, author: &Author, method: &str) -> Author {
     let settings = [
         ("snapCount", "400"),
@@ -132,7 +134,7 @@ fn write_snapshots(dir: &Path, author: &Author, method: &str) -> Author {
     let mut server = start(Flavour::Zoarium, dir, &settings).expect("our server");
     let mut author = author.moved_to(&server, "/zoarium");
     let suffix = format!(".{method}");
-    // That of the start takes much longer while somebody writes, and so does the rest after it.
+    // The snapshot of the start takes much longer during writes, and so does the pause after it.
     wait_for("the snapshot of the start", SNAPSHOT_LIMIT, || {
         (!is_snapshot_under_way(dir)).then_some(())
     });
@@ -145,7 +147,7 @@ fn write_snapshots(dir: &Path, author: &Author, method: &str) -> Author {
             break;
         }
     }
-    // Digests that are comparable, whatever the server started from.
+    // These digests are comparable, whatever state the server started from.
     author.write_often(&format!("{method}-last"), 150);
     check_digests(&server);
     server.kill();
@@ -160,7 +162,7 @@ fn data_goes_from_java_to_zoarium_and_back() {
         return;
     };
     let (author, by_zoarium) = write_by_zoarium(dir.path(), &author, &by_java);
-    // The last start wrote a plain one; the others are from under load.
+    // The last start wrote an uncompressed snapshot. The others were written under load.
     let whole = copy(dir.path());
     drop(check_in_java(whole.path(), "", &by_zoarium, true));
     let by_zoarium = by_zoarium.without_many();
@@ -185,7 +187,7 @@ fn is_of_form(snapshot: &str, suffix: &str) -> bool {
     }
 }
 
-/// Java reads Zoarium's data from a snapshot of this form and the logs after it.
+/// Java reads Zoarium's data from a snapshot of this format and the later logs.
 fn check_in_java(dir: &Path, suffix: &str, before: &State, with_many: bool) -> Server {
     let newest = files(dir, "snapshot.", "").pop().expect("a snapshot");
     assert!(is_of_form(&newest, suffix), "{newest}");
@@ -202,7 +204,7 @@ fn check_in_java(dir: &Path, suffix: &str, before: &State, with_many: bool) -> S
     server
 }
 
-/// Java writes on with the same session, and Zoarium reads that.
+/// Java continues with the same session, and Zoarium reads the result.
 fn write_by_java_again(mut server: Server, dir: &Path, author: &Author) {
     let mut author = author.moved_to(&server, "/later");
     author.write_on("/zoarium");

@@ -1,17 +1,17 @@
-//! What a server says about its data.
+//! The state of a server's data, as the server reports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tests::secrets::{SUPER, SUPER_DIGEST};
 use tests::{Dump, Flavour, RawSession, Server, ServerBuilder};
 
-/// Where the hundred thousand are.
+/// Parent of the hundred thousand znodes.
 pub(crate) const MANY_BELOW: &str = "/many";
 
-/// The longest that a server here grants: no session expires while the servers change.
+/// The longest session timeout of these servers: no session expires between two servers.
 pub(crate) const TIMEOUT_MS: i32 = 120_000;
 
-/// A server on which nothing changes by itself.
+/// Returns a server on which nothing changes without a request.
 pub(crate) fn builder(flavour: Flavour) -> ServerBuilder {
     let day = "86400000";
     ServerBuilder::new(flavour)
@@ -21,11 +21,11 @@ pub(crate) fn builder(flavour: Flavour) -> ServerBuilder {
             "zookeeper.DigestAuthenticationProvider.superDigest",
             SUPER_DIGEST,
         )
-        // The digest is over a path's bytes, which before Java 18 depend on the locale.
+        // The digest includes the bytes of the path, which depend on the locale before Java 18.
         .property("file.encoding", "UTF-8")
 }
 
-/// Everything that must not change when another server opens the data.
+/// All data that must not change when another server opens the directory.
 #[derive(Debug)]
 pub(crate) struct State {
     dump: Dump,
@@ -33,16 +33,16 @@ pub(crate) struct State {
     ephemerals: BTreeSet<(String, String)>,
     /// Digests of the tree at some of its zxids.
     digests: BTreeMap<u64, String>,
-    /// The last zxid before anything was asked.
+    /// The last zxid before the first query.
     zxid_found: String,
-    /// And after; the asking takes a session.
+    /// The last zxid after the queries, which need a session.
     zxid_left: String,
-    /// Znodes by the server's own count.
+    /// Number of znodes as the server counts them.
     znodes: Option<String>,
 }
 
 impl State {
-    /// Asks for all of it; below `/many` only if that is wanted, for it takes a while.
+    /// Reads the whole state. Below `/many` it reads only on request, because this takes a while.
     pub(crate) fn of(server: &Server, with_many: bool) -> State {
         let zxid_found = line_of(&server.word("srvr"), "Zxid: ");
         let mut session = RawSession::open(&server.address(), None, TIMEOUT_MS)
@@ -64,14 +64,14 @@ impl State {
         }
     }
 
-    /// Without what is below `/many`.
+    /// Removes the znodes below `/many`.
     #[must_use]
     pub(crate) fn without_many(mut self) -> State {
         self.dump = self.dump.but(MANY_BELOW);
         self
     }
 
-    /// Panics unless `self`, seen by the next server, is what `before` was.
+    /// Panics unless `self`, read from the next server, equals `before`.
     pub(crate) fn assert_same(&self, before: &State, what: &str) {
         self.dump.assert_same(&before.dump, what);
         assert_eq!(self.ephemerals, before.ephemerals, "{what}: ephemerals");
@@ -79,8 +79,8 @@ impl State {
         assert_eq!(self.zxid_found, before.zxid_left, "{what}: last zxid");
     }
 
-    /// Panics unless the newest digest that both have is the same. Older ones may be from within a
-    /// fuzzy snapshot and differ.
+    /// Panics unless the newest common digest is equal. Older digests may come from a fuzzy
+    /// snapshot and differ.
     pub(crate) fn assert_same_digest(&self, before: &State, what: &str) {
         let common = self.digests.iter().rev();
         let mut common = common.filter(|(zxid, _)| before.digests.contains_key(zxid));
@@ -99,14 +99,14 @@ fn line_of(text: &str, key: &str) -> String {
         .to_owned()
 }
 
-/// A line of the word `hash`.
+/// Parses a line of the word `hash`.
 fn digest(line: &str) -> Option<(u64, String)> {
     let (zxid, digest) = line.split_once(": ")?;
     let zxid = u64::from_str_radix(zxid, 16).ok()?;
     Some((zxid, digest.to_owned()))
 }
 
-/// The middle part of the word `dump`: each session, and below it its paths.
+/// Parses the middle part of the word `dump`: each session, and its paths after it.
 fn ephemerals(answer: &str) -> BTreeSet<(String, String)> {
     let (_, part) = answer
         .split_once("Sessions with Ephemerals")

@@ -1,4 +1,4 @@
-//! Clients that have a ticket: Java's, and ours.
+//! Clients that have a ticket: Java's client and Zoarium's.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn our_client_logs_in_and_is_who_its_ticket_says() {
     assert!(printed.ends_with(&["create ok".to_owned(), "read ok".to_owned()]));
     let log = server.log();
     assert!(log.contains("client has logged in by SASL"), "{log}");
-    // Somebody else may not read what she has made.
+    // Another user may not read the znode.
     let bob = realm.kdc.key_tab("bob");
     let cache = realm.kdc.ticket("bob", &bob, "10m");
     let printed = as_user(&realm, &server, &cache, "/ann");
@@ -96,7 +96,7 @@ fn java_logs_in_and_names_are_cut_as_the_settings_say() {
     }
 }
 
-/// A C client could do it with Cyrus SASL, which Debian's is built without.
+/// A C client could log in with Cyrus SASL, but Debian's client is built without it.
 #[test]
 #[ignore = "runs other people's programs"]
 fn kazoo_logs_in_and_is_who_its_ticket_says() {

@@ -1,4 +1,5 @@
-//! Logins that fail: who is refused, and why, is in the log with the address; nobody else notices.
+//! Failed logins: the log names the client, the reason and the address. No other client is
+//! affected.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ fn token(answer: &Answer) -> Option<Bytes> {
     answer.record::<SaslToken>().token.into_exposed()
 }
 
-/// Lines of refused logins, which name the address and the reason.
+/// Returns the log lines of refused logins, which name the address and the reason.
 fn refusals(server: &Server) -> Vec<String> {
     let log = server.log();
     let lines = log
@@ -39,7 +40,7 @@ fn refusals(server: &Server) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// The tokens are refused at the last of them, for this reason.
+/// Checks that the last of these tokens is refused, for this reason.
 fn is_refused(server: &Server, tokens: &[&[u8]], reason: &str) {
     let before = refusals(server).len();
     let mut session = open(server);
@@ -95,7 +96,7 @@ fn bad_tokens_are_refused_and_others_notice_nothing() {
         &[&good(), b"", b"\x01\0\0\0"],
         "cannot read the token: ",
     );
-    // The log of one server has ten such lines a minute.
+    // A server logs at most ten such lines per minute.
     let Some(other) = realm.server() else {
         return;
     };
@@ -103,7 +104,7 @@ fn bad_tokens_are_refused_and_others_notice_nothing() {
     bystander.finish();
 }
 
-/// The authenticator of a token counts once.
+/// The authenticator of a token is valid once.
 #[test]
 #[ignore = "runs other people's programs"]
 fn a_token_is_worth_nothing_twice() {
@@ -131,14 +132,14 @@ fn tickets_that_are_over_or_for_an_old_key_are_refused() {
         return;
     };
     let ann = realm.kdc.key_tab("ann");
-    // Our own client does not even try.
+    // The Zoarium client does not send an expired ticket.
     let short = realm.kdc.ticket("ann", &ann, "1s");
     let told = wait_for("a ticket that is over", LIMIT, || {
         let arguments = ["login", &server.address(), SERVICE, "/over"];
         realm.ours(&short, &arguments).expect("our client").err()
     });
     assert!(told.contains("expired"), "{told}");
-    // The service has a new key, for which the tickets are, and its key tab has the old one.
+    // The tickets are for the service's new key, and its key tab still contains the old one.
     realm.kdc.change_key(SERVICE);
     let cache = realm.kdc.ticket("ann", &ann, "9m");
     is_refused(
@@ -148,7 +149,7 @@ fn tickets_that_are_over_or_for_an_old_key_are_refused() {
     );
 }
 
-/// The token was made while the ticket was good, and comes when it is over.
+/// The token was created while the ticket was valid, and arrives after the ticket has expired.
 #[test]
 #[ignore = "runs other people's programs"]
 fn a_token_of_a_ticket_that_is_over_is_refused() {
@@ -156,7 +157,7 @@ fn a_token_of_a_ticket_that_is_over_is_refused() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };
-    // Five minutes unless it is said.
+    // The default is five minutes.
     let text = std::fs::read_to_string(realm.kdc.krb5_conf()).expect("a krb5.conf");
     let exact = realm.kdc.path("exact.conf");
     let changed = text.replacen("[libdefaults]", "[libdefaults]\nclockskew = 1", 1);
@@ -177,7 +178,7 @@ fn a_token_of_a_ticket_that_is_over_is_refused() {
     bystander.finish();
 }
 
-/// Whoever chooses a layer takes it for granted that what it says is signed or encrypted.
+/// A client that selects a security layer relies on signed or encrypted messages.
 #[test]
 #[ignore = "runs other people's programs"]
 fn who_wants_a_security_layer_is_refused() {
@@ -226,7 +227,7 @@ fn a_ticket_for_another_service_is_refused() {
     let told = realm.ours(&cache, &arguments).expect("our client");
     let told = told.expect_err("the server has no such key");
     assert!(told.contains("refuses the Kerberos ticket"), "{told}");
-    // One that nobody has is not even given out.
+    // The KDC does not issue a ticket for an unknown service.
     let arguments = ["login", &server.address(), "nobody/localhost", "/a"];
     let told = realm.ours(&cache, &arguments).expect("our client");
     assert!(told.expect_err("no such service").contains("not found"));

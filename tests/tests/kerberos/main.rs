@@ -1,4 +1,4 @@
-//! Logins by Kerberos (GSSAPI), against a KDC that the tests start: of clients, between members, and those that fail.
+//! Logins by Kerberos (GSSAPI) with a KDC that the tests start: clients, members, and failures.
 
 mod clients;
 mod failing;

@@ -1,4 +1,4 @@
-//! Members that log in with each other by Kerberos: among ourselves, and with Apache ZooKeeper.
+//! Members that log in to each other by Kerberos, also together with Apache ZooKeeper.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -12,11 +12,11 @@ use tests::{Flavour, RawSession, or_skip, wait_for};
 use crate::realm::Realm;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// A KDC that is silent is given up after ten seconds and more.
+/// The wait for a silent KDC takes more than ten seconds.
 const STOPS_WITHIN: Duration = Duration::from_secs(8);
 const MEMBER: &str = "zkquorum/127.0.0.1";
 
-/// Members with this principal, and the key tab of all.
+/// Returns members with this principal, and the key tab of all.
 fn builder(realm: &Realm, voters: &[Flavour], principal: &str) -> EnsembleBuilder {
     builder_with(realm, voters, principal, &realm.kdc.krb5_conf())
 }
@@ -38,7 +38,7 @@ fn builder_with(
             &jaas.display().to_string(),
         )
         .property("java.security.krb5.conf", &krb5_conf.display().to_string())
-        // Java would keep its own in a directory for all.
+        // Java would put its replay cache into a shared directory.
         .property("sun.security.krb5.rcache", "none")
         .setting("quorum.auth.enableSasl", "true")
         .setting("quorum.auth.learnerRequireSasl", "true")
@@ -83,7 +83,7 @@ fn members_log_in_with_apache_in_each_role() {
     realm.kdc.key_tab_of("members.keytab", &[MEMBER]);
     let (ours, apache) = (Flavour::ZoariumGssapi, Flavour::Apache);
     for voters in [[ours, apache, apache], [apache, ours, ours]] {
-        // The last one leads, which is another kind each time.
+        // The last member leads: once Apache ZooKeeper, and once Zoarium.
         let builder = builder(&realm, &voters, MEMBER);
         let Some(ensemble) = or_skip("Apache", builder.start_led_by_last_voter()) else {
             return;
@@ -92,7 +92,7 @@ fn members_log_in_with_apache_in_each_role() {
     }
 }
 
-/// Whoever has a ticket, but of no host of a member, stays out; the others go on.
+/// A client whose ticket does not belong to the host of a member is refused. The members continue.
 #[test]
 #[ignore = "runs other people's programs"]
 fn who_is_no_service_of_a_members_host_stays_out() {
@@ -113,7 +113,7 @@ fn who_is_no_service_of_a_members_host_stays_out() {
         .find(|id| *id != leader)
         .expect("a follower");
     ensemble.member_mut(outsider).terminate();
-    // The file itself is exchanged: all read it at their start only.
+    // This replaces the file, which members read only when they start.
     builder(&realm, &voters, "zkquorum/elsewhere");
     ensemble.start(outsider);
     wait_for("a refusal", LIMIT, || {
@@ -130,7 +130,7 @@ fn who_is_no_service_of_a_members_host_stays_out() {
     assert_eq!(written.expect("an answer").err, 0);
 }
 
-/// A member that waits for a KDC serves its operators, and ends when it is told to.
+/// A member that waits for a KDC answers its operators, and stops on request.
 #[test]
 #[ignore = "runs other people's programs"]
 fn a_kdc_that_does_not_answer_holds_up_nothing_else() {
@@ -156,7 +156,7 @@ fn a_kdc_that_does_not_answer_holds_up_nothing_else() {
     for id in ensemble.ids() {
         ensemble.start(id);
     }
-    // Somebody asks for a ticket, and is left waiting.
+    // The member requests a ticket, and does not get an answer.
     silent.set_nonblocking(true).expect("a listener");
     let asking = wait_for("a question to the KDC", LIMIT, || silent.accept().ok());
     for id in ensemble.ids() {

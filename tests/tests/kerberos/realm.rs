@@ -1,4 +1,4 @@
-//! A realm with the servers of a test, and who logs in with them.
+//! A realm with the servers of a test and the clients that log in to them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ const PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvi
 const MODULE: &str = "com.sun.security.auth.module.Krb5LoginModule";
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Whom clients log in with.
+/// The service that clients log in to.
 pub(crate) const SERVICE: &str = "zookeeper/localhost";
 
 /// The KDC, and the key tab of the servers.
@@ -23,14 +23,14 @@ pub(crate) struct Realm {
 }
 
 impl Realm {
-    /// `None` if the test is skipped.
+    /// Starts the KDC. Returns `None` if the test is skipped.
     pub(crate) fn start(what: &str) -> Option<Realm> {
         let kdc = or_skip(what, Kdc::start())?;
         let of_server = kdc.key_tab(SERVICE);
         Some(Realm { kdc, of_server })
     }
 
-    /// A section of a JAAS file.
+    /// Returns a section of a JAAS file.
     pub(crate) fn section(&self, name: &str, key_tab: &Path, principal: &str) -> String {
         let key_tab = key_tab.display();
         format!(
@@ -45,12 +45,12 @@ impl Realm {
         path
     }
 
-    /// A server that lets in who has a ticket.
+    /// Returns a server that accepts clients with a ticket.
     pub(crate) fn builder(&self) -> ServerBuilder {
         self.builder_with(&self.of_servers())
     }
 
-    /// The JAAS file of the servers.
+    /// Writes the JAAS file of the servers.
     pub(crate) fn of_servers(&self) -> PathBuf {
         let section = self.section("Server", &self.of_server, SERVICE);
         self.jaas("server.conf", &section)
@@ -60,7 +60,7 @@ impl Realm {
         Self::builder_in(jaas, &self.kdc.krb5_conf())
     }
 
-    /// The same with another krb5.conf.
+    /// Does the same with another krb5.conf.
     pub(crate) fn builder_in(jaas: &Path, krb5_conf: &Path) -> ServerBuilder {
         let shown = |path: &Path| path.display().to_string();
         ServerBuilder::new(Flavour::ZoariumGssapi)
@@ -73,7 +73,7 @@ impl Realm {
         or_skip("Kerberos", self.builder().start())
     }
 
-    /// What our client prints that logs in with the ticket of this cache.
+    /// Runs the Zoarium client with the ticket of this cache, and returns its output.
     pub(crate) fn ours(
         &self,
         cache: &Path,
@@ -91,7 +91,7 @@ impl Realm {
         Ok(printed.lines().map(str::to_owned).collect())
     }
 
-    /// What a Python program prints that logs in with the ticket of this cache.
+    /// Runs a Python program with the ticket of this cache, and returns its output.
     pub(crate) fn python(
         &self,
         cache: &Path,
@@ -106,7 +106,7 @@ impl Realm {
         Ok(printed.unwrap_or_else(|failure| panic!("{failure}")))
     }
 
-    /// The first token of a login.
+    /// Returns the first token of a login.
     pub(crate) fn token(&self, cache: &Path) -> Vec<u8> {
         let printed = self.ours(cache, &["token", SERVICE]).expect("our client");
         let printed = printed.unwrap_or_else(|failure| panic!("{failure}"));
@@ -118,7 +118,7 @@ impl Realm {
         (0..digits.len()).step_by(2).map(byte).collect()
     }
 
-    /// What Java's client prints that logs in with this key tab.
+    /// Runs Java's client with this key tab, and returns its output.
     pub(crate) fn java(
         &self,
         server: &Server,

@@ -1,4 +1,5 @@
-//! `conf/helm`: the chart is judged and rendered as `helm` does it, and what it makes is started.
+//! `conf/helm`: the chart is linted and rendered as `helm` does it, and the rendered members are
+//! started.
 
 use std::process::Command;
 
@@ -30,7 +31,7 @@ fn object<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
     found.next().unwrap_or_else(|| panic!("no {kind} {name}"))
 }
 
-/// Members as the pods of the StatefulSet, on addresses of this machine.
+/// Starts members like the pods of the StatefulSet, on addresses of this machine.
 fn members(set: &Value, count: usize) -> Vec<Container> {
     let container = &set["spec"]["template"]["spec"]["containers"][0];
     let variables: Vec<(String, String)> = container["env"]
@@ -72,7 +73,7 @@ fn members(set: &Value, count: usize) -> Vec<Container> {
                 .replace("zoarium.health.port=8081", &health)
                 .replace(metrics, "metricsProvider.httpPort=0")
         }
-        // Half a minute of waiting for a leader is not what is shown here.
+        // The default would make the test wait half a minute for a leader.
         "ZOO_TICK_TIME" => "500".to_owned(),
         "ZOO_CONF_DIR" => pod.path("conf").display().to_string(),
         "ZOO_DATA_DIR" | "ZOO_DATA_LOG_DIR" => pod.path("data").display().to_string(),

@@ -1,4 +1,4 @@
-//! `zoarium container`: what the entry point of the image makes of `ZOO_*` variables.
+//! `zoarium container`: how the entry point of the image handles `ZOO_*` variables.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +34,7 @@ impl Container {
         self.home.path().join(name)
     }
 
-    /// Its entry point with nothing of this machine's environment.
+    /// Returns a command of its entry point, without the environment of this machine.
     pub(crate) fn command(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Command {
         let mut command = Command::new(zoarium_binary());
         command.env_clear().current_dir(self.home.path());
@@ -101,7 +101,7 @@ fn a_container_serves_by_its_variables_and_keeps_what_is_there() {
         ("ZOO_4LW_COMMANDS_WHITELIST", "srvr, ruok"),
         ("ZOO_CFG_EXTRA", admin.as_str()),
     ];
-    // As the image's CMD, and as whoever calls it with nothing.
+    // As the CMD of the image, and without arguments.
     for arguments in [&["zkServer.sh", "start-foreground"][..], &[]] {
         container.start(&variables, arguments);
         assert_eq!(container.wait_until_it_serves(), "standalone");
@@ -114,7 +114,7 @@ fn a_container_serves_by_its_variables_and_keeps_what_is_there() {
     // A variable may have been a password.
     let written = fs::metadata(container.path("conf/zoo.cfg")).expect("zoo.cfg");
     assert_eq!(written.permissions().mode() & 0o777, 0o600);
-    // As the official image has it: what is there stays.
+    // As in the official image, an existing file is kept.
     let config = format!("{config}# mine\n");
     fs::write(container.path("conf/zoo.cfg"), &config).expect("write zoo.cfg");
     container.start(&[("ZOO_MY_ID", "9"), ("ZOO_TICK_TIME", "7")], &[]);
@@ -129,7 +129,7 @@ fn a_container_serves_by_its_variables_and_keeps_what_is_there() {
     assert_eq!(output.stdout, b"imok");
 }
 
-/// Refused with the variable's name, and nothing is left that the next start would take as it is.
+/// A bad value is refused with the variable's name. No file is left that the next start would use.
 #[test]
 fn garbage_is_refused_and_leaves_nothing() {
     let container = Container::new();
@@ -163,7 +163,7 @@ fn garbage_is_refused_and_leaves_nothing() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// The variables of the Dockerfile are ones that the entry point knows, with the same values.
+/// The entry point knows the variables of the Dockerfile, with the same values.
 #[test]
 fn the_dockerfile_names_what_the_entry_point_knows() {
     let path = workspace_root().join("conf/docker/Dockerfile");

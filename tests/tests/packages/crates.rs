@@ -1,4 +1,5 @@
-//! The packages of the crates: each is made, and a program outside of the workspace builds with them.
+//! The packages of the crates: each can be packaged, and a program outside of the workspace builds
+//! with them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +10,10 @@ use std::time::Duration;
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use tests::{run, workspace_root};
 
-/// What a program adds that has a server in its tests, and what it talks to it with.
+/// The packages that a program adds for a server in its tests and for a client.
 const ROOTS: &[&str] = &["zoarium", "zoarium-client", "zoarium-recipes"];
 const LIMIT: Duration = Duration::from_secs(60);
-/// Everything is built once more.
+/// The test builds everything again.
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 
 fn metadata() -> Metadata {
@@ -26,13 +27,13 @@ fn is_published(package: &Package) -> bool {
     package.publish.as_ref().is_none_or(|to| !to.is_empty())
 }
 
-/// The crates that the roots are made of.
+/// Returns the workspace crates that the roots depend on.
 fn wanted(metadata: &Metadata) -> BTreeSet<String> {
     let mut wanted = BTreeSet::new();
     let mut next: Vec<_> = ROOTS.iter().map(|root| (*root).to_owned()).collect();
     while let Some(name) = next.pop() {
         let package = metadata.packages.iter().find(|one| *one.name == *name);
-        // A crate of others.
+        // An external crate.
         let Some(package) = package else { continue };
         if wanted.insert(name) {
             let used = package.dependencies.iter();
@@ -43,7 +44,7 @@ fn wanted(metadata: &Metadata) -> BTreeSet<String> {
     wanted
 }
 
-/// Makes the packages, without building them, and gives their directory.
+/// Creates the packages without building them, and returns their directory.
 fn make_packages(metadata: &Metadata, target: &Path) -> PathBuf {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(workspace_root());
@@ -101,7 +102,8 @@ async fn recipes_against_a_server_in_this_process() {
 }
 "#;
 
-/// The manifest that `cargo add` leaves behind. The registry's place is taken by what was unpacked.
+/// Returns the manifest that `cargo add` would write, with the unpacked packages instead of the
+/// registry.
 fn manifest(unpacked: &Path, versions: &[(String, String)]) -> String {
     let mut text = String::from(
         "[package]\nname = \"outside\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
@@ -123,7 +125,7 @@ fn manifest(unpacked: &Path, versions: &[(String, String)]) -> String {
 
 #[test]
 fn a_program_outside_of_the_workspace_builds_with_the_packages() {
-    // It builds the server once more. docs/EMBEDDING.md has the command.
+    // This test builds the server again. docs/EMBEDDING.md contains the command.
     if std::env::var_os("ZOARIUM_BY_HAND").is_none() {
         return;
     }
@@ -150,7 +152,7 @@ fn a_program_outside_of_the_workspace_builds_with_the_packages() {
     fs::create_dir_all(program.join("tests")).expect("a directory");
     fs::write(program.join("tests/outside.rs"), PROGRAM).expect("a test");
     fs::write(program.join("Cargo.toml"), manifest(&unpacked, &versions)).expect("a manifest");
-    // The outside crates are those of the workspace, which are on the machine.
+    // The external crates are those of the workspace, which are already on the machine.
     let lock = workspace_root().join("Cargo.lock");
     fs::copy(lock, program.join("Cargo.lock")).expect("versions");
     let mut command = Command::new(env!("CARGO"));

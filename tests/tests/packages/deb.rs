@@ -1,4 +1,4 @@
-//! The Debian package: it is built, installed into a root of its own, serves, and goes.
+//! The Debian package: it is built, installed into a separate root, started, and removed.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -14,7 +14,7 @@ use tests::{
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// A root with the data base of dpkg and nothing else.
+/// A root that contains only the database of dpkg.
 struct Root {
     dir: tempfile::TempDir,
 }
@@ -22,14 +22,14 @@ struct Root {
 impl Root {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        // Others walk through it.
+        // Other users must be able to enter it.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("rights");
         for made in ["info", "updates", "triggers"].map(|name| format!("var/lib/dpkg/{name}")) {
             fs::create_dir_all(dir.path().join(made)).expect("a directory");
         }
         fs::create_dir(dir.path().join("etc")).expect("a directory");
-        // What a package of this root depends on is on the machine that the scripts run on. dpkg processes no trigger of
-        // a package that lacks something.
+        // The dependencies of this root's packages are installed on the machine on which the
+        // scripts run. dpkg does not process triggers of a package whose dependencies are missing.
         let architecture = run(Command::new("dpkg").arg("--print-architecture"), LIMIT);
         let architecture = architecture.unwrap_or_else(|failure| panic!("{failure}"));
         let mut status = String::new();
@@ -83,7 +83,7 @@ fn build(dir: &Path, version: &str) -> PathBuf {
     let output = dir.join(format!("zoarium_{version}.deb"));
     let mut command = Command::new(workspace_root().join("conf/deb/build.sh"));
     command.arg(zoarium_binary()).arg(version).arg(&output);
-    // The binary of a test is large, and its package is gone in a moment.
+    // The binary of a test is large, and its package is deleted soon.
     command.env("DPKG_DEB_COMPRESSOR_LEVEL", "1");
     run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("no package: {failure}"));
     output
@@ -111,7 +111,7 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
     let data = root.path("var/lib/zookeeper");
     let found = fs::metadata(&data).expect("a data directory");
     assert_eq!((found.uid(), found.mode() & 0o777), (id, 0o750));
-    // They may contain passwords. reconfig writes the member list beside zoo.cfg.
+    // They may contain passwords. reconfig writes the member list next to zoo.cfg.
     let group = found.gid();
     for (name, mode) in [("conf", 0o770), ("conf/zoo.cfg", 0o640)] {
         let found = fs::metadata(root.path("etc/zookeeper").join(name)).expect("it is there");
@@ -135,7 +135,7 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
         assert!(text.contains("preflight"), "{script}");
     }
 
-    // What an operator changes: here, where the root and the ports are.
+    // The changes of an operator: in this test, the root and the ports.
     let config = root.path("etc/zookeeper/conf/zoo.cfg");
     let (port, admin) = (Port::take(), Port::take());
     let text = fs::read_to_string(&config).expect("zoo.cfg");
@@ -167,7 +167,8 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
     assert!(data.join("version-2").is_dir(), "the data is gone");
 }
 
-/// The first minute of whoever administers the package: one command, and its credential is valid at once.
+/// The first minute of an administrator of the package: after one command, the credential is valid
+/// immediately.
 fn is_administered(root: &Root, port: u16) {
     let mut command = Command::new(root.path("usr/bin/zoarium"));
     command.arg("admin-token");
@@ -190,8 +191,8 @@ fn is_administered(root: &Root, port: u16) {
     assert_eq!(snapshot(header), 200);
 }
 
-/// As the unit starts it, but for the root: it tells systemd that it is ready, and ends when it is
-/// told to. Then the wrapper that the package brings looks at it.
+/// Starts the server as the unit does, but in the separate root. It tells systemd when it is ready,
+/// and stops on request. Then the wrapper of the package checks it.
 fn serves(root: &Root, (port, admin): (u16, u16)) {
     let socket_path = root.path("notify");
     fs::remove_file(&socket_path).ok();
@@ -217,7 +218,7 @@ fn serves(root: &Root, (port, admin): (u16, u16)) {
             .expect("an answer")
             .contains("Mode: standalone")
     );
-    // The watchdog is told again and again.
+    // The watchdog is notified repeatedly.
     assert_eq!(
         (told(), told()),
         ("WATCHDOG=1".to_owned(), "WATCHDOG=1".to_owned())
@@ -240,7 +241,7 @@ fn serves(root: &Root, (port, admin): (u16, u16)) {
     assert_eq!(last, "STOPPING=1");
 }
 
-/// As the unit starts it: by the user of the package, in the directory /.
+/// Starts the server as the unit does: as the user of the package, in the directory /.
 fn audits_as_its_user(root: &Root, (user, group): (u32, u32), port: u16) {
     let logs = root.path("var/log/zookeeper");
     let run_chown = |path: &Path| {
@@ -248,7 +249,7 @@ fn audits_as_its_user(root: &Root, (user, group): (u32, u32), port: u16) {
         command.arg("-R").arg(format!("{user}:{group}")).arg(path);
         run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("{failure}"));
     };
-    // The start before was by root.
+    // The previous start was by root.
     run_chown(&root.path("var/lib/zookeeper"));
     let start = |options: &[String]| {
         let mut command = Command::new(root.path("usr/bin/zoarium"));
@@ -267,12 +268,12 @@ fn audits_as_its_user(root: &Root, (user, group): (u32, u32), port: u16) {
     assert!(logs.join("zookeeper_audit.log").exists());
     process.signal(rustix::process::Signal::TERM);
     process.wait(LIMIT).expect("an end");
-    // Nobody but root may write there.
+    // Only root may write there.
     let status = start(&[]).wait(LIMIT).expect("an end");
     assert_eq!(status.code(), Some(1));
 }
 
-/// A package with the files and scripts of Debian's zookeeper that matter to ours.
+/// Builds a package with the relevant files and scripts of Debian's zookeeper.
 fn build_debians(dir: &Path) -> PathBuf {
     let tree = dir.join("zookeeper");
     let write = |name: &str, mode: u32, text: &str| {
@@ -293,7 +294,7 @@ fn build_debians(dir: &Path) -> PathBuf {
     );
     let conf = "conf=$DPKG_ROOT/etc/zookeeper/conf";
     let script = |line: &str| format!("#!/bin/sh\nset -e\n{conf}\n{line}\n");
-    // update-alternatives replaces no directory, and removes no directory.
+    // update-alternatives does not replace or remove a directory.
     let link = script("[ -e $conf ] || ln -s conf_example $conf");
     write("DEBIAN/postinst", 0o755, &link);
     let unlink = script("if [ \"$1\" = remove ] && [ -L $conf ]; then rm $conf; fi");
@@ -324,7 +325,8 @@ fn a_package_beside_debians_and_over_it_loses_nothing() {
     let conf = "etc/zookeeper/conf/zoo.cfg";
     let log = "var/lib/zookeeper/version-2/log.1";
 
-    // Over it: its settings and its data are used, and stay when either goes.
+    // After Debian's package: its settings and its data are used, and stay when either package is
+    // removed.
     let root = Root::new();
     root.dpkg(&["--install", debians]);
     fs::create_dir_all(root.path("var/lib/zookeeper/version-2")).expect("a directory");
@@ -336,17 +338,17 @@ fn a_package_beside_debians_and_over_it_loses_nothing() {
     assert_eq!(read(&root, conf).as_deref(), Some(DEBIANS));
     assert!(root.path(log).exists());
     root.dpkg(&["--install", ours]);
-    // Debian's takes its link away, and ours keeps the settings.
+    // Debian's package removes its link, and Zoarium's keeps the settings.
     root.dpkg(&["--remove", "zookeeper"]);
     assert_eq!(read(&root, conf).as_deref(), Some(DEBIANS));
     assert!(root.path(log).exists());
-    // Its purge deletes the data, as docs/MIGRATION.md warns. The directory is there again.
+    // Its purge deletes the data, as docs/MIGRATION.md warns. The directory is created again.
     root.dpkg(&["--purge", "zookeeper"]);
     assert!(root.path("var/lib/zookeeper").is_dir());
     root.dpkg(&["--purge", "zoarium"]);
     assert_eq!(read(&root, conf).as_deref(), Some(DEBIANS));
 
-    // Before it: what ours created goes with ours, and nothing else.
+    // Before Debian's package: only the files that Zoarium's package created are removed with it.
     let root = Root::new();
     root.dpkg(&["--install", ours]);
     assert_ne!(read(&root, conf).as_deref(), Some(DEBIANS));
@@ -358,7 +360,7 @@ fn a_package_beside_debians_and_over_it_loses_nothing() {
     let example = "etc/zookeeper/conf_example/zoo.cfg";
     assert_eq!(read(&root, example).as_deref(), Some(DEBIANS));
 
-    // Without either: an operator's own files are used as they are.
+    // Without either: an operator's own files are used unchanged.
     let root = Root::new();
     fs::create_dir_all(root.path("etc/zookeeper/conf")).expect("a directory");
     fs::write(root.path(conf), DEBIANS).expect("write a file");
@@ -371,7 +373,7 @@ fn path_text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// systemd's own judgement of the unit.
+/// Lets systemd verify the unit.
 #[test]
 fn the_unit_is_one_that_systemd_takes() {
     let Some(tool) = or_skip("the unit", find_tool("systemd-analyze")) else {
@@ -382,7 +384,7 @@ fn the_unit_is_one_that_systemd_takes() {
     let text = fs::read_to_string(unit).expect("a unit");
     let copy = dir.path().join("zoarium.service");
     let binary = zoarium_binary().display().to_string();
-    // The program is looked for where the unit says.
+    // The program must be at the path in the unit.
     fs::write(&copy, text.replace("/usr/bin/zoarium", &binary)).expect("a file");
     let mut command = Command::new(tool);
     command.args(["verify", "--man=no"]).arg(&copy);

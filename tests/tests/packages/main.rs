@@ -1,4 +1,5 @@
-//! What installs Zoarium: the packages of the crates, the Debian package, the entry point of the image, the chart.
+//! Ways to install Zoarium: the packages of the crates, the Debian package, the entry point of the
+//! image, and the chart.
 
 mod chart;
 mod container;

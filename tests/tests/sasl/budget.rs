@@ -1,4 +1,4 @@
-//! How often an address may fail to log in (`auth.maxFailuresPerMinute`).
+//! The limit for failed logins of an address (`auth.maxFailuresPerMinute`).
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn handshake() -> Handshake {
     }
 }
 
-/// One address guesses passwords: it is turned away. Another, and who was there before, go on.
+/// An address that guesses passwords is refused. Another address and existing connections continue.
 #[test]
 fn who_guesses_passwords_is_refused_and_bystanders_are_not() {
     let files = Files::new();
@@ -51,7 +51,7 @@ fn who_guesses_passwords_is_refused_and_bystanders_are_not() {
         let line = lines.find(|line| line.contains("connections from this address are refused"))?;
         line.contains("peer=127.0.0.7:").then_some(())
     });
-    // Not even with the right password.
+    // Even the right password is refused.
     assert!(open(guesser).is_err());
     let mut other = open(Ipv4Addr::new(127, 0, 0, 9)).expect("a session of another address");
     assert_eq!(log_in(&mut other, "bob", SASL_BOB), Ok(()));
@@ -83,7 +83,7 @@ fn who_guesses_passwords_is_refused_and_bystanders_are_not() {
     assert_eq!(bystander.sync().expect("an answer").err, 0);
 }
 
-/// As in Java there is no such limit by itself.
+/// As in Java, the default is without a limit.
 #[test]
 fn without_the_setting_nobody_is_refused() {
     let files = Files::new();

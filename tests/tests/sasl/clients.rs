@@ -1,4 +1,4 @@
-//! A client of our own: tokens by hand.
+//! A minimal client with its own tokens.
 
 use bytes::Bytes;
 use config::{SaslLogin, Secret};
@@ -19,7 +19,7 @@ pub(crate) fn open(address: &str) -> RawSession {
     RawSession::open(address, None, 10_000).expect("a session")
 }
 
-/// Sends a token and gives the answer.
+/// Sends a token and returns the answer.
 pub(crate) fn send(session: &mut RawSession, token: &[u8]) -> Result<Answer, Lost> {
     let token = SaslToken {
         token: Some(Bytes::copy_from_slice(token)).into(),
@@ -28,12 +28,12 @@ pub(crate) fn send(session: &mut RawSession, token: &[u8]) -> Result<Answer, Los
     session.take()
 }
 
-/// The token of an answer.
+/// Returns the token of an answer.
 pub(crate) fn token(answer: &Answer) -> Option<Bytes> {
     answer.record::<SaslToken>().token.into_exposed()
 }
 
-/// An exchange up to the answer to the response. Panics unless there is a challenge.
+/// Does an exchange, and returns the answer to the response. Panics unless there is a challenge.
 pub(crate) fn respond(
     session: &mut RawSession,
     exchange: &mut ClientExchange,
@@ -46,7 +46,7 @@ pub(crate) fn respond(
     }
 }
 
-/// Logs in; the error that is answered otherwise.
+/// Logs in, or returns the error of the answer.
 pub(crate) fn log_in(session: &mut RawSession, user: &str, password: &str) -> Result<(), i32> {
     let login = login(user, password);
     let mut exchange = ClientExchange::new(CLIENTS, [5; 30]);

@@ -1,5 +1,5 @@
-//! Bad logins while others work: each refusal has its line with the address it came from, and nobody
-//! else notices.
+//! Failed logins while others work: each refusal is logged with the address, and no other client is
+//! affected.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use crate::files::{Files, server};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A token of somebody who knows the password, up to the point where it is sent.
+/// Returns the response of a client that knows the password, before it is sent.
 fn response(session: &mut RawSession) -> Vec<u8> {
     let challenge = send(session, b"").expect("an answer");
     let challenge = token(&challenge).expect("a challenge");
@@ -31,10 +31,10 @@ fn response(session: &mut RawSession) -> Vec<u8> {
     }
 }
 
-/// The token that goes out in the place of a good one, which would have been this.
+/// Changes a correct token into the token that is sent.
 type Spoil = fn(Vec<u8>) -> Vec<u8>;
 
-/// Tokens in the place of the response, and why they are refused.
+/// Tokens that replace the response, and the reasons for their refusal.
 const SPOILT: [(&str, Spoil, &str); 7] = [
     (
         "truncated in a value",
@@ -93,7 +93,7 @@ const SPOILT: [(&str, Spoil, &str); 7] = [
     ),
 ];
 
-/// Waits for a refusal by this peer.
+/// Waits for a refusal of this peer.
 fn refused(server: &Server, peer: &str, reason: &str) {
     let line = wait_for(reason, LIMIT, || {
         let log = server.log();
@@ -120,7 +120,7 @@ fn each_bad_token_has_its_line_and_bystanders_notice_nothing() {
         refused(&server, &session.local_address().to_string(), reason);
         assert!(session.sync().is_err(), "{what}: the connection is closed");
     }
-    // A good one, sent again: to its own exchange, which is over.
+    // A correct response, sent again in its own exchange, which has ended.
     let mut session = open(&server.address());
     let token = response(&mut session);
     assert_eq!(send(&mut session, &token).expect("an answer").err, 0);
@@ -130,7 +130,7 @@ fn each_bad_token_has_its_line_and_bystanders_notice_nothing() {
     bystander.finish();
 }
 
-/// For a name that is known and one that is not.
+/// For a known and for an unknown name.
 #[test]
 fn wrong_and_empty_passwords_are_refused_alike() {
     let files = Files::new();
@@ -174,7 +174,7 @@ fn next_frame(stream: &mut TcpStream) -> Vec<u8> {
     frame
 }
 
-/// A connection that has its challenge and does not answer it.
+/// Opens a connection that gets its challenge and does not answer it.
 fn stuck(address: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(LIMIT)).expect("a time limit");
@@ -198,7 +198,7 @@ fn stuck(address: &str) -> TcpStream {
     stream
 }
 
-/// They cost little and hold nobody up.
+/// They cost little and do not delay other clients.
 #[test]
 fn two_thousand_logins_that_stop_in_the_middle_hold_nobody_up() {
     let files = Files::new();

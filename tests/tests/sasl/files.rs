@@ -8,7 +8,7 @@ use tests::{Flavour, Server, ServerBuilder, or_skip, secrets};
 
 pub(crate) const PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 
-/// What every server of these tests lets in.
+/// Users that every server of these tests accepts.
 pub(crate) const USERS: &[(&str, &str)] = &[
     ("super", secrets::SASL_SUPER),
     ("bob", secrets::SASL_BOB),
@@ -35,7 +35,7 @@ impl Files {
         path
     }
 
-    /// The section of a server with these users.
+    /// Writes the section of a server with these users.
     pub(crate) fn server(&self, users: &[(&str, &str)]) -> PathBuf {
         let users: Vec<String> = users
             .iter()
@@ -47,7 +47,7 @@ impl Files {
         self.write("server.conf", &text)
     }
 
-    /// The section of a Java client.
+    /// Writes the section of a Java client.
     pub(crate) fn client(&self, user: &str, password: &str) -> PathBuf {
         let (user, password) = (quoted(user), quoted(password));
         let text = format!(
@@ -63,7 +63,7 @@ fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// A server with a JAAS file and the SASL provider.
+/// Returns a server with a JAAS file and the SASL provider.
 pub(crate) fn builder(flavour: Flavour, files: &Files) -> ServerBuilder {
     let jaas = files.server(USERS);
     ServerBuilder::new(flavour)
@@ -75,7 +75,7 @@ pub(crate) fn builder(flavour: Flavour, files: &Files) -> ServerBuilder {
         .property("file.encoding", "UTF-8")
 }
 
-/// The same, started.
+/// Starts such a server.
 pub(crate) fn server(flavour: Flavour, files: &Files) -> Option<Server> {
     or_skip("SASL", builder(flavour, files).start())
 }

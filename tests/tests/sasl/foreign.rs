@@ -1,5 +1,5 @@
-//! Java's client and kazoo with our server, our client with Apache ZooKeeper, and all of it the other
-//! way round: nobody notices a difference.
+//! Java's client and kazoo with a Zoarium server, the Zoarium client with Apache ZooKeeper, and the
+//! reverse: neither side sees a difference.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ use crate::files::{Files, USERS, builder, server};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What a program prints.
+/// Runs a program and returns the lines of its output.
 fn printed(command: &mut Command) -> Vec<String> {
     let output = run(command, LIMIT).unwrap_or_else(|failure| panic!("{failure}"));
     let lines = output.lines().filter(|line| {
@@ -114,7 +114,7 @@ fn kazoo_logs_in_with_us_as_with_apache() {
     }
 }
 
-/// Our half of a client, with both servers: what is answered is the same.
+/// The Zoarium client with both servers: the answers are equal.
 #[test]
 #[ignore = "runs other people's programs"]
 fn our_client_logs_in_with_apache_as_with_us() {

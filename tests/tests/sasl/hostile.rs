@@ -1,4 +1,4 @@
-//! Tokens that no client sends, and who must be in.
+//! Tokens that no client sends, and servers that require a login.
 
 use bytes::Bytes;
 use proto::request::{CreateRequest, Request, WriteRequest};
@@ -11,7 +11,8 @@ use transport::sasl::{CLIENTS, ClientExchange, ClientStep};
 use crate::clients::{log_in, login, open, respond, send, token};
 use crate::files::{Files, builder};
 
-/// A server of each kind: what they answer is compared with the same words.
+/// Runs a test with a server of each implementation: their answers are compared with the same
+/// words.
 fn both(test: impl Fn(&tests::Server, Flavour), settings: &[(&str, &str)]) {
     for flavour in [Flavour::under_test(), Flavour::Apache] {
         let files = Files::new();
@@ -37,7 +38,7 @@ fn bad_tokens_are_refused_and_end_the_connection() {
             assert_eq!(answer.err, -115, "{flavour:?}");
             for bad in [&b"x"[..], b"a=b", b"username=\"bob\"", b"\0\xff", &long] {
                 let mut session = open(&server.address());
-                // What is in the first one counts for nothing.
+                // The contents of the first token are ignored.
                 let challenge = send(&mut session, b"x").expect("a challenge");
                 assert_eq!(challenge.err, 0, "{flavour:?}");
                 assert_eq!(
@@ -72,7 +73,7 @@ fn a_token_is_worth_nothing_twice() {
                 -115,
                 "{flavour:?}"
             );
-            // And on the same one.
+            // On the same connection.
             assert_eq!(
                 send(&mut session, &response).expect("an answer").err,
                 -115,

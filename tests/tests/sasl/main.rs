@@ -1,4 +1,5 @@
-//! Logins by SASL: Java's client, kazoo and a client of our own, with Zoarium and with Apache ZooKeeper.
+//! Logins by SASL: Java's client, kazoo and a minimal client, with Zoarium and with Apache
+//! ZooKeeper.
 
 mod budget;
 mod clients;

@@ -1,4 +1,4 @@
-//! Which servers start without users who could log in, and what such a server answers.
+//! Which servers start without any SASL user, and the answers of such a server.
 
 use std::process::Command;
 use std::time::Duration;
@@ -29,7 +29,8 @@ fn a_jaas_file_that_does_not_exist_is_a_reason_not_to_start() {
     }
 }
 
-/// kazoo's own test harness writes the provider and names an empty JAAS file: 0 of its 489 tests ran before.
+/// kazoo's own test harness sets the provider and an empty JAAS file. Without this rule, none of
+/// its 489 tests ran.
 #[test]
 fn an_empty_jaas_file_lets_clients_in_without_a_login() {
     let files = tempfile::tempdir().expect("a directory");
@@ -50,7 +51,7 @@ fn an_empty_jaas_file_lets_clients_in_without_a_login() {
     assert_eq!(answer.err, 0);
 }
 
-/// `test_auth_failed` of the suite of zookeeper-client 0.11.1 configures a server so.
+/// `test_auth_failed` in the tests of zookeeper-client 0.11.1 configures a server in this way.
 #[test]
 fn a_server_that_requires_sasl_and_has_no_jaas_file_starts_and_refuses_every_session() {
     let builder = ServerBuilder::new(Flavour::under_test())
@@ -71,8 +72,8 @@ fn a_server_that_requires_sasl_and_has_no_jaas_file_starts_and_refuses_every_ses
     session.call(&create).expect_err("the connection is closed");
 }
 
-/// What the server prints and answers is searched by the harness; here it is made to say much, and the names of its
-/// process and threads are looked at, too.
+/// The harness searches the server's output and answers. In this test the server prints much, and
+/// the names of its process and threads are also checked.
 #[test]
 fn no_secret_is_printed_or_shown() {
     let files = Files::new();

@@ -1,5 +1,5 @@
-//! `zoarium bench --tls` against real servers: whatever it loads them with goes through TLS, with a
-//! certificate on both sides.
+//! `zoarium bench --tls` against real servers: every load uses TLS with a certificate on both
+//! sides.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tests::{Flavour, or_skip, run, zoarium_binary};
 
 use crate::way::{PASSWORD, Secured, USER, Way};
 
-/// Who has not logged in does nothing.
+/// A client cannot do anything before its login.
 const REQUIRED: [(&str, &str); 1] = [("sessionRequireClientSASLAuth", "true")];
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -17,7 +17,7 @@ fn secured(flavour: Flavour) -> Option<Secured> {
     or_skip("TLS", Secured::start(flavour, Way::MutualTls, &[]))
 }
 
-/// The load, with the certificates of one of the servers, and its report.
+/// Runs the load with the certificates of one of the servers, and returns its report.
 fn bench(files: &Secured, arguments: &str) -> Result<Value, String> {
     let mut command = Command::new(zoarium_binary());
     command
@@ -49,7 +49,7 @@ fn every_load_goes_through_tls() {
             "{load}"
         );
     }
-    // Each session opened is one handshake, resumed or whole; `handshake` opens none.
+    // Each opened session is one handshake, resumed or full. `handshake` does not open sessions.
     for (load, option) in [
         ("connect", ""),
         ("connect", "--tls-full-handshakes"),
@@ -112,7 +112,7 @@ fn it_logs_in_on_each_connection() {
     assert!(!failure.contains("wr0ngsecret"), "{failure}");
 }
 
-/// Two servers that take the same certificates, in turns.
+/// Two servers that accept the same certificates, alternately.
 #[test]
 fn it_compares_two_servers_through_tls() {
     let Some(ours) = secured(Flavour::Zoarium) else {

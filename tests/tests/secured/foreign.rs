@@ -1,4 +1,4 @@
-//! Clients of other people.
+//! Third-party clients.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tests::{
 
 use crate::way::{PASSWORD, Secured, USER, WAYS, Way};
 
-/// Goes these ways with a client, one after the other.
+/// Runs a client on each of these ways, one after the other.
 fn go(
     client: &str,
     ways: &[Way],
@@ -35,7 +35,7 @@ fn go(
     }
 }
 
-/// What a program is told of a server.
+/// Returns the variables by which a program finds a server.
 fn variables(secured: &Secured) -> Vec<(&'static str, String)> {
     let mut variables = Vec::new();
     if secured.way.has_tls() {
@@ -77,7 +77,7 @@ fn java(secured: &Secured) -> Result<Vec<PathBuf>, Missing> {
             "java.security.auth.login.config",
             &jaas.display().to_string(),
         );
-        // In FIPS mode it does not speak DIGEST-MD5.
+        // In FIPS mode, the client does not support DIGEST-MD5.
         add("zookeeper.fips-mode", "false");
     }
     java_program("JavaProtected", &["Talk"], &properties)
@@ -97,14 +97,14 @@ fn kazoo_goes_every_way() {
     });
 }
 
-/// Debian builds it without OpenSSL and Cyrus SASL.
+/// Debian builds the C client without OpenSSL and Cyrus SASL.
 #[test]
 #[ignore = "runs other people's programs"]
 fn the_c_client_goes_the_way_that_it_has() {
     go("the C client", &[Way::Plain], &[], |_| c_program());
 }
 
-/// It has no SASL.
+/// The Go client does not support SASL.
 #[test]
 #[ignore = "runs other people's programs"]
 fn the_go_client_goes_every_way_without_a_login() {

@@ -1,9 +1,10 @@
-//! Every client over every way to secure a connection: {Java, kazoo, C, Go, Rust, ours} x {plain, TLS
-//! with stores of each kind, certificates on both sides, DIGEST-MD5, both together}.
+//! Every client with every way to secure a connection: {Java, kazoo, C, Go, Rust, Zoarium} x
+//! {plain, TLS with stores of each kind, certificates on both sides, DIGEST-MD5, both together}.
 //!
-//! In each cell a client makes a znode that only it may touch, as the identity that the way gives it;
-//! a stranger is refused; the server is restarted; and the client goes on with its session and is who
-//! it was. docs/COMPATIBILITY.md has what a client lacks, which no cell of it stands for here.
+//! In each cell a client creates a znode that only it may access, with the identity that the way
+//! gives it. A stranger is refused. The server is restarted. The client then continues its session
+//! with the same identity. docs/COMPATIBILITY.md lists what a client does not support. Such
+//! combinations do not have a cell.
 
 mod bench;
 mod foreign;

@@ -1,4 +1,4 @@
-//! Our own client, which tools and recipes stand on.
+//! The Zoarium client, which tools and recipes use.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::way::{PASSWORD, Secured, USER, WAYS, Way};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Connections live on while the test does something else.
+/// Connections stay alive while the test does something else.
 fn runtime() -> Runtime {
     let mut builder = Builder::new_multi_thread();
     let runtime = builder.worker_threads(1).enable_all().build();
@@ -54,7 +54,8 @@ async fn protect(client: &Client, entry: &str) -> client::Result<()> {
     Ok(())
 }
 
-/// The znodes are its own, as they were. Calls that were under way when the connection broke fail.
+/// Checks that the client still owns its znodes, and that they are unchanged. Calls that were
+/// pending when the connection broke fail.
 async fn still_owns(client: &Client) -> client::Result<()> {
     let session = client.session_id();
     let (_, stat) = client.get_data("/mine").await?;
@@ -96,7 +97,7 @@ fn go(flavour: Flavour, way: Way) {
     let is_back =
         |state: &State| matches!(state, State::Connected { session: now, .. } if *now == session);
     let back = runtime.block_on(async {
-        // The end of the old connection may not have been noticed yet.
+        // The client may not have noticed the end of the old connection yet.
         let silent = client.sync("/").await;
         let back = tokio::time::timeout(LIMIT, state.wait_for(is_back)).await;
         (silent, back.map(|state| state.is_ok()))
@@ -129,7 +130,7 @@ fn our_client_goes_every_way() {
     }
 }
 
-/// What it says is what Java's servers understand.
+/// Java's servers understand the client's messages.
 #[test]
 #[ignore = "runs other people's programs"]
 fn our_client_goes_every_way_to_apache_zookeeper() {
@@ -158,7 +159,7 @@ fn our_client_says_why_a_login_failed() {
             assert!(!text.contains("wr0ngsecret"), "{text}");
         }
     }
-    // A server without SASL does not pass for one that let us in.
+    // The client does not mistake a server without SASL for a successful login.
     let secured = Secured::start(Flavour::under_test(), Way::Plain, &[]);
     let secured = or_skip("a server of ours", secured).expect("ours is always there");
     let login = Login::digest_md5(USER, Secret::new(PASSWORD));

@@ -1,4 +1,4 @@
-//! The ways, and a server that takes connections by one of them.
+//! The ways, and a server that accepts connections by one of them.
 
 use std::fs;
 use std::net::TcpStream;
@@ -8,11 +8,12 @@ use std::time::Duration;
 use tests::certificates::Certificates;
 use tests::{Flavour, Missing, Port, Server, ServerBuilder, wait_for};
 
-/// How a client reaches a server, and who it is there.
+/// How a client connects to a server, and its identity there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Plain,
-    /// The server's stores, and the client's where it reads them, are files with this extension.
+    /// TLS. The stores of the server, and those that the client reads, are files with this
+    /// extension.
     Tls(&'static str),
     /// With a certificate on both sides.
     MutualTls,
@@ -47,7 +48,7 @@ impl Way {
         matches!(self, Way::DigestMd5 | Way::DigestMd5OverTls)
     }
 
-    /// Kind of the stores.
+    /// Returns the kind of the stores.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Way::Tls(extension) => extension,
@@ -55,7 +56,7 @@ impl Way {
         }
     }
 
-    /// Whom an ACL must name for the client to come in.
+    /// Returns the entry of an ACL that matches the client.
     pub(crate) fn entry(self) -> &'static str {
         match self {
             // The digest of bob:secret.
@@ -66,21 +67,21 @@ impl Way {
     }
 }
 
-/// A server that is reached by a way, and what its clients need.
+/// A server that is reached by one way, and everything that its clients need.
 pub(crate) struct Secured {
     pub(crate) way: Way,
     pub(crate) certificates: Arc<Certificates>,
     pub(crate) server: Server,
-    /// Where clients come in by this way, and by no other.
+    /// Address at which clients connect by this way, and by no other.
     pub(crate) address: String,
     _secure_port: Port,
 }
 
 impl Secured {
-    /// Starts it, with more settings than the way needs.
+    /// Starts a server with additional settings.
     ///
     /// # Errors
-    /// What the machine lacks for it.
+    /// If the machine does not have something that the server needs.
     pub(crate) fn start(
         flavour: Flavour,
         way: Way,
@@ -96,10 +97,10 @@ impl Secured {
         Secured::with(flavour, way, settings, Arc::new(certificates))
     }
 
-    /// Another server that is reached by the same way, with the same certificates.
+    /// Starts another server for the same way, with the same certificates.
     ///
     /// # Errors
-    /// What the machine lacks for it.
+    /// If the machine does not have something that the server needs.
     pub(crate) fn beside(&self, flavour: Flavour) -> Result<Secured, Missing> {
         Secured::with(flavour, self.way, &[], Arc::clone(&self.certificates))
     }
@@ -147,7 +148,7 @@ impl Secured {
             true => format!("127.0.0.1:{}", secure_port.number()),
             false => server.address(),
         };
-        // Apache ZooKeeper opens it behind the other.
+        // Apache ZooKeeper opens this port after the other.
         wait_for("the port of the way", LIMIT, || {
             TcpStream::connect(&address).ok().map(drop)
         });

@@ -1,5 +1,5 @@
-//! Lines of the log that a stranger can cause are limited: in the code that strangers reach, each line that
-//! is not limited is named here, with the reason.
+//! Log lines that a stranger can cause are limited. For the code that strangers reach, this file
+//! lists each line without a limit, with the reason.
 
 use super::{committed, rust_files};
 
@@ -74,7 +74,7 @@ const UNLIMITED: &[(&str, usize, &str)] = &[
     ("crates/transport/src/tls/verify.rs", 2, FILES),
 ];
 
-/// Lines of a file that are written without a limiter, its tests not included.
+/// Counts the lines of a file that are written without a limiter, without its tests.
 fn unlimited_lines(text: &str) -> usize {
     const MACROS: [&str; 3] = ["tracing::info!(", "tracing::warn!(", "tracing::error!("];
     let code = text.split("#[cfg(test)]\nmod tests {").next();

@@ -1,12 +1,12 @@
-//! Rules for pages: rows that stay, lengths, links, and text that belongs elsewhere.
+//! Rules for pages: required rows, lengths, links, and text that belongs on other pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{committed, text_of};
 
-/// Pages with tables that name all settings, metrics, limits, log messages and differences. For each of them,
-/// `rows/PAGE.tsv` lists the rows of 51ec785: the first cell, and after a tab the cell that replaced it. `dropped:`
-/// begins the reason for a row that no longer exists.
+/// Pages with tables that name all settings, metrics, limits, log messages and differences. For
+/// each of them, `rows/PAGE.tsv` lists the rows of 51ec785: the first cell, and after a tab the
+/// cell that replaced it. `dropped:` begins the reason for a row that no longer exists.
 const ROWS: &[(&str, &str)] = &[
     ("COMPATIBILITY", include_str!("rows/COMPATIBILITY.tsv")),
     ("CONFIG", include_str!("rows/CONFIG.tsv")),
@@ -15,14 +15,14 @@ const ROWS: &[(&str, &str)] = &[
     ("TROUBLESHOOTING", include_str!("rows/TROUBLESHOOTING.tsv")),
 ];
 
-/// Most words of a page or of a folder.
+/// Maximum number of words of a page or of a folder.
 const WORDS_MAX: &[(&str, usize)] = &[
     ("docs/ARCHITECTURE.md", 2500),
     ("docs/PERFORMANCE.md", 1200),
     ("docs/lab/", 15_000),
 ];
 
-/// Most words of all pages outside of [`DIARIES`].
+/// Maximum number of words of all pages outside of [`DIARIES`].
 const WORDS_OF_ALL_MAX: usize = 35_000;
 
 /// Folders with content for people who work on Zoarium.
@@ -39,7 +39,7 @@ const FOR_MAINTAINERS: &[&str] = &[
 /// Pages whose tables are generated.
 const GENERATED: &[&str] = &["docs/CONFIG.md", "docs/METRICS.md", "docs/PROTOCOL.md"];
 
-/// What begins and ends a generated table within a page.
+/// Marks of the begin and the end of a generated table within a page.
 const FINDINGS: [&str; 2] = ["<!-- findings: made by", "<!-- end of the findings"];
 
 /// The package that a reader installs by its path.
@@ -64,7 +64,7 @@ fn is_for_readers(page: &str) -> bool {
     !FOR_MAINTAINERS.contains(&page) && !is_diary(page)
 }
 
-/// Cells of a row, without escaped bars as borders.
+/// Returns the cells of a row. An escaped bar is not a border.
 fn cells(row: &str) -> Vec<String> {
     let row = row.replace("\\|", "\u{0}");
     let row = row.trim().trim_start_matches('|').trim_end_matches('|');
@@ -73,7 +73,7 @@ fn cells(row: &str) -> Vec<String> {
         .collect()
 }
 
-/// First cells of all rows, or second ones after `-`, and how often each occurs.
+/// Returns the first cells of all rows, or second ones after `-`, and how often each occurs.
 fn keys(page: &str) -> BTreeMap<String, usize> {
     let mut keys = BTreeMap::new();
     for row in page.lines().filter(|line| line.starts_with('|')) {
@@ -109,7 +109,7 @@ fn rows_of_51ec785_are_kept_or_have_a_reason() {
     }
 }
 
-/// A word contains a letter or a digit. Tables and findings that programs write are not counted.
+/// Counts words, which contain a letter or a digit. Generated tables and findings are not counted.
 fn words(page: &str, text: &str) -> usize {
     let is_generated = GENERATED.contains(&page);
     let mut is_block = false;
@@ -143,7 +143,7 @@ fn pages_are_short() {
     assert!(count <= WORDS_OF_ALL_MAX, "all pages: {count} words");
 }
 
-/// Lines outside of blocks of code, with their numbers.
+/// Returns the lines outside of code blocks, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter(move |(_, line)| {
@@ -153,7 +153,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The anchor that GitHub and mdBook give a heading.
+/// Returns the anchor that GitHub and mdBook give a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading
         .trim()
@@ -164,7 +164,7 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-/// Targets of the links in a line, without text in backticks.
+/// Returns the targets of the links in a line, without text in backticks.
 fn targets(line: &str) -> Vec<&str> {
     let mut rest = line;
     let mut targets = Vec::new();
@@ -227,7 +227,7 @@ fn links_lead_to_files_and_headings() {
     assert!(dead.is_empty(), "dead links: {dead:#?}");
 }
 
-/// A path of a link, relative to the root.
+/// Returns the path of a link, relative to the root.
 fn resolved(page: &str, path: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
@@ -243,7 +243,7 @@ fn resolved(page: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// Whether this is an abbreviated or full hash of a commit.
+/// Returns whether this is an abbreviated or full hash of a commit.
 fn is_commit(word: &str) -> bool {
     (7..=40).contains(&word.len())
         && word
@@ -270,7 +270,7 @@ fn pages_for_readers_name_no_commits_tests_or_crates() {
     }
 }
 
-/// Names of metrics before a selector in braces.
+/// Returns the names of metrics before a selector in braces.
 fn selected(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('{').filter_map(|(at, _)| {
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

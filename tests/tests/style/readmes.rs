@@ -2,7 +2,8 @@
 
 use super::{committed, rust_files, text_of};
 
-/// Lines of code without indentation, empty lines, marks of doc comments, and lines that a doc test hides.
+/// Returns the lines of code without indentation, empty lines, marks of doc comments, and lines
+/// that a doc test hides.
 fn code_lines(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let line = line.trim();

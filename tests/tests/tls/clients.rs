@@ -1,4 +1,4 @@
-//! Clients over TLS: the whole scenario of each, on a port that takes both.
+//! Clients over TLS: the whole scenario of each, on a port that accepts TLS and plain connections.
 
 use std::process::Command;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn java(certificates: &Certificates) -> Result<Scenario, Missing> {
     })
 }
 
-/// The scenario with kazoo, told where the certificates are.
+/// Returns the scenario of kazoo, with the location of the certificates.
 fn kazoo(certificates: &Certificates) -> Result<Scenario, Missing> {
     let variables = [
         ("ZOARIUM_TEST_TLS", certificates.dir().display().to_string()),
@@ -57,7 +57,7 @@ fn java_client_over_tls_with_jks_stores_notices_no_difference() {
     if or_skip("JKS stores", certificates.convert("server")).is_none() {
         return;
     }
-    // With an identity by certificate the scenario's ACLs would be others.
+    // A certificate would be an additional identity, and the scenario's ACLs would differ.
     let builder = unified(&certificates, "jks")
         .setting("ssl.clientAuth", "none")
         .property("znode.container.checkIntervalMs", "500");

@@ -1,5 +1,5 @@
-//! Two thousand connections to each kind of port that begin a TLS handshake and say no more. Whoever works goes on, and
-//! who comes is let in.
+//! Two thousand connections to each kind of port that begin a TLS handshake and then stay silent.
+//! Connected clients continue, and new ones are accepted.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -14,20 +14,21 @@ use crate::members::{builder, signed};
 use crate::started;
 
 const CROWD: usize = 2000;
-/// How often a newcomer tries meanwhile.
+/// Number of connections between two new clients.
 const BETWEEN_NEWCOMERS: usize = 200;
-/// Generous: other tests run beside this one. A handshake that stops is given up after ten seconds.
+/// A generous limit, because other tests run at the same time. A handshake that stops is dropped
+/// after ten seconds.
 const NEWCOMER_MAX: Duration = Duration::from_secs(5);
 
 /// The beginning of a TLS 1.2 handshake.
 const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
-/// All of them, who stay; `newcomer` does something now and then.
+/// Opens all connections and keeps them open. Calls `newcomer` at intervals.
 pub(crate) fn crowd(address: SocketAddr, mut newcomer: impl FnMut()) -> Vec<TcpStream> {
     let mut stuck = Vec::with_capacity(CROWD);
     for number in 1..=CROWD {
         let mut stream = TcpStream::connect(address).expect("a connection");
-        // The oldest are given up already.
+        // The oldest connections have already been dropped.
         stream.write_all(CLIENT_HELLO).ok();
         stuck.push(stream);
         if number % BETWEEN_NEWCOMERS == 0 {
@@ -63,7 +64,7 @@ fn at_the_election_and_quorum_ports() {
     let stuck = ports.map(|port| crowd(port, write));
     bystanders.into_iter().for_each(Bystander::finish);
     assert_eq!(ensemble.leaders(), [leader]);
-    // Members come in through both ports, also while new ones go on coming.
+    // Members can connect to both ports, even while more connections arrive.
     let mut ids = ensemble.ids().into_iter();
     let follower = ids.find(|id| *id != leader).expect("a follower");
     ensemble.member_mut(follower).kill();

@@ -1,5 +1,5 @@
-//! Whoever wants an older protocol, or a second handshake on the same connection, is refused with a line; also somebody
-//! in the middle who wants others to speak an older one.
+//! A client that requests an older protocol, or a second handshake on the same connection, is
+//! refused with a log line. So is an attacker in the middle who downgrades others.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ use crate::{started, unified};
 const LIMIT: Duration = Duration::from_secs(30);
 const BOTH: &str = "TLSv1.3,TLSv1.2";
 
-/// What openssl's client prints that says this; `input` goes to it.
+/// Runs openssl's client with this input, and returns its output.
 fn openssl(address: SocketAddr, options: &str, input: &str) -> Option<String> {
     let openssl = or_skip("openssl", find_tool("openssl"))?;
     let script = format!(
@@ -32,7 +32,7 @@ fn openssl(address: SocketAddr, options: &str, input: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Asks for another handshake on the same connection, which `R` does, and is cut off.
+/// Requests another handshake on the same connection (`R`), and is disconnected.
 fn renegotiates(address: SocketAddr, options: &str) {
     let options = format!("-tls1_2 {options}");
     let said = openssl(address, &options, "R\\n").expect("openssl");
@@ -40,7 +40,7 @@ fn renegotiates(address: SocketAddr, options: &str) {
     assert!(behind.contains("error:"), "{said}");
 }
 
-/// A line that says so, with the peer and the port that it came to.
+/// Waits for a log line about this, with the peer and the port.
 fn tells_of_renegotiation(log: impl Fn() -> String, at: SocketAddr) {
     let at = format!("at={at}");
     wait_for("a line", LIMIT, || {
@@ -114,10 +114,11 @@ fn members_are_not_either() {
     assert_eq!(ensemble.leaders(), [leader]);
 }
 
-/// The extension by which a client says that it speaks TLS 1.3 (RFC 8446, 4.2.1), with its length and that of the list.
+/// The extension by which a client offers TLS 1.3 (RFC 8446, 4.2.1), with its length and the length
+/// of the list.
 const VERSIONS: &[u8] = b"\x00\x2b\x00\x05\x04";
 
-/// Hands one connection on, and takes what the client says of TLS 1.3 out of its greeting.
+/// Forwards one connection, and removes TLS 1.3 from the client's hello.
 fn in_the_middle(server: SocketAddr) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let here = listener.local_addr().expect("a port");
@@ -130,7 +131,7 @@ fn in_the_middle(server: SocketAddr) -> (SocketAddr, JoinHandle<()>) {
         client.read_exact(&mut body).expect("a greeting");
         let mut windows = body.windows(VERSIONS.len());
         let at = windows.position(|part| part == VERSIONS);
-        // Nobody knows this one.
+        // An unknown version.
         body[at.expect("TLS 1.3 and 1.2")] = 0xfe;
         server.write_all(&head).expect("a server");
         server.write_all(&body).expect("a server");
@@ -149,7 +150,7 @@ fn in_the_middle(server: SocketAddr) -> (SocketAddr, JoinHandle<()>) {
     (here, handing_on)
 }
 
-/// The server marks what it says then, and the client sees by this that it was talked down.
+/// The server then marks its reply, and the client detects the downgrade by this mark.
 #[test]
 fn somebody_in_the_middle_talks_nobody_into_an_older_protocol() {
     let certificates = Certificates::new();

@@ -1,5 +1,5 @@
-//! Certificates with something wrong: each is refused with its reason and its address, on either
-//! side, and nobody else notices.
+//! Flawed certificates: each is refused with its reason and its address, on either side, and no
+//! other client is affected.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{session, started, unified};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The line of this refusal, once it is there.
+/// Waits for the log line of this refusal, and returns it.
 pub(crate) fn refusal(server: &Server, reason: &str) -> String {
     wait_for(reason, LIMIT, || {
         let log = server.log();
@@ -75,7 +75,7 @@ fn servers_with_flawed_certificates_are_left_each_with_its_reason() {
     }
 }
 
-/// As Java reads them, wherever they stand.
+/// Names are read as Java reads them, at any position.
 #[test]
 #[ignore = "runs other people's programs"]
 fn names_of_any_letters_are_identities_as_for_java() {
@@ -120,7 +120,7 @@ fn names_of_any_letters_are_identities_as_for_java() {
     assert!(identities[0][0].id.contains("brien"), "{identities:?}");
 }
 
-/// The session's own identity, after an ACL of it has let it in.
+/// Returns the session's own identity, after an ACL with this identity has granted it access.
 fn own(session: &mut RawSession, path: &str) -> Id {
     let answer = session.call(&Request::Read(ReadRequest::WhoAmI));
     let clients = answer
@@ -147,7 +147,7 @@ fn own(session: &mut RawSession, path: &str) -> Id {
     id
 }
 
-/// While stores are replaced by garbage and by good ones, again and again.
+/// Meanwhile stores are replaced repeatedly by garbage and by good ones.
 #[test]
 fn bystanders_notice_nothing_of_stores_that_change() {
     let certificates = Certificates::new();
@@ -155,7 +155,7 @@ fn bystanders_notice_nothing_of_stores_that_change() {
         certificates.sign(name);
     }
     let server = started(&unified(&certificates, "pem").setting("client.certReload", "true"));
-    // Made while the files are good.
+    // Created while the files are good.
     let connector = certificates.connector(Some("ann"));
     let tls = Bystander::start(&server.address(), connector.clone());
     let plain = Bystander::start(&server.address(), Connector::plain());

@@ -1,4 +1,5 @@
-//! Certificates with something wrong at the ports between members: of strangers, and of a member. Nobody else notices.
+//! Flawed certificates at the ports between members, of strangers and of a member. No other member
+//! is affected.
 
 use std::net::SocketAddr;
 
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::members::{LIMIT, builder, set, signed};
 
-/// What is wrong, and the words for it in the log.
+/// The flaws, and their descriptions in the log.
 pub(crate) const FLAWS: [(&str, Option<Flaw>, &str); 6] = [
     ("expired", Some(Flaw::Expired), "certificate expired"),
     (
@@ -31,11 +32,11 @@ pub(crate) const FLAWS: [(&str, Option<Flaw>, &str); 6] = [
     ("revoked", None, "Revoked"),
 ];
 
-/// A member is connected to, too: by one of a higher id, which calls back.
+/// A member also accepts connections: a member with a higher id calls it back.
 const ONLY_FOR_CLIENTS: (&str, Option<Flaw>, &str) =
     ("client", Some(Flaw::ForClientsOnly), "does not allow");
 
-/// Makes all of them; whoever has the last is on the list that is made, too.
+/// Creates all of them. The certificate with the last flaw is put on the revocation list.
 pub(crate) fn flawed() -> Certificates {
     let certificates = signed();
     for (name, flaw, _) in FLAWS.into_iter().chain([ONLY_FOR_CLIENTS]) {
@@ -48,7 +49,7 @@ pub(crate) fn flawed() -> Certificates {
     certificates
 }
 
-/// Members under TLS that look at hosts and at the list.
+/// Returns members under TLS that check hosts and the revocation list.
 pub(crate) fn strict(certificates: &Certificates) -> EnsembleBuilder {
     let lists = certificates.path("lists.pem").display().to_string();
     builder(certificates, &[Zoarium; 3], "pem")
@@ -64,12 +65,14 @@ fn bystanders(ensemble: &Ensemble, ids: &[u64]) -> Vec<Bystander> {
         .collect()
 }
 
-/// Shakes hands with a port and waits until it ends that: the own address.
+/// Does a handshake with a port and waits until the port closes the connection. Returns its own
+/// address.
 async fn comes(address: SocketAddr, connector: &Connector) -> SocketAddr {
     let stream = TcpStream::connect(address).await.expect("a connection");
     let own = stream.local_addr().expect("an address");
     let host = address.ip().to_string();
-    // TLS 1.3 tells a client only afterwards what the server thinks of its certificate.
+    // In TLS 1.3, a client learns only after the handshake whether the server accepts its
+    // certificate.
     if let Ok(mut stream) = connector.establish(stream, &[&host]).await {
         let end = timeout(LIMIT, stream.read_to_end(&mut Vec::new())).await;
         end.expect("the connection is ended").ok();
@@ -77,7 +80,8 @@ async fn comes(address: SocketAddr, connector: &Connector) -> SocketAddr {
     own
 }
 
-/// Whoever comes like this is refused at a port, and a line names the port, the address and the reason.
+/// Checks that such a peer is refused at a port, and that a log line names the port, the address
+/// and the reason.
 pub(crate) fn is_refused(
     ensemble: &Ensemble,
     id: u64,
@@ -125,7 +129,7 @@ fn strangers_with_flawed_certificates_reach_no_port_of_a_member() {
     assert_eq!(ensemble.leaders(), [leader]);
 }
 
-/// It comes in as soon as it has a good one, without a restart.
+/// Checks that the member joins as soon as it has a good certificate, without a restart.
 fn stays_out(name: &str, reason: &str) {
     let certificates = flawed();
     let builder = strict(&certificates).setting("sslQuorumReloadCertFiles", "true");
@@ -134,7 +138,7 @@ fn stays_out(name: &str, reason: &str) {
     };
     let flawed = certificates.path(&format!("{name}.pem"));
     let store = flawed.display().to_string();
-    // The others are of higher ids: they call it back.
+    // The others have higher ids, and call it back.
     set(&ensemble, 1, "ssl.quorum.keyStore.location", &store);
     let others = [2, 3];
     for id in others {

@@ -1,4 +1,4 @@
-//! Who a client is by its certificate, and what that lets it do.
+//! The identity of a client by its certificate, and its rights.
 
 use proto::request::Request;
 use proto::{Acl, Id, OpCode};
@@ -60,7 +60,7 @@ fn acls_of_scheme_x509_hold_for_the_subject_and_for_the_super_user() {
         let mut plain = RawSession::open(&server.address(), None, 10_000).unwrap();
         assert_eq!(code_of(&mut plain, path), NO_AUTH);
     }
-    // All three at once.
+    // All three identities at the same time.
     bob.authenticate("digest", "bob:secret").unwrap();
     assert_eq!(make(&mut bob, "/by-both", &only_for("auth", "")), 0);
     let mut digest_only = RawSession::open(&server.address(), None, 10_000).unwrap();

@@ -1,4 +1,4 @@
-//! TLS: real servers, foreign clients and ours, and members among themselves.
+//! TLS: real servers, third-party clients and Zoarium's, and connections between members.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,8 @@ use client::tls::Connector;
 use tests::certificates::Certificates;
 use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip};
 
-/// A server of ours whose one client port takes both, with `server.<extension>` as its key.
+/// Returns a Zoarium server whose only client port accepts TLS and plain connections, with
+/// `server.<extension>` as its key.
 fn unified(certificates: &Certificates, extension: &str) -> ServerBuilder {
     let mut builder =
         ServerBuilder::new(Flavour::Zoarium).setting("client.portUnification", "true");
@@ -37,7 +38,7 @@ fn started(builder: &ServerBuilder) -> Server {
     or_skip("a server of ours", builder.start()).expect("ours is always there")
 }
 
-/// A session over TLS.
+/// Opens a session over TLS.
 fn session(server: &Server, connector: Connector) -> Result<RawSession, client::Error> {
     let handshake = Handshake {
         timeout_ms: 10_000,

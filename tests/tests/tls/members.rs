@@ -1,4 +1,5 @@
-//! TLS between members: among ourselves, on the way there under load, and beside Apache ZooKeeper.
+//! TLS between members: among Zoarium members, during the migration under load, and together with
+//! Apache ZooKeeper.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -41,7 +42,7 @@ pub(crate) fn set(ensemble: &Ensemble, id: u64, key: &str, value: &str) {
     std::fs::write(&path, lines.join("\n") + "\n").unwrap();
 }
 
-/// Sends these bytes and takes what comes until the other side closes.
+/// Sends these bytes and reads until the other side closes the connection.
 pub(crate) fn closes(address: std::net::SocketAddr, bytes: &[u8]) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -181,8 +182,8 @@ fn beside_apache_zookeeper_under_tls_in_each_role() {
         return;
     }
     let (ours, apache) = (Flavour::Zoarium, Flavour::Apache);
-    // The last voter leads when all start with nothing.
-    // One shared certificate is a member's, whatever happens to those of others.
+    // The last voter leads when all start without data. A shared certificate is a member's, even if
+    // those of others are replaced.
     for (voters, observer, check) in [
         ([ours, apache, ours], apache, "warn"),
         ([ours, ours, apache], ours, "refuse"),

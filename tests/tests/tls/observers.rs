@@ -1,5 +1,5 @@
-//! The port at which followers take observers (`observerMasterPort`): TLS like the quorum port, and
-//! nothing else than what it takes.
+//! The port at which followers accept observers (`observerMasterPort`): it uses TLS like the quorum
+//! port, and accepts nothing else.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ use crate::members::{LIMIT, builder, closes, signed};
 const PORT: u16 = 2191;
 const OBSERVER: u64 = 4;
 
-/// A follower behind which the observer is, and the address of its port for observers.
+/// Returns the follower of the observer, and the address of its port for observers.
 fn master(ensemble: &Ensemble) -> (u64, SocketAddr) {
     let id = wait_for("an observer behind a follower", LIMIT, || {
         let master = ensemble.member(OBSERVER).metric("observer_master_id")?;
@@ -28,7 +28,8 @@ fn master(ensemble: &Ensemble) -> (u64, SocketAddr) {
     (id, SocketAddr::new(ip, PORT))
 }
 
-/// Sends these bytes to the port; the refusal is told with the peer, and the observer stays.
+/// Sends these bytes to the port. The refusal is logged with the peer, and the observer stays
+/// connected.
 fn refuses(builder: EnsembleBuilder, bytes: &[u8], reason: &str) {
     let builder = builder
         .observers(&[Zoarium])
@@ -57,7 +58,7 @@ fn under_tls_it_takes_nothing_plain() {
     refuses(builder, b"\x00\x00\x00\x0b", "what it sends is no TLS");
 }
 
-/// Hosts are not looked at: the members have addresses of their own here.
+/// Hosts are not checked, because the members have separate addresses in this test.
 #[test]
 fn under_tls_it_takes_no_flawed_certificate_and_holds_up_nobody_for_a_crowd() {
     let certificates = flawed();

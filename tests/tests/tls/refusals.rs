@@ -1,4 +1,4 @@
-//! What comes to a port and is not wanted there, and stores that are of no use.
+//! Unwanted bytes at a port, and unusable stores.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ fn tls_on_a_plain_port_is_closed_with_a_line_that_names_the_peer() {
     stream.write_all(CLIENT_HELLO).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     let mut answer = Vec::new();
-    // Closed with bytes unread, it may be a reset.
+    // A close with unread bytes may be a reset.
     let _ = stream.read_to_end(&mut answer);
     assert!(answer.is_empty());
     wait_for("the refusal in the log", LIMIT, || {
@@ -63,7 +63,7 @@ fn a_stranger_is_refused_by_name_and_counted() {
     assert_eq!(server.metric("auth_failed_count").as_deref(), Some("2"));
 }
 
-/// Nor by a ticket of the time before. Who is connected stays.
+/// An old session ticket does not help the client either. Existing connections stay.
 #[test]
 fn who_is_revoked_stays_out_as_soon_as_the_list_says_so() {
     let certificates = Certificates::new();
@@ -91,7 +91,7 @@ fn who_is_revoked_stays_out_as_soon_as_the_list_says_so() {
     });
     session(&server, bob).unwrap();
     assert_eq!(before.sync().unwrap().err, 0);
-    // Garbage changes nothing.
+    // Garbage does not change anything.
     std::fs::write(&lists, "garbage").unwrap();
     wait_for("the complaint in the log", LIMIT, || {
         let log = server.log();
@@ -131,9 +131,9 @@ fn many_that_stop_in_the_middle_hold_up_nobody() {
             longest = longest.max(begun.elapsed());
         }
     }
-    // Generous: other tests run beside this one.
+    // A generous limit, because other tests run at the same time.
     assert!(longest < Duration::from_secs(5), "{longest:?}");
-    // The oldest have given way, and the others are dropped in time.
+    // The oldest have been replaced, and the others are dropped at their time limit.
     wait_for("the end of all handshakes", LIMIT, || {
         (server.metric("outstanding_tls_handshake").as_deref() == Some("0")).then_some(())
     });
@@ -173,7 +173,7 @@ fn stores_of_no_use_keep_the_server_from_starting_and_say_which() {
     }
 }
 
-/// With its kind, and never with a password.
+/// The message names the kind of the store, and never contains a password.
 #[test]
 fn stores_of_keytool_with_something_wrong_are_refused_each_with_its_reason() {
     let certificates = Certificates::new();
@@ -188,7 +188,7 @@ fn stores_of_keytool_with_something_wrong_are_refused_each_with_its_reason() {
         let directory = certificates.path(&format!("directory.{kind}"));
         std::fs::create_dir(&directory).unwrap();
         let (cut, directory) = (cut.display().to_string(), directory.display().to_string());
-        // Without one, Java and we do not look whether a JKS store is whole.
+        // Without a password, neither Java nor Zoarium checks the integrity of a JKS store.
         let empty = match kind {
             "jks" => "the private key cannot be decrypted",
             _ => "password is wrong",

@@ -1,4 +1,4 @@
-//! Stores of members that change while they run.
+//! Stores of members that change while the members run.
 
 use client::tls::Connector;
 use tests::Flavour::Zoarium;
@@ -10,7 +10,7 @@ use transport::tls::certificate;
 
 use crate::members::{LIMIT, PROGRESS, builder, signed};
 
-/// Who a port says that it is.
+/// Returns the subject of the certificate at a port.
 fn subject(address: std::net::SocketAddr, connector: &Connector) -> Option<String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -23,14 +23,14 @@ fn subject(address: std::net::SocketAddr, connector: &Connector) -> Option<Strin
     })
 }
 
-/// How often each member has said this.
+/// Returns how often each member has logged this text.
 fn said(ensemble: &Ensemble, text: &str) -> Vec<usize> {
     let ids = ensemble.ids().into_iter();
     ids.map(|id| ensemble.member(id).log().matches(text).count())
         .collect()
 }
 
-/// Waits until each member has said it more often than before.
+/// Waits until each member has logged the text more often than before.
 fn say_again(ensemble: &Ensemble, text: &str, before: &[usize]) {
     wait_for(text, LIMIT, || {
         let now = said(ensemble, text);
@@ -90,7 +90,7 @@ fn members_take_up_new_certificates_and_no_garbage_and_keep_their_links() {
         assert_eq!(shown.as_deref(), Some("CN=renewed,OU=Ops,O=Test"));
     }
     load.wait_for_progress(PROGRESS);
-    // Nobody has lost a link: the term goes on.
+    // No link was lost: the term continues.
     assert_eq!(epoch(&ensemble), term);
     let mut ids = ensemble.ids().into_iter();
     let follower = ids.find(|id| *id != leader).expect("a follower");

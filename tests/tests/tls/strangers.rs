@@ -1,4 +1,5 @@
-//! Members' certificates: an ensemble that tells its members from other holders of a trusted certificate.
+//! Members' certificates: an ensemble distinguishes its members from other holders of a trusted
+//! certificate.
 
 use std::net::SocketAddr;
 
@@ -14,7 +15,7 @@ use crate::members::{LIMIT, builder, set};
 /// Name of the setting.
 const KEY: &str = "zoarium.ssl.quorum.memberCheck";
 
-/// Shows a certificate at a port of the ensemble. The other side's decision is in its log.
+/// Presents a certificate at a port of the ensemble. The other side's decision is in its log.
 fn show(connector: &Connector, address: SocketAddr) {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().expect("a runtime");
@@ -41,7 +42,8 @@ fn show_as(ensemble: &Ensemble, id: u64, certificates: &Certificates, name: &str
     set(ensemble, id, "ssl.quorum.keyStore.location", &path);
 }
 
-/// Three members. The first refuses strangers and knows observers by a pattern. The others have the defaults.
+/// Starts three members. The first refuses strangers and knows observers by a pattern. The others
+/// have the defaults.
 fn started(certificates: &Certificates) -> Option<Ensemble> {
     let builder = builder(certificates, &[Zoarium; 3], "pem").setting("sslQuorum", "true");
     let mut ensemble = or_skip("three of ours", builder.prepare())?;
@@ -57,7 +59,7 @@ fn started(certificates: &Certificates) -> Option<Ensemble> {
     Some(ensemble)
 }
 
-/// Without a check an application's certificate joins as an observer and receives all data.
+/// Without a check, an application with a certificate joins as an observer and receives all data.
 #[test]
 fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_line() {
     let certificates = Certificates::new();
@@ -107,7 +109,7 @@ fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_l
             "{log}"
         );
     }
-    // An observer that no list names, and that only the pattern of the first member fits.
+    // An observer that is not in any list, and that matches only the pattern of the first member.
     let observer = ensemble.add(Zoarium, Duty::Observer);
     let mut servers: Vec<_> = ensemble
         .voters()

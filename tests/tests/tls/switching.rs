@@ -1,5 +1,5 @@
-//! The way of clients from plain connections to TLS with certificates and logins, as docs/SECURITY.md has it: members
-//! are restarted one after the other, and no session ends.
+//! The migration of clients from plain connections to TLS with certificates and logins, as
+//! docs/SECURITY.md describes it. Members are restarted one after the other, and no session ends.
 
 use client::tls::{Connector, Secret};
 use client::{Handshake, Login, Session};
@@ -17,7 +17,7 @@ use crate::members::{LIMIT, set};
 const PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 const TIMEOUT_MS: i32 = 40_000;
 
-/// What the guide says, in its order.
+/// The instructions of the guide, in its order.
 const STEPS: [&str; 6] = [
     "### 1. Accept TLS and plain connections",
     "`client.portUnification=true` instead of `secureClientPort`",
@@ -38,10 +38,10 @@ fn the_guide_has_these_steps() {
     }
 }
 
-/// A session that goes on at one member after the other.
+/// A session that moves from member to member.
 struct Traveller {
     handshake: Handshake,
-    /// Where it makes what is its own.
+    /// Number of the znodes that it has created.
     made: u32,
 }
 
@@ -62,7 +62,8 @@ impl Traveller {
         self.handshake.session.as_ref().expect("a session")
     }
 
-    /// Goes on there, finds its ephemeral, and makes a znode that only this identity may read.
+    /// Continues at this member, finds its ephemeral, and creates a znode that only this identity
+    /// may read.
     fn go_on(&mut self, address: &str, identity: &str) {
         let (id, mut session) = wait_for("the same session", LIMIT, || {
             let session = RawSession::with_handshake(address, &self.handshake).ok()?;
@@ -89,7 +90,8 @@ impl Traveller {
     }
 }
 
-/// Restarts each member with these lines, the session at another one meanwhile and there afterwards.
+/// Restarts each member with these lines. The session is at another member meanwhile, and returns
+/// afterwards.
 fn roll(
     ensemble: &mut Ensemble,
     traveller: &mut Traveller,
@@ -107,7 +109,7 @@ fn roll(
     }
 }
 
-/// Takes `clientPort` out, and puts its number in the place of `secureClientPort`.
+/// Removes `clientPort`, and moves its number to `secureClientPort`.
 fn close_plain(ensemble: &Ensemble, id: u64) {
     let member = ensemble.member(id);
     let text = std::fs::read_to_string(member.config_file()).expect("a zoo.cfg");
@@ -159,7 +161,7 @@ fn clients_come_from_plain_connections_to_tls_and_logins_and_keep_their_session(
             set(ensemble, id, "client.portUnification", "true");
         },
     );
-    // Plain still, and then by TLS.
+    // First without TLS, and then over TLS.
     for connector in [Connector::plain(), certificates.connector(Some("ann"))] {
         traveller.handshake.connector = connector;
         traveller.go_on(&addresses[1], "ip:127.0.0.1");

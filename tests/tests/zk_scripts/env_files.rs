@@ -1,4 +1,5 @@
-//! Files of flags with the shapes that people publish: every script reads them as Apache ZooKeeper's scripts do.
+//! Files of flags with the shapes that people publish: every script reads them as Apache
+//! ZooKeeper's scripts do.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::Command;
 
 use tests::{find_tool, workspace_root};
 
-/// A file, and what must be among the flags of the server after it.
+/// A file, and a flag that the server must then have.
 struct Shape {
     name: &'static str,
     file: &'static str,
@@ -236,7 +237,8 @@ SERVER_JVMFLAGS=\"-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.Nett
 "
 };
 
-/// Runs a command with the file of flags in `home`; in place of the executable, `echo` prints its arguments.
+/// Runs a command with the file of flags in `home`; in place of the executable, `echo` prints its
+/// arguments.
 fn run(mut command: Command, home: &Path) -> (String, String, bool) {
     command
         .env_clear()
@@ -258,7 +260,8 @@ fn script(name: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Sources the common part as scripts of operators do, with `set -eu` or without, and prints the exported flags.
+/// Sources the common part as scripts of operators do, with `set -eu` or without, and prints the
+/// exported flags.
 fn sourced(options: &str) -> Command {
     let script = workspace_root().join("conf/zkEnv.sh");
     let line = format!(

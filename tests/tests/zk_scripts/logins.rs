@@ -1,4 +1,4 @@
-//! `conf/zkCli.sh` connects as the flags of its files say: with TLS, and with a login.
+//! `conf/zkCli.sh` connects as the flags in its files specify: with TLS, and with a login.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tests::{Flavour, Port, ServerBuilder, or_skip, workspace_root, zoarium_binar
 const PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 const MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule required";
 
-/// Runs the script with the files of flags in `home`. Returns what it printed, and its exit code.
+/// Runs the script with the files of flags in `home`. Returns its output and its exit code.
 fn shell(home: &Path, server: &str, words: &[&str]) -> (String, Option<i32>) {
     let mut command = Command::new(workspace_root().join("conf/zkCli.sh"));
     command
@@ -93,7 +93,8 @@ fn the_shell_has_the_login_and_the_stores_of_the_flags() {
         "{printed}"
     );
 
-    // A file that cannot be read is reported, and the connection has no login, as with Apache ZooKeeper.
+    // A file that cannot be read is reported, and the connection has no login, as with Apache
+    // ZooKeeper.
     write(
         "java.env",
         "CLIENT_JVMFLAGS=-Djava.security.auth.login.config=/nowhere/jaas.conf\n",

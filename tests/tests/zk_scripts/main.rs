@@ -1,5 +1,5 @@
-//! The scripts of `conf/` by the names of Apache ZooKeeper's, for those who call them: what they do,
-//! print and return.
+//! The scripts of `conf/` with the names of Apache ZooKeeper's scripts: what they do, print and
+//! return.
 
 mod env_files;
 mod logins;
@@ -48,7 +48,7 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// Files of a data directory, sorted.
+/// Returns the sorted files of a data directory.
 fn files(data: &Path, kind: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(data.join("version-2")).expect("files");
     let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
@@ -60,7 +60,7 @@ fn files(data: &Path, kind: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A server with several logs and snapshots.
+/// Starts a server with several logs and snapshots.
 fn grown() -> Option<Server> {
     let mut server = or_skip("scripts", ServerBuilder::new(Flavour::Zoarium).start())?;
     for round in 0..5 {
@@ -182,7 +182,7 @@ fn snapshots_are_printed_and_old_ones_go() {
         "is that the dataDir?",
     );
     ended(&script("zkCleanup.sh", &[], Some(&config)), 1, "Usage:");
-    // Beside the server that runs.
+    // While the server runs.
     ended(
         &script("zkCleanup.sh", &["-n", "3"], Some(&config)),
         0,
@@ -246,7 +246,7 @@ fn directories_are_made_and_made_anew_by_force_alone() {
     );
 }
 
-/// Scripts of operators source it.
+/// Scripts of operators source this file.
 #[test]
 fn the_environment_is_that_of_the_configuration() {
     let home = tempfile::tempdir().expect("a directory");
