@@ -1,7 +1,7 @@
-//! The members of a run: real processes, and what can be done to them.
+//! The members of a run: real processes, and operations on them.
 //!
-//! Members die with the thread that started them (`setpriv --pdeathsig`), also when this process is
-//! killed; their network namespaces end then, too.
+//! Members die with the thread that started them (`setpriv --pdeathsig`), also if this process is
+//! killed. Their network namespaces end with them.
 
 mod machine;
 mod registered;
@@ -15,42 +15,42 @@ use tests::{Faults, Flavour, wait_until};
 pub use machine::{Machine, Need};
 pub use registered::{Registered, kill_all};
 
-/// How long all members may take to serve, at the beginning and at the end of a run: five of them
-/// with a busy disk on two processors, of which some have to be sent all data.
+/// Time until all members serve, at the begin and at the end of a run. The limit is sufficient for
+/// five members with a busy disk on two processors, some of which receive all data.
 pub const SERVE_LIMIT: Duration = Duration::from_secs(120);
-/// Lines of a log that an error shows.
+/// Lines of a log that an error contains.
 const LOG_LINES: usize = 25;
-/// Places in a network of its own: all members and one that joins.
+/// Spare addresses in a separate network, for a member that joins.
 const SPARE_PLACES: usize = 1;
 
-/// Where an admin server listens unless told otherwise.
+/// Default port of an admin server.
 const ADMIN_PORT: u16 = 8080;
 
-/// What is in the paths of logs and snapshots of both kinds of servers.
+/// Part of the paths of logs and snapshots of both server implementations.
 pub(crate) const DATA: &str = "/version-2/";
 
-/// Why something cannot be done to a cluster.
+/// Failure of an operation on a cluster.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClusterError {
-    /// The machine lacks what it takes.
+    /// The machine does not have the required tools.
     #[error("cannot run here: {0}")]
     Missing(String),
     /// A server ended before it served.
     #[error("member {id} ended ({status}) before it served; the end of its log:\n{log}")]
     Ended {
-        /// Which.
+        /// Id of the member.
         id: u64,
-        /// How.
+        /// Exit status.
         status: String,
-        /// The last lines.
+        /// The last lines of the log.
         log: String,
     },
-    /// Some do not serve in time.
+    /// Some members do not serve in time.
     #[error("after {} s these do not serve: {}", limit.as_secs(), waiting.join("\n"))]
     NotServing {
-        /// How long was waited.
+        /// Time limit of the wait.
         limit: Duration,
-        /// Each with the end of its log.
+        /// Each member with the end of its log.
         waiting: Vec<String>,
     },
     /// A change of the members, or of the machine for them, failed.
@@ -58,7 +58,7 @@ pub enum ClusterError {
     Change(String),
 }
 
-/// A letter's server, as `--members` has it.
+/// Returns the server for a letter of `--members`.
 pub fn flavour(letter: char) -> Option<Flavour> {
     match letter {
         'z' => Some(Flavour::Zoarium),
@@ -67,24 +67,26 @@ pub fn flavour(letter: char) -> Option<Flavour> {
     }
 }
 
-/// What a cluster is made of.
+/// Description of a cluster.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// One for each voter.
+    /// Servers of the voters.
     pub members: Vec<Flavour>,
-    /// Keys of zoo.cfg besides those that every run has.
+    /// Keys of zoo.cfg in addition to those of every run.
     pub settings: Vec<(String, String)>,
-    /// Whether it is noted what is not synced, for power cuts.
+    /// Whether unsynced writes are recorded, for power cuts.
     pub notes_unsynced: bool,
-    /// Whether syncs say that they are done and are not: no promise can be kept over a power cut.
+    /// Whether syncs report success without doing anything. Then no guarantee can hold over a power
+    /// cut.
     pub fakes_syncs: bool,
-    /// Whether the first three have a list of themselves alone, and the others one of all.
+    /// Whether the first three members have a list of only themselves, and the others a list of
+    /// all.
     pub grows: bool,
 }
 
-/// Members before a growth, from 1.
+/// Number of members before a growth, with ids from 1.
 const BEFORE_GROWTH: u64 = 3;
-/// Members after it.
+/// Number of members after it.
 pub const AFTER_GROWTH: usize = 5;
 
 /// Running members.
@@ -101,14 +103,15 @@ impl Cluster {
     /// Starts all members and waits until they serve.
     ///
     /// # Errors
-    /// The machine lacks a server's needs, or one does not come to serve.
+    /// If the machine does not have something that a server needs, or a server does not start to
+    /// serve.
     pub fn start(
         plan: &Plan,
         machine: Machine,
         registered: Registered,
     ) -> Result<Cluster, ClusterError> {
         let mut builder = EnsembleBuilder::new(&plan.members)
-            // Small, so that there are old logs and snapshots, and members are sent whole ones.
+            // Small, so that there are old logs and snapshots, and members receive whole snapshots.
             .setting("snapCount", "1000")
             .setting("preAllocSize", "1024");
         if !plan.grows {
@@ -147,7 +150,7 @@ impl Cluster {
         for id in Cluster::before_growth().into_iter().filter(|_| plan.grows) {
             cluster.list_before_growth(id);
         }
-        // Those who were there before lead; the others follow them.
+        // The existing members lead, and the others follow them.
         for ids in [first, cluster.ids()] {
             for &id in &ids {
                 cluster.start_member(id);
@@ -157,50 +160,50 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Ids of the members that there are before a growth.
+    /// Returns the ids of the members before a growth.
     pub fn before_growth() -> Vec<u64> {
         (1..=BEFORE_GROWTH).collect()
     }
 
-    /// Writes the member's zoo.cfg anew, with the list that it had before the growth.
+    /// Rewrites the member's zoo.cfg with the list from before the growth.
     pub fn list_before_growth(&self, id: u64) {
         self.list(id, Cluster::before_growth());
     }
 
-    /// All that say that they lead.
+    /// Returns all members that report that they lead.
     pub fn leaders(&self) -> Vec<u64> {
         self.ensemble.leaders()
     }
 
-    /// All ids.
+    /// Returns all ids.
     pub fn ids(&self) -> Vec<u64> {
         self.ensemble.ids()
     }
 
-    /// Those whose processes are there and not paused.
+    /// Returns the members whose processes run and are not paused.
     pub fn up(&self) -> Vec<u64> {
         self.ensemble.up()
     }
 
-    /// One that says that it leads; during an election there may be none, or two.
+    /// Returns a member that reports that it leads. During an election there may be none, or two.
     pub fn leader(&self) -> Option<u64> {
         self.ensemble.leaders().first().copied()
     }
 
-    /// Whose server it is at present.
+    /// Returns the current server of a member.
     pub fn flavour(&self, id: u64) -> Flavour {
         self.ensemble.member(id).flavour()
     }
 
-    /// Client addresses, in the order of ids.
+    /// Returns the client addresses, in the order of ids.
     pub fn addresses(&self) -> Vec<String> {
         self.ensemble.addresses(&self.ids())
     }
 
-    /// Admin servers of the members of Zoarium, at their usual port.
+    /// Returns the admin servers of the Zoarium members, at their default port.
     ///
     /// # Errors
-    /// There are none, or members share an address, and with it that port.
+    /// If there are none, or members share an address and therefore that port.
     pub fn admin_addresses(&self) -> Result<Vec<String>, ClusterError> {
         let lack = |what: &str| Err(ClusterError::Missing(what.to_owned()));
         if !self.has_network {
@@ -218,26 +221,26 @@ impl Cluster {
         }
     }
 
-    /// Whether all have addresses of their own.
+    /// Returns whether all members have separate addresses.
     pub fn has_network(&self) -> bool {
         self.has_network
     }
 
-    /// The ensemble itself.
+    /// Returns the ensemble.
     pub fn ensemble(&mut self) -> &mut Ensemble {
         &mut self.ensemble
     }
 
-    /// Orders for the library before a member's system calls.
+    /// Returns the control of the library that intercepts a member's system calls.
     ///
     /// # Errors
-    /// There is none on this machine.
+    /// If the library is not available on this machine.
     pub fn faults(&self) -> Result<&Faults, ClusterError> {
         let without = || ClusterError::Missing("no library before the system calls".to_owned());
         self.faults.as_ref().ok_or_else(without)
     }
 
-    /// Starts a member's process; nothing happens if it runs.
+    /// Starts a member's process unless it already runs.
     pub fn start_member(&mut self, id: u64) {
         if self.ensemble.member(id).is_running() {
             return;
@@ -247,7 +250,7 @@ impl Cluster {
             None => String::new(),
         };
         if self.dies_with_us {
-            // It replaces the shell, and the server replaces it; the signal stays set.
+            // It replaces the shell, and the server replaces it. The signal stays set.
             commands.push_str("\nexec setpriv --pdeathsig KILL \"$0\" \"$@\"");
         }
         let mut registered = self.registered.lock();
@@ -260,7 +263,7 @@ impl Cluster {
         );
     }
 
-    /// Kills a member's process; `false` if it did not run.
+    /// Kills a member's process. Returns `false` if it did not run.
     pub fn kill_member(&mut self, id: u64) -> bool {
         if !self.ensemble.member(id).is_running() {
             return false;
@@ -271,14 +274,14 @@ impl Cluster {
         true
     }
 
-    /// Asks it to end (SIGTERM), and kills it if it does not.
+    /// Requests the end of the process (SIGTERM), and kills it at the time limit.
     pub fn stop_member(&mut self, id: u64, limit: Duration) {
         self.ensemble.member_mut(id).ask_to_end();
         wait_until(limit, || self.ensemble.member_mut(id).ended());
         self.kill_member(id);
     }
 
-    /// Lets a member stand still; `false` if it is not up.
+    /// Pauses a member. Returns `false` if it is not up.
     pub fn pause_member(&mut self, id: u64) -> bool {
         let is_up = self.ensemble.member(id).is_up();
         if is_up {
@@ -287,13 +290,13 @@ impl Cluster {
         is_up
     }
 
-    /// Lets a paused member go on.
+    /// Resumes a paused member.
     pub fn resume_member(&mut self, id: u64) {
         self.ensemble.member_mut(id).resume();
     }
 
-    /// Members whose processes ended by themselves since the last look, and how. They count as
-    /// stopped then.
+    /// Returns the members whose processes ended without a request since the last call, with their
+    /// exit statuses. They then count as stopped.
     pub fn take_ended(&mut self) -> Vec<(u64, String)> {
         let mut ended = Vec::new();
         for id in self.ids() {
@@ -305,7 +308,7 @@ impl Cluster {
         ended
     }
 
-    /// Ends all that holds members up, whoever made it: cuts, pauses, stopped processes.
+    /// Removes every obstacle of the members: cut links, pauses, and stopped processes.
     pub fn repair(&mut self) {
         if self.has_network {
             self.ensemble.network().heal();
@@ -319,16 +322,16 @@ impl Cluster {
     /// Waits until every member serves, one of them as the leader.
     ///
     /// # Errors
-    /// One ended, or the time is over.
+    /// If a member ended, or the time limit expired.
     pub fn wait_until_all_serve(&mut self, limit: Duration) -> Result<(), ClusterError> {
         let ids = self.ids();
         self.wait_until_these_serve(&ids, limit)
     }
 
-    /// The same for some of them.
+    /// Waits until these members serve.
     ///
     /// # Errors
-    /// As there.
+    /// Under the conditions of [`Self::wait_until_all_serve`].
     pub fn wait_until_these_serve(
         &mut self,
         ids: &[u64],
@@ -362,7 +365,7 @@ impl Cluster {
         self.ensemble.member(id).role()
     }
 
-    /// What each member says is its version.
+    /// Returns the version that each member reports.
     pub fn versions(&self) -> Vec<String> {
         let version = |&id: &u64| {
             let answer = self.ensemble.member(id).word("srvr").unwrap_or_default();
@@ -373,23 +376,23 @@ impl Cluster {
         self.ids().iter().map(version).collect()
     }
 
-    /// The data directory of a member.
+    /// Returns the data directory of a member.
     pub fn data_dir(&self, id: u64) -> PathBuf {
         self.ensemble.member(id).data_dir()
     }
 
-    /// From its next start the member is another's server on the same directory.
+    /// Replaces the server of a member from its next start on. The directory stays.
     pub fn replace(&mut self, id: u64, flavour: Flavour) {
         self.kill_member(id);
         self.ensemble.replace(id, flavour);
     }
 
-    /// A member's line in the list of servers, as a voter.
+    /// Returns a member's line in the list of servers, as a voter.
     pub fn line(&self, id: u64) -> String {
         self.ensemble.member(id).line_as(Duty::Participant, true)
     }
 
-    /// Writes the member's zoo.cfg anew, with all members in it.
+    /// Rewrites the member's zoo.cfg with all members.
     pub fn list_all(&self, id: u64) {
         self.list(id, self.ids());
     }
@@ -407,7 +410,7 @@ impl Cluster {
     }
 }
 
-/// Copies the logs of all members whose directories lie in `scratch`.
+/// Copies the logs of all members whose directories are in `scratch`.
 pub fn save_logs(scratch: &Path, out: &Path) {
     let homes = std::fs::read_dir(scratch).into_iter().flatten().flatten();
     for home in homes.map(|entry| entry.path()) {

@@ -1,12 +1,12 @@
-//! Histories in the form of Jepsen's own, for Knossos and Elle.
+//! Histories in Jepsen's format, for Knossos and Elle.
 //!
 //! ```text
 //! {:index 0, :time 1203, :type :invoke, :process 3, :f :cas, :value ["r1" [4 17]]}
 //! {:index 5, :time 2000, :type :info, :process :nemesis, :f :kill, :value {"members" [2]}}
 //! ```
 //!
-//! One map a line. An event with a key has the pair of key and value for its value, as Jepsen's
-//! independent keys have. JSON's null is nil, and its texts stay texts.
+//! Each line is one map. The value of an event with a key is the pair of key and value, as Jepsen's
+//! independent keys have. JSON's null becomes nil, and its texts stay texts.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,10 +16,10 @@ use serde_json::Value;
 
 use crate::history::{self, Event, Kind, Process};
 
-/// Writes a history file in this form into another.
+/// Writes a history file in this format into another file.
 ///
 /// # Errors
-/// One cannot be read or the other not be written.
+/// If the first file cannot be read, or the second cannot be written.
 pub fn convert(history: &Path, to: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(to)?);
     for event in history::read(history)? {
@@ -31,7 +31,7 @@ pub fn convert(history: &Path, to: &Path) -> io::Result<()> {
 /// Writes one event and the end of its line.
 ///
 /// # Errors
-/// It cannot be written.
+/// If it cannot be written.
 pub fn write_event(event: &Event, out: &mut impl Write) -> io::Result<()> {
     let kind = match event.kind {
         Kind::Invoke => "invoke",
@@ -68,7 +68,7 @@ pub fn write_event(event: &Event, out: &mut impl Write) -> io::Result<()> {
     out.write_all(text.as_bytes())
 }
 
-/// A keyword, or a text if it cannot be one.
+/// Writes a keyword, or a text if the name cannot be a keyword.
 fn put_name(name: &str, text: &mut String) {
     let is_letter = |c: char| c.is_ascii_alphabetic();
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_+*!?.".contains(c);

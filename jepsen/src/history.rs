@@ -1,5 +1,5 @@
-//! What happened in a run, as its clients saw it: one JSON object a line, in the order of the
-//! clock that all of them share.
+//! The history of a run as its clients saw it: one JSON object per line, in the order of their
+//! shared clock.
 //!
 //! ```text
 //! {"index":7,"time":1203441,"process":3,"type":"invoke","f":"cas","key":"r1","value":[4,17]}
@@ -7,9 +7,10 @@
 //! {"index":12,"time":2000000,"process":"nemesis","type":"info","f":"kill","value":{"members":[2]}}
 //! ```
 //!
-//! An `invoke` is followed by at most one event of the same process. `ok` says that it happened and
-//! what was answered, `fail` that it certainly did *not* happen, `info` that nobody knows. A process
-//! with an `info` never calls again: its thread of control goes on under another number.
+//! An `invoke` is followed by at most one event of the same process. `ok` means that the call
+//! happened, and contains the answer. `fail` means that it certainly did *not* happen, and `info`
+//! that the outcome is unknown. A process with an `info` never calls again: its client continues
+//! under another number.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -20,10 +21,10 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Longest line that is read, bytes.
+/// Longest line that is read, in bytes.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
-/// What an event says.
+/// Meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -33,25 +34,25 @@ pub enum Kind {
     Ok,
     /// It did not happen.
     Fail,
-    /// It may have happened, or it is no call at all.
+    /// It may have happened, or the event is not a call.
     Info,
 }
 
-/// Who acts.
+/// Author of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Process {
-    /// A client; it has at most one call open.
+    /// A client, which has at most one open call.
     Client(u64),
-    /// Who makes the faults.
+    /// The author of the faults.
     Other(Name),
 }
 
-/// Those that are no clients.
+/// Processes that are not clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Name {
-    /// Who makes the faults.
+    /// The author of the faults.
     Nemesis,
 }
 
@@ -60,29 +61,29 @@ pub enum Name {
 pub struct Event {
     /// Its number, from 0 without a gap.
     pub index: u64,
-    /// Nanoseconds since the run began, by a clock that never goes back.
+    /// Nanoseconds since the begin of the run, by a monotonic clock.
     #[serde(rename = "time")]
     pub time_ns: u64,
-    /// Who acts.
+    /// The process.
     pub process: Process,
-    /// What it says.
+    /// Meaning of the event.
     #[serde(rename = "type")]
     pub kind: Kind,
-    /// Name of the operation, as the workload has it.
+    /// Name of the operation, defined by the workload.
     pub f: String,
-    /// What it is about, where a workload has several things that are checked apart.
+    /// Key of the call, if a workload has several keys that are checked separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Arguments or answer; its form belongs to the workload.
+    /// Arguments or answer, in the form of the workload.
     #[serde(default)]
     pub value: Value,
-    /// Why it failed or is not known.
+    /// Reason of the failure or of the unknown outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl Event {
-    /// About how much memory it takes. The place of a value in a map counts as a whole node of it.
+    /// Returns the approximate memory of the event. A value in a map counts as a whole node.
     fn bytes(&self) -> u64 {
         let texts = [Some(&self.f), self.key.as_ref(), self.error.as_ref()];
         let texts = texts.into_iter().flatten();
@@ -91,9 +92,9 @@ impl Event {
     }
 }
 
-/// What an allocation costs besides.
+/// Overhead of an allocation.
 const ALLOCATION_BYTES: usize = 16;
-/// A node of serde's map with room for eleven entries, of which a small map has one.
+/// A node of serde's map with space for eleven entries. A small map has one node.
 const NODE_BYTES: usize = 640;
 
 fn text_bytes(text: &String) -> usize {
@@ -116,19 +117,19 @@ fn heap_bytes(value: &Value) -> usize {
     }
 }
 
-/// Events of a file in memory: all, or the first.
+/// Events of a file in memory: all of them, or the first ones.
 #[derive(Debug)]
 pub struct Held {
-    /// Those that fit.
+    /// The events that fit.
     pub events: Vec<Event>,
-    /// How many more there are.
+    /// Number of the other events.
     pub left_out: u64,
 }
 
-/// Reads as much of a history as fits into so much memory, and counts the rest.
+/// Reads as much of a history as fits into this memory, and counts the rest.
 ///
 /// # Errors
-/// The file cannot be read, or has something else in it than events.
+/// If the file cannot be read, or contains a line that is not an event.
 pub fn read_within(path: &Path, bytes_max: u64) -> io::Result<Held> {
     let mut held = Held {
         events: Vec::new(),
@@ -146,7 +147,7 @@ pub fn read_within(path: &Path, bytes_max: u64) -> io::Result<Held> {
     Ok(held)
 }
 
-/// Writes a history while it happens. Clones write to the same one.
+/// Writes a history during a run. Clones write to one file.
 #[derive(Debug, Clone)]
 pub struct Recorder(Arc<Shared>);
 
@@ -164,10 +165,10 @@ struct Written {
 }
 
 impl Recorder {
-    /// Makes the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// If it cannot be created.
     pub fn create(path: &Path) -> io::Result<Recorder> {
         let written = Written {
             file: BufWriter::new(File::create(path)?),
@@ -180,7 +181,7 @@ impl Recorder {
         })))
     }
 
-    /// Writes one event and gives its index.
+    /// Writes one event and returns its index.
     pub fn record(
         &self,
         process: Process,
@@ -195,7 +196,7 @@ impl Recorder {
             .written
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // The clock is read under the lock, so that times and indexes have the same order.
+        // The clock is read under the lock, so that times and indexes have one order.
         let time_ns = u64::try_from(self.0.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let event = Event {
             index: written.next,
@@ -217,10 +218,10 @@ impl Recorder {
         event.index
     }
 
-    /// Has all of it in the file.
+    /// Flushes all events to the file.
     ///
     /// # Errors
-    /// The first failure since the beginning: a history with a gap proves nothing.
+    /// The first failure since the begin: a history with a gap proves nothing.
     pub fn flush(&self) -> io::Result<()> {
         let mut written = self
             .0
@@ -234,10 +235,10 @@ impl Recorder {
     }
 }
 
-/// Events of a file, one after the other.
+/// Reads the events of a file, one after the other.
 ///
 /// # Errors
-/// The file cannot be opened. The items have an error for a line that is too long or no event.
+/// If the file cannot be opened. An item is an error if its line is too long or is not an event.
 pub fn read(path: &Path) -> io::Result<impl Iterator<Item = io::Result<Event>>> {
     let mut file = BufReader::new(File::open(path)?);
     let mut number = 0_u64;

@@ -1,18 +1,18 @@
-//! Runs ensembles of real server processes under faults and judges what their clients saw.
+//! Runs ensembles of real server processes under faults, and judges what their clients saw.
 //!
-//! * [`check`]: the checkers, each of one promise.
-//! * [`edn`]: histories in Jepsen's form.
-//! * [`history`]: what a run records, one event a line, and how it is read again.
+//! * [`check`]: the checkers, one per guarantee.
+//! * [`edn`]: histories in Jepsen's format.
+//! * [`history`]: the events that a run records, one per line, and their reader.
 //! * [`report`]: a run as one page.
-//! * [`workload`]: what clients do, and which checker knows whether the answers were right.
-//! * [`verdict`]: what a checker says.
-//! * [`cluster`]: the members, and what can be done to them; [`nemesis`]: the faults; [`schedule`]:
-//!   when which of them comes.
-//! * [`run`]: all of it together; [`list`]: what there is to choose from.
-//! * [`matrix`]: many runs and a table of them; [`switches`]: runs that must find something.
+//! * [`workload`]: the calls of clients, and the checker of their answers.
+//! * [`verdict`]: the result of a checker.
+//! * [`cluster`]: the members, and operations on them. [`nemesis`]: the faults. [`schedule`]: the
+//!   times of the faults.
+//! * [`run`]: a run from its start to its verdict. [`list`]: the available workloads and faults.
+//! * [`matrix`]: many runs and a table of them. [`switches`]: runs that must find a violation.
 //!
-//! A checker sees the history alone. It knows nothing of how a server works, of the faults that
-//! were made, or of the servers' own logs.
+//! A checker sees only the history. It does not know how a server works, which faults were made, or
+//! what the servers logged.
 
 pub mod check;
 pub mod cluster;

@@ -1,11 +1,11 @@
-//! What there is to choose from.
+//! The available workloads and faults.
 
 use std::fmt::Write as _;
 
 use crate::nemesis;
 use crate::workload;
 
-/// The names of all workloads and faults, each with a line about it.
+/// Returns the names of all workloads and faults, each with a description.
 pub fn all() -> String {
     let workloads = workload::all().iter();
     let workloads = workloads.map(|workload| (workload.name(), workload.promise()));

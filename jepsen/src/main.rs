@@ -19,7 +19,7 @@ use jepsen::switches;
 use jepsen::verdict::{Validity, Verdict};
 use jepsen::workload::{self, Workload};
 
-/// Findings that are shown; the record has all of them.
+/// Number of findings that are printed. The record contains all of them.
 const FINDINGS_SHOWN: usize = 5;
 
 #[derive(Debug, Parser)]
@@ -69,7 +69,7 @@ enum Command {
     List,
 }
 
-/// The pace of a client that is alone on its machine, ms.
+/// The pace of a client that is alone on its machine, in ms.
 const PACE_MS: u64 = 5;
 /// Enough for minutes of search.
 const STEPS_MAX: u64 = 200_000_000;
@@ -176,7 +176,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
-            // Help and version are no errors.
+            // Help and version are not errors.
             let code = if usage.use_stderr() {
                 EXIT_CANNOT_RUN
             } else {

@@ -1,7 +1,7 @@
-//! Many runs, each a process of its own, several at a time, and a table of what came out.
+//! Many runs as separate processes, several at a time, and a table of their results.
 //!
-//! Each run has a directory, named after its workload, faults and members. A run whose directory has
-//! a verdict for the same time is not made again, so a matrix that was interrupted goes on.
+//! Each run has a directory, named after its workload, faults and members. A run whose directory
+//! contains a verdict for this duration is not repeated, so an interrupted matrix continues.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,37 +17,37 @@ use crate::nemesis;
 use crate::run::Record;
 use crate::verdict::Validity;
 
-/// Faults that are made together besides each alone.
+/// Faults that are combined, in addition to each fault alone.
 const TOGETHER: &[&str] = &[
     "kill+partition+pause",
     "power+clock+fsync",
     "rot+disk-full+kill",
 ];
 
-/// What is run.
+/// The runs of a matrix.
 #[derive(Debug)]
 pub struct Plan {
     /// Names of workloads.
     pub workloads: Vec<String>,
-    /// Names of faults; a plus stands between those of one run.
+    /// Names of faults, with a plus between those of one run.
     pub nemeses: Vec<String>,
     /// Lists of members.
     pub members: Vec<String>,
-    /// How long clients call in each.
+    /// Duration of the load in each run, in seconds.
     pub seconds: u64,
-    /// Clients of each.
+    /// Clients in each run.
     pub clients: u64,
-    /// Between two calls of a client, ms.
+    /// Time between two calls of a client, in ms.
     pub pace_ms: u64,
-    /// Runs at a time.
+    /// Number of concurrent runs.
     pub jobs: u64,
-    /// After this no run begins any more; those that are under way come to their end.
+    /// Time after which no run begins. The runs in progress are completed.
     pub begin_within: Option<Duration>,
-    /// Where everything goes.
+    /// Directory of all output.
     pub dir: PathBuf,
 }
 
-/// Every fault alone that needs no certain members, and some together.
+/// Returns every fault alone that works with any members, and some combinations.
 pub fn every_nemesis() -> Vec<String> {
     let alone = nemesis::ALL.iter().filter(|kind| !kind.grows());
     let alone = alone.map(|kind| kind.name);
@@ -69,14 +69,14 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Name of its directory.
+    /// Returns the name of its directory.
     pub fn name(&self) -> String {
         format!("{}-{}-{}", self.workload, self.nemesis, self.members)
     }
 }
 
 impl Plan {
-    /// All runs, in the order of the table.
+    /// Returns all runs, in the order of the table.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         for members in &self.members {
@@ -93,17 +93,17 @@ impl Plan {
         cells
     }
 
-    /// Whether another run may begin when so much time is over.
+    /// Returns whether another run may begin after this time.
     fn may_begin(&self, after: Duration) -> bool {
         self.begin_within.is_none_or(|limit| after < limit)
     }
 
-    /// Where the table is.
+    /// Returns the path of the table.
     pub fn table_file(&self) -> PathBuf {
         self.dir.join("table.md")
     }
 
-    /// The record of a run that came to a verdict.
+    /// Returns the record of a run that reached a verdict.
     fn done(&self, cell: &Cell) -> Option<Record> {
         let record = Record::load(&self.dir.join(cell.name())).ok()?;
         let is_done = record.verdict.is_some()
@@ -114,12 +114,12 @@ impl Plan {
     }
 }
 
-/// What is there of a matrix.
+/// Results of the completed runs.
 #[derive(Debug, Default)]
 pub struct Results(BTreeMap<Cell, Result<Record, String>>);
 
 impl Results {
-    /// The worst of all.
+    /// Returns the worst result.
     pub fn validity(&self) -> Validity {
         let each = self.0.values().map(|result| match result {
             Ok(record) => record.validity,
@@ -128,7 +128,7 @@ impl Results {
         each.max().unwrap_or(Validity::Unknown)
     }
 
-    /// How many there are of each kind, and the time in which faults were made.
+    /// Returns the number of runs of each result, and the time under faults.
     pub fn summary(&self) -> String {
         let records = || self.0.values().filter_map(|result| result.as_ref().ok());
         let of = |validity| {
@@ -136,7 +136,7 @@ impl Results {
                 .filter(|record| record.validity == validity)
                 .count()
         };
-        // A run whose faults were all left out has none.
+        // A run whose faults were all left out was not under faults.
         let under_faults = records().filter(|record| !record.nemeses.is_empty());
         let seconds: u64 = under_faults.map(|record| record.seconds).sum();
         let faults: u64 = records().flat_map(|record| record.faults.values()).sum();
@@ -155,13 +155,14 @@ impl Results {
         )
     }
 
-    /// How many runs of the plan are not there yet.
+    /// Returns the number of runs of the plan that are missing.
     pub fn missing(&self, plan: &Plan) -> usize {
         let cells = plan.cells().into_iter();
         cells.filter(|cell| !self.0.contains_key(cell)).count()
     }
 
-    /// One table for each list of members: a row for each workload, a column for each fault.
+    /// Returns one table for each list of members: a row for each workload, and a column for each
+    /// fault.
     pub fn table(&self, plan: &Plan) -> String {
         let mut text = format!(
             "{} s each, {} clients with {} ms between two calls, commit {}.\n\nIn each field: the \
@@ -217,11 +218,10 @@ impl Results {
     }
 }
 
-/// Makes all runs that are not there yet, or as many as begin in time. The table is written behind
-/// each.
+/// Executes all missing runs, or as many as begin in time. The table is written after each run.
 ///
 /// # Errors
-/// The directory or the table cannot be written.
+/// If the directory or the table cannot be written.
 pub fn run(plan: &Plan) -> Result<Results, String> {
     let failed = |error| format!("{}: {error}", plan.dir.display());
     std::fs::create_dir_all(&plan.dir).map_err(failed)?;
@@ -234,7 +234,7 @@ pub fn run(plan: &Plan) -> Result<Results, String> {
         }
     }
     let progress = progress(plan.cells().len(), results.0.len());
-    // The first is taken first.
+    // So that the first run is taken first.
     waiting.reverse();
     let (waiting, results) = (Mutex::new(waiting), Mutex::new(results));
     let failure = Mutex::new(None);
@@ -289,7 +289,7 @@ fn shown(result: &Result<Record, String>) -> String {
 
 fn run_cell(plan: &Plan, cell: &Cell) -> Result<Record, String> {
     let dir = plan.dir.join(cell.name());
-    // Of an earlier attempt.
+    // The output of an earlier attempt.
     std::fs::remove_dir_all(&dir).ok();
     let log = plan.dir.join(format!("{}.log", cell.name()));
     let mut command = this_program("run")?;
@@ -310,8 +310,8 @@ fn run_cell(plan: &Plan, cell: &Cell) -> Result<Record, String> {
     }
 }
 
-/// This program with a subcommand. It ends when the thread that starts it does, where the machine has
-/// the tool for it.
+/// Returns a command of this program with a subcommand. It ends with the thread that starts it, if
+/// the machine has the tool for this.
 pub(crate) fn this_program(subcommand: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = match find_tool("setpriv") {
@@ -326,7 +326,7 @@ pub(crate) fn this_program(subcommand: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Runs it with its output in a file. How it ends is in its record.
+/// Runs the command with its output in a file. Its result is in its record.
 pub(crate) fn to_its_end(command: &mut Command, log: &Path) -> Result<(), String> {
     let failed = |error| format!("{}: {error}", log.display());
     let out = std::fs::File::create(log).map_err(failed)?;
@@ -335,7 +335,7 @@ pub(crate) fn to_its_end(command: &mut Command, log: &Path) -> Result<(), String
     status.map(drop).map_err(failed)
 }
 
-/// Of the sources that lie where this runs, if they are a repository.
+/// Returns the commit of the sources in the current directory, if they are a repository.
 fn commit() -> String {
     let mut git = Command::new("git");
     git.args(["rev-parse", "--short", "HEAD"])

@@ -1,15 +1,15 @@
-//! Faults, each with a name, what it takes of the machine, a beginning and an end.
+//! Faults, each with a name, its needs of the machine, a begin and an end.
 //!
-//! Both are events of the history, of the process `nemesis` and of the type `info`, with the fault's
-//! name as `f`:
+//! The begin and the end are events of the history, of the process `nemesis` and of the type
+//! `info`, with the fault's name as `f`:
 //!
 //! ```text
 //! {"f":"kill","value":{"fault":3,"event":"begin","members":[2]}, ...}
 //! {"f":"kill","value":{"fault":3,"event":"end","members":[2]}, ...}
 //! ```
 //!
-//! `fault` is the same number in both. What else there is depends on the fault. A fault that found
-//! nothing to do has `"event":"none"` and no end.
+//! `fault` is the same number in both. The other fields depend on the fault. A fault without a
+//! target has `"event":"none"` and no end.
 
 mod clock;
 mod deposed;
@@ -27,25 +27,25 @@ use serde_json::{Map, Value};
 
 use crate::cluster::{Cluster, ClusterError, Machine, Need};
 
-/// What an event says about a fault.
+/// Description of a fault in an event.
 pub type Facts = Map<String, Value>;
 
-/// One kind of fault. It has at most one under way.
+/// One kind of fault, of which at most one is in progress.
 pub trait Nemesis {
-    /// Makes the fault, and says what it did; `None` if there is nothing to do it to now.
+    /// Begins the fault and returns its description, or `None` if there is no target now.
     ///
     /// # Errors
-    /// It was not possible. What was done of it, [`end`](Self::end) takes back.
+    /// If it was not possible. [`end`](Self::end) then reverts the completed part.
     fn begin(
         &mut self,
         cluster: &mut Cluster,
         rng: &mut Rng,
     ) -> Result<Option<Facts>, ClusterError>;
 
-    /// Takes it back.
+    /// Reverts the fault.
     ///
     /// # Errors
-    /// It was not possible; it is tried again when all other faults are over.
+    /// If it was not possible. It is tried again when all other faults have ended.
     fn end(&mut self, cluster: &mut Cluster) -> Result<Facts, ClusterError>;
 }
 
@@ -54,35 +54,35 @@ pub trait Nemesis {
 pub struct Kind {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its description, in one line.
     pub what: &'static str,
-    /// What it takes.
+    /// Its needs of the machine.
     pub needs: &'static [Need],
-    /// How long a fault lasts, ms.
+    /// Duration of a fault, in ms.
     pub lasts_ms: Range<u64>,
-    /// At least so long after its end there is none of its kind, ms.
+    /// Minimum pause after a fault of this kind, in ms.
     pub rests_ms: u64,
     make: fn() -> Box<dyn Nemesis>,
 }
 
 impl Kind {
-    /// One without a fault under way.
+    /// Returns a nemesis without a fault in progress.
     pub fn make(&self) -> Box<dyn Nemesis> {
         (self.make)()
     }
 
-    /// Whether the members begin with two lists, for a growth by files.
+    /// Returns whether the members begin with two lists, for a growth by files.
     pub fn grows(&self) -> bool {
         self.name == growth::NAME
     }
 
-    /// Why this machine cannot do it, if it cannot.
+    /// Returns why this machine cannot make the fault, or `None` if it can.
     pub fn lack(&self, machine: &Machine) -> Option<String> {
         self.needs.iter().find_map(|&need| machine.lack(need))
     }
 }
 
-/// All of them, in the order in which they are listed.
+/// All kinds, in the order of the list.
 pub const ALL: &[Kind] = &[
     Kind {
         name: "kill",
@@ -190,12 +190,12 @@ pub const ALL: &[Kind] = &[
     },
 ];
 
-/// The one of this name.
+/// Returns the kind of this name.
 pub fn by_name(name: &str) -> Option<&'static Kind> {
     ALL.iter().find(|kind| kind.name == name)
 }
 
-/// Some members, chosen by chance: one (the leader every other time), or a majority.
+/// Returns random members: one (the leader in half of the cases), or a majority.
 fn one_or_majority(cluster: &Cluster, rng: &mut Rng) -> Vec<u64> {
     match rng.u8(..3) {
         0 => {
@@ -208,7 +208,7 @@ fn one_or_majority(cluster: &Cluster, rng: &mut Rng) -> Vec<u64> {
     }
 }
 
-/// One member that is up, the leader every other time.
+/// Returns one member that is up, the leader in half of the cases.
 fn one(cluster: &Cluster, rng: &mut Rng) -> Option<u64> {
     let leader = if rng.bool() { cluster.leader() } else { None };
     leader.or_else(|| rng.choice(cluster.up()))

@@ -1,5 +1,5 @@
-//! A run as one HTML file that needs nothing else: what was run, what was found and the calls around
-//! it, latency and throughput with a band for every fault.
+//! A run as one self-contained HTML file: its options, the findings and the calls around them, and
+//! latency and throughput with a band for every fault.
 
 mod gather;
 mod plot;
@@ -19,15 +19,15 @@ use crate::verdict::Finding;
 
 /// The history in a run's directory.
 const HISTORY: &str = "history.jsonl";
-/// What was run, a JSON object.
+/// The options of the run, a JSON object.
 const RUN: &str = "run.json";
 /// The report.
 const REPORT: &str = "report.html";
-/// The history in Jepsen's form.
+/// The history in Jepsen's format.
 const EDN: &str = "history.edn";
-/// Most findings that are shown with their events.
+/// Maximum number of findings that are shown with their events.
 const FINDINGS_SHOWN: usize = 20;
-/// Longest value that is shown, characters.
+/// Maximum length of a shown value, in characters.
 const VALUE_CHARS_MAX: usize = 160;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1080px;margin:2em auto;\
@@ -40,13 +40,13 @@ rect.fail{fill:#f6dfa4}rect.info{fill:#f5b5b5}rect.fault{fill:#8250df;opacity:.1
 .valid{color:#1a7f37}.invalid{color:#cf222e}.unknown{color:#9a6700}code{font-size:13px}\
 figure{margin:0;overflow:hidden}";
 
-/// Writes the report of a run's directory, and its history in Jepsen's form, and gives the path of
+/// Writes the report of a run's directory and its history in Jepsen's format. Returns the path of
 /// the report.
 ///
-/// Without a run.json the report has what the history alone tells.
+/// Without a run.json, the report contains only the data of the history.
 ///
 /// # Errors
-/// The history cannot be read, or a file not be written.
+/// If the history cannot be read, or a file cannot be written.
 pub fn write(dir: &Path) -> io::Result<PathBuf> {
     let run = load(&dir.join(RUN))?;
     let findings = findings(&run);
@@ -59,7 +59,7 @@ pub fn write(dir: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The object in the file; empty if there is no file.
+/// Returns the object in the file, which is empty if the file does not exist.
 fn load(path: &Path) -> io::Result<Map<String, Value>> {
     match std::fs::read(path) {
         Ok(text) => serde_json::from_slice(&text).map_err(|error| {
@@ -133,7 +133,7 @@ fn put_findings(findings: &[Finding], gathered: &Gathered, page: &mut String) {
     }
 }
 
-/// Whether the finding names the event, or the end of the same call.
+/// Returns whether the finding names the event, or the other event of its call.
 fn is_of(finding: &Finding, index: u64, event: &Event, gathered: &Gathered) -> bool {
     if finding.events.contains(&index) {
         return true;
@@ -141,7 +141,7 @@ fn is_of(finding: &Finding, index: u64, event: &Event, gathered: &Gathered) -> b
     let before = gathered.events.range(..index).rev();
     let mut same = before.filter(|(_, other)| other.process == event.process);
     let last = finding.events.last().copied().unwrap_or(0);
-    // What ended later than all of it is no part of what failed.
+    // Events after the last one of the finding are not part of the failure.
     index <= last
         && same
             .next()
@@ -255,7 +255,7 @@ fn put_faults(gathered: &Gathered, page: &mut String) {
     page.push_str("</table>\n");
 }
 
-/// One entry of run.json; what is within the verdict is shown above, but for its figures.
+/// Writes one entry of run.json. The verdict is already shown above, except for its figures.
 fn put_entry(name: &str, value: &Value, page: &mut String) {
     let shown = match (name, value) {
         ("verdict", value) => value.get("figures").map(ToString::to_string),
@@ -271,7 +271,7 @@ fn put_entry(name: &str, value: &Value, page: &mut String) {
     .ok();
 }
 
-/// The beginning of a long text.
+/// Returns the beginning of a long text.
 fn short(text: &str) -> String {
     match text.char_indices().nth(VALUE_CHARS_MAX) {
         None => text.to_owned(),
@@ -279,7 +279,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// Text as HTML, also within attributes.
+/// Escapes text for HTML, also within attributes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -302,7 +302,7 @@ mod tests {
     use crate::history::{Kind, Name, Recorder};
     use serde_json::json;
 
-    /// A run with a fault and a wrong answer, whose texts try to break out of the page.
+    /// Writes a run with a fault and a wrong answer, whose texts try to break out of the page.
     fn run(dir: &Path) {
         let recorder = Recorder::create(&dir.join(HISTORY)).expect("create");
         let (first, second) = (Process::Client(1), Process::Client(2));
@@ -364,7 +364,7 @@ mod tests {
             2,
             "a band in either plot"
         );
-        // The write that ended after all that the finding names is not shown with it.
+        // The write ended after the last event of the finding, and is not shown with it.
         assert!(!page.contains("<td>write</td><td>&lt;r&gt;"), "{page}");
         assert!(!page.contains("http"), "nothing is loaded from elsewhere");
         let edn = std::fs::read_to_string(dir.path().join(EDN)).expect("EDN");

@@ -1,11 +1,11 @@
-//! One run: an ensemble, clients, faults, and the judgement of what the clients saw.
+//! One run: an ensemble, clients, faults, and the verdict about what the clients saw.
 //!
 //! ```text
 //! main thread     start members | faults by the schedule | repair, wait for service | check
 //! runtime         prepare       | clients (Running)      | clients end (Healing)    | finish (Final)
 //! ```
 //!
-//! The main thread alone touches members: they end when it does.
+//! Only the main thread operates on members, because they end when it ends.
 
 mod cleanup;
 mod faults;
@@ -35,36 +35,36 @@ use cleanup::Remains;
 use faults::Faults;
 pub use record::{FILE, Record};
 
-/// The history keeps its promises.
+/// The history keeps its guarantees.
 pub const EXIT_VALID: i32 = 0;
-/// It does not.
+/// The history violates a guarantee.
 pub const EXIT_INVALID: i32 = 1;
-/// Nobody knows.
+/// The result is unknown.
 pub const EXIT_UNKNOWN: i32 = 2;
-/// There is no run.
+/// There was no run.
 pub const EXIT_CANNOT_RUN: i32 = 3;
 
 /// Name of the history in a run's directory.
 pub const HISTORY: &str = "history.jsonl";
-/// How long what comes before and after the load may take.
+/// Time limit for each part before and after the load.
 const PART_LIMIT: Duration = Duration::from_secs(60);
-/// Fewest voters: with two of them no fault leaves a quorum.
+/// Minimum number of voters: with two of them, no fault leaves a quorum.
 const MEMBERS_MIN: usize = 3;
-/// Most voters.
+/// Maximum number of voters.
 const MEMBERS_MAX: usize = 9;
 
-/// Why there is no run, or no end of it.
+/// Reason why a run did not begin or did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// `--members` is no list of members.
+    /// `--members` is not a list of members.
     #[error(
         "{0:?} is no list of members: it takes 3 to 9 letters, z for Zoarium and j for Apache ZooKeeper 3.9.5"
     )]
     Members(String),
-    /// The directory has something in it.
+    /// The directory is not empty.
     #[error("{0} is not empty")]
     NotEmpty(PathBuf),
-    /// The directory, or one for the members, cannot be made.
+    /// The directory, or one for the members, cannot be created.
     #[error("make a directory for the run: {0}")]
     Directory(io::Error),
     /// The history cannot be written or read.
@@ -73,50 +73,50 @@ pub enum RunError {
     /// The record cannot be written.
     #[error("write {FILE}: {0}")]
     Record(io::Error),
-    /// There is no runtime for the clients.
+    /// The runtime of the clients cannot be started.
     #[error("start the clients' runtime: {0}")]
     Runtime(io::Error),
-    /// The ensemble.
+    /// An operation on the ensemble failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The harness gave up.
+    /// The harness failed.
     #[error("the harness gave up: {0}")]
     Harness(String),
-    /// What goes before the load did not end, or a client of it failed.
+    /// The preparation did not end, or a client failed.
     #[error("{0}")]
     Workload(String),
 }
 
-/// What to run.
+/// Options of a run.
 pub struct Options {
-    /// What clients do.
+    /// The workload.
     pub workload: &'static dyn Workload,
-    /// Which faults.
+    /// The faults.
     pub nemeses: Vec<&'static Kind>,
     /// A letter for each member.
     pub members: String,
-    /// How long clients call.
+    /// Duration of the load.
     pub length: Duration,
-    /// Of all choices.
+    /// Seed of all choices.
     pub seed: u64,
-    /// How many clients.
+    /// Number of clients.
     pub clients: u64,
-    /// Between two calls of a client.
+    /// Time between two calls of a client.
     pub pace: Duration,
-    /// Keys of zoo.cfg besides.
+    /// Additional keys of zoo.cfg.
     pub settings: Vec<(String, String)>,
-    /// Whether all disks say that they have synced when they have not, to see that it is found.
+    /// Whether all disks report syncs that they have not done, to check that this is found.
     pub fakes_syncs: bool,
-    /// Duty that the members of Zoarium do not do: this process was started for it.
+    /// The duty that the Zoarium members skip. This process was started with it.
     pub switch: Option<String>,
-    /// Where the files go.
+    /// Directory of the output files.
     pub out: PathBuf,
-    /// What the checker may use.
+    /// Limits of the checker.
     pub budget: Budget,
 }
 
 impl Options {
-    /// The command that makes the same choices.
+    /// Returns the command that makes the same choices.
     pub fn command(&self) -> String {
         let names: Vec<_> = self.nemeses.iter().map(|kind| kind.name).collect();
         let settings = self.settings.iter();
@@ -162,17 +162,18 @@ impl Options {
     }
 }
 
-/// Runs it and gives its record, which is in the directory as well.
+/// Executes the run and returns its record, which is also in the directory.
 ///
 /// # Errors
-/// There is no run, or it broke off. If it had begun, the directory has what there is of it.
+/// If there was no run, or it was interrupted. If it had begun, the directory contains its partial
+/// data.
 pub fn run(options: &Options) -> Result<Record, RunError> {
     let plan = options.plan()?;
     make_empty(&options.out)?;
     let prefix = format!("jepsen-{}-", std::process::id());
     let scratch = tempfile::Builder::new().prefix(&prefix).tempdir();
     let scratch = scratch.map_err(RunError::Directory)?;
-    // Members make their directories in this one, so that it is enough to take it away.
+    // Members create their directories in this one, so that its removal is sufficient.
     tempfile::env::override_temp_dir(scratch.path()).ok();
     let recorder = Recorder::create(&options.out.join(HISTORY)).map_err(RunError::History)?;
     let remains = Remains::new(
@@ -257,7 +258,7 @@ impl Running<'_> {
         self.judge(healed.err())
     }
 
-    /// Which faults can be made; the others are said and left out.
+    /// Returns the faults that can be made. The others are reported and left out.
     fn look_at_machine(&self, plan: &mut Plan) -> (Machine, Vec<&'static Kind>) {
         let nemeses = &self.options.nemeses;
         let needs: Vec<Need> = nemeses
@@ -302,8 +303,8 @@ impl Running<'_> {
         (machine, kinds)
     }
 
-    /// What a client of this number is given. Two numbers more than there are clients: one prepares
-    /// and one reads at the end.
+    /// Returns the context of the client with this number. There are two more numbers than clients:
+    /// one prepares, and one reads at the end.
     fn context(
         &self,
         cluster: &Cluster,
@@ -323,7 +324,7 @@ impl Running<'_> {
             admin: Arc::clone(&admin),
             pace,
             recorder: recorder.clone(),
-            // Any two clients, and any two runs, have different choices.
+            // Any two clients, and any two runs, make different choices.
             seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ process,
             phase: phase.clone(),
         })
@@ -342,7 +343,7 @@ impl Running<'_> {
         done.map_err(|_| RunError::Workload(format!("no end of {what} within {PART_LIMIT:?}")))
     }
 
-    /// Waits for what clients have open.
+    /// Waits for the open calls of clients.
     fn end_clients(&self, mut clients: JoinSet<()>) -> Result<(), RunError> {
         let ended = async {
             while let Some(ended) = clients.join_next().await {
@@ -393,7 +394,7 @@ impl Running<'_> {
     }
 }
 
-/// Why a fault does not fit these members, if it does not.
+/// Returns why a fault does not fit these members, or `None` if it fits.
 fn lack_of_members(kind: &Kind, plan: &Plan, grows: bool) -> Option<String> {
     if kind.grows() {
         let fits = plan.members.len() == AFTER_GROWTH;
@@ -412,7 +413,7 @@ fn name(kind: EventKind) -> &'static str {
     }
 }
 
-/// The events of clients by their type.
+/// Returns the number of client events by their type.
 fn count(history: &Path) -> io::Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
     for event in history::read(history)? {
@@ -424,10 +425,10 @@ fn count(history: &Path) -> io::Result<BTreeMap<String, u64>> {
     Ok(counts)
 }
 
-/// All events of a file.
+/// Reads all events of a file.
 ///
 /// # Errors
-/// It cannot be read, or is no history.
+/// If it cannot be read, or is not a history.
 pub fn read_history(path: &Path) -> Result<Vec<Event>, RunError> {
     let events = history::read(path).map_err(RunError::History)?;
     events.collect::<Result<_, _>>().map_err(RunError::History)

@@ -1,4 +1,4 @@
-//! When which fault begins and ends: a seed's choice, made before the run.
+//! The times at which faults begin and end, chosen from a seed before the run.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use fastrand::Rng;
 
 use crate::nemesis::Kind;
 
-/// From the beginning of the load to the first fault.
+/// Time from the begin of the load to the first fault.
 const FIRST_MS: u64 = 1000;
-/// From one beginning to the next.
+/// Time from one begin to the next.
 const CALM_MS: std::ops::Range<u64> = 200..4000;
 
-/// One beginning or end.
+/// One begin or end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// After the beginning of the load.
+    /// Time since the begin of the load.
     pub at: Duration,
-    /// Which of the kinds that were given, from 0.
+    /// Index of the kind, from 0.
     pub kind: usize,
-    /// The fault's number, from 0; that of its beginning and its end is the same.
+    /// The fault's number, from 0, which is equal for its begin and its end.
     pub fault: u64,
     /// Whether it begins.
     pub is_begin: bool,
 }
 
-/// The steps of a run of this length, in their order. Faults of different kinds may overlap, those
-/// of one kind do not; all end before the run does.
+/// Returns the steps of a run of this length, in their order. Faults of different kinds may
+/// overlap, but those of one kind do not. All end before the end of the run.
 pub fn plan(kinds: &[&Kind], length: Duration, seed: u64) -> Vec<Step> {
     let mut rng = Rng::with_seed(seed);
     let length_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
@@ -48,7 +48,7 @@ pub fn plan(kinds: &[&Kind], length: Duration, seed: u64) -> Vec<Step> {
         }
         now_ms += rng.u64(CALM_MS);
     }
-    // Stable: a beginning stays before its end.
+    // The stable sort keeps a begin before its end.
     steps.sort_by_key(|step| step.at);
     steps
 }

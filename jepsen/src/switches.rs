@@ -1,8 +1,9 @@
-//! Members that do not do one of their duties, and the workload that must notice.
+//! Members that skip one of their duties, and the workload that must notice it.
 //!
-//! A switch is a deliberate bug of `proto::mutant`. The executable that has them
-//! (`crates/zoarium/examples/zoarium-switched.rs`) is built by the dev profile alone: the server does
-//! not compile for release with them. The guard against two member lists is a setting instead.
+//! A switch is a deliberate bug of `proto::mutant`. The executable that contains them
+//! (`crates/zoarium/examples/zoarium-switched.rs`) is built only with the dev profile, because the
+//! server does not compile for release with them. The guard against two member lists is a setting
+//! instead.
 
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -16,35 +17,35 @@ use crate::matrix::{this_program, to_its_end};
 use crate::run::{HISTORY, Record, read_history};
 use crate::verdict::Validity;
 
-/// Names the executable that members are started with.
+/// Variable that names the executable of the members.
 const EXECUTABLE: &str = "ZOARIUM_BIN";
-/// Names what it does not do.
+/// Variable that names the skipped duty.
 const SWITCH: &str = "ZOARIUM_SWITCH";
 
-/// The pace of clients, ms.
+/// The pace of clients, in ms.
 const PACE_MS: u64 = 5;
 const SLOW_PACE_MS: u64 = 50;
 
-/// One duty, and who must notice that it is not done.
+/// One duty, and the workload that must notice its absence.
 #[derive(Debug)]
 pub struct Switch {
-    /// Its name on the command line: that in `proto::mutant`, if it is one.
+    /// Its name on the command line: the name in `proto::mutant` if it is a deliberate bug.
     pub name: &'static str,
-    /// What members do then, in one line.
+    /// Behaviour of members without this duty, in one line.
     pub what: &'static str,
-    /// Who must notice.
+    /// Workload that must notice it.
     pub workload: &'static str,
-    /// Under which faults; with commas.
+    /// Faults during the load, separated by commas.
     pub nemesis: &'static str,
-    /// With which members.
+    /// Members of the run.
     pub members: &'static str,
-    /// Between two calls of a client, ms.
+    /// Time between two calls of a client, in ms.
     pub pace_ms: u64,
-    /// Within how much time, s.
+    /// Time limit for the detection, in seconds.
     pub seconds: u64,
-    /// A setting that switches it off; without it, it is a deliberate bug.
+    /// A setting that disables the duty. Without a setting, it is a deliberate bug.
     pub setting: Option<&'static str>,
-    /// Whether the members are not ours: then nothing is switched off at all.
+    /// Whether the members are not Zoarium servers. Then nothing is disabled.
     pub is_foreign: bool,
 }
 
@@ -69,15 +70,15 @@ const fn bug(
 }
 
 impl Switch {
-    /// The same with clients that take their time: a member that comes back after so few transactions
-    /// is sent these, and no snapshot in which what it did wrong is gone.
+    /// Makes the clients slow. A member that returns after few transactions then receives these
+    /// transactions, and not a snapshot that would hide its error.
     const fn with_slow_clients(mut self) -> Switch {
         self.pace_ms = SLOW_PACE_MS;
         self
     }
 }
 
-/// All of them.
+/// All switches.
 pub const ALL: &[Switch] = &[
     bug(
         "AckBeforeSync",
@@ -238,19 +239,19 @@ pub const ALL: &[Switch] = &[
     },
 ];
 
-/// When and by what a switch was noticed.
+/// When a switch was noticed, and how.
 #[derive(Debug)]
 pub struct Found {
-    /// From the first call to the last event of the first finding.
+    /// Time from the first call to the last event of the first finding.
     pub after: Duration,
     /// The finding.
     pub what: String,
 }
 
-/// Those of these names; all of them if there are none.
+/// Returns the switches of these names, or all of them without names.
 ///
 /// # Errors
-/// There is no such switch.
+/// If there is no switch of a name.
 pub fn chosen(names: &[String]) -> Result<Vec<&'static Switch>, String> {
     if names.is_empty() {
         return Ok(ALL.iter().collect());
@@ -262,7 +263,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<&'static Switch>, String> {
     names.iter().map(by_name).collect()
 }
 
-/// The names of all, each with a line about it.
+/// Returns the names of all switches, each with a description.
 pub fn listed() -> String {
     ALL.iter().fold(String::new(), |mut text, switch| {
         writeln!(
@@ -275,7 +276,7 @@ pub fn listed() -> String {
     })
 }
 
-/// A line of the table of docs/lab/jepsen-runs.md.
+/// Returns a line of the table in docs/lab/jepsen-runs.md.
 pub fn line(switch: &Switch, found: Option<&Found>) -> String {
     let Switch {
         name,
@@ -293,11 +294,11 @@ pub fn line(switch: &Switch, found: Option<&Found>) -> String {
     format!("| `{name}` | {what} | `{workload}` | {nemesis} | {members} | {found} |")
 }
 
-/// Has this process go on as itself, with members that do not do this.
+/// Restarts this program in its process, with members that skip this duty. After the restart, the
+/// function returns without an error.
 ///
 /// # Errors
-/// There is no executable with switches, or this process cannot be replaced. It comes back without an
-/// error in the process that was started so.
+/// If there is no executable with switches, or this process cannot be replaced.
 pub fn switch_off(name: &str) -> Result<(), String> {
     if std::env::var(SWITCH).is_ok_and(|chosen| chosen == name) {
         return Ok(());
@@ -312,13 +313,14 @@ pub fn switch_off(name: &str) -> Result<(), String> {
     Err(format!("go on with switches: {}", again.exec()))
 }
 
-/// Runs members without this duty for its time, or less, and says how it was noticed.
+/// Runs members without this duty until it is noticed or the time is over. Returns how it was
+/// noticed.
 ///
 /// # Errors
-/// There was no run.
+/// If there was no run.
 pub fn run(switch: &Switch, dir: &Path) -> Result<Option<Found>, String> {
     let out = dir.join(switch.name);
-    // Of an earlier attempt.
+    // The output of an earlier attempt.
     std::fs::remove_dir_all(&out).ok();
     std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let mut command = this_program("run")?;
@@ -355,7 +357,7 @@ pub fn run(switch: &Switch, dir: &Path) -> Result<Option<Found>, String> {
         let time = finding.events.iter().filter_map(time).max()?;
         Some((time, &finding.what))
     });
-    // That an ensemble does not come back is no event.
+    // The history does not contain an event for an ensemble that does not recover.
     let end = (
         events.last().map_or(0, |event| event.time_ns),
         "it does not come back",
@@ -364,7 +366,7 @@ pub fn run(switch: &Switch, dir: &Path) -> Result<Option<Found>, String> {
         Some((time, what)) => (time, what.as_str()),
         None => end,
     };
-    // The clock of a history runs from before the members start.
+    // The clock of a history starts before the members do.
     let begin = events.first().map_or(0, |event| event.time_ns);
     Ok(Some(Found {
         after: Duration::from_nanos(after.saturating_sub(begin)),

@@ -1,43 +1,43 @@
-//! What a checker says about a history.
+//! The result of a checker.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a history is one that the promises allow.
+/// Whether the guarantees allow a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Validity {
-    /// It is.
+    /// The guarantees allow it.
     Valid,
-    /// The checker ran out of its budget before it knew.
+    /// The checker exhausted its budget before it had a result.
     Unknown,
-    /// It is not; the findings say why.
+    /// The guarantees do not allow it; the findings contain the reasons.
     Invalid,
 }
 
-/// One thing that must not be.
+/// One violation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What is wrong, for a reader who has the history beside it.
+    /// Description of the violation, for a reader with access to the history.
     pub what: String,
     /// Indexes of the events that show it, in their order.
     pub events: Vec<u64>,
 }
 
-/// What a checker says.
+/// Result of a checker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The result.
     pub validity: Validity,
-    /// What was found, the earliest first; bounded by the checker.
+    /// Violations, the earliest first. The checker bounds their number.
     pub findings: Vec<Finding>,
-    /// What was counted, by name: operations, acknowledged, lost, steps of a search.
+    /// Counters by name: operations, acknowledged, lost, steps of a search.
     pub figures: BTreeMap<String, u64>,
 }
 
 impl Verdict {
-    /// Valid unless there are findings.
+    /// Returns a valid verdict unless there are findings.
     pub fn of(findings: Vec<Finding>, figures: BTreeMap<String, u64>) -> Verdict {
         let validity = match findings.is_empty() {
             true => Validity::Valid,

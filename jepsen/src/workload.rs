@@ -1,4 +1,4 @@
-//! What clients do in a run, and who judges it.
+//! The calls of clients in a run, and their checkers.
 
 mod bank;
 pub mod caller;
@@ -27,56 +27,58 @@ use tokio::sync::watch::Receiver;
 use crate::history::{Event, Recorder};
 use crate::verdict::Verdict;
 
-/// What a workload's future is.
+/// Future of a workload.
 pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Clients call, faults are made.
+    /// Clients call, and faults are made.
     Running,
-    /// No more faults; members come back. Clients end what they have open and begin nothing.
+    /// There are no more faults, and members recover. Clients end their open calls and begin no new
+    /// ones.
     Healing,
-    /// All members serve again: what must be read at the end is read now.
+    /// All members serve again. The final reads are made now.
     Final,
 }
 
-/// What one client of a run is given.
+/// Context of one client of a run.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// Its first process number. After an unknown outcome it goes on with this plus a multiple of
-    /// [`processes`](Self::processes).
+    /// Its first process number. After an unknown outcome it continues with this number plus a
+    /// multiple of [`processes`](Self::processes).
     pub process: u64,
-    /// How many numbers there are: one for each client, one for who prepares, one for who finishes.
+    /// Count of numbers: one for each client, one for the preparation, and one for the final reads.
     pub processes: u64,
     /// Client addresses of all members, in the order of their ids.
     pub members: Arc<[String]>,
-    /// Admin servers of the members of Zoarium, for workloads that [ask them](Workload::asks_admin).
+    /// Admin servers of the Zoarium members, for workloads that [use them](Workload::asks_admin).
     pub admin: Arc<[String]>,
-    /// Between two calls of a client: a history of hours must fit into the memory of its checker.
+    /// Time between two calls of a client: a history of hours must fit into the memory of its
+    /// checker.
     pub pace: Duration,
-    /// Where every call is recorded.
+    /// Recorder of every call.
     pub recorder: Recorder,
     /// Seed of this client's choices.
     pub seed: u64,
-    /// How far the run is.
+    /// Progress of the run.
     pub phase: Receiver<Phase>,
 }
 
 /// One kind of load with its checker.
 pub trait Workload: Send + Sync {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// What is promised, in one line for `list`.
+    /// Returns the guarantee, in one line for `list`.
     fn promise(&self) -> &'static str;
 
-    /// Settings of zoo.cfg that it needs, key and value.
+    /// Returns the settings of zoo.cfg that it needs, key and value.
     fn settings(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Whether it asks admin servers, which takes an address of its own for each member.
+    /// Returns whether it uses admin servers, which need a separate address for each member.
     fn asks_admin(&self) -> bool {
         false
     }
@@ -84,18 +86,18 @@ pub trait Workload: Send + Sync {
     /// Prepares znodes, once, while all members serve and before any fault.
     fn prepare(&self, context: Context) -> Work<'_>;
 
-    /// One client, until the phase is no longer [`Phase::Running`]. It never gives up: whatever
-    /// happens to its session, it goes on with another one.
+    /// Runs one client while the phase is [`Phase::Running`]. It never gives up: if its session is
+    /// lost, it continues with another one.
     fn run(&self, context: Context) -> Work<'_>;
 
-    /// What is read once all members serve again, recorded as well.
+    /// Makes and records the final reads after all members serve again.
     fn finish(&self, context: Context) -> Work<'_>;
 
     /// Judges a whole history within a budget of steps.
     fn check(&self, events: &[Event], steps_max: u64) -> Verdict;
 }
 
-/// All workloads, in the order in which they are listed.
+/// Returns all workloads, in the order of the list.
 pub fn all() -> &'static [&'static dyn Workload] {
     &[
         &register::Register,
@@ -117,7 +119,7 @@ pub fn all() -> &'static [&'static dyn Workload] {
     ]
 }
 
-/// The workload of this name.
+/// Returns the workload of this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Workload> {
     all()
         .iter()

@@ -1,4 +1,4 @@
-//! The command line, with real ensembles under it.
+//! The command line, with real ensembles.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 use tests::{Process, wait_for, zoarium_binary};
 
-/// From the start of a command to its end, with what has to be built before.
+/// Time limit of a command, including the build before it.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Runs that are made side by side, and how long each is under faults, s: five minutes altogether.
+/// Number of concurrent runs, and the time of each under faults in seconds: five minutes in total.
 const RUNS: usize = 10;
 const SECONDS: u64 = 30;
-/// So many calls of each are acknowledged at least, or it shows nothing.
+/// Minimum number of acknowledged calls of each kind, below which a run proves nothing.
 const ACKNOWLEDGED_MIN: u64 = 30;
 
-/// How a command ended.
+/// Result of a command.
 struct Ended {
     code: Option<i32>,
     printed: String,
-    /// Its process id, which is in the names of what it leaves behind.
+    /// Its process id, which is part of the names of its remains.
     id: u32,
 }
 
 fn jepsen(dir: &TempDir, words: &str) -> Command {
-    // Otherwise it is built within the time of a run.
+    // Otherwise it would be built during a run.
     zoarium_binary();
     let mut command = Command::new(env!("CARGO_BIN_EXE_jepsen"));
     command.args(words.split_whitespace());
@@ -65,7 +65,7 @@ fn history(dir: &Path) -> Vec<Event> {
     jepsen::run::read_history(&dir.join(HISTORY)).expect("read the history")
 }
 
-/// What a run with this process id has left in the temporary directory, and its processes.
+/// Returns the files of a run with this process id in the temporary directory, and its processes.
 fn left_behind(id: u32) -> (Vec<PathBuf>, Vec<String>) {
     let mine = format!("jepsen-{id}-");
     let entries = std::fs::read_dir(std::env::temp_dir())
@@ -79,7 +79,7 @@ fn left_behind(id: u32) -> (Vec<PathBuf>, Vec<String>) {
     (files, lines.filter(|line| line.contains(&mine)).collect())
 }
 
-/// One of the runs that are made side by side.
+/// One of the concurrent runs.
 struct Drawn {
     workload: &'static str,
     nemeses: Vec<&'static str>,
@@ -98,8 +98,8 @@ impl Drawn {
     }
 }
 
-/// Faults that the tables in docs/lab/jepsen-runs.md combine for each workload. Other combinations are
-/// for longer runs with an observer.
+/// Faults that the tables in docs/lab/jepsen-runs.md combine for each workload. Other combinations
+/// are for longer runs with an observer.
 const TOGETHER: [&[&str]; 4] = [
     &["kill", "partition", "pause"],
     &["power", "clock", "fsync"],
@@ -107,7 +107,7 @@ const TOGETHER: [&[&str]; 4] = [
     &["membership"],
 ];
 
-/// The registers, and other workloads by chance, each under faults that this machine can make.
+/// Returns the registers and random other workloads, each under faults that this machine can make.
 fn drawn(rng: &mut Rng) -> Vec<Drawn> {
     let machine = Machine::look(&[]);
     let can = |name: &&str| {
@@ -167,7 +167,7 @@ fn five_minutes_under_faults_find_nothing() {
     assert!(seconds >= 300, "{seconds} s under faults");
 }
 
-/// What a valid run has to show; gives how long it was under faults, s.
+/// Checks the output of a valid run. Returns its time under faults, in seconds.
 fn looks_whole(run: &Drawn, out: &Path) -> u64 {
     let words = run.words();
     let record = Record::load(out).expect("the record");
@@ -213,7 +213,7 @@ fn every_fault_ends(events: &[Event], counts: &BTreeMap<String, u64>) {
     assert_eq!(&begun, counts);
 }
 
-/// A process has one call open at most, and none after an unknown outcome.
+/// Checks that a process has at most one open call, and no call after an unknown outcome.
 fn calls_are_well_formed(events: &[Event]) {
     let mut open: BTreeMap<Who, Option<&str>> = BTreeMap::new();
     for event in events

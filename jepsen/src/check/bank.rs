@@ -1,12 +1,12 @@
-//! A bank: transfers move money, and make or lose none.
+//! The checker of a bank: transfers move money, and do not create or lose any.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
 //! | `transfer` | `[from, to, amount]` | null |
 //! | `read`, `final-read` | null | balances by account |
 //!
-//! Every read shows the same total, and no account below zero. At the end each account has what the
-//! acknowledged transfers make of it, give or take the unknown ones.
+//! Every read must show the same total, and no negative balance. The final balances must match the
+//! acknowledged transfers, with or without each unknown one.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::{Broken, Gathered};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// Judges a history of `accounts` accounts, named from 0, with `each` at first.
+/// Judges a history of `accounts` accounts, numbered from 0, with an initial balance of `each`.
 pub fn check(accounts: usize, each: i64, events: &[Event]) -> Verdict {
     judge(accounts, each, events).unwrap_or_else(Verdict::from)
 }

@@ -1,12 +1,13 @@
-//! Lists of members: each is made of the one before, and none is seen after a newer one.
+//! The checker of member lists: each list is based on the previous one, and no read shows an older
+//! list after a newer one.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
-//! | `change` | `{"from", "member", "votes"}` | `{"version", "members"}` of the list that it made |
-//! | `read`, `final-read` | null | the same of the list that it shows; it is a fresh read |
+//! | `change` | `{"from", "member", "votes"}` | `{"version", "members"}` of the new list |
+//! | `read`, `final-read` | null | `{"version", "members"}` of the current list; it is a fresh read |
 //!
-//! `members` says of each id whether it votes. A change names the version that it is made of (`from`):
-//! of two with the same only one is done.
+//! `members` contains for each id whether it votes. A change names the version on which it is based
+//! (`from`). Of two changes with one base, only one succeeds.
 //!
 //! Source: ZOOKEEPER-107; ReconfigCommand.
 
@@ -27,7 +28,7 @@ pub fn check(events: &[Event]) -> Verdict {
 
 fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     let mut gathered = Gathered::default();
-    // What each version is, and who showed it first.
+    // The list of each version, and the call that first showed it.
     let mut lists: BTreeMap<i64, (&Value, Op<'_>)> = BTreeMap::new();
     let mut changes: Vec<(i64, i64, Op<'_>)> = Vec::new();
     let mut done: Vec<(i64, Op<'_>)> = Vec::new();
@@ -97,7 +98,7 @@ fn judge_changes(
     }
 }
 
-/// Calls that show a list older than what another had shown before they began.
+/// Finds calls that show a list older than a list that was shown before they began.
 fn stale(done: &[(i64, Op<'_>)], gathered: &mut Gathered) {
     let mut by_end: Vec<_> = done.iter().collect();
     by_end.sort_by_key(|(_, op)| op.last());

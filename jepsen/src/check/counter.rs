@@ -1,12 +1,13 @@
-//! Counters: no acknowledged addition is lost, and none is done twice.
+//! The checker of counters: no acknowledged addition is lost, and none is applied twice.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
-//! | `add` | what is added | the sum afterwards |
+//! | `add` | the addend | the sum afterwards |
 //! | `read`, `final-read` | null | the sum |
 //!
-//! A sum lies between what must have been added when the read began and what may have been when it
-//! ended. With additions above zero the sums that they answer grow, in the order of time as well.
+//! A sum must be at least the sum of the additions that were certain when the read began, and at
+//! most the sum of those that were possible when it ended. If all additions are positive, the sums
+//! in their answers must also grow with time.
 
 use super::ops::{Op, Outcome, calls};
 use super::set::FINAL_READ;
@@ -62,11 +63,11 @@ fn sum(op: &Op<'_>) -> Result<i64, Broken> {
     sum.ok_or_else(|| op.broken("a sum that is no whole number"))
 }
 
-/// The least and the greatest that a sum can be at each moment.
+/// Lower and upper bound of the sum at each moment.
 pub(super) struct Bounds {
-    /// What changes the least sum, and at which index.
+    /// Changes of the lower bound, with their indexes.
     least: Changes,
-    /// What changes the greatest.
+    /// Changes of the upper bound.
     most: Changes,
     start: i64,
 }
@@ -80,7 +81,8 @@ impl Bounds {
         }
     }
 
-    /// Takes an addition in: it may be done once it begins, and is once it is acknowledged.
+    /// Adds an addition. It is possible from its invocation on, and certain after its
+    /// acknowledgement.
     pub(super) fn add(&mut self, op: &Op<'_>, by: i64) {
         if op.outcome() == Outcome::Fail {
             return;
@@ -95,14 +97,14 @@ impl Bounds {
         }
     }
 
-    /// To be called once, between the last addition and the first question.
+    /// Must be called once, after the last addition and before the first query.
     pub(super) fn seal(&mut self) {
         self.least.seal();
         self.most.seal();
     }
 
-    /// What a sum can be that is taken between the beginning and the end of the call: whatever may
-    /// lower or raise it meanwhile counts.
+    /// Returns the bounds of a sum that is read between the begin and the end of the call. Every
+    /// addition that may change it meanwhile counts.
     pub(super) fn of(&self, op: &Op<'_>) -> (i64, i64) {
         (
             self.start + self.least.sum(op, |by| by < 0),
@@ -111,7 +113,7 @@ impl Bounds {
     }
 }
 
-/// Index, change, and the sum of it and all before.
+/// Index, change, and the sum up to and including this change.
 #[derive(Default)]
 struct Changes(Vec<(u64, i64, i64)>);
 
@@ -125,7 +127,8 @@ impl Changes {
         }
     }
 
-    /// All changes before the call, and those of one sign while it is open.
+    /// Returns the sum of all changes before the call, and of those during the call that `keep`
+    /// accepts.
     fn sum(&self, op: &Op<'_>, keep: fn(i64) -> bool) -> i64 {
         let (before, after) = self
             .0
@@ -169,7 +172,8 @@ fn in_order(additions: &[(Op<'_>, i64, i64)], gathered: &mut Gathered) {
             gathered.find(what, events());
         }
     }
-    // By the time of their end, later ones make more than all that ended before they began.
+    // In the order of their ends: each sum must exceed the sums of all additions that ended before
+    // this one began.
     let mut ended: Vec<_> = additions.iter().collect();
     ended.sort_by_key(|(op, _, _)| op.last());
     let mut begun: Vec<_> = additions.iter().collect();

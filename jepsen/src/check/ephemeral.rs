@@ -1,15 +1,17 @@
-//! Ephemerals live as long as their sessions, and sessions that are over stay over.
+//! The checker of ephemerals: they live as long as their sessions, and a session that has ended
+//! does not come back.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
 //! | `take` | null | `{"session", "zxid"}`: it has created the ephemeral that is the key |
 //! | `touch` | null | `{"session", "zxid"}` of a write of the session |
-//! | `look`, `final-look` | null | `{"as_of", "owner", "created"}`: zxid of a write of the viewer before it looked, and session and czxid of the key, both null if it is not there |
+//! | `look`, `final-look` | null | `{"as_of", "owner", "created"}`: zxid of a write of the viewer before the look, and the session and the czxid of the key, both null if the znode does not exist |
 //! | `close` | null | `{"session"}` |
 //!
-//! Nobody deletes an ephemeral. So a session is over as soon as anybody else has created the znode
-//! again, a look does not find it any more, or its close is acknowledged: from then on it writes
-//! nothing, and none of its ephemerals is seen. At the end no ephemeral is left.
+//! No client deletes an ephemeral. Therefore a session has ended as soon as another session has
+//! created the znode again, a look no longer finds it, or the session's close is acknowledged. From
+//! then on the session must not write, and none of its ephemerals may be visible. At the end no
+//! ephemeral may be left.
 //!
 //! Source: ZooKeeper Programmer's Guide, Ephemeral Nodes.
 
@@ -22,7 +24,7 @@ use super::{Broken, Gathered};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// The last looks at each key; the last of them is to find nothing.
+/// The operation of the last looks at each key. The very last look must find nothing.
 pub const FINAL_LOOK: &str = "final-look";
 
 /// Judges a history.
@@ -30,21 +32,21 @@ pub fn check(events: &[Event]) -> Verdict {
     judge(events).unwrap_or_else(Verdict::from)
 }
 
-/// A sign that a session is alive.
+/// Evidence that a session is alive.
 struct Sign<'a> {
     session: &'a str,
-    /// A zxid at which it is.
+    /// A zxid at which the session is alive.
     zxid: i64,
     op: Op<'a>,
     what: &'static str,
 }
 
-/// What is known of the ends of sessions.
+/// Known ends of sessions.
 #[derive(Default)]
 struct Ends<'a> {
-    /// By zxid: there is a successor.
+    /// Ends by zxid: the first zxid of a successor.
     successors: HashMap<&'a str, (i64, Op<'a>)>,
-    /// By the order of events: somebody was told.
+    /// Ends by the order of events: a call that observed the end.
     told: HashMap<&'a str, Op<'a>>,
 }
 
@@ -84,14 +86,14 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// Creations of each key by zxid, with who did it.
+/// Creations of each key by zxid, with the session of each.
 type Owners<'a> = BTreeMap<&'a str, BTreeMap<i64, (&'a str, Op<'a>)>>;
 
 #[derive(Default)]
 struct Seen<'a> {
     signs: Vec<Sign<'a>>,
     owners: Owners<'a>,
-    /// Looks that found nothing, and as of when.
+    /// Looks that found nothing, with their zxids.
     gone: Vec<(i64, Op<'a>)>,
     /// The last look at each key.
     last: BTreeMap<&'a str, Op<'a>>,
@@ -200,7 +202,7 @@ fn own<'a>(
     }
 }
 
-/// Whoever has a successor at some key is over at the zxid of that.
+/// Records that a session with a successor at some key has ended by the successor's zxid.
 fn succeed<'a>(owners: &Owners<'a>, ends: &mut Ends<'a>, gathered: &mut Gathered) {
     for (key, owners) in owners {
         for (before, after) in owners.iter().zip(owners.iter().skip(1)) {
@@ -291,7 +293,7 @@ mod tests {
     #[test]
     fn an_ephemeral_that_is_lost_is_found_at_its_next_sign_of_life() {
         let mut history = good();
-        // It was not there although its session went on.
+        // The look found nothing although the session continued.
         history.events[3].value = gone(11);
         assert_found(&ended(history), "session s1 writes at zxid 0xc");
     }

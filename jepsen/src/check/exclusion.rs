@@ -1,15 +1,15 @@
-//! Locks and queues.
+//! The checkers of locks and queues.
 //!
-//! Of a lock ([`lock`]):
+//! A lock ([`lock`]):
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
 //! | `use` | the token of the lock that is held | `{"zxid"}` of the guarded write |
 //!
-//! A guarded write is one multi with a check that the lock is held. In the order of their zxids the
-//! tokens never fall: nobody writes after a later holder has.
+//! A guarded write is one multi with a check that the lock is held. In the order of the zxids, the
+//! tokens must never fall: no holder writes after a later holder has written.
 //!
-//! Of a queue ([`queue`]):
+//! A queue ([`queue`]):
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
@@ -17,7 +17,7 @@
 //! | `take` | item | null |
 //! | `final-read` | null | items that are left |
 //!
-//! Each item is taken once at most, and is taken or left.
+//! Each item must be taken exactly once or be left at the end.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,12 +1,12 @@
-//! Feeds of changes: each change once, in order, and none left out.
+//! The checker of change feeds: each change arrives once, in order, and none is left out.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
 //! | `write` | the paths | `{"zxid", "paths"}` |
-//! | `follow`, `final-follow` | `{"after"}`: the feed begins behind this zxid | `[zxid, index, path]` of each change since the call before; the key is the feed's name |
+//! | `follow`, `final-follow` | `{"after"}`: the feed begins after this zxid | `[zxid, index, path]` of each change since the previous call; the key is the feed's name |
 //!
-//! Between its beginning and the last change that a feed has, it has every change that was
-//! acknowledged or that another feed has. A final feed has all of them to the end.
+//! Between its begin and its last change, a feed must contain every change that was acknowledged or
+//! that another feed contains. A final feed must contain all of them up to the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ use super::{Broken, Gathered};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// A feed that is followed until it has the last write.
+/// The operation of a feed that is followed until it contains the last write.
 pub const FINAL_FOLLOW: &str = "final-follow";
 
-/// Where a change stands: zxid and index.
+/// Position of a change: zxid and index.
 type At = (i64, u64);
 
 /// Judges a history.
@@ -107,7 +107,7 @@ fn in_order(name: &str, feed: &Feed<'_>, gathered: &mut Gathered) {
     }
 }
 
-/// Nothing is left out between the beginning of a feed and its end.
+/// Checks that a feed does not leave out any change between its begin and its end.
 fn whole(
     name: &str,
     feed: &Feed<'_>,
@@ -134,7 +134,7 @@ fn whole(
     for ((zxid, _), path, _) in &feed.changes {
         by_zxid.entry(*zxid).or_default().push(path);
     }
-    // The last transaction may be there by half.
+    // The last transaction may be incomplete.
     let whole_to = if feed.is_final { end.0 } else { end.0 - 1 };
     if whole_to <= feed.after {
         return;

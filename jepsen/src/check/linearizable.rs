@@ -1,14 +1,15 @@
-//! Linearizability: whether all calls of a key can be put in one order that explains every answer,
-//! each at some moment between its beginning and its end.
+//! The linearizability checker: all calls of a key must fit into one order that explains every
+//! answer, each at some moment between its begin and its end.
 //!
-//! The search goes through the history once, with all *configurations* that are possible so far: a
-//! state of the model, and which of the open calls have happened in it. A call is taken to have
-//! happened as late as can be (Lowe's just-in-time linearization): only when one ends, the open ones
-//! are tried in every order until that one has happened. Configurations that are the same are kept
-//! once. No configuration left: the history up to there is the shortest that cannot be explained.
+//! The search reads the history once, with all *configurations* that are possible so far. A
+//! configuration is a state of the model and the set of open calls that have happened in it. A call
+//! is assumed to happen as late as possible (Lowe's just-in-time linearization). Only when a call
+//! ends, the open calls are tried in every order until this call has happened. Equal configurations
+//! are stored once. If no configuration is left, the history up to this point is the shortest
+//! prefix that cannot be explained.
 //!
-//! A call with an unknown outcome stays open, and may happen or not, until it has happened or can
-//! happen no more in all configurations: in hours there are many such calls.
+//! A call with an unknown outcome stays open, and may happen or not. It is closed when it has
+//! happened, or can no longer happen, in all configurations: a run of hours has many such calls.
 //!
 //! Source: Wing and Gong, Testing and Verifying Concurrent Objects (1993); Lowe, Testing for
 //! Linearizability (2017).
@@ -22,43 +23,45 @@ use super::{Broken, Gathered};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// What one key is, apart from all concurrency.
+/// Sequential model of one key.
 pub trait Model {
-    /// What it holds.
+    /// State of the key.
     type State: Clone + Eq + Hash + Debug;
-    /// A call with its answer, if that is known.
+    /// A call with its answer, if the answer is known.
     type Call;
 
-    /// What it holds at first.
+    /// Returns the initial state.
     fn start(&self) -> Self::State;
 
-    /// The call in the model's terms; `None` if it tells nothing and changes nothing.
+    /// Returns the call in the terms of the model, or `None` if it neither reveals nor changes
+    /// anything.
     ///
     /// # Errors
-    /// Its values are not of the workload's form.
+    /// If its values do not have the form of the workload.
     fn call(&self, op: &Op<'_>) -> Result<Option<Self::Call>, Broken>;
 
-    /// What it holds afterwards; `None` if this call cannot have this answer in this state.
+    /// Returns the state after the call, or `None` if the call cannot have this answer in this
+    /// state.
     fn step(&self, state: &Self::State, call: &Self::Call) -> Option<Self::State>;
 
-    /// Whether the call can never have its answer again, whatever else happens first. It only makes
-    /// the search shorter.
+    /// Returns whether the call can never have its answer again, whatever other calls happen first.
+    /// This only shortens the search.
     fn is_past(&self, _state: &Self::State, _call: &Self::Call) -> bool {
         false
     }
 }
 
-/// Most configurations that are noted on the way to one end: they take some 150 bytes each.
+/// Maximum number of configurations that are stored on the way to one end, about 150 bytes each.
 const CONFIGS_MAX: usize = 2_000_000;
 
-/// Most states that a finding names.
+/// Maximum number of states that a finding names.
 const STATES_NAMED_MAX: usize = 4;
 
-/// Calls before the one that fails that a finding names.
+/// Number of calls before the failing call that a finding names.
 const CALLS_NAMED_MAX: usize = 8;
 
-/// Judges every key by itself. Steps are applications of the model; a key may use what the keys
-/// before it left over.
+/// Judges every key separately. A step is an application of the model. A key may use the steps that
+/// the earlier keys have left.
 pub fn check<M: Model>(model: &M, events: &[Event], steps_max: u64) -> Verdict {
     check_within(model, events, steps_max, CONFIGS_MAX)
 }
@@ -113,7 +116,7 @@ fn check_within<M: Model>(
 
 enum Explanation<S> {
     Whole,
-    /// The budget does not suffice; so many calls have ended before.
+    /// The budget was exhausted after this many calls had ended.
     OutOf {
         what: String,
         ended: u64,
@@ -125,7 +128,8 @@ enum Explanation<S> {
     },
 }
 
-/// Which slots of open calls have happened; no zero words at the end, so that equal sets are equal.
+/// Slots of open calls that have happened. It does not have zero words at the end, so that equal
+/// sets are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Slots(Vec<u64>);
 
@@ -160,7 +164,7 @@ type Config<S> = (S, Slots);
 struct Search<'a, M: Model> {
     model: &'a M,
     calls: &'a [(Op<'a>, M::Call)],
-    /// Call by slot, `None` where the slot is free.
+    /// The call of each slot, `None` if the slot is free.
     open: Vec<Option<usize>>,
     configs: HashSet<Config<M::State>>,
     steps: u64,
@@ -189,7 +193,7 @@ impl<'a, M: Model> Search<'a, M> {
         let mut moments: Vec<(u64, bool, usize)> = Vec::new();
         for (number, (op, _)) in self.calls.iter().enumerate() {
             moments.push((op.first(), false, number));
-            // What never ends asks for nothing.
+            // A call without an end does not restrict the search.
             if op.last() != u64::MAX {
                 moments.push((op.last(), true, number));
             }
@@ -223,10 +227,10 @@ impl<'a, M: Model> Search<'a, M> {
         }
     }
 
-    /// Configurations in which the call has happened, without its slot.
+    /// Returns the configurations in which the call has happened, without its slot.
     ///
     /// # Errors
-    /// What the budget does not suffice for.
+    /// If the budget is exhausted; the error names the reason.
     fn after(&mut self, call: usize) -> Result<HashSet<Config<M::State>>, String> {
         let slot = self.open.iter().position(|open| *open == Some(call));
         let Some(slot) = slot else {
@@ -266,8 +270,8 @@ impl<'a, M: Model> Search<'a, M> {
         Ok(reached)
     }
 
-    /// Closes the calls with an unknown outcome that have happened, or can happen no more, in every
-    /// configuration.
+    /// Closes the calls with an unknown outcome that have happened, or can no longer happen, in
+    /// every configuration.
     fn forget_settled(&mut self) {
         for slot in 0..self.open.len() {
             let Some((op, call)) = self.open[slot].map(|call| &self.calls[call]) else {
@@ -287,7 +291,7 @@ impl<'a, M: Model> Search<'a, M> {
         }
     }
 
-    /// Whether a call that has not happened yet can have its answer no more.
+    /// Returns whether a call that has not happened yet can no longer have its answer.
     fn is_dead(&self, (state, happened): &Config<M::State>) -> bool {
         let mut open = self.open.iter().enumerate();
         open.any(|(slot, call)| {
@@ -300,7 +304,7 @@ impl<'a, M: Model> Search<'a, M> {
         })
     }
 
-    /// States that are possible, each once.
+    /// Returns the distinct states that are possible.
     fn states(&self) -> Vec<M::State> {
         let states: HashSet<&M::State> = self.configs.iter().map(|(state, _)| state).collect();
         states.into_iter().cloned().collect()
@@ -342,8 +346,8 @@ fn describe<S: Debug, C>(
         .collect();
     earlier.sort_by_key(|other| std::cmp::Reverse(other.last()));
     earlier.truncate(CALLS_NAMED_MAX);
-    // The call itself first, since a finding names a bounded number of events. What ends after it
-    // is no part of the prefix that fails.
+    // The failing call is first, because the number of events in a finding is bounded. Events after
+    // its end are not part of the failing prefix.
     let mut events: Vec<u64> = op.events().collect();
     events.extend(earlier.iter().flat_map(|other| other.events()));
     events.extend(open.flat_map(|(other, _)| other.events()));

@@ -49,7 +49,7 @@ impl Model for Fifo {
     }
 }
 
-/// A register without versions, as in other checkers' test sets.
+/// A register without versions, as in the test sets of other checkers.
 struct Plain;
 
 impl Model for Plain {
@@ -75,7 +75,7 @@ impl Model for Plain {
     }
 }
 
-/// Calls by process, name, argument, answer, and when they begin and end.
+/// Builds a history from calls: process, name, argument, answer, begin and end.
 fn timed(calls: &[(u64, &str, Value, Value, u64, u64)]) -> History {
     let mut moments: Vec<(u64, bool, usize)> = Vec::new();
     for (at, call) in calls.iter().enumerate() {
@@ -144,7 +144,7 @@ fn the_registers_of_porcupine_are_judged_as_in_its_tests() {
     assert!(!is_explained(&Plain, &timed(&bad)));
 }
 
-/// A good history with every kind of call.
+/// Returns a good history with every kind of call.
 fn good() -> History {
     let mut history = History::default();
     history.call(1, "write", "r", json!(5), json!([1, 5]));
@@ -173,7 +173,7 @@ fn two_answers_swapped_are_found() {
     history.events[7].value = std::mem::replace(&mut history.events[3].value, later);
     let verdict = register(&history);
     assert_found(&verdict, "no order explains that read of process 2");
-    // The shortest prefix that fails ends with the first wrong answer.
+    // The shortest failing prefix ends with the first wrong answer.
     assert_eq!(verdict.findings[0].events, [0, 1, 2, 3]);
 }
 
@@ -196,7 +196,7 @@ fn a_refusal_without_a_reason_is_found() {
     let mut history = good();
     history.events[8].value = json!([2, 9]);
     assert_found(&register(&history), "answers a refusal");
-    // Had another write been open, the refusal might have met the version before it.
+    // With another open write, the refusal might have seen the version before it.
     let mut history = History::default();
     history.invoke(1, "write", "r", json!(1));
     history.invoke(3, "cas", "r", json!([1, 9]));
@@ -317,7 +317,7 @@ fn by_force(model: &Register, calls: &[(Op<'_>, super::super::register::Call)]) 
     go(model, calls, 0, model.start())
 }
 
-/// A tiny history of three processes whose answers are right, nearly right or wrong.
+/// Returns a tiny history of three processes whose answers are right, nearly right or wrong.
 fn by_chance(random: &mut fastrand::Rng) -> History {
     let mut history = History::default();
     let mut free: Vec<u64> = vec![0, 1, 2];

@@ -1,17 +1,22 @@
-//! Checkers: each judges one promise from a history alone.
+//! Checkers: each judges one guarantee from a history alone.
 //!
-//! * [`linearizable`]: one order of all calls explains all answers, key by key; [`register`] is the
-//!   model of a znode's data.
-//! * [`set`], [`counter`], [`bank`], [`unique`]: nothing acknowledged is lost, nothing is done twice
-//!   or by half.
-//! * [`sessions`]: what a session sees never goes back. [`recency`]: a fresh read is fresh.
-//! * [`exclusion`]: holders of a lock follow each other, and a queue gives each item once.
-//! * [`ephemeral`]: no session lives behind its end; [`owner`]: one connection at a time has it.
-//! * [`watch`]: events come before what they tell of, each once; [`feed`] the same for changes.
-//! * [`config`]: one list of members follows the other; [`quota`]: usage is what is there.
-//! * [`ops`]: events of a history, paired to calls.
+//! * [`linearizable`]: for each key, one order of all calls explains all answers. [`register`] is
+//!   the model of a znode's data.
+//! * [`set`], [`counter`], [`bank`], [`unique`]: no acknowledged change is lost, applied twice, or
+//!   applied partly.
+//! * [`sessions`]: a session never sees an older state after a newer one. [`recency`]: a fresh read
+//!   is fresh.
+//! * [`exclusion`]: the holders of a lock follow each other, and a queue delivers each item once.
+//! * [`ephemeral`]: no session acts after its end. [`owner`]: a session belongs to one connection
+//!   at a time.
+//! * [`watch`]: an event arrives before its change is visible, and once. [`feed`]: each change
+//!   arrives once and in order.
+//! * [`config`]: each member list is based on the previous one. [`quota`]: the usage matches the
+//!   znodes.
+//! * [`ops`]: pairs the events of a history to calls.
 //!
-//! Unknown outcomes are unknown: a checker asks whether *some* fate of theirs explains the rest.
+//! An unknown outcome stays open: a checker searches for *some* outcome of it that explains the
+//! other answers.
 
 pub mod bank;
 pub mod config;
@@ -38,24 +43,24 @@ use crate::history;
 use crate::verdict::{Finding, Validity, Verdict};
 use crate::workload::Workload;
 
-/// Most findings that are kept; the rest is counted.
+/// Maximum number of findings that are kept. The others are only counted.
 pub const FINDINGS_MAX: usize = 50;
 
-/// Most events that one finding names.
+/// Maximum number of events that one finding names.
 pub const EVENTS_MAX: usize = 64;
 
-/// A history that cannot be judged: an event that does not fit, or a value of another form.
+/// A history that cannot be judged: an unexpected event, or a value of another form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {event}: {what}")]
 pub struct Broken {
-    /// The event.
+    /// Index of the event.
     pub event: u64,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub what: String,
 }
 
 impl From<Broken> for Verdict {
-    /// Nobody knows what a broken history proves.
+    /// An inconsistent history does not prove anything.
     fn from(broken: Broken) -> Verdict {
         let finding = Finding {
             what: format!("the history cannot be judged: {broken}"),
@@ -69,20 +74,20 @@ impl From<Broken> for Verdict {
     }
 }
 
-/// What a checker may use.
+/// Limits of a checker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Steps of a search.
     pub steps: u64,
-    /// Memory for the events of a history, bytes. What a checker notes about them comes on top.
+    /// Memory for the events of a history, in bytes. The checker's own data is not included.
     pub bytes: u64,
 }
 
-/// Judges the history in a file. If not all of it fits into the memory, its beginning is judged: what
-/// is wrong there is wrong, and all else is not known.
+/// Judges the history in a file. If the file does not fit into the memory, only its beginning is
+/// judged. Findings there are certain, and the rest stays unknown.
 ///
 /// # Errors
-/// The file cannot be read, or has something else in it than events.
+/// If the file cannot be read, or contains a line that is not an event.
 pub fn check_file(path: &Path, workload: &dyn Workload, budget: Budget) -> io::Result<Verdict> {
     let held = history::read_within(path, budget.bytes)?;
     let mut verdict = workload.check(&held.events, budget.steps);
@@ -99,7 +104,7 @@ pub fn check_file(path: &Path, workload: &dyn Workload, budget: Budget) -> io::R
     Ok(verdict)
 }
 
-/// What a checker gathers.
+/// Findings that a checker gathers.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     findings: Vec<Finding>,
@@ -109,7 +114,7 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Something that must not be.
+    /// Adds a violation.
     pub(crate) fn find(&mut self, what: impl Into<String>, events: impl IntoIterator<Item = u64>) {
         self.count += 1;
         if self.findings.len() < FINDINGS_MAX {
@@ -117,14 +122,14 @@ impl Gathered {
         }
     }
 
-    /// Something that could not be found out.
+    /// Adds something that could not be determined.
     pub(crate) fn doubt(&mut self, what: impl Into<String>, events: impl IntoIterator<Item = u64>) {
         if self.unknown.len() < FINDINGS_MAX {
             self.unknown.push(finding(what, events));
         }
     }
 
-    /// Adds to a figure, which is 0 at first.
+    /// Adds to a figure, which starts at 0.
     pub(crate) fn count(&mut self, name: &str, by: u64) {
         match self.figures.get_mut(name) {
             Some(figure) => *figure += by,
@@ -134,7 +139,8 @@ impl Gathered {
         }
     }
 
-    /// Invalid with a finding, else unknown with a doubt, else valid.
+    /// Returns the verdict: invalid with a finding, otherwise unknown with a doubt, otherwise
+    /// valid.
     pub(crate) fn verdict(mut self) -> Verdict {
         self.count("findings", self.count);
         self.findings
@@ -168,7 +174,8 @@ mod tests {
     use super::testing::{History, assert_found};
     use super::*;
 
-    /// A history of a counter in a file, whose sums are right but for the one of this addition.
+    /// Writes a history of a counter into a file. Its sums are correct, except for the sum of this
+    /// addition.
     fn counted(dir: &Path, wrong: Option<i64>) -> std::path::PathBuf {
         let mut history = History::default();
         for sum in 1..=50 {

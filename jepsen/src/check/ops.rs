@@ -1,4 +1,4 @@
-//! Events of a history, paired to calls.
+//! Pairs the events of a history to calls.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,40 +7,40 @@ use serde_json::Value;
 use super::Broken;
 use crate::history::{Event, Kind, Process};
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It happened.
     Ok,
     /// It did not happen.
     Fail,
-    /// Nobody knows, and it may happen at any time from its invocation on.
+    /// It is unknown, and may happen at any time after its invocation.
     Unknown,
 }
 
 /// A call and its end.
 #[derive(Debug, Clone, Copy)]
 pub struct Op<'a> {
-    /// Who calls.
+    /// The calling process.
     pub process: u64,
-    /// Where it begins.
+    /// Event of its begin.
     pub call: &'a Event,
-    /// Where it ends; a history can end before a call does.
+    /// Event of its end. A history may end before a call does.
     pub end: Option<&'a Event>,
 }
 
 impl<'a> Op<'a> {
-    /// The operation's name.
+    /// Returns the operation's name.
     pub fn f(&self) -> &'a str {
         &self.call.f
     }
 
-    /// What it is about; the empty string where the workload has one thing only.
+    /// Returns the key, or the empty string if the workload has only one.
     pub fn key(&self) -> &'a str {
         self.call.key.as_deref().unwrap_or_default()
     }
 
-    /// What became of it.
+    /// Returns the outcome.
     pub fn outcome(&self) -> Outcome {
         match self.end.map(|end| end.kind) {
             Some(Kind::Ok) => Outcome::Ok,
@@ -49,18 +49,19 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// The answer, if it is known to have happened.
+    /// Returns the answer, if the call is known to have happened.
     pub fn answer(&self) -> Option<&'a Value> {
         let end = self.end.filter(|end| end.kind == Kind::Ok);
         end.map(|end| &end.value)
     }
 
-    /// Index of its beginning.
+    /// Returns the index of its begin.
     pub fn first(&self) -> u64 {
         self.call.index
     }
 
-    /// Index of its end; of what has no known outcome, the greatest of all: it may still happen.
+    /// Returns the index of its end. A call with an unknown outcome has the greatest index, because
+    /// it may still happen.
     pub fn last(&self) -> u64 {
         match (self.outcome(), self.end) {
             (Outcome::Ok | Outcome::Fail, Some(end)) => end.index,
@@ -68,13 +69,13 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// Indexes of its events.
+    /// Returns the indexes of its events.
     pub fn events(&self) -> impl Iterator<Item = u64> + use<> {
         let end = self.end.map(|end| end.index);
         std::iter::once(self.call.index).chain(end)
     }
 
-    /// A fault in the form of its answer, or of its arguments if there is none.
+    /// Returns an error about the form of the answer, or of the arguments if there is no answer.
     pub fn broken(&self, what: impl Into<String>) -> Broken {
         Broken {
             event: self.end.unwrap_or(self.call).index,
@@ -82,20 +83,20 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// A whole number of the answer.
+    /// Returns a whole number of the answer.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// If the answer does not contain a number of this name.
     pub fn number(&self, name: &str) -> Result<i64, Broken> {
         let value = self.answer().and_then(|answer| answer.get(name));
         let number = value.and_then(Value::as_i64);
         number.ok_or_else(|| self.broken(format!("no whole number \"{name}\" in the answer")))
     }
 
-    /// A text of the answer.
+    /// Returns a text of the answer.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// If the answer does not contain a text of this name.
     pub fn text(&self, name: &str) -> Result<&'a str, Broken> {
         let value = self.answer().and_then(|answer| answer.get(name));
         let text = value.and_then(Value::as_str);
@@ -103,11 +104,11 @@ impl<'a> Op<'a> {
     }
 }
 
-/// All calls of clients, in the order of their invocations.
+/// Returns all calls of clients, in the order of their invocations.
 ///
 /// # Errors
-/// The indexes do not grow, a process calls while it has a call open or after an unknown outcome,
-/// or something ends that did not begin.
+/// If the indexes do not grow, a process calls during another call of its own or after an unknown
+/// outcome, or a call ends without a begin.
 pub fn calls(events: &[Event]) -> Result<Vec<Op<'_>>, Broken> {
     let mut calls: Vec<Op<'_>> = Vec::new();
     let mut open: HashMap<u64, usize> = HashMap::new();
@@ -148,7 +149,7 @@ pub fn calls(events: &[Event]) -> Result<Vec<Op<'_>>, Broken> {
     Ok(calls)
 }
 
-/// The calls of each key, in their order.
+/// Returns the calls of each key, in their order.
 pub fn by_key<'a>(calls: Vec<Op<'a>>) -> BTreeMap<&'a str, Vec<Op<'a>>> {
     let mut keys: BTreeMap<&str, Vec<Op<'_>>> = BTreeMap::new();
     for op in calls {

@@ -1,12 +1,12 @@
-//! One connection at a time owns a session.
+//! The checker of session owners: a session belongs to one connection at a time.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
-//! | `claim` | anything | `{"session", "connection"}`: its connection of this number has it now |
+//! | `claim` | anything | `{"session", "connection"}`: the connection of this number owns the session now |
 //! | `write` | `{"session", "connection"}` | `{"zxid"}` |
 //!
-//! Numbers of connections grow within a session. Once a claim was answered, or a newer connection
-//! has written, no write over an older one is carried out.
+//! Connection numbers grow within a session. After the answer to a claim, or a write on a newer
+//! connection, no write on an older connection may be executed.
 //!
 //! Source: ZooKeeperServer.checkSession, SessionMovedException.
 
@@ -25,7 +25,7 @@ pub fn check(events: &[Event]) -> Verdict {
 #[derive(Default)]
 struct Session<'a> {
     claims: Vec<(i64, Op<'a>)>,
-    /// By zxid.
+    /// Writes by zxid.
     writes: BTreeMap<i64, (i64, Op<'a>)>,
 }
 
@@ -104,7 +104,7 @@ mod tests {
         let mut history = History::default();
         history.call(1, "claim", "", Value::Null, over(0));
         history.call(1, "write", "", over(0), json!({"zxid": 10}));
-        // Somebody writes while the session moves.
+        // A write while the session moves.
         history.invoke(2, "write", "", over(0));
         history.call(1, "claim", "", Value::Null, over(1));
         history.end(Kind::Ok, 2, json!({"zxid": 11}));

@@ -1,14 +1,14 @@
-//! A hard quota of znodes.
+//! The checker of a hard quota of znodes.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
 //! | `add`, `remove` | the name | null |
-//! | `read`, `final-read` | null | `{"names", "usage"}` at one moment: what is there, and what is counted |
+//! | `read`, `final-read` | null | `{"names", "usage"}` at one moment: the existing names, and the counted usage |
 //!
-//! The usage is the number of names, and one for the directory. The limit is judged by what is
-//! applied, so as many may be let in beyond it as are asked for at once; an addition of an unknown
-//! outcome may come at any time. An acknowledged name is there until somebody removes it, a refused
-//! one never is.
+//! The usage is the number of names plus one for the directory. The limit is compared with the
+//! applied state, so concurrent additions may all be accepted above it. An addition with an unknown
+//! outcome may happen at any time. An acknowledged name exists until a client removes it, and a
+//! refused name never exists.
 //!
 //! Source: ZooKeeperServer.checkQuota.
 
@@ -22,7 +22,7 @@ use crate::check::set::FINAL_READ;
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// The hard limit of znodes, the directory included.
+/// The hard limit of znodes, including the directory.
 pub const LIMIT: u64 = 20;
 
 /// Judges a history.
@@ -61,7 +61,8 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
             (other, _) => return Err(op.broken(format!("a quota has no {other:?} of this form"))),
         }
     }
-    // A process has one call open; after an unknown outcome it is another one that goes on.
+    // Each process has at most one open call. After an unknown outcome, its client continues as
+    // another process.
     let at_once = (processes.len() as u64).saturating_sub(unknown);
     let most = LIMIT + at_once + unknown;
     let mut expected = Expected::new(&adds, &removes);
@@ -99,10 +100,10 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     Ok(gathered.verdict())
 }
 
-/// Removals that were done, or may have been.
+/// Removals that happened, or may have happened.
 type Removes<'a> = HashMap<&'a str, Vec<Op<'a>>>;
 
-/// Names that must be there, read after read.
+/// Names that must exist, from read to read.
 struct Expected<'a> {
     /// Acknowledged additions, the latest first.
     added: Vec<(&'a str, Op<'a>)>,
@@ -124,8 +125,8 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Looks for what was added before a read and is not there. Reads come in the order in which
-    /// they begin.
+    /// Finds names that were added before a read and are missing. Reads must be passed in the order
+    /// of their begins.
     fn missing(&mut self, read: &Op<'_>, names: &BTreeSet<&str>, gathered: &mut Gathered) {
         while let Some(next) = self.added.pop_if(|(_, add)| add.last() < read.first()) {
             self.there.push(next);
@@ -210,7 +211,7 @@ mod tests {
             history.call(1, "add", "", json!(name), Value::Null);
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        // One client can be one beyond the limit, the directory included.
+        // With one client, one znode above the limit is possible. The directory counts.
         let full = usize::try_from(LIMIT).expect("small");
         history.call(2, "read", "", Value::Null, read(&names, 22));
         assert_found(

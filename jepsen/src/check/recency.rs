@@ -1,8 +1,9 @@
-//! Fresh reads: what was acknowledged or read before a read began is seen by it.
+//! The checker of fresh reads: a read shows everything that was acknowledged or read before it
+//! began.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
-//! | `write` | anything | the version that it made |
+//! | `write` | anything | the new version |
 //! | `read`, `final-read` | null | the version that it shows |
 
 use serde_json::Value;
@@ -13,7 +14,7 @@ use super::{Broken, Gathered};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// Judges a history; every key is a znode of its own.
+/// Judges a history, in which every key is a separate znode.
 pub fn check(events: &[Event]) -> Verdict {
     judge(events).unwrap_or_else(Verdict::from)
 }
@@ -38,8 +39,8 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     Ok(gathered.verdict())
 }
 
-/// Calls that show less than another that ended before they began. A write shows what it made, so
-/// that it must show more.
+/// Finds calls that show an older version than a call that ended before they began. A write shows
+/// its new version, which must be newer.
 fn stale(key: &str, done: &[(Op<'_>, i64)], gathered: &mut Gathered) {
     let mut by_end: Vec<&(Op<'_>, i64)> = done.iter().collect();
     by_end.sort_by_key(|(op, _)| op.last());

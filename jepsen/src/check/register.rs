@@ -6,8 +6,8 @@
 //! | `write` | value | `[version, value]` |
 //! | `cas` | `[expected version, value]` | `[version, value]` |
 //!
-//! A `cas` that fails with `BadVersion` says something, too: at some moment the version
-//! was another. Any other `fail` says nothing.
+//! A `cas` that fails with `BadVersion` also proves something: at some moment the version was
+//! different. Any other `fail` proves nothing.
 
 use serde_json::Value;
 
@@ -15,46 +15,46 @@ use super::Broken;
 use super::linearizable::Model;
 use super::ops::{Op, Outcome};
 
-/// What [`Event::error`](crate::history::Event::error) has in it if the version was another: the
-/// number of KeeperException's `BadVersion`, as the client writes it behind the name.
+/// Part of [`Event::error`](crate::history::Event::error) if the version was different: the number
+/// of KeeperException's `BadVersion`, as the client writes it after the name.
 pub const BAD_VERSION: &str = "(-103)";
 
-/// The model: every write makes the version one more.
+/// The model: every write increments the version.
 #[derive(Debug, Clone, Copy)]
 pub struct Register {
-    /// Version and value at first.
+    /// Initial version and value.
     pub start: (i64, i64),
 }
 
 /// A call of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// A read and what it shows.
+    /// A read and its answer.
     Read {
         /// Version.
         version: i64,
         /// Value.
         value: i64,
     },
-    /// A write, and the version that it says it made.
+    /// A write and its new version.
     Write {
         /// The new value.
         value: i64,
-        /// `None` if there is no answer.
+        /// The new version, `None` without an answer.
         version: Option<i64>,
     },
-    /// A write that is done at one version only.
+    /// A write that is executed at only one version.
     Cas {
-        /// That version.
+        /// The expected version.
         expected: i64,
         /// The new value.
         value: i64,
-        /// `None` if there is no answer.
+        /// The new version, `None` without an answer.
         version: Option<i64>,
     },
-    /// A compare-and-set that met another version.
+    /// A compare-and-set that failed because of another version.
     Refused {
-        /// The version that was not there.
+        /// The version that the call expected.
         expected: i64,
     },
 }

@@ -1,14 +1,14 @@
-//! What a session sees never goes back, whichever server it is connected to.
+//! The checker of sessions: a session never sees an older state after a newer one, on any server.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
 //! | `read` | null | `{"session", "zxid", "version"}` of the znode that is the key |
-//! | `write` | anything | the same, after the write |
+//! | `write` | anything | `{"session", "zxid", "version"}` after the write |
 //!
 //! `session` is a text, `zxid` the znode's mzxid. A session that has seen a transaction has seen
-//! all before it: it cannot read a znode as it was before a write with a zxid below what it saw
-//! elsewhere. That holds monotonic reads, the session's own writes, and the order over several
-//! znodes. Its writes get zxids above all that it saw.
+//! all earlier ones. It cannot read an old version of a znode if the zxid of the newer version is
+//! below a zxid that it saw elsewhere. This covers monotonic reads, the session's own writes, and
+//! the order over several znodes. Its writes get zxids above all that it has seen.
 //!
 //! Source: ZooKeeper Programmer's Guide, Consistency Guarantees (single system image).
 
@@ -20,7 +20,7 @@ use super::{Broken, Gathered};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// Every version of a znode that anybody saw, by zxid.
+/// Every observed version of a znode, by zxid.
 type Known<'a> = BTreeMap<i64, (i64, Op<'a>)>;
 
 /// Judges a history.
@@ -128,7 +128,7 @@ mod tests {
         let seen = |session: &str, zxid: i64, version: i64| json!({"session": session, "zxid": zxid, "version": version});
         history.call(1, "write", "a", json!(1), seen("s1", 10, 1));
         history.call(1, "write", "b", json!(1), seen("s1", 12, 1));
-        // Another session is behind, but in order.
+        // Another session reads older states, but in order.
         history.call(2, "read", "b", Value::Null, seen("s2", 2, 0));
         history.call(2, "read", "a", Value::Null, seen("s2", 10, 1));
         history.call(2, "read", "b", Value::Null, seen("s2", 2, 0));
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_znode_older_than_what_was_seen_elsewhere_is_found() {
-        // The first read of a comes after b's newer version.
+        // The first read of a follows the newer version of b.
         let mut history = good();
         history.call(
             3,

@@ -1,12 +1,12 @@
-//! Sets: what was acknowledged as added is in every read that begins afterwards.
+//! The checker of sets: every read contains the elements that were acknowledged before it began.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
 //! | `add` | element, a whole number | null |
 //! | `read`, `final-read` | null | list of elements |
 //!
-//! Reads must be such that ZooKeeper promises them to be fresh. An element is *known* from the
-//! moment that its add is acknowledged, or that a read has shown it; nothing is ever taken out.
+//! Reads must be of a kind that ZooKeeper guarantees to be fresh. An element is *known* after its
+//! add is acknowledged or after a read has shown it. Elements are never removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use super::{Broken, Gathered};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// The operation that reads once all members serve again.
+/// The operation that reads after all members serve again.
 pub const FINAL_READ: &str = "final-read";
 
 struct Element<'a> {
     add: Op<'a>,
-    /// Index from which on every read must show it.
+    /// Index after which every read must show it.
     known: u64,
 }
 
@@ -29,7 +29,7 @@ struct Read<'a> {
     shown: BTreeSet<i64>,
 }
 
-/// Judges a history; every key is a set of its own.
+/// Judges a history, in which every key is a separate set.
 pub fn check(events: &[Event]) -> Verdict {
     judge(events).unwrap_or_else(Verdict::from)
 }
@@ -93,7 +93,7 @@ fn read(op: Op<'_>) -> Result<Option<Read<'_>>, Broken> {
     Ok(Some(Read { op, shown }))
 }
 
-/// What is shown, but was not added, or not yet, or was refused.
+/// Finds shown elements that were never added, not yet added, or refused.
 fn unexpected(read: &Read<'_>, elements: &BTreeMap<i64, Element<'_>>, gathered: &mut Gathered) {
     for number in &read.shown {
         let (what, add) = match elements.get(number) {
@@ -162,7 +162,8 @@ mod tests {
     use crate::verdict::Validity;
     use serde_json::{Value, json};
 
-    /// 1 and 2 are added, 3 is unknown but there, 4 unknown and not, 5 refused.
+    /// Returns a good history: 1 and 2 are added, 3 is unknown and visible, 4 is unknown and not
+    /// visible, and 5 is refused.
     fn good() -> History {
         let mut history = History::default();
         for number in 1..=5 {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::history::{Event, Kind, Process};
 use crate::verdict::{Validity, Verdict};
 
-/// A history in the making.
+/// A history under construction.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct History {
     pub(crate) events: Vec<Event>,
@@ -28,7 +28,7 @@ impl History {
         self.push(process, kind, f, key, value);
     }
 
-    /// A call that ends before anything else happens.
+    /// Adds a call that ends before any other event.
     pub(crate) fn call(&mut self, process: u64, f: &str, key: &str, value: Value, answer: Value) {
         self.invoke(process, f, key, value);
         self.end(Kind::Ok, process, answer);
@@ -49,7 +49,7 @@ impl History {
     }
 }
 
-/// The verdict is no, and a finding has these words.
+/// Checks that the verdict is invalid, and that a finding contains these words.
 #[track_caller]
 pub(crate) fn assert_found(verdict: &Verdict, words: &str) {
     assert_eq!(verdict.validity, Validity::Invalid, "{verdict:#?}");
@@ -60,7 +60,7 @@ pub(crate) fn assert_found(verdict: &Verdict, words: &str) {
     );
 }
 
-/// The verdict is yes, without a finding.
+/// Checks that the verdict is valid, without a finding.
 #[track_caller]
 pub(crate) fn assert_valid(verdict: &Verdict) {
     assert_eq!(verdict.validity, Validity::Valid, "{verdict:#?}");

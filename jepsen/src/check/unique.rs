@@ -1,4 +1,5 @@
-//! Unique ids: no two acknowledged calls get the same, and later ones get greater ones.
+//! The checker of unique ids: no two acknowledged calls get equal ids, and later calls get greater
+//! ones.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
@@ -11,7 +12,7 @@ use super::{Broken, Gathered};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// Judges a history; every key is a counter of its own.
+/// Judges a history, in which every key is a separate counter.
 pub fn check(events: &[Event]) -> Verdict {
     judge(events).unwrap_or_else(Verdict::from)
 }
@@ -54,7 +55,7 @@ fn twice(ids: &[(Op<'_>, i64)], gathered: &mut Gathered) {
     }
 }
 
-/// Ids that are not above all that were given before their call began.
+/// Finds ids that do not exceed all ids that were assigned before their call began.
 fn backwards(ids: &[(Op<'_>, i64)], gathered: &mut Gathered) {
     let mut by_end: Vec<&(Op<'_>, i64)> = ids.iter().collect();
     by_end.sort_by_key(|(op, _)| op.last());

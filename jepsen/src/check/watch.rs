@@ -1,14 +1,16 @@
-//! What a session reads, its watches were told before, each change once.
+//! The checker of watches: a session receives the event of a change before it reads the change, and
+//! once.
 //!
 //! | f | invoke | ok |
 //! |---|---|---|
 //! | `write` | null | `{"version", "zxid"}` |
-//! | `read` | null | `{"session", "by", "version", "zxid"}`, and what the watch had told when the answer came |
+//! | `read` | null | `{"session", "by", "version", "zxid"}`, and the events that had arrived before the answer |
 //!
-//! `by` is the kind of the session's watches. A standard one (`once`) was set by an earlier read at
-//! the version `watched` and has `told` or not; a read without these two sets it. A `persistent` or
-//! `recursive` one brings `events`, the zxids of all changes of this key since the read before, or
-//! says that some may be `missed`, since the connection was lost.
+//! `by` is the kind of the session's watches. A standard watch (`once`) was set by an earlier read
+//! at the version `watched`, and `told` is whether it has fired. A read without these two fields
+//! sets the watch. A `persistent` or `recursive` watch delivers `events`: the zxids of all changes
+//! of this key since the previous read. `missed` means that events may be missing, because the
+//! connection was lost.
 //!
 //! Source: ZooKeeper Programmer's Guide, What ZooKeeper Guarantees about Watches.
 
@@ -21,7 +23,7 @@ use super::{Broken, Gathered};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// Zxid of an event that does not say by which transaction: from servers before 3.9.
+/// Zxid of an event without its transaction, from servers before 3.9.
 const NOT_SAID: i64 = -1;
 
 /// Judges a history.
@@ -42,7 +44,7 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
             other => return Err(op.broken(format!("there is no {other:?} here"))),
         }
         let Some(answer) = op.answer() else {
-            // What it has told is gone with its answer.
+            // The events that it received are lost with its answer.
             gathered.count("refused_or_unknown", 1);
             before.retain(|(_, key), earlier| *key != op.key() || !follows(earlier, &op));
             continue;
@@ -63,7 +65,7 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     Ok(gathered.verdict())
 }
 
-/// Whether the read could be the next of the same client.
+/// Returns whether the read could be the next of this client.
 fn follows(earlier: &Op<'_>, lost: &Op<'_>) -> bool {
     earlier.process == lost.process
 }

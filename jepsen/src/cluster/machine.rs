@@ -1,26 +1,26 @@
-//! What this machine lets a run do.
+//! The capabilities of this machine.
 
 use tests::ensemble::Network;
 use tests::{Faults, apache_class_path, find_tool};
 
-/// What a fault may need of the machine.
+/// A capability that a fault may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Network namespaces, which take root.
+    /// Network namespaces, which need root.
     Network,
     /// `tc` with `netem`.
     LinkShaping,
-    /// A C compiler for the library before the system calls.
+    /// A C compiler for the library that intercepts system calls.
     Preload,
-    /// The same library, and that it notes what is not synced, which takes time at each write.
+    /// This library, with a record of unsynced writes, which costs time at each write.
     UnsyncedNotes,
     /// Apache ZooKeeper, with Java.
     Java,
-    /// `setpriv`, by which members die with the run.
+    /// `setpriv`, which lets members die with the run.
     DeathSignal,
 }
 
-/// What was found.
+/// The capabilities that were found.
 #[derive(Debug)]
 pub struct Machine {
     network: Option<String>,
@@ -31,7 +31,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks for what these faults need, and for what every run wants.
+    /// Checks for the needs of these faults, and for those of every run.
     pub fn look(needs: &[Need]) -> Machine {
         let wanted = |need| needs.contains(&need);
         let (network, link_shaping) = match Network::new(1) {
@@ -55,7 +55,7 @@ impl Machine {
         }
     }
 
-    /// Why this cannot be had, if it cannot.
+    /// Returns why this need is not met, or `None` if it is met.
     pub fn lack(&self, need: Need) -> Option<String> {
         match need {
             Need::Network => self.network.clone(),

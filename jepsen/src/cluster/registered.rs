@@ -1,4 +1,4 @@
-//! The processes of members, for whoever has to end them in a hurry.
+//! The processes of members, for code that must kill them immediately.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,14 @@ use rustix::process::{Pid, Signal, kill_process};
 pub struct Registered(Arc<Mutex<BTreeMap<u64, u32>>>);
 
 impl Registered {
-    /// While it is held no member is started, and none is waited for: no id is another process's.
+    /// Locks the ids. While the lock is held, no member is started and none is reaped, so that no
+    /// id belongs to another process.
     pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u32>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Kills all members; none can be started for as long as the answer lives.
+/// Kills all members. No member can be started while the returned value lives.
 pub fn kill_all(registered: &Registered) -> impl Drop + '_ {
     let members = registered.lock();
     let ids = members.values().filter_map(|&id| i32::try_from(id).ok());

@@ -1,5 +1,4 @@
-//! Wall clocks that are wrong. The clocks that only go forward stay right, as they do on a machine
-//! whose time is set.
+//! Wrong wall clocks. The monotonic clocks stay right, as they do on a machine whose time is set.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -7,7 +6,7 @@ use serde_json::json;
 use super::{Facts, Nemesis, facts};
 use crate::cluster::{Cluster, ClusterError};
 
-/// As `faults.c` reads it: seconds away from the true time, or a second at which it stands still.
+/// Values for `faults.c`: an offset in seconds, or a second at which the clock stops.
 const CLOCKS: &[&str] = &[
     "+5",
     "-5",
@@ -20,7 +19,7 @@ const CLOCKS: &[&str] = &[
     "=1000000000",
 ];
 
-/// Jumps forth and, at the end, back.
+/// Jumps forward, and back at the end.
 #[derive(Debug, Default)]
 pub(super) struct Clock(Vec<u64>);
 

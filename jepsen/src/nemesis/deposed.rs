@@ -1,6 +1,7 @@
-//! A leader that is deposed while all clients are on its side, and that comes back before any of them has been with
-//! the new one: it holds proposals that the others never saw, and these have committed nothing since. That is when a
-//! member is told to cut its log (TRUNC); once something is committed in the new epoch it is sent a snapshot instead.
+//! A leader that is deposed while all clients are on its side, and that returns before any client
+//! has been connected to the new leader. It has proposals that the others never saw, and the others
+//! have not committed anything since. In this case a member receives the command to truncate its
+//! log (TRUNC). After a commit in the new epoch, it would receive a snapshot instead.
 //!
 //! ```text
 //! begin   clients - leader  |  others          the others elect one of them
@@ -18,10 +19,10 @@ use tests::wait_until;
 use super::{Facts, Nemesis, facts};
 use crate::cluster::{Cluster, ClusterError};
 
-/// How long the old leader has to come back before clients reach the others.
+/// Time limit for the return of the old leader, before clients reach the others.
 const RETURN_LIMIT: Duration = Duration::from_secs(5);
 
-/// The old leader, and whom neither it nor any client reaches.
+/// The old leader, and the members that neither it nor any client reaches.
 #[derive(Debug, Default)]
 pub(super) struct Deposed(Option<(u64, Vec<u64>)>);
 

@@ -1,4 +1,4 @@
-//! Disks that are slow, full, fail, or have forgotten what was not synced.
+//! Disks that are slow, full or failing, and disks that lose unsynced data.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -41,7 +41,8 @@ impl Nemesis for Fsync {
         ])))
     }
 
-    /// A server whose sync failed cannot know what is on its disk, and ends; it is started again.
+    /// A server whose sync failed cannot know the contents of its disk, and ends. It is started
+    /// again.
     fn end(&mut self, cluster: &mut Cluster) -> Result<Facts, ClusterError> {
         let Some(id) = self.0.take() else {
             return Ok(Facts::new());
@@ -52,8 +53,8 @@ impl Nemesis for Fsync {
     }
 }
 
-/// A power cut: processes are killed, and what no sync has made safe is gone, all of it or from
-/// some write on. Names of files stay, synced or not.
+/// A power cut: processes are killed, and unsynced data is lost, either all of it or from some
+/// write on. File names stay, synced or not.
 #[derive(Debug, Default)]
 pub(super) struct Power(Vec<u64>);
 
@@ -90,7 +91,7 @@ impl Nemesis for Power {
     }
 }
 
-/// No room on one member's disk.
+/// A full disk of one member.
 #[derive(Debug, Default)]
 pub(super) struct Full(Option<u64>);
 
@@ -108,7 +109,7 @@ impl Nemesis for Full {
         Ok(Some(facts([("members", json!([id]))])))
     }
 
-    /// A server that cannot write ends; it is started again.
+    /// A server that cannot write ends. It is started again.
     fn end(&mut self, cluster: &mut Cluster) -> Result<Facts, ClusterError> {
         let Some(id) = self.0.take() else {
             return Ok(Facts::new());

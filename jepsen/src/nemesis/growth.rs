@@ -1,9 +1,10 @@
-//! Growth from three servers to five by their files, in the wrong order: the leader is the first to
-//! be given the list of five. Those with the list of three elect another one meanwhile, and those
-//! with the list of five are a quorum of it once the old leader is back. Then there are two leaders, and
-//! all clients are with the one of the old list; it is killed, and they go over to the other.
+//! A growth from three servers to five by their files, in the wrong order: the leader is the first
+//! that gets the list of five. Meanwhile the members with the list of three elect another leader.
+//! When the old leader returns, the members with the list of five are a quorum of it. Then there
+//! are two leaders, and all clients use the leader of the old list. It is killed, and the clients
+//! move to the other one.
 //!
-//! `zoarium.membershipGuard` is what keeps them from it; see docs/COMPATIBILITY.md.
+//! `zoarium.membershipGuard` prevents this; see docs/COMPATIBILITY.md.
 
 use std::time::Duration;
 
@@ -16,22 +17,22 @@ use crate::cluster::{Cluster, ClusterError};
 
 /// Its name on the command line.
 pub const NAME: &str = "growth";
-/// How long the others with the old list have to elect one of them.
+/// Time limit for an election among the others with the old list.
 const ELECTION_LIMIT: Duration = Duration::from_secs(10);
-/// How long those with the new list have for the same.
+/// Time limit for an election among the members with the new list.
 const SECOND_LIMIT: Duration = Duration::from_secs(15);
-/// How long a server has to end by itself.
+/// Time limit for a server's own end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// At the end all have what they had before.
+/// The growth in progress. At the end all members get their previous lists.
 #[derive(Debug, Default)]
 pub(super) struct Growth(Option<Grown>);
 
 #[derive(Debug)]
 struct Grown {
-    /// The member that has the new list too early.
+    /// The member that got the new list too early.
     early: u64,
-    /// The leader of the old list, if there were two.
+    /// The leader of the old list, if there were two leaders.
     killed: Option<u64>,
 }
 

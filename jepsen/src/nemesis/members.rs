@@ -1,4 +1,4 @@
-//! Members that leave and join, and members that become another kind of server.
+//! Members that leave and join, and members that change to another server.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use tests::ensemble::Change;
 use super::{Facts, Nemesis, facts};
 use crate::cluster::{Cluster, ClusterError};
 
-/// How long a change of the members is tried. Other faults may be under way, and without a quorum
-/// there is none.
+/// Time limit for the attempts of a membership change. Other faults may be in progress, and without
+/// a quorum there is no change.
 const CHANGE_LIMIT: Duration = Duration::from_secs(3);
-/// How long one member has to answer.
+/// Time limit for the answer of one member.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
-/// Between two attempts.
+/// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long a server has to end by itself.
+/// Time limit for a server's own end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// One member leaves by `reconfig` and joins again at the end. Its process stays.
@@ -30,11 +30,11 @@ impl Nemesis for Membership {
         cluster: &mut Cluster,
         rng: &mut Rng,
     ) -> Result<Option<Facts>, ClusterError> {
-        // Two voters are the fewest of an ensemble.
+        // An ensemble needs two voters.
         let (Some(id), true) = (rng.choice(cluster.ids()), cluster.ids().len() > 2) else {
             return Ok(None);
         };
-        // Also when nobody answers the change may be made: it is taken back in any case.
+        // The change may happen even without an answer, so it is reverted in any case.
         self.0 = Some(id);
         let change = Change {
             leaving: vec![id],
@@ -55,10 +55,10 @@ impl Nemesis for Membership {
             joining: vec![cluster.line(id)],
             ..Change::default()
         };
-        // Without a quorum now it is tried again when all other faults are over.
+        // Without a quorum, it is tried again when all other faults have ended.
         change_members(cluster, &change, CHANGE_LIMIT).map_err(ClusterError::Change)?;
         self.0 = None;
-        // Who was told that it is no member does not ask again, and cannot start by that list.
+        // A member that was removed does not retry, and cannot start with that list.
         cluster.kill_member(id);
         cluster.list_all(id);
         cluster.start_member(id);
@@ -66,7 +66,7 @@ impl Nemesis for Membership {
     }
 }
 
-/// Asks one member after the other for the change.
+/// Requests the change from one member after the other.
 fn change_members(cluster: &mut Cluster, change: &Change, limit: Duration) -> Result<(), String> {
     let deadline = Instant::now() + limit;
     let mut last = "no member is up".to_owned();
@@ -91,7 +91,8 @@ fn change_members(cluster: &mut Cluster, change: &Change, limit: Duration) -> Re
     Err(last)
 }
 
-/// A rolling upgrade's step, or a downgrade's: one member stops as told and goes on as the other kind.
+/// A step of a rolling upgrade or downgrade: one member stops on request and continues as the other
+/// server.
 #[derive(Debug, Default)]
 pub(super) struct Upgrade(Option<(u64, Flavour)>);
 

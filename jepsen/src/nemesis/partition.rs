@@ -1,4 +1,4 @@
-//! Links between members that are cut, slow or lossy. Clients reach every member meanwhile.
+//! Links between members that are cut, slow or lossy. Clients still reach every member.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, ClusterError};
 #[derive(Debug, Default)]
 pub(super) struct Partition;
 
-/// Pairs of members, of which the first is not heard by the second.
+/// Pairs of members. Messages from the first do not reach the second.
 type Cuts = Vec<(u64, u64)>;
 
 impl Nemesis for Partition {
@@ -50,7 +50,7 @@ impl Nemesis for Partition {
     }
 }
 
-/// The first so many apart from the others.
+/// Separates the first `first` members from the others.
 fn sides(ids: &[u64], first: usize) -> Cuts {
     let (left, right) = ids.split_at(first.min(ids.len()));
     both_ways(left, right)
@@ -65,13 +65,13 @@ fn both_ways(left: &[u64], right: &[u64]) -> Cuts {
         .collect()
 }
 
-/// Two halves, and one that sees both.
+/// Returns two halves, and one member that reaches both.
 fn bridge(ids: &[u64]) -> Cuts {
     let others = ids.get(1..).unwrap_or_default();
     sides(others, others.len() / 2)
 }
 
-/// Everyone sees the next and the one before only.
+/// Each member reaches only its two neighbours.
 fn ring(ids: &[u64]) -> Cuts {
     let count = ids.len();
     let apart = |&(one, other): &(usize, usize)| {
@@ -85,7 +85,7 @@ fn ring(ids: &[u64]) -> Cuts {
         .collect()
 }
 
-/// One whom nobody hears, or who hears nobody.
+/// Returns the cuts of one member that no other receives from, or that receives from no other.
 fn one_way(ids: &[u64], rng: &mut Rng) -> Cuts {
     let Some((&one, others)) = ids.split_first() else {
         return Cuts::new();
@@ -95,11 +95,11 @@ fn one_way(ids: &[u64], rng: &mut Rng) -> Cuts {
     others.iter().map(pair).collect()
 }
 
-/// Links that are worse than they should be.
+/// Bad links.
 #[derive(Debug, Default)]
 pub(super) struct Links;
 
-/// In the words of `tc-netem(8)`.
+/// In the syntax of `tc-netem(8)`.
 const SHAPES: &[&str] = &[
     "delay 50ms 20ms",
     "delay 300ms 200ms",

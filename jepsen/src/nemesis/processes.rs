@@ -1,4 +1,4 @@
-//! Processes that are killed, and processes that stand still.
+//! Processes that are killed, and processes that are paused.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Facts, Nemesis, facts, one_or_majority};
 use crate::cluster::{Cluster, ClusterError};
 
-/// Kills at once, and starts again at the end.
+/// Kills processes, and starts them again at the end.
 #[derive(Debug, Default)]
 pub(super) struct Kill(Vec<u64>);
 
@@ -35,7 +35,7 @@ impl Nemesis for Kill {
     }
 }
 
-/// Lets processes stand still: their connections stay open, and nothing answers.
+/// Pauses processes: their connections stay open without any answer.
 #[derive(Debug, Default)]
 pub(super) struct Pause(Vec<u64>);
 

@@ -1,4 +1,4 @@
-//! Bytes that change while a disk keeps them.
+//! Bytes that change on a disk.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,14 +11,16 @@ use serde_json::json;
 use super::{Facts, Nemesis, facts};
 use crate::cluster::{Cluster, ClusterError};
 
-/// Bytes that are changed in one file.
+/// Number of bytes that are changed in one file.
 const BYTES: std::ops::RangeInclusive<usize> = 1..=8;
 
-/// One member stops, a file of its past loses some bytes, and it starts again, if it will. The bytes
-/// come back at the end, as an operator's backup would: a server that refuses to start on them can.
+/// One member stops, an older file of it is corrupted, and it starts again if it can. The original
+/// bytes are restored at the end, as from an operator's backup. Then a server that refused to start
+/// can start.
 ///
-/// A member with damaged files has no vote until a leader has brought it up to date. Where there would be none without
-/// it, as with two voters after a reconfiguration, nothing is damaged: it would take a person.
+/// A member with corrupt files does not vote until a leader has brought it up to date. If there
+/// would be no quorum without it, as with two voters after a reconfiguration, nothing is corrupted:
+/// this case needs an operator.
 #[derive(Debug, Default)]
 pub(super) struct Rot(Option<Rotten>);
 
@@ -26,7 +28,7 @@ pub(super) struct Rot(Option<Rotten>);
 struct Rotten {
     id: u64,
     path: PathBuf,
-    /// Positions, with the bytes that were there.
+    /// Positions, with the original bytes.
     before: Vec<(u64, u8)>,
 }
 
@@ -79,7 +81,7 @@ impl Nemesis for Rot {
             return Ok(Facts::new());
         };
         cluster.kill_member(id);
-        // The server may have set it aside, or deleted it.
+        // The server may have moved or deleted the file.
         let restored = restore(&path, &before).is_ok();
         cluster.start_member(id);
         Ok(facts([
@@ -89,10 +91,10 @@ impl Nemesis for Rot {
     }
 }
 
-/// What a member without a vote has in its directory.
+/// File in the directory of a member without a vote.
 const UNTRUSTED: &str = "version-2/zoarium.untrusted";
 
-/// Whether enough voters have their data when this member, too, has lost its own.
+/// Returns whether enough voters have their data if this member also loses its own.
 fn leaves_a_quorum(voters: &[u64], untrusted: &[u64], id: u64) -> bool {
     let whole = voters
         .iter()
@@ -100,7 +102,8 @@ fn leaves_a_quorum(voters: &[u64], untrusted: &[u64], id: u64) -> bool {
     !voters.contains(&id) || 2 * whole.count() > voters.len()
 }
 
-/// The voters of the latest list that a member has beside its data directory; `None` if none was ever changed.
+/// Returns the voters of the latest list that a member has next to its data directory, or `None` if
+/// no list was ever changed.
 fn voters_in_force<'a>(data_dirs: impl Iterator<Item = &'a Path>) -> io::Result<Option<Vec<u64>>> {
     let mut latest: Option<(u64, PathBuf)> = None;
     for dir in data_dirs {
@@ -127,7 +130,8 @@ fn voters_in_force<'a>(data_dirs: impl Iterator<Item = &'a Path>) -> io::Result<
     Ok(Some(ids.collect()))
 }
 
-/// Logs and snapshots but for the newest of each, whose loss would be one of what was acknowledged.
+/// Returns the logs and snapshots, except the newest of each. Their loss would lose acknowledged
+/// transactions.
 fn past(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for prefix in ["log.", "snapshot."] {
@@ -148,7 +152,7 @@ fn past(dir: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn flip(path: &Path, rng: &mut Rng) -> io::Result<Vec<(u64, u8)>> {
     let bytes = fs::read(path)?;
-    // Behind the last byte that says something a log is filled up.
+    // After its last record, a log is padded.
     let used = bytes
         .iter()
         .rposition(|&byte| byte != 0)

@@ -1,4 +1,4 @@
-//! What a report shows of a history, in memory that does not grow with the history.
+//! The data of a report, in memory that does not grow with the history.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -8,9 +8,9 @@ use crate::history::{self, Event, Kind, Process};
 
 /// Points of a plot from left to right.
 pub(super) const BUCKETS: usize = 240;
-/// Latencies that are kept of one bucket, evenly spread over it.
+/// Latencies that are kept per bucket, evenly spread over it.
 const LATENCIES_MAX: usize = 256;
-/// Most faults that are shown.
+/// Maximum number of shown faults.
 const FAULTS_MAX: usize = 500;
 
 /// A fault, from its first to its last event.
@@ -22,20 +22,20 @@ pub(super) struct Fault {
     pub(super) to_ns: u64,
 }
 
-/// What happened in one stretch of time.
+/// Events of one interval.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     pub(super) ok: u64,
     pub(super) fail: u64,
     pub(super) info: u64,
     latencies_ns: Vec<u64>,
-    /// One in so many latencies is kept.
+    /// One of this many latencies is kept.
     every: usize,
     seen: usize,
 }
 
 impl Bucket {
-    /// The latency that this share of the calls does not exceed, 0 to 100.
+    /// Returns the latency that this percentage of the calls does not exceed, 0 to 100.
     pub(super) fn latency_ns(&self, percent: usize) -> Option<u64> {
         let mut sorted = self.latencies_ns.clone();
         sorted.sort_unstable();
@@ -60,19 +60,19 @@ impl Bucket {
     }
 }
 
-/// All that a report needs of a history.
+/// The data of a history that a report needs.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub(super) end_ns: u64,
     pub(super) faults: Vec<Fault>,
     pub(super) buckets: Vec<Bucket>,
-    /// Ends of calls by operation, and of those ok, fail, info.
+    /// Ends of calls by operation: ok, fail and info.
     pub(super) counts: BTreeMap<String, [u64; 3]>,
-    /// The events that were asked for, and the other event of their calls.
+    /// The requested events, and the other event of their calls.
     pub(super) events: BTreeMap<u64, Event>,
 }
 
-/// Reads a history twice: for its length and its faults, and for all else.
+/// Reads a history twice: first for its length and its faults, and then for the other data.
 pub(super) fn gather(path: &Path, wanted: &BTreeSet<u64>) -> io::Result<Gathered> {
     let mut gathered = Gathered::default();
     let mut numbered: HashMap<String, usize> = HashMap::new();
@@ -85,7 +85,7 @@ pub(super) fn gather(path: &Path, wanted: &BTreeSet<u64>) -> io::Result<Gathered
     }
     let open_ended = gathered.end_ns;
     for fault in &mut gathered.faults {
-        // It was never taken back, or it is a moment only: then it is drawn to where it began.
+        // A fault that was never reverted, or that has only a begin.
         if fault.to_ns == u64::MAX {
             fault.to_ns = open_ended;
         }
@@ -99,7 +99,7 @@ pub(super) fn gather(path: &Path, wanted: &BTreeSet<u64>) -> io::Result<Gathered
 }
 
 impl Gathered {
-    /// Length of the stretch of time of one bucket.
+    /// Returns the length of the interval of one bucket.
     pub(super) fn bucket_ns(&self) -> u64 {
         (self.end_ns / BUCKETS as u64 + 1).max(1)
     }

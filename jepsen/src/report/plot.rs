@@ -11,13 +11,13 @@ const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 70.0;
 const LANE: f64 = 22.0;
-/// Most lanes of a drawing of calls.
+/// Maximum number of lanes in a drawing of calls.
 const LANES_MAX: usize = 40;
 
-/// Something that is drawn as a line: its name, its class and its value in a bucket.
+/// A line in a plot: its name, its class and its value in a bucket.
 pub(super) type Line<'a> = (&'a str, &'a str, &'a dyn Fn(&Bucket) -> Option<f64>);
 
-/// Lines over time with a band for every fault.
+/// Draws lines over time with a band for every fault.
 pub(super) fn lines(
     gathered: &Gathered,
     unit: &str,
@@ -67,7 +67,7 @@ pub(super) fn lines(
     svg
 }
 
-/// The calls of these events, a lane for each process.
+/// Draws the calls of these events, with a lane for each process.
 pub(super) fn calls(events: &BTreeMap<u64, &Event>) -> String {
     let from = events.values().map(|event| event.time_ns).min();
     let to = events.values().map(|event| event.time_ns).max();
@@ -172,7 +172,7 @@ fn axis(from_ns: u64, to_ns: u64, y: f64, svg: &mut String) {
     }
 }
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 pub(super) fn seconds(time_ns: u64) -> f64 {
     std::time::Duration::from_nanos(time_ns).as_secs_f64()
 }

@@ -1,4 +1,4 @@
-//! The end of a run that does not come to its end: a signal, or a panic.
+//! The premature end of a run, by a signal or a panic.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::cluster::{Registered, kill_all, save_logs};
 use crate::history::Recorder;
 use crate::verdict::Validity;
 
-/// What a run leaves behind unless it is cleaned up. Clones are the same run.
+/// The remains of a run that must be cleaned up. Clones refer to one run.
 #[derive(Debug, Clone)]
 pub(super) struct Remains {
     out: PathBuf,
@@ -44,28 +44,28 @@ impl Remains {
         self.registered.clone()
     }
 
-    /// The record, to note something. Nothing is awaited meanwhile.
+    /// Returns the record for a note. The caller must not await anything while it holds the guard.
     pub(super) fn record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the members' logs, which go with their members.
+    /// Saves the members' logs, which are deleted with their members.
     pub(super) fn save_logs(&self) {
         save_logs(&self.scratch, &self.out);
     }
 
-    /// Writes the history to its end and the record as it is now.
+    /// Flushes the history, and writes the current record.
     ///
     /// # Errors
-    /// The history or the record cannot be written.
+    /// If the history or the record cannot be written.
     pub(super) fn save(&self) -> Result<(), RunError> {
         self.recorder.flush().map_err(RunError::History)?;
         self.record().save(&self.out).map_err(RunError::Record)
     }
 
-    /// Ends the process with this code after everything else: members, logs, files.
+    /// Cleans up members, logs and files, and ends the process with this code.
     fn end_process(&self, why: &str, code: i32) -> ! {
-        // Held to the end: the thread that starts members may be about to.
+        // Held to the end, because another thread may be about to start members.
         let _none_starts = kill_all(&self.registered);
         eprintln!(
             "jepsen: {why}; the history so far is in {}",
@@ -84,7 +84,7 @@ impl Remains {
         std::process::exit(code)
     }
 
-    /// From now on SIGINT, SIGTERM and SIGHUP end the run with its files in order.
+    /// From now on SIGINT, SIGTERM and SIGHUP end the run with complete files.
     pub(super) fn end_on_signals(&self, runtime: &Runtime) {
         for kind in [
             SignalKind::interrupt(),
@@ -103,8 +103,8 @@ impl Remains {
         }
     }
 
-    /// Runs `part`; a panic in it, of the harness that was made for tests, is an error with its
-    /// text. Where a panic aborts (`panic = "abort"`, as in releases) the process ends in order.
+    /// Runs `part`. A panic in it, for example of the test harness, becomes an error with its text.
+    /// If panics abort (`panic = "abort"`, as in releases), the process ends with complete files.
     pub(super) fn guard<T>(
         &self,
         part: impl FnOnce() -> Result<T, RunError>,

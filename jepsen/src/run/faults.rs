@@ -1,4 +1,4 @@
-//! The faults of one run, by its schedule.
+//! The faults of one run, in the order of its schedule.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,27 +13,27 @@ use crate::history::{Kind as EventKind, Name, Process, Recorder};
 use crate::nemesis::{Facts, Kind, Nemesis};
 use crate::schedule::{Step, plan};
 
-/// Between two looks at the clock and at the members.
+/// Time between two checks of the clock and the members.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a member that ended by itself stays away.
+/// Time before a member that ended without a request is started again.
 const STARTS_AFTER: Duration = Duration::from_secs(2);
-/// How many remarks about one run are kept.
+/// Maximum number of notes about one run.
 const NOTES_MAX: usize = 200;
 
-/// All kinds that this run has.
+/// All kinds of faults of this run.
 pub(super) struct Faults {
     kinds: Vec<&'static Kind>,
     nemeses: Vec<Box<dyn Nemesis>>,
-    /// The number of the fault that is under way, of each kind.
+    /// For each kind, the number of the fault in progress.
     open: Vec<Option<u64>>,
-    /// Members that ended by themselves, and when.
+    /// Members that ended without a request, and when.
     ended: Vec<(u64, Instant)>,
     seed: u64,
     rng: Rng,
     recorder: Recorder,
-    /// How often each was made.
+    /// Number of faults of each kind.
     pub(super) counts: BTreeMap<String, u64>,
-    /// What went otherwise than planned.
+    /// Deviations from the plan.
     pub(super) notes: Vec<String>,
 }
 
@@ -45,7 +45,8 @@ impl Faults {
             kinds,
             ended: Vec::new(),
             seed,
-            // Not that of the schedule: what a fault does is chosen when it comes.
+            // This seed differs from that of the schedule, because a fault makes its choices when
+            // it begins.
             rng: Rng::with_seed(!seed),
             recorder,
             counts: BTreeMap::new(),
@@ -53,7 +54,7 @@ impl Faults {
         }
     }
 
-    /// Makes them until the load's time is over.
+    /// Makes the faults until the end of the load.
     pub(super) fn run(&mut self, cluster: &mut Cluster, options: &Options, progress: &ProgressBar) {
         let begun = Instant::now();
         let mut steps = plan(&self.kinds, options.length, self.seed)
@@ -91,7 +92,7 @@ impl Faults {
             return;
         }
         let name = self.kinds[step.kind].name;
-        // One that could not be taken back yet is still under way.
+        // A fault that could not be reverted is still in progress.
         self.end(step.kind, cluster);
         if self.open[step.kind].is_some() {
             return;
@@ -125,10 +126,10 @@ impl Faults {
         }
     }
 
-    /// Ends all that is under way and waits until all members serve.
+    /// Ends all faults and waits until all members serve.
     ///
     /// # Errors
-    /// They don't.
+    /// If they do not serve in time.
     pub(super) fn heal(
         &mut self,
         cluster: &mut Cluster,
@@ -136,7 +137,7 @@ impl Faults {
     ) -> Result<(), ClusterError> {
         let deadline = Instant::now() + limit;
         loop {
-            // Whoever ended is started again: a fault may be waiting for it to be taken back.
+            // Ended members are started again, because the end of a fault may wait for them.
             for (id, status) in cluster.take_ended() {
                 self.note(format!("member {id} ended by itself: {status}"));
             }
@@ -162,7 +163,7 @@ impl Faults {
         }
     }
 
-    /// A server may end by itself when its disk fails. Whoever does is started again, a while later.
+    /// A server may end when its disk fails. It is started again after a while.
     fn look_for_ended(&mut self, cluster: &mut Cluster) {
         for (id, status) in cluster.take_ended() {
             self.note(format!("member {id} ended by itself: {status}"));

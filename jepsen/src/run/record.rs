@@ -1,4 +1,4 @@
-//! `run.json`: what was run, by what, and what came out.
+//! `run.json`: the options, versions and results of a run.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,49 +12,50 @@ use crate::verdict::{Validity, Verdict};
 /// Name of the file in a run's directory.
 pub const FILE: &str = "run.json";
 
-/// All of it.
+/// Contents of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
     /// Name of the workload.
     pub workload: String,
     /// Names of the faults that were made.
     pub nemeses: Vec<String>,
-    /// What was asked for and this machine cannot do, with the reason; also what a run is without.
+    /// Requested parts that this machine cannot do, with the reasons, and other missing parts of
+    /// the run.
     pub left_out: BTreeMap<String, String>,
     /// A letter for each member.
     pub members: String,
-    /// Keys of zoo.cfg on top of what every run has.
+    /// Keys of zoo.cfg in addition to those of every run.
     pub settings: Vec<(String, String)>,
-    /// The duty that the members of Zoarium did not do.
+    /// The duty that the Zoarium members skipped.
     #[serde(default)]
     pub switch: Option<String>,
-    /// How long clients called, s.
+    /// Duration of the load, in seconds.
     pub seconds: u64,
-    /// How many clients.
+    /// Number of clients.
     pub clients: u64,
-    /// Of all choices.
+    /// Seed of all choices.
     pub seed: u64,
-    /// What repeats the choices, though not their exact moments.
+    /// Command that repeats the choices, though not their exact moments.
     pub command: String,
-    /// What each member says it is.
+    /// Version that each member reports.
     pub versions: Vec<String>,
-    /// How often each fault was made.
+    /// Number of faults of each kind.
     pub faults: BTreeMap<String, u64>,
     /// Events of clients by their type: `invoke`, `ok`, `fail`, `info`.
     pub events: BTreeMap<String, u64>,
-    /// What went otherwise than planned: members that ended by themselves, faults that could not be
-    /// taken back at once.
+    /// Deviations from the plan: members that ended without a request, and faults that could not be
+    /// reverted at first.
     pub notes: Vec<String>,
-    /// Why the run has no verdict of its checker.
+    /// Reason why the checker did not give a verdict.
     pub error: Option<String>,
-    /// What is said about it in the end; unknown until then.
+    /// Final result, unknown until then.
     pub validity: Validity,
-    /// What the checker says.
+    /// Verdict of the checker.
     pub verdict: Option<Verdict>,
 }
 
 impl Record {
-    /// Of a run that begins.
+    /// Returns the record of a run that begins.
     pub(super) fn new(options: &Options) -> Record {
         Record {
             workload: options.workload.name().to_owned(),
@@ -77,19 +78,19 @@ impl Record {
         }
     }
 
-    /// Writes it.
+    /// Writes the record.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn save(&self, dir: &Path) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self)?;
         std::fs::write(dir.join(FILE), text + "\n")
     }
 
-    /// Reads that of a run's directory.
+    /// Reads the record of a run's directory.
     ///
     /// # Errors
-    /// There is none, or it is another file.
+    /// If the file does not exist, or is not a record.
     pub fn load(dir: &Path) -> io::Result<Record> {
         let text = std::fs::read(dir.join(FILE))?;
         serde_json::from_slice(&text).map_err(io::Error::from)

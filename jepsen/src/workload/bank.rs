@@ -12,7 +12,7 @@ use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-bank";
 const ACCOUNTS: usize = 5;
-/// What each account has at first.
+/// Initial balance of each account.
 const EACH: i64 = 100;
 const TRANSFER_MAX: i64 = 10;
 
@@ -49,8 +49,8 @@ fn path(account: usize) -> String {
     format!("{TOP}/{account}")
 }
 
-/// Balance and version of each account, as one server has them at one moment; `None` for an account
-/// that cannot be read.
+/// Returns the balance and version of each account, as one server has them at one moment. An
+/// unreadable account is `None`.
 async fn balances(session: &client::Client) -> Result<Vec<Option<(i64, i32)>>> {
     let paths: Vec<String> = (0..ACCOUNTS).map(path).collect();
     let reads: Vec<_> = paths.iter().map(|path| MultiRead::Data(path)).collect();

@@ -1,4 +1,4 @@
-//! A client's session over the faults of a run, and the record of its calls.
+//! A client's session during the faults of a run, and the record of its calls.
 
 use std::time::Duration;
 
@@ -9,41 +9,41 @@ use serde_json::Value;
 use super::{Context, Phase};
 use crate::history::{Kind, Process};
 
-/// How long one server has to accept a session.
+/// Time limit for one server to accept a session.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
-/// How long a session lives without its client.
+/// Timeout of a session.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
-/// How long a call may take before its outcome counts as unknown.
+/// Time limit of a call, after which its outcome counts as unknown.
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(5);
-/// Between two attempts to get a session.
+/// Time between two attempts to get a session.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Debug)]
 pub enum Outcome<T> {
     /// It happened.
     Done(T),
     /// It certainly did not happen.
     Refused(Error),
-    /// Nobody knows; the caller has another process number now, and will have another session.
+    /// It is unknown. The caller now has another process number, and will have another session.
     Unknown(String),
 }
 
-/// One client of a workload: it has a session whenever it can, and records what it calls.
+/// One client of a workload: it keeps a session whenever it can, and records its calls.
 #[derive(Debug)]
 pub struct Caller {
     context: Context,
     process: u64,
     client: Option<Client>,
     session_timeout: Duration,
-    /// Whether a session goes on after a call whose outcome nobody knows.
+    /// Whether a session continues after a call with an unknown outcome.
     keeps_session: bool,
-    /// For the client's choices.
+    /// Random numbers for the client's choices.
     pub rng: Rng,
 }
 
 impl Caller {
-    /// Without a session yet.
+    /// Creates a caller without a session.
     pub fn new(context: Context) -> Caller {
         Caller {
             process: context.process,
@@ -55,43 +55,45 @@ impl Caller {
         }
     }
 
-    /// The same with sessions that live so long without their client.
+    /// Sets the timeout of its sessions.
     #[must_use]
     pub fn with_session_timeout(mut self, timeout: Duration) -> Caller {
         self.session_timeout = timeout;
         self
     }
 
-    /// The same, with a session that goes on when a connection was lost in the middle of a call: what
-    /// it sees afterwards is judged, too.
+    /// Keeps a session whose connection was lost during a call, so that its later reads are judged
+    /// too.
     #[must_use]
     pub fn keeping_session(mut self) -> Caller {
         self.keeps_session = true;
         self
     }
 
-    /// What it was given.
+    /// Returns its context.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// From now on it has sessions with this member alone.
+    /// Uses only this member for its sessions from now on.
     pub fn stay_with(&mut self, member: &str) {
         self.client = None;
         self.context.members = [member.to_owned()].into();
     }
 
-    /// Its first process number, which no other client has: it is in the names of what is its own.
+    /// Returns its first process number, which no other client has. The names of its own znodes
+    /// contain it.
     pub fn first(&self) -> u64 {
         self.context.process
     }
 
-    /// Whether clients go on calling.
+    /// Returns whether clients still call.
     pub fn is_running(&self) -> bool {
         *self.context.phase.borrow() == Phase::Running
     }
 
-    /// Its session, or a new one. Without any for as long as the phase lasts it is `None`.
+    /// Returns its session, or a new one. Returns `None` if there is no session until the phase
+    /// ends.
     pub async fn session(&mut self) -> Option<Client> {
         let begun = *self.context.phase.borrow();
         loop {
@@ -116,17 +118,17 @@ impl Caller {
         options.with_session_timeout(self.session_timeout)
     }
 
-    /// Leaves the session to its timeout: the next call has another one.
+    /// Abandons the session to its timeout: the next call uses another one.
     pub fn forget_session(&mut self) {
         self.client = None;
     }
 
-    /// The session that there is now.
+    /// Takes the current session.
     pub fn take_session(&mut self) -> Option<Client> {
         self.client.take()
     }
 
-    /// Leaves the session without a word for so long, and goes on with it if that is not too late.
+    /// Leaves the session silent for this time, and then continues it if it still exists.
     pub async fn rest(&mut self, time: Duration) {
         let Some(client) = self.client.take() else {
             return;
@@ -154,8 +156,8 @@ impl Caller {
         self.record(Kind::Invoke, f, key, value, None);
     }
 
-    /// Waits for the answer of a call that was recorded, in bounded time, and records how it ended:
-    /// `value` makes what is written of an answer.
+    /// Waits in bounded time for the answer of a recorded call, and records its outcome. `value`
+    /// converts the answer for the record.
     pub async fn conclude<T>(
         &mut self,
         f: &str,
@@ -168,7 +170,7 @@ impl Caller {
         outcome
     }
 
-    /// Records how a call ended; `value` makes what is written of an answer.
+    /// Records the outcome of a call. `value` converts the answer for the record.
     pub fn end<T>(
         &mut self,
         f: &str,
@@ -208,8 +210,9 @@ fn outcome_of<T>(answer: Result<client::Result<T>, tokio::time::error::Elapsed>)
     }
 }
 
-/// Whether a call that failed so was not carried out: it was never sent, or the server gives a
-/// reason in the tree. All else leaves it open, also codes about the session or the service.
+/// Returns whether a call with this error was not executed: it was never sent, or the server names
+/// a reason in the tree. All other errors leave the outcome open, including codes about the session
+/// or the service.
 fn certainly_nothing(error: &Error) -> bool {
     use client::Error as E;
     match error {
@@ -223,8 +226,8 @@ fn is_refusal(code: i32) -> bool {
     REFUSALS.contains(&code)
 }
 
-/// Codes of KeeperException that say why a request cannot be done: `NoNode`, `NoAuth`, `BadVersion`,
-/// `NoChildrenForEphemerals`, `NodeExists`, `NotEmpty`, `InvalidACL`, `BadArguments`,
+/// Codes of KeeperException that state why a request cannot be executed: `NoNode`, `NoAuth`,
+/// `BadVersion`, `NoChildrenForEphemerals`, `NodeExists`, `NotEmpty`, `InvalidACL`, `BadArguments`,
 /// `QuotaExceeded`.
 const REFUSALS: &[i32] = &[-101, -102, -103, -108, -110, -111, -114, -8, -125];
 
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn only_reasons_in_the_tree_are_refusals() {
         assert!(is_refusal(-103), "BadVersion");
-        // Expired, moved, connection loss, timeout: it may have been carried out.
+        // Expired, moved, connection loss, timeout: the request may have been executed.
         assert!(![-112, -118, -4, -7, -1].into_iter().any(is_refusal));
     }
 }

@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-counter";
 const COUNTER: &str = "/jepsen-counter/sum";
-/// Most that is added at once.
+/// Maximum of one addition.
 const ADD_MAX: i64 = 5;
 
 /// A counter.
@@ -66,7 +66,7 @@ impl Client {
         let Some(session) = self.caller.session().await else {
             return;
         };
-        // What is read here may be old: then the version is, too.
+        // This read may be stale, and so may the version.
         let Ok((data, stat)) = session.get_data(COUNTER).await else {
             return;
         };

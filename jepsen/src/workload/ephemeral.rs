@@ -1,5 +1,5 @@
-//! Ephemeral znodes, and sessions around their end: closed, left to time out, and taken up again
-//! late. No client deletes an ephemeral, so one that is gone says that its session is over.
+//! Ephemeral znodes, and sessions around their end: closed, timed out, and resumed late. No client
+//! deletes an ephemeral, so a missing one shows that its session has ended.
 
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,12 @@ use crate::verdict::Verdict;
 const KEYS: usize = 3;
 /// Short, so that many sessions end in a run.
 const SESSION_TIMEOUT: Duration = Duration::from_millis(1500);
-/// How long a client leaves its session alone, ms: about as long as the session lives without it.
+/// Time for which a client leaves its session silent, in ms: about the timeout of the session.
 const REST_MS: std::ops::Range<u64> = 200..3500;
-/// How long the ephemerals of the last sessions may stay once all members serve: a new leader gives
+/// Time limit for the ephemerals of the last sessions after all members serve: a new leader gives
 /// each session its whole timeout again.
 const GONE_LIMIT: Duration = Duration::from_secs(30);
-/// Between two looks for that.
+/// Time between two looks at these ephemerals.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Sessions that all members know.
@@ -32,7 +32,7 @@ pub(super) const GLOBAL: Ephemeral = Ephemeral {
     settings: &[],
 };
 
-/// Sessions that begin as their server's own.
+/// Sessions that begin as local sessions of their server.
 pub(super) const LOCAL: Ephemeral = Ephemeral {
     name: "local",
     promise: "the same for local sessions, which become global with their first ephemeral",
@@ -85,7 +85,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Whose a znode is, and whether it is nobody's.
+    /// Records the owner of a znode. Returns whether the znode is missing.
     async fn look(&mut self, f: &str, key: usize) -> bool {
         let Some(session) = self.caller.session().await else {
             return false;
@@ -119,7 +119,7 @@ impl Client {
             .await;
     }
 
-    /// A sign of life.
+    /// Makes a write as a sign of life.
     async fn touch(&mut self) {
         let Some(session) = self.caller.session().await else {
             return;
@@ -153,7 +153,7 @@ impl Client {
     }
 }
 
-/// A znode as it is behind a write of the session's own.
+/// Returns a znode as it is after a write of the session.
 async fn seen(session: &Session, path: &str, client: u64) -> Result<(i64, Option<Stat>)> {
     let written = session.set_data(&scratch(TOP, client), "", -1).await?;
     Ok((written.mzxid, session.exists(path).await?))

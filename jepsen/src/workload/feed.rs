@@ -1,4 +1,4 @@
-//! Feeds of changes, followed over the loss of the members that serve them.
+//! Feeds of changes, followed while the members that serve them fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-feed";
 const KEYS: usize = 4;
-/// How long one call waits for changes.
+/// Time that one call waits for changes.
 const WAIT: Duration = Duration::from_millis(300);
-/// Most changes that one call brings.
+/// Maximum number of changes per call.
 const CHANGES_MAX: usize = 200;
-/// How long the last feed may take to come to the last write.
+/// Time limit for the last feed to reach the last write.
 const END_LIMIT: Duration = Duration::from_secs(40);
 
 /// The feed of the change history.
@@ -72,7 +72,7 @@ fn path(key: usize) -> String {
 pub(super) struct Writer(Caller);
 
 impl Writer {
-    /// One or two changes in one transaction, whose zxid it gives.
+    /// Makes one or two changes in one transaction, and returns its zxid.
     async fn write(&mut self) -> Option<i64> {
         let session = self.0.session().await?;
         let first = self.0.rng.usize(..KEYS);
@@ -104,11 +104,12 @@ fn zxid(results: &[MultiResult]) -> Option<i64> {
     })
 }
 
-/// One that follows feeds, one after the other: a feed that cannot go on is followed by another.
+/// A client that follows feeds, one after the other. A feed that cannot continue is replaced by
+/// another.
 pub(super) struct Follower {
     caller: Caller,
     number: u64,
-    /// Where the feed begins.
+    /// The zxid after which the feed begins.
     after: i64,
     changes: Changes,
 }
@@ -128,7 +129,7 @@ impl Follower {
         }
     }
 
-    /// What comes within some time, and the greatest zxid of it.
+    /// Receives changes for some time. Returns their greatest zxid.
     async fn follow(&mut self, f: &str) -> Option<i64> {
         let name = format!("{}-{}", self.caller.first(), self.number);
         self.caller
@@ -153,7 +154,7 @@ impl Follower {
         let outcome = Outcome::Done(got);
         self.caller.end(f, Some(&name), &outcome, |got| json!(got));
         if let Some(ChangesError::NotKept { resume_after, .. }) = refused {
-            // What is before it is lost to the feed, which was told so.
+            // The feed was informed that the changes before this zxid are lost to it.
             self.number += 1;
             self.after = resume_after.zxid.0;
             let admin = Arc::clone(&self.caller.context().admin);
@@ -176,7 +177,7 @@ impl Follower {
     }
 }
 
-/// All changes behind a transaction, by members in an order of its own.
+/// Opens a feed of all changes after a transaction, from the members in a random order.
 fn feed(admin: &Arc<[String]>, rng: &mut fastrand::Rng, after: i64) -> Changes {
     let mut servers = admin.to_vec();
     rng.shuffle(&mut servers);
@@ -184,7 +185,7 @@ fn feed(admin: &Arc<[String]>, rng: &mut fastrand::Rng, after: i64) -> Changes {
     Changes::new(options.with_start(Start::From(Zxid(after + 1))))
 }
 
-/// Some write, the others follow.
+/// Some clients write, and the others follow.
 pub(super) enum Client {
     Writes(Writer),
     Follows(Box<Follower>),

@@ -1,4 +1,4 @@
-//! A lock by the recipe, and writes that are guarded by it.
+//! A lock by the recipe, and the writes that it guards.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::verdict::Verdict;
 const TOP: &str = "/jepsen-lock";
 const LOCK: &str = "/jepsen-lock/lock";
 const GUARDED: &str = "/jepsen-lock/guarded";
-/// How long a client waits for the lock before it goes on, so that a run ends in time.
+/// Maximum wait of a client for the lock, so that a run ends in time.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Most guarded writes under one token.
+/// Maximum number of guarded writes under one token.
 const USES_MAX: u32 = 5;
 
 /// A lock with tokens.
@@ -66,7 +66,7 @@ impl Steps for Client {
         let Ok(mutex) = Mutex::new(&session, LOCK) else {
             return;
         };
-        // Whoever stops waiting leaves the queue behind the scenes.
+        // A client that stops waiting leaves the queue in the background.
         let Ok(Ok(guard)) = tokio::time::timeout(WAIT_MAX, mutex.acquire()).await else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Sessions that read and write several znodes, over whatever servers they come to.
+//! Sessions that read and write several znodes, on whichever servers they connect to.
 
 use client::Client as Session;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::verdict::Verdict;
 const TOP: &str = "/jepsen-monotonic";
 const KEYS: usize = 4;
 
-/// Sessions' own order.
+/// The order that each session sees.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Monotonic;
 
@@ -48,7 +48,7 @@ fn name(key: usize) -> String {
     format!("m{key}")
 }
 
-/// What the history has of a znode.
+/// Returns the record of a znode for the history.
 fn seen(session: &Session, zxid: i64, version: i32) -> Value {
     let session = session.session_id().to_string();
     json!({"session": session, "zxid": zxid, "version": version})

@@ -1,5 +1,6 @@
-//! Sessions that move from connection to connection while the old one goes on writing: one owner at
-//! a time. Connections are opened by hand, since a client would take its session back.
+//! Sessions that move from connection to connection while the old one continues to write: one owner
+//! at a time. The workload opens the connections itself, because a client would take its session
+//! back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +21,9 @@ use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-owner";
 const SESSION_TIMEOUT_MS: i32 = 6000;
-/// How long one server has to accept a session.
+/// Time limit for one server to accept a session.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
-/// Most times that one session moves.
+/// Maximum number of moves of one session.
 const MOVES_MAX: u64 = 20;
 
 /// Owners of sessions.
@@ -58,12 +59,12 @@ struct Numbered {
 
 pub(super) struct Client {
     caller: Caller,
-    /// The newest two of one session, the newest last.
+    /// The two newest connections of one session, the newest last.
     connections: Vec<Numbered>,
 }
 
 impl Client {
-    /// Another connection for the session, or for a new one.
+    /// Opens another connection for the session, or for a new session.
     async fn claim(&mut self) {
         let members = Arc::clone(&self.caller.context().members);
         let server: Arc<str> = members[self.caller.rng.usize(..members.len())]
@@ -98,12 +99,12 @@ impl Client {
                     next_xid: 1,
                 });
             }
-            // Whose it is now is not known.
+            // The owner is now unknown.
             _ => self.connections.clear(),
         }
     }
 
-    /// A write over one of the connections; one that fails is closed.
+    /// Writes on one of the connections, and closes it if the write fails.
     async fn write(&mut self, at: usize) {
         let Some(numbered) = self.connections.get_mut(at) else {
             return;
@@ -126,9 +127,9 @@ impl Client {
     }
 }
 
-/// The transaction of a write.
+/// Sends a write and returns the zxid of its transaction.
 async fn written(numbered: &mut Numbered, path: &str) -> Result<i64, String> {
-    // Both connections number their requests alike, and only this tells them apart.
+    // Both connections use the same request numbers, so only the data distinguishes them.
     let data = Bytes::from(numbered.number.to_string());
     let wire = &mut numbered.connection.wire;
     let xid = Xid(numbered.next_xid);
@@ -184,6 +185,6 @@ impl Steps for Client {
         }
     }
 
-    /// Nothing: who owns a session that nobody moves says nothing.
+    /// Does nothing: the owner of a session that does not move proves nothing.
     async fn last(&mut self) {}
 }

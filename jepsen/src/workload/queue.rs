@@ -1,4 +1,4 @@
-//! A queue: items are sequential znodes, and whoever deletes one has taken it.
+//! A queue: items are sequential znodes, and a client takes an item by deleting it.
 
 use client::{Create, MultiRead, MultiReadResult, Result};
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-queue";
 const ITEMS: &str = "/jepsen-queue/items";
-/// From this length on nobody puts.
+/// Length from which clients no longer put items.
 const LENGTH_MAX: usize = 200;
-/// Takers choose among so many of the first: they meet often, but not always.
+/// Clients take one of this many first items, so that they collide often, but not always.
 const CHOICE: usize = 3;
 
 /// A queue.
@@ -126,7 +126,7 @@ impl Steps for Client {
     }
 }
 
-/// What is in the queue; a znode without a number is null, which is no item.
+/// Returns the items of the queue. A znode without a number becomes null, which is not an item.
 async fn items(session: &client::Client) -> Result<Vec<Option<i64>>> {
     let names = session.get_children(ITEMS).await?;
     let paths: Vec<String> = names.iter().map(|name| format!("{ITEMS}/{name}")).collect();
@@ -137,7 +137,7 @@ async fn items(session: &client::Client) -> Result<Vec<Option<i64>>> {
     let results = session.multi_read(&reads).await?.into_iter();
     let items = results.filter_map(|result| match result {
         MultiReadResult::Data(data, _) => Some(number(data.as_deref())),
-        // Somebody whose outcome is unknown took it just now.
+        // A client with an unknown outcome has just taken it.
         _ => None,
     });
     Ok(items.collect())

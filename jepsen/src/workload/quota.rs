@@ -15,7 +15,7 @@ const TOP: &str = "/jepsen-quota";
 const BOX: &str = "/jepsen-quota/box";
 const LIMITS: &str = "/zookeeper/quota/jepsen-quota/box/zookeeper_limits";
 const USAGE: &str = "/zookeeper/quota/jepsen-quota/box/zookeeper_stats";
-/// What a usage begins with.
+/// Prefix of a usage.
 const COUNT: &str = "count=";
 
 /// A directory with a quota.
@@ -60,7 +60,7 @@ impl Definition for Quota {
 pub(super) struct Client {
     caller: Caller,
     added: u64,
-    /// Names of its own that may be there.
+    /// Its own names that may exist.
     mine: Vec<String>,
 }
 
@@ -106,13 +106,13 @@ impl Client {
         let call = session.delete(&path, -1);
         let outcome = self.caller.conclude("remove", None, call, |()| Value::Null);
         if matches!(outcome.await, Outcome::Unknown(_)) {
-            // It may still take room.
+            // It may still be part of the usage.
             self.mine.insert(0, path);
         }
     }
 }
 
-/// The names and the usage that a server has at one moment.
+/// Returns the names and the usage that a server has at one moment.
 async fn shown(session: &client::Client) -> Result<Value> {
     let reads = [MultiRead::Children(BOX), MultiRead::Data(USAGE)];
     let results = session.multi_read(&reads).await?;
@@ -134,7 +134,7 @@ async fn shown(session: &client::Client) -> Result<Value> {
     Ok(json!({"names": names, "usage": usage}))
 }
 
-/// How many znodes a usage says there are.
+/// Returns the number of znodes in a usage.
 fn count(usage: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(usage).ok()?.strip_prefix(COUNT)?;
     text.split([',', ';', '=']).next()?.parse().ok()

@@ -1,4 +1,5 @@
-//! Reconfigurations by clients, under the load of others: members become observers and voters again.
+//! Reconfigurations by clients, under the load of other clients: members become observers, and
+//! voters again.
 
 use ::tests::ensemble::SUPER;
 use client::{Client as Session, Error, Result};
@@ -13,11 +14,11 @@ use crate::history::Event;
 use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-reconfig";
-/// Where servers have their list of members.
+/// Znode with a server's list of members.
 const CONFIG: &str = "/zookeeper/config";
-/// One call in so many is a change.
+/// One of this many calls is a change.
 const CHANGE_EVERY: u32 = 12;
-/// Fewest voters that are left.
+/// Minimum number of voters.
 const VOTERS_MIN: usize = 2;
 
 /// Lists of members.
@@ -44,7 +45,7 @@ impl Definition for Reconfig {
     }
 }
 
-/// A list of members as a server has it.
+/// A server's list of members.
 #[derive(Debug, Clone)]
 struct List {
     version: i64,
@@ -73,7 +74,7 @@ impl List {
         Some(list)
     }
 
-    /// Who votes, and who does not.
+    /// Returns which members vote.
     fn shown(&self) -> Value {
         let members = self.members.iter();
         let members = members.map(|(id, _, votes)| (id.to_string(), json!(votes)));
@@ -81,7 +82,7 @@ impl List {
     }
 }
 
-/// The list that the session's server has.
+/// Reads the list of the session's server.
 async fn list(session: &Session) -> Result<List> {
     let (data, _) = session.get_data(CONFIG).await?;
     let list = data.as_deref().and_then(List::parse);
@@ -106,7 +107,7 @@ impl Client {
         self.caller.conclude(f, None, call, List::shown).await;
     }
 
-    /// One member becomes an observer, or one that is becomes a voter, if nobody else was faster.
+    /// Makes one member an observer, or an observer a voter, unless another client was faster.
     async fn change(&mut self) {
         let Some(session) = self.caller.session().await else {
             return;
@@ -120,7 +121,7 @@ impl Client {
         let observers = list.members.iter().filter(|(_, _, votes)| !votes);
         let mut may_change: Vec<_> = observers.collect();
         let voters = list.members.len() - may_change.len();
-        // Most voters stay: what a fault leaves of them is a quorum still.
+        // Most voters stay, so that the voters without a fault are still a quorum.
         if may_change.is_empty() && voters > VOTERS_MIN {
             may_change = list.members.iter().collect();
         }

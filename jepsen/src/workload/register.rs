@@ -6,9 +6,10 @@
 //! | `write` | data | `[version, data]` |
 //! | `cas` | `[version expected, data]` | `[version after it, data]` |
 //!
-//! A plain read may be old by what ZooKeeper promises, and one after `sync` as well when the leader
-//! has lost its quorum unseen. So a read writes first, into a znode of the client's own: the server
-//! that answers has applied that write, and with it all that was committed before.
+//! ZooKeeper permits that a plain read is stale. A read after `sync` may also be stale if the
+//! leader has lost its quorum without noticing. Therefore a read first writes into the client's own
+//! znode: the server that answers has applied that write, and with it everything that was committed
+//! before.
 
 use serde_json::{Value, json};
 
@@ -18,9 +19,9 @@ use super::steps::{Definition, Steps, fresh, number};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// Where the registers are.
+/// Parent of the registers.
 const TOP: &str = "/jepsen-register";
-/// How many there are.
+/// Number of registers.
 const KEYS: usize = 5;
 
 /// Linearizable registers.
@@ -64,7 +65,7 @@ pub(super) struct Client {
     caller: Caller,
     /// The newest version of each register that it has seen.
     newest: [i32; KEYS],
-    /// No two writes of a run have the same data.
+    /// Counter that makes the data of each write unique in a run.
     next: u64,
 }
 
@@ -118,13 +119,13 @@ impl Client {
             .await;
         match outcome {
             Outcome::Done(version) => self.newest[key] = version,
-            // What the next one expects is read first.
+            // The next call reads the version that it must expect.
             Outcome::Refused(_) => self.read(key).await,
             Outcome::Unknown(_) => {}
         }
     }
 
-    /// Data that nobody else writes in the run.
+    /// Returns data that no other write of the run has.
     fn fresh(&mut self) -> u64 {
         let data = self.next * self.caller.context().processes + self.caller.first();
         self.next += 1;

@@ -11,9 +11,9 @@ use crate::history::Event;
 use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-set";
-/// Elements that one client adds to a set before it goes on to the next: reads stay short.
+/// Elements that one client adds to a set before it starts the next one, so that reads stay short.
 const ELEMENTS: u64 = 200;
-/// One call in so many is a read.
+/// One of this many calls is a read.
 const READ_EVERY: u32 = 40;
 /// `NoNode` of KeeperException.
 const NO_NODE: i32 = -101;
@@ -90,7 +90,7 @@ impl Client {
             .caller
             .conclude("add", Some(set), call, |_| Value::Null);
         if let super::caller::Outcome::Refused(_) = outcome.await {
-            // The set itself may be missing, if its creation got lost.
+            // The set itself may be missing, if its creation was lost.
             session.create(&directory, "", &persistent).await.ok();
         }
     }
@@ -114,7 +114,7 @@ impl Steps for Client {
         let rng = &mut self.caller.rng;
         match rng.u32(..READ_EVERY) {
             0 => {
-                // A member that has something else than the others may have it in an earlier set.
+                // A member that differs from the others may differ in an earlier set.
                 let read = if rng.bool() {
                     newest
                 } else {
@@ -127,7 +127,8 @@ impl Steps for Client {
     }
 
     async fn last(&mut self) {
-        // What one of them has and others have not was kept by it against its leader, or lost.
+        // An element that only some members have was kept by them against their leader, or lost by
+        // the others.
         let members = self.caller.context().members.clone();
         for member in members.iter() {
             self.caller.close().await;

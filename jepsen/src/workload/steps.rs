@@ -1,5 +1,5 @@
-//! What all workloads have in common: znodes are made, clients do one thing after the other, and at
-//! the end one of them reads.
+//! The common part of all workloads: znodes are created, clients take one step after the other, and
+//! one of them makes the final reads.
 
 use client::{Client, Create, MultiOp, Result};
 
@@ -8,7 +8,7 @@ use super::{Context, Work, Workload};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
-/// What a workload has of its own.
+/// The specific part of a workload.
 pub(super) trait Definition: Send + Sync {
     /// Its clients.
     type Client: Steps + 'static;
@@ -29,10 +29,10 @@ pub(super) trait Definition: Send + Sync {
         false
     }
 
-    /// The znode above all of its own.
+    /// Returns the parent of all its znodes.
     fn top(&self) -> &'static str;
 
-    /// Persistent znodes that are there before any client, path and data.
+    /// Returns the persistent znodes that exist before any client, path and data.
     fn znodes(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -41,18 +41,18 @@ pub(super) trait Definition: Send + Sync {
     fn check(&self, events: &[Event], steps_max: u64) -> Verdict;
 }
 
-/// A client that does one thing after the other.
+/// A client that takes one step after the other.
 pub(super) trait Steps: Send + Sized {
-    /// One without a session yet.
+    /// Creates a client without a session.
     fn new(context: Context) -> Self;
 
-    /// What it calls with.
+    /// Returns its caller.
     fn caller(&mut self) -> &mut Caller;
 
-    /// One thing.
+    /// Takes one step.
     fn step(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// What is read once all members serve again.
+    /// Makes the final reads after all members serve again.
     fn last(&mut self) -> impl Future<Output = ()> + Send;
 }
 
@@ -102,7 +102,7 @@ impl<D: Definition> Workload for D {
     }
 }
 
-/// Makes the persistent znodes with their data, and one for each client's [`fresh`] reads.
+/// Creates the persistent znodes with their data, and one for each client's [`fresh`] reads.
 async fn make(context: Context, top: &str, znodes: &[(String, String)]) {
     let clients = context.processes;
     let mut caller = Caller::new(context);
@@ -121,27 +121,27 @@ async fn make(context: Context, top: &str, znodes: &[(String, String)]) {
     caller.close().await;
 }
 
-/// Name of a client's own znode begins with this.
+/// Prefix of the names of the clients' own znodes.
 pub(super) const SCRATCH: &str = "scratch-";
 
-/// The path of a client's own znode.
+/// Returns the path of a client's own znode.
 pub(super) fn scratch(top: &str, client: u64) -> String {
     format!("{top}/{SCRATCH}{client}")
 }
 
-/// A session's id as histories have it.
+/// Returns a session's id as histories contain it.
 pub(super) fn session_name(session: &Client) -> String {
     session.session_id().to_string()
 }
 
-/// Has the session's server apply all that is committed so far, by a write of the client's own: a
-/// `sync` alone does not show that the leader still has its quorum.
+/// Makes the session's server apply all committed transactions, by a write of the client. A `sync`
+/// alone does not prove that the leader still has its quorum.
 pub(super) async fn fresh(session: &Client, top: &str, client: u64) -> Result<()> {
     let write = MultiOp::set_data(&scratch(top, client), "", -1);
     session.multi(std::slice::from_ref(&write)).await.map(drop)
 }
 
-/// A whole number as data.
+/// Parses data as a whole number.
 pub(super) fn number(data: Option<&[u8]>) -> Option<i64> {
     std::str::from_utf8(data?).ok()?.parse().ok()
 }

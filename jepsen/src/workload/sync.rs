@@ -1,6 +1,6 @@
-//! Reads behind a `sync`. The leader that answers a `sync` may have lost its quorum, in Apache
-//! ZooKeeper as here, so a read counts only if a write behind it, over the same connection, was
-//! acknowledged: then that leader still had it.
+//! Reads after a `sync`. The leader that answers a `sync` may have lost its quorum, in Apache
+//! ZooKeeper and in Zoarium. A read therefore counts only if a later write on this connection was
+//! acknowledged: then that leader still had its quorum.
 
 use client::Client as Session;
 use serde_json::{Value, json};
@@ -51,8 +51,8 @@ fn path(key: usize) -> String {
     format!("{TOP}/{}", name(key))
 }
 
-/// The version behind a sync. All three requests go out together, over one connection: if it is lost
-/// none of them counts.
+/// Returns the version after a sync. All three requests are sent together on one connection. If it
+/// is lost, none of them counts.
 async fn synced(session: &Session, path: &str, confirm: &str) -> client::Result<i32> {
     let (synced, read, confirmed) = tokio::join!(
         session.sync(path),

@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-unique";
 const DIRECTORY: &str = "/jepsen-unique/ids";
-/// Digits behind the name of a sequential znode.
+/// Digits at the end of the name of a sequential znode.
 const DIGITS: usize = 10;
 
 /// Numbers of sequential znodes.
@@ -63,7 +63,7 @@ impl Steps for Client {
         let call = session.create(&path, "", &create);
         let outcome = self.0.conclude("take", None, call, |path| json!(id(path)));
         if let Outcome::Done(path) = outcome.await {
-            // Numbers are never used again, so the directory need not grow.
+            // Numbers are never reused, so the directory does not need to grow.
             session.delete(&path, -1).await.ok();
         }
     }
@@ -73,7 +73,7 @@ impl Steps for Client {
     }
 }
 
-/// The number at the end of a path.
+/// Returns the number at the end of a path.
 fn id(path: &str) -> Option<i64> {
     path.get(path.len().checked_sub(DIGITS)?..)?.parse().ok()
 }

@@ -1,6 +1,7 @@
-//! Watches of each kind, over lost connections: what a read shows was told before.
+//! Watches of each kind, with lost connections: the event of a change arrives before a read shows
+//! the change.
 //!
-//! Each session has watches of one kind only, since a server sends one event for all of them.
+//! Each session has watches of only one kind, because a server sends one event for all of them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -55,9 +56,9 @@ fn name(key: usize) -> String {
 
 /// A session's watches.
 enum Watched {
-    /// Standard watches that were not told yet, with the version that each was set at.
+    /// Standard watches that have not fired yet, with the version at which each was set.
     Once(HashMap<usize, (i32, Watch)>),
-    /// Persistent ones.
+    /// Persistent watches.
     Streams(Streams),
 }
 
@@ -73,9 +74,9 @@ struct Streams {
 struct Gaps([bool; KEYS]);
 
 impl Gaps {
-    /// Whether the key has a gap when its read was answered and the streams were drained behind it. Until a stream says
-    /// that something was missed it drops events, also those of changes behind the answer: with `told_now` the next
-    /// read of the key has a gap as well.
+    /// Returns whether the key has a gap after the answer to its read and a later drain of the
+    /// streams. A stream drops events until it reports the loss, including events of changes after
+    /// the answer. Therefore the next read of the key also has a gap if `told_now` is set.
     fn take(&mut self, key: usize, told_now: bool) -> bool {
         if told_now {
             self.0.fill(true);
@@ -106,7 +107,8 @@ impl Streams {
         })
     }
 
-    /// What has come by now; nothing is waited for. Whether a stream has missed something.
+    /// Receives the events that have arrived, without waiting. Returns whether a stream has missed
+    /// events.
     async fn drain(&mut self) -> client::Result<bool> {
         let mut has_missed = false;
         for stream in &mut self.streams {
@@ -132,13 +134,13 @@ impl Streams {
 pub(super) struct Client {
     caller: Caller,
     session: SessionId,
-    /// How many sessions have had watches.
+    /// Number of sessions that have had watches.
     sessions: u64,
     watched: Option<Watched>,
 }
 
 impl Client {
-    /// A session with watches.
+    /// Returns a session with watches.
     async fn watching(&mut self) -> Option<Session> {
         let session = self.caller.session().await?;
         if self.session != session.session_id() {
@@ -146,7 +148,7 @@ impl Client {
             self.watched = None;
         }
         if self.watched.is_none() {
-            // One after the other: by chance a short run would lack one of them.
+            // One kind after the other: with random kinds, a short run could miss one.
             let kind = (self.caller.first() + self.sessions) % 3;
             self.sessions += 1;
             self.watched = match kind {
@@ -204,7 +206,7 @@ async fn streams(session: &Session, by: &'static str) -> Option<Watched> {
     streams.ok().map(Watched::Streams)
 }
 
-/// A read in a session with standard watches, which sets one where there is none.
+/// Reads in a session with standard watches, and sets a watch if there is none.
 async fn read_once(
     session: &Session,
     key: usize,
@@ -222,7 +224,7 @@ async fn read_once(
         told = watch.changed() => Some(told?),
         () = std::future::ready(()) => None,
     };
-    // An event may have come behind the answer, of a later change.
+    // An event of a later change may have arrived after the answer.
     let is_told = told.is_some_and(|event| {
         stat.version > *watched || (event.zxid > Zxid::ZERO && event.zxid.0 <= stat.mzxid)
     });
@@ -239,13 +241,13 @@ async fn read_once(
     Ok(shown)
 }
 
-/// A read in a session whose streams say what has changed since the one before.
+/// Reads in a session whose streams report the changes since the previous read.
 async fn read_told(session: &Session, key: usize, streams: &mut Streams) -> client::Result<Value> {
     let path = path(key);
     let (_, stat) = session.get_data(&path).await?;
     let has_missed = streams.drain().await?;
     let told = streams.told.remove(&path).unwrap_or_default();
-    // Events may have come behind the answer, of later changes: they are the next read's.
+    // Events of later changes may have arrived after the answer. They belong to the next read.
     let (later, told): (Vec<i64>, Vec<i64>) = told.iter().partition(|&&zxid| zxid > stat.mzxid);
     if !later.is_empty() {
         streams.told.insert(path, later);
@@ -296,11 +298,11 @@ mod tests {
     fn what_a_stream_says_behind_a_read_goes_for_the_next_one_too() {
         let mut gaps = Gaps([false; KEYS]);
         assert!(!gaps.take(0, false));
-        // An event that came between the answer and this was dropped.
+        // An event between the answer and the report was dropped.
         assert!(gaps.take(0, true));
         assert!(gaps.take(0, false));
         assert!(!gaps.take(0, false));
-        // Another key was not read yet.
+        // Another key has not been read yet.
         assert!(gaps.take(1, false));
         assert!(!gaps.take(1, false));
     }
