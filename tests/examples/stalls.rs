@@ -4,9 +4,12 @@
 //! `ZOARIUM_BIN` names another executable, and `ZOARIUM_STALLS_SECONDS` another duration of each
 //! load than 30 s. The machine must be idle.
 //!
-//! A server's own time is the duration of a write without three parts: the slow syncs of the logs
-//! (the servers report those above 1 ms), the longest wait of one thread of the servers or of the
-//! client for a processor, and the time that the host of a virtual machine gave to other guests.
+//! A server's own time is the duration of a write without three parts:
+//!
+//! - the slow syncs of the logs, of which the servers report those above 1 ms,
+//! - the longest wait of one thread of the servers or of the client for a processor,
+//! - the time that the host of a virtual machine gave to other guests.
+//!
 //! The program prints each write with more than 5 ms of own time. The exit code is 1 if there is
 //! one.
 

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The blocks of a document run one after the other in a directory with `zoo.cfg`, `conf` and a
-//! server on port 2181, in separate network and mount namespaces. Therefore ports and paths are
-//! those of the text.
+//! server on port 2181, in separate network and mount namespaces. Therefore the ports and paths of
+//! the text are valid.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -172,7 +172,7 @@ impl History {
         Ok(())
     }
 
-    /// Checks that the model can apply a transaction. Of a multi, it checks only the first part.
+    /// Checks that the model can apply a transaction, or the first part of a multi.
     fn must_fit(&self, txn: &Txn) -> Result<(), String> {
         let is_there = |path: &str| self.get(path, Zxid(i64::MAX)).is_some();
         let makes = |path: &str| match is_there(path) {

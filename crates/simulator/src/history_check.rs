@@ -3,9 +3,9 @@
 //!
 //! [`hosting::Recorder`] decides which records a history receives, which parts it reads from log
 //! and snapshots, and where it has a hole. The history is stored in the memory of this simulation
-//! (`store`). Its faults are drawn from a separate random sequence, so that the rest of a seed does
-//! not depend on it: its thread is late, its queue is short, it is switched off for a life, or its
-//! directory is lost.
+//! (`store`). Its faults are a late thread, a short queue, a life without a history, and a lost
+//! directory. They are drawn from a separate random sequence, so that the rest of a seed does not
+//! depend on them.
 
 mod judge;
 mod store;

@@ -7,7 +7,7 @@
 //! | `read`, `final-read` | null | `{"version", "members"}` of the current list; it is a fresh read |
 //!
 //! `members` contains for each id whether it votes. A change names the version on which it is based
-//! (`from`). Of two changes with one base, only one succeeds.
+//! (`from`). Only one of two changes with one base succeeds.
 //!
 //! Source: ZOOKEEPER-107; ReconfigCommand.
 

@@ -5,9 +5,9 @@
 //! | `add` | the addend | the sum afterwards |
 //! | `read`, `final-read` | null | the sum |
 //!
-//! A sum must be at least the sum of the additions that were certain when the read began, and at
-//! most the sum of those that were possible when it ended. If all additions are positive, the sums
-//! in their answers must also grow with time.
+//! The lower bound of a sum contains the additions that were certain when the read began. The upper
+//! bound contains the additions that were possible when it ended. If all additions are positive,
+//! the sums in their answers must also grow with time.
 
 use super::ops::{Op, Outcome, calls};
 use super::set::FINAL_READ;

@@ -32,7 +32,7 @@ pub(crate) fn connections(ensemble: &Ensemble, id: u64, addresses: u8) -> Vec<Tc
     connections_to(ensemble.member(id).client_address(), addresses)
 }
 
-/// Opens as many connections to any port.
+/// Opens the same number of connections to any port.
 pub(crate) fn connections_to(to: SocketAddr, addresses: u8) -> Vec<TcpStream> {
     let from = (1..=addresses).flat_map(|last| std::iter::repeat_n(last, OF_ADDRESS));
     from.map(|last| connect(Ipv4Addr::new(127, 0, 1, last), to, None))

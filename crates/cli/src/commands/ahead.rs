@@ -126,8 +126,8 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
         self.asked = self.waiting.len();
     }
 
-    /// Updates the average with the data length of a znode. Of znodes with much data, only a few
-    /// are requested at a time.
+    /// Updates the average with the data length of a znode. Only a few znodes with much
+    /// data are requested at a time.
     pub(super) fn has_seen(&mut self, bytes: usize) {
         self.mean_bytes = (self.mean_bytes * 15 + bytes) / 16;
     }

@@ -92,8 +92,8 @@ pub(super) async fn status(shell: &mut Shell, is_all: bool) -> Result<u8, Failur
     })
 }
 
-/// Returns the members and addresses to query. A member whose client address is not known has no
-/// address, unless the user named as many servers as there are members.
+/// Returns the members and addresses to query. The address of a member is missing if it is
+/// unknown, unless the user named as many servers as there are members.
 fn wanted(members: Vec<Member>, given: Vec<String>) -> Vec<(Option<String>, Option<String>)> {
     let unnamed = |given: Vec<String>| {
         let rows = given.into_iter().map(|address| (None, Some(address)));

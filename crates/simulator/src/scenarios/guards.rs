@@ -252,7 +252,7 @@ pub const GUARDS: &[Guard] = &[
     },
 ];
 
-/// Of two servers, only the leader may continue alone. Then the other server may, and the two are
+/// Only the leader of two servers may continue alone. Then the other server may, and the two are
 /// separated.
 fn word_moves(ensemble: &mut Ensemble) {
     for _ in 0..20 {

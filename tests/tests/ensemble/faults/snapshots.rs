@@ -144,7 +144,7 @@ fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: 
     let mut session = open(ensemble, old);
     ensemble.network().cut(&[old], &others);
     for number in 0..2 * SNAP_COUNT {
-        // In all parts of the tree, including those that the snapshot has not reached.
+        // The writes cover the whole tree, including parts that the snapshot has not reached.
         let path = format!("/large{}/{NEVER}{number}", number % LARGE);
         session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
     }
