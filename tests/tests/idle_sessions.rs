@@ -10,8 +10,8 @@ const SESSIONS: usize = 2000;
 /// Each session pings a few times meanwhile, and would expire if the server missed the pings.
 const TIMEOUT_MS: u64 = 4000;
 const HELD_MS: u64 = 2 * TIMEOUT_MS;
-/// Maximum memory of the server per connection with a session, without sockets. A read buffer that is
-/// kept while the connection is idle would reach this limit alone.
+/// Maximum memory of the server per connection with a session, without sockets. A read buffer that
+/// is kept while the connection is idle would reach this limit alone.
 const BYTES_EACH_MAX: f64 = 8192.0;
 
 const LIMIT: Duration = Duration::from_secs(120);
