@@ -1,11 +1,11 @@
 //! File names of the data directories.
 //!
 //! The names are `log.<zxid>` and `snapshot.<zxid>[.gz|.snappy]` with the zxid in hex. Java ignores
-//! further parts (`log.5.fixed` is a log of zxid 5). Zoarium uses a name with unknown further parts
-//! only if the plain name does not exist. It never reads a `.tmp`, which is incomplete by its name.
+//! further parts (`log.5.fixed` is a log of zxid 5). Zoarium prefers the plain name to a name with
+//! unknown further parts. It never reads a `.tmp`, which is incomplete by its name.
 //!
 //! Names of unfinished or set-aside files begin with a prefix (`unfinished.log.5`, `aside.log.5`),
-//! so that neither Java nor this crate treats them as a log or snapshot.
+//! so that Java and this crate do not treat them as logs or snapshots.
 //!
 //! Source: Util.getZxidFromName.
 

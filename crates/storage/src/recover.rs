@@ -1,7 +1,7 @@
 //! Recovering a database from the newest intact snapshot and the log after it.
 //!
-//! A server must never start silently without a part of its data. So recovery compares the files it
-//! finds with those that must exist:
+//! A server must never start silently without a part of its data. So recovery compares the
+//! transactions it finds with the transactions that must exist:
 //!
 //! * the first transaction after the snapshot must be its successor, or the first of a later epoch;
 //! * each transaction must follow its predecessor in this way;

@@ -1,22 +1,22 @@
 //! A hash table of all znodes by parent and name.
 //!
-//! The cost of a lookup in a large tree is waiting for memory, so the table is designed for one
-//! cache miss. A slot contains a znode's id and half of its hash next to each other, probing
-//! continues at the next slot, and a znode is read only if its half hash matches. (A table with
-//! separate control bytes and entries costs one more miss.)
+//! A lookup in a large tree mostly waits for memory, so the table is designed for one cache miss. A
+//! slot contains a znode's id and half of its hash next to each other, probing continues at the
+//! next slot, and a znode is read only if its half hash matches. (A table with separate control
+//! bytes and entries costs one more miss.)
 //!
-//! Slots are ordered by hash. The home of a hash is the hash multiplied by the length of the table.
-//! Inserting into an occupied slot moves the greater hashes to the right. So an unsuccessful lookup
-//! ends as early as a successful one, a full table stays fast, and growing copies sequentially. Any
-//! length is possible, so the table grows by a seventh to a quarter; with doubling lengths half of
-//! it would be empty after growing. Deleting moves the following slots back, so there are no
-//! tombstones.
+//! Slots are ordered by hash. The home of a hash is the upper half of its product with the length
+//! of the table. Inserting into an occupied slot moves the greater hashes to the right. So an
+//! unsuccessful lookup ends as early as a successful one, a full table stays fast, and growing
+//! copies sequentially. Any length is possible, so the table grows by a seventh to a quarter; with
+//! doubling lengths half of it would be empty on average. Deleting moves the following slots back,
+//! so tombstones are not needed.
 //!
 //! The table is divided into shards that grow separately, using the hashes in the slots. Growing
 //! the whole table would hold the lock for tens of milliseconds in a tree of millions. Each shard
-//! grows at a slightly higher load than the previous one, so that the shards do not all grow at
-//! about the same time, and the memory freed by one is reused by the next. Otherwise as much memory
-//! as the table uses would be freed and unused.
+//! grows at a slightly higher load than the previous one. So the shards do not all grow at about
+//! the same time, and the memory freed by one is reused by the next. Otherwise freed memory of the
+//! size of the table would remain unused.
 
 use std::hash::{BuildHasher, Hasher};
 
