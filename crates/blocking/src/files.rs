@@ -26,26 +26,26 @@ pub fn set_mode(mode: u32) {
     MODE.store(mode & 0o666, Ordering::Relaxed);
 }
 
-/// Mode of new files, before the umask is applied.
+/// Returns the mode of new files, before the umask is applied.
 pub fn mode() -> u32 {
     MODE.load(Ordering::Relaxed)
 }
 
-/// Mode of new directories, before the umask is applied: a user who may read the files may search
-/// the directory.
+/// Returns the mode of new directories, before the umask is applied: a user who may read the files
+/// may search the directory.
 pub fn dir_mode() -> u32 {
     let mode = mode();
     mode | (mode & 0o444) >> 2
 }
 
-/// Options that create a file with the mode. They still need `create` or `create_new`.
+/// Returns options that create a file with the mode. They still need `create` or `create_new`.
 pub fn options() -> OpenOptions {
     let mut options = File::options();
     options.mode(mode());
     options
 }
 
-/// Options that create a file with secrets, which only its owner can read.
+/// Returns options that create a file with secrets, which only its owner can read.
 pub fn secret_options() -> OpenOptions {
     let mut options = File::options();
     options.mode(SECRET_MODE);
@@ -107,7 +107,8 @@ pub fn replace(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Whether others have no more permissions for a directory than they would have for a new one.
+/// Returns whether others have no more permissions for a directory than they would have for a new
+/// one.
 pub fn is_restricted(dir: &Path) -> bool {
     let mode = |metadata: fs::Metadata| metadata.permissions().mode() & 0o777;
     fs::metadata(dir).is_ok_and(|metadata| mode(metadata) & !dir_mode() == 0)

@@ -57,7 +57,7 @@ fn found_on_worker(work: &str) {
     }
 }
 
-/// Number of times that blocking work ran on a worker of this process.
+/// Returns the number of times that blocking work ran on a worker of this process.
 pub fn on_workers() -> u64 {
     ON_WORKERS.load(Ordering::Relaxed)
 }

@@ -31,23 +31,23 @@ impl Create {
         }
     }
 
-    /// A persistent znode.
+    /// Creates a persistent znode.
     pub fn persistent() -> Self {
         Self::new(flags::PERSISTENT)
     }
 
-    /// An ephemeral znode, deleted at the end of the session.
+    /// Creates an ephemeral znode, which is deleted at the end of the session.
     pub fn ephemeral() -> Self {
         Self::new(flags::EPHEMERAL)
     }
 
-    /// A container, which the server deletes after its last child is deleted.
+    /// Creates a container, which the server deletes after its last child is deleted.
     pub fn container() -> Self {
         Self::new(flags::CONTAINER)
     }
 
-    /// A znode that the server deletes if it was not modified for `ttl_ms` and does not have
-    /// children.
+    /// Creates a znode that the server deletes if it was not modified for `ttl_ms` and does not
+    /// have children.
     pub fn ttl(ttl_ms: i64) -> Self {
         Self {
             ttl_ms,

@@ -12,7 +12,7 @@ pub struct Explanation {
     pub name: String,
     /// Purpose of the setting.
     pub meaning: &'static str,
-    /// Places where it may be written, and their precedence.
+    /// Places where the setting may be written, and their precedence.
     pub written: &'static str,
     /// System properties of the setting. Empty if it is read only from the file.
     pub properties: Vec<String>,

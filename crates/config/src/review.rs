@@ -15,7 +15,7 @@ pub struct Given {
     pub key: &'static Key,
     /// Name as written. The members of a family have different names.
     pub name: String,
-    /// Place where it was written.
+    /// Place where the setting was written.
     pub origin: Option<Origin>,
 }
 

@@ -88,7 +88,7 @@ pub trait Member: Send + Sync {
     /// Returns a notice about the server for visitors; `None` if there is none.
     fn notice(&self) -> Option<String>;
 
-    /// Whether a visitor with this login is an administrator, who sees whole session ids.
+    /// Returns whether a visitor with this login is an administrator, who sees whole session ids.
     fn is_administrator(&self, login: &Login, caller: &Caller) -> bool;
 
     /// Returns an unguessable token; `None` if the system does not provide random bytes.
@@ -178,7 +178,7 @@ impl Console {
         }
     }
 
-    /// Whether a path belongs to the console.
+    /// Returns whether a path belongs to the console.
     pub fn serves(path: &str) -> bool {
         path == "/" || path.starts_with(BELOW)
     }

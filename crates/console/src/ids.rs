@@ -41,8 +41,8 @@ impl SessionIds {
     }
 }
 
-/// Whether the owner in a Stat is a session, as opposed to 0 or the mark of a container or TTL
-/// znode.
+/// Returns whether the owner in a Stat is a session, as opposed to 0 or the mark of a container or
+/// TTL znode.
 pub(crate) fn is_session(owner: i64) -> bool {
     !matches!(owner, 0 | i64::MIN) && owner >> 56 != -1
 }

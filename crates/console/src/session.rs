@@ -82,7 +82,7 @@ impl ZnodeSession {
         decode(self.call(op, Bytes::new()).await?)
     }
 
-    /// Whether requests can still be sent.
+    /// Returns whether requests can still be sent.
     pub(crate) fn is_open(&self) -> bool {
         !self.calls.is_closed()
     }

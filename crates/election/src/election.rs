@@ -64,7 +64,8 @@ pub struct Candidate {
 pub struct Heard {
     /// The notification.
     pub notification: Notification,
-    /// Its member list; `None` if it is missing or invalid, which does not invalidate the rest.
+    /// Member list of the notification; `None` if it is missing or invalid, which does not
+    /// invalidate the other fields.
     pub members: Option<MemberList>,
 }
 
@@ -223,7 +224,8 @@ impl Election {
         }
     }
 
-    /// Whether handling stops because the notification's member list must be installed first.
+    /// Returns whether handling stops because the notification's member list must be installed
+    /// first.
     fn hand_out_config(&self, from: Sid, heard: &Heard, out: &mut Vec<Action>) -> bool {
         let (Some(members), Some(config)) = (&heard.members, heard.notification.config()) else {
             return false;
@@ -273,7 +275,7 @@ impl Election {
         self.tell_again_if_due(now_ms, out);
     }
 
-    /// Time at which to call [`Election::handle_deadline`], without an earlier event.
+    /// Returns the time at which to call [`Election::handle_deadline`], without an earlier event.
     pub fn next_deadline(&self) -> Option<i64> {
         self.looking.as_ref().map(Looking::deadline)
     }
@@ -326,7 +328,7 @@ impl Election {
         }
     }
 
-    /// Whether this voter is known to have stopped.
+    /// Returns whether this voter is known to have stopped.
     pub(crate) fn is_gone(&self, sid: Sid) -> bool {
         self.presence.get(&sid) == Some(&Presence::Gone)
     }
@@ -390,32 +392,32 @@ impl Election {
         self.overtaken_before = overtaken_before;
     }
 
-    /// The configurations in use.
+    /// Returns the configurations in use.
     pub fn electorate(&self) -> &Electorate {
         &self.electorate
     }
 
-    /// The present state.
+    /// Returns the present state.
     pub fn state(&self) -> PeerState {
         self.state
     }
 
-    /// The present or last round.
+    /// Returns the present or last round.
     pub fn round(&self) -> ElectionRound {
         self.round
     }
 
-    /// The present vote; `None` while the server has a role or has not started.
+    /// Returns the present vote; `None` while the server has a role or has not started.
     pub fn proposal(&self) -> Option<Vote> {
         self.looking.as_ref().map(|looking| looking.proposal)
     }
 
-    /// The outcome of the last election, as sent to others.
+    /// Returns the outcome of the last election, as sent to others.
     pub fn published(&self) -> Vote {
         self.published.vote
     }
 
-    /// The last ballot of each voter, of this round if there is one.
+    /// Returns the last ballot of each voter, of this round if there is one.
     pub fn votes(&self) -> BTreeMap<Sid, Ballot> {
         let mut all = self.settled.clone();
         all.extend(&self.ballots);
@@ -435,7 +437,7 @@ impl Election {
         Vote { leader, ..own }
     }
 
-    /// The answer to a server without a vote, in any state.
+    /// Returns the answer to a server without a vote, in any state.
     fn present_ballot(&self) -> Ballot {
         Ballot {
             round: self.round,
@@ -453,7 +455,7 @@ impl Election {
         }
     }
 
-    /// Whether a server looks with an older list than the committed one.
+    /// Returns whether a server looks with an older list than the committed one.
     fn has_older_list(&self, heard: &Heard) -> bool {
         let theirs = heard.members.as_ref().map(|theirs| theirs.version);
         self.settings.reconfig_enabled

@@ -84,12 +84,12 @@ impl Electorate {
         &self.voters
     }
 
-    /// Whether a server votes in at least one of the configurations.
+    /// Returns whether a server votes in at least one of the configurations.
     pub fn is_voter(&self, sid: Sid) -> bool {
         self.voters.contains(&sid)
     }
 
-    /// The committed configuration.
+    /// Returns the committed configuration.
     pub fn members(&self) -> &MemberList {
         &self.members
     }
@@ -98,20 +98,20 @@ impl Electorate {
         &self.config
     }
 
-    /// Whether a server may lead, judged by its weight.
+    /// Returns whether a server may lead, judged by its weight.
     pub(crate) fn may_lead(&self, sid: Sid) -> bool {
         self.committed.weight(sid) > 0 || self.is_newcomer(sid)
     }
 
-    /// Whether a server without a vote in the committed configuration has one in the proposed one,
-    /// with a weight above zero.
+    /// Returns whether a server without a vote in the committed configuration has one in the
+    /// proposed one, with a weight above zero.
     pub(crate) fn is_newcomer(&self, sid: Sid) -> bool {
         let proposed = self.proposed.as_ref();
         !self.committed.is_voter(sid)
             && proposed.is_some_and(|proposed| proposed.is_voter(sid) && proposed.weight(sid) > 0)
     }
 
-    /// Whether the ballots that agree with `ballot` decide.
+    /// Returns whether the ballots that agree with `ballot` decide.
     pub(crate) fn is_decided(
         &self,
         ballots: &BTreeMap<Sid, Ballot>,
@@ -122,9 +122,9 @@ impl Electorate {
         is_enough(self.committed.as_ref()) && self.proposed.as_deref().is_none_or(is_enough)
     }
 
-    /// Whether the candidate of `ballot` has everything that can be committed. Its voters are a
-    /// quorum of the committed configuration, and the proposed one does not have a quorum without
-    /// them. Votes of newcomers do not show their logs.
+    /// Returns whether the candidate of `ballot` has everything that can be committed. Its voters
+    /// are a quorum of the committed configuration, and the proposed one does not have a quorum
+    /// without them. Votes of newcomers do not show their logs.
     pub(crate) fn is_covered(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let agrees = |sid: &Sid| {
             let cast = ballots.get(sid);
@@ -137,7 +137,7 @@ impl Electorate {
             })
     }
 
-    /// Whether the committed configuration decides, and the proposed one does not.
+    /// Returns whether the committed configuration decides, and the proposed one does not.
     pub(crate) fn is_held_up(
         &self,
         ballots: &BTreeMap<Sid, Ballot>,
@@ -149,8 +149,8 @@ impl Electorate {
         is_enough(self.committed.as_ref()) && !proposed.is_none_or(is_enough)
     }
 
-    /// Whether the servers with a leader already decide that server `me` follows it, too. A server
-    /// without a vote in the committed configuration does not add to its quorum. A proposed
+    /// Returns whether the servers with a leader already decide that server `me` follows it, too. A
+    /// server without a vote in the committed configuration does not add to its quorum. A proposed
     /// configuration that needs its vote may have been abandoned. The leader then does not know it,
     /// and waiting for it would not end.
     pub(crate) fn is_settled(
@@ -177,7 +177,7 @@ impl Electorate {
     }
 }
 
-/// Whether the voters of a configuration that agree with `ballot` decide.
+/// Returns whether the voters of a configuration that agree with `ballot` decide.
 fn agree(
     verifier: &dyn QuorumVerifier,
     ballots: &BTreeMap<Sid, Ballot>,

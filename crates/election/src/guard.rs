@@ -93,7 +93,7 @@ impl OtherLeaders {
             .retain(|_, other| other.heard_at_ms >= heard_since);
     }
 
-    /// The next leader to be reported as the reason of a refusal.
+    /// Returns the next leader to be reported as the reason of a refusal.
     pub(crate) fn next_report(&mut self) -> Option<(Sid, OtherLeader)> {
         let (witness, other) = self.by_witness.first_key_value()?;
         let key = (other.leader, other.theirs.clone());

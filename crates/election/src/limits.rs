@@ -1,6 +1,6 @@
 //! Bounds on the memory and messages that peers can cause.
 
-/// Time before an answer equal to the last one to that server is repeated, ms.
+/// Minimum time between two equal answers to one server, ms.
 ///
 /// Without it, a looking observer and a voter whose round has not begun would answer each other at
 /// wire speed. It is half of the minimum default interval between two notifications, so a correct

@@ -86,7 +86,7 @@ pub enum LinkAction {
     Keep {
         /// The connection.
         connection: ConnectionId,
-        /// The server on it.
+        /// The connected server.
         sid: Sid,
     },
     /// Close the connection. Do not report events of it any more.
@@ -276,12 +276,12 @@ impl Links {
         }
     }
 
-    /// Time of the next dial.
+    /// Returns the time of the next dial.
     pub fn next_deadline(&self) -> Option<i64> {
         self.peers.values().filter_map(Peer::wants_dial).min()
     }
 
-    /// Whether the server is connected.
+    /// Returns whether the server is connected.
     pub fn is_up(&self, sid: Sid) -> bool {
         let peer = self.peers.get(&sid);
         peer.is_some_and(|peer| peer.connection.is_some())
@@ -336,7 +336,7 @@ impl Peer {
         self.dial_at_ms = Some(now_ms.saturating_add(self.pause_ms));
     }
 
-    /// Time of a dial for a waiting notification.
+    /// Returns the time of a dial for a waiting notification.
     fn wants_dial(&self) -> Option<i64> {
         let is_wanted = !self.is_busy() && self.waiting.is_some();
         self.dial_at_ms.filter(|_| is_wanted)

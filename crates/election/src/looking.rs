@@ -25,7 +25,7 @@ use crate::{Action, Ballot, Election, Role, Vote};
 /// State of a server while it looks.
 #[derive(Debug)]
 pub(crate) struct Looking {
-    /// Its vote without knowledge of other servers.
+    /// Vote of this server without knowledge of other servers.
     own: Vote,
     is_trusted: bool,
     pub(crate) proposal: Vote,
@@ -48,8 +48,8 @@ struct Settling {
 }
 
 impl Looking {
-    /// Whether a server whose connection closed is sent the vote immediately, before the pause
-    /// ends. Permitted [`TOLD_ANEW_MAX`] times per round, so that a server that closes every
+    /// Returns whether a server whose connection closed is sent the vote immediately, before the
+    /// pause ends. Permitted [`TOLD_ANEW_MAX`] times per round, so that a server that closes every
     /// connection is not dialled constantly.
     pub(crate) fn may_tell_anew(&mut self, sid: Sid) -> bool {
         let told = self.told_anew.entry(sid).or_default();
@@ -270,8 +270,8 @@ impl Election {
         has_agreed
     }
 
-    /// Whether a voter has stopped and all others agree, as after the death of a leader. A better
-    /// vote cannot arrive then, and clients wait for the new leader.
+    /// Returns whether a voter has stopped and all others agree, as after the death of a leader. A
+    /// better vote cannot arrive then, and clients wait for the new leader.
     fn is_left_by_a_voter(&self, ballot: &Ballot) -> bool {
         let agrees = |sid: &Sid| {
             let cast = self.ballots.get(sid);
@@ -318,8 +318,8 @@ impl Election {
         }
     }
 
-    /// Whether the oracle refuses this server of two, which then follows the other without a
-    /// quorum.
+    /// Returns whether the oracle refuses this server of two, which then follows the other without
+    /// a quorum.
     fn oracle_says_follow(&self) -> bool {
         let oracle = self.oracle;
         oracle.is_some_and(|oracle| oracle.is_needed && !oracle.grants)
@@ -329,8 +329,8 @@ impl Election {
         self.settings.membership_guard && !self.other_leaders.is_empty()
     }
 
-    /// Whether a quorum names this leader, and the leader itself agrees: followers may name a
-    /// leader that has stopped (ZOOKEEPER-1514).
+    /// Returns whether a quorum names this leader, and the leader itself agrees: followers may name
+    /// a leader that has stopped (ZOOKEEPER-1514).
     fn joins(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let leader = ballot.vote.leader;
         let is_confirmed = if leader == self.me {

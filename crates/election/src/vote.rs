@@ -14,7 +14,7 @@ pub struct Vote {
     pub leader: Sid,
     /// The last zxid in that server's log, committed or not.
     pub zxid: Zxid,
-    /// Its current epoch.
+    /// Current epoch of the candidate.
     pub peer_epoch: Epoch,
 }
 
@@ -29,8 +29,8 @@ impl Vote {
     /// The zxid of a server whose data is not trusted. Such a vote does not count.
     pub const UNTRUSTED: Zxid = Zxid(-1);
 
-    /// Whether this vote is better: the newer epoch, then the greater zxid, then the greater sid,
-    /// all as signed numbers. The electorate handles weights.
+    /// Returns whether this vote is better: the newer epoch, then the greater zxid, then the
+    /// greater sid, all as signed numbers. The electorate handles weights.
     pub fn is_better_than(&self, other: &Self) -> bool {
         self.rank() > other.rank()
     }
@@ -45,19 +45,19 @@ impl Vote {
         }
     }
 
-    /// An arbitrary order, equal on all servers, that does not prefer newer logs.
+    /// Returns an arbitrary order, equal on all servers, that does not prefer newer logs.
     fn any_rank(&self) -> (Epoch, Zxid, Sid) {
         let seen = self.zxid.0 ^ self.peer_epoch.0.rotate_left(7);
         let mixed = (seen ^ self.leader.0.rotate_left(48)).wrapping_mul(0x1e37_79b9_7f4a_7c15);
         (Epoch(0), Zxid(mixed & i64::MAX), self.leader)
     }
 
-    /// Whether a candidate is not known yet.
+    /// Returns whether a candidate is not known yet.
     pub(crate) fn is_for_nobody(self) -> bool {
         self.leader == Self::NOBODY.leader
     }
 
-    /// The vote in a notification.
+    /// Returns the vote in a notification.
     pub(crate) fn of(notification: &Notification) -> Self {
         Self {
             leader: notification.leader,
@@ -117,9 +117,9 @@ impl Ballot {
         }
     }
 
-    /// Whether two ballots agree. Ballots of looking servers must be equal. Servers of a settled
-    /// ensemble have different rounds and zxids, so only the leader and its epoch are compared.
-    /// With the oldest format, only the leader is compared.
+    /// Returns whether two ballots agree. Ballots of looking servers must be equal. Servers of a
+    /// settled ensemble have different rounds and zxids, so only the leader and its epoch are
+    /// compared. With the oldest format, only the leader is compared.
     ///
     /// Source: Vote.equals, ZOOKEEPER-1732, 1805.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
@@ -139,7 +139,7 @@ impl fmt::Display for Ballot {
     }
 }
 
-/// ZooKeeper's name of a state.
+/// Returns ZooKeeper's name of a state.
 pub(crate) fn state_name(state: PeerState) -> &'static str {
     match state {
         PeerState::Looking => "LOOKING",

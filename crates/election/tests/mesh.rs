@@ -313,7 +313,7 @@ impl Mesh {
         idle.into_iter().for_each(|sid| self.look_again(sid, 0));
     }
 
-    /// The leader, if all running servers agree on it.
+    /// Returns the leader, if all running servers agree on it.
     fn leader(&self) -> Option<Sid> {
         let mut leaders = self.hosts.values().map(|host| {
             let is_settled = host.election.state() != PeerState::Looking;

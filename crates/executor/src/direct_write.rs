@@ -38,14 +38,14 @@ impl<P: Primitives> DirectWrite<P> {
         self.is_task_idle = is_task_idle;
     }
 
-    /// Whether the task may take output and write it. If not, the direct write wakes the task at
-    /// its end.
+    /// Returns whether the task may take output and write it. If not, the direct write wakes the
+    /// task at its end.
     pub fn task_may_write(&mut self) -> bool {
         self.is_awaited = self.is_under_way && !P::has_mutant(Mutant::NoWakeForAwaitedWrite);
         !self.is_under_way || P::has_mutant(Mutant::TwoWriters)
     }
 
-    /// Whether another thread may write, as far as the task is concerned.
+    /// Returns whether another thread may write, as far as the task is concerned.
     pub fn may_begin(&self) -> bool {
         self.is_task_idle
     }

@@ -20,13 +20,14 @@ pub trait Machine: Send {
     /// own thread runs it.
     fn turn(&mut self, visitor: Option<Self::Visitor>);
 
-    /// Whether it has ended. It does not have more turns then.
+    /// Returns whether it has ended. It does not have more turns then.
     fn has_ended(&self) -> bool;
 
-    /// The time of [`Settings::now_ms`] at which it needs a turn although no message arrives.
+    /// Returns the time by [`Settings::now_ms`] at which the machine needs a turn although no
+    /// message arrives.
     fn deadline_ms(&self) -> Option<i64>;
 
-    /// Whether visiting threads may run its next turns.
+    /// Returns whether visiting threads may run its next turns.
     fn allows_inline(&self) -> bool;
 }
 
@@ -71,7 +72,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         }
     }
 
-    /// The queue from which the machine takes its messages.
+    /// Returns the queue from which the machine takes its messages.
     pub fn inbox(&self) -> &P::Queue<M::Message> {
         &self.inbox
     }

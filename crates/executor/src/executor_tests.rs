@@ -148,7 +148,7 @@ impl Shop {
         until_ms == i64::MAX && stat.contains(") S ")
     }
 
-    /// A thread that holds the machine until the sender is dropped.
+    /// Starts a thread that holds the machine until the sender is dropped.
     fn hold(&self) -> Holder {
         let (begun, has_begun) = mpsc::channel();
         let (end, ends) = mpsc::channel();

@@ -17,7 +17,7 @@ pub struct Mailbox<S: Send, P: Primitives = Threads> {
 
 #[derive(Debug)]
 struct Slots<S> {
-    /// `None` once it is closed.
+    /// The slots; `None` once the mailbox is closed.
     open: Option<S>,
     /// No further request follows.
     is_finished: bool,

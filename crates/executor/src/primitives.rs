@@ -17,14 +17,14 @@ pub trait Primitives: Sized + 'static {
     /// A way to sleep.
     type Parker: Parker;
 
-    /// A sequentially consistent fence.
+    /// Executes a sequentially consistent fence.
     fn fence();
 
     /// Lets other threads run.
     fn yield_now();
 
-    /// Whether the code contains this error on purpose. Only tests answer `true`: they show that a
-    /// checker finds it.
+    /// Returns whether the code contains this error on purpose. Only tests answer `true`: they show
+    /// that a checker finds it.
     #[inline(always)]
     fn has_mutant(_: Mutant) -> bool {
         false
@@ -91,7 +91,7 @@ pub trait Lock<T>: Send + Sync {
     /// Takes the lock if it is free. It may fail when the lock was released a moment ago and no
     /// fence orders the two.
     fn try_lock(&self) -> Option<Self::Guard<'_>>;
-    /// Whether the lock is held. Orders nothing.
+    /// Returns whether the lock is held. Orders nothing.
     fn is_locked(&self) -> bool;
 }
 
@@ -103,9 +103,9 @@ pub trait Queue<T>: Clone + Send + Sync {
     fn push(&self, value: T);
     /// Removes the oldest value.
     fn pop(&self) -> Option<T>;
-    /// Whether it is empty. Orders nothing.
+    /// Returns whether it is empty. Orders nothing.
     fn is_empty(&self) -> bool;
-    /// Number of values.
+    /// Returns the number of values.
     fn len(&self) -> usize;
 }
 

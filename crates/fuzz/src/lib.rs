@@ -36,7 +36,7 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Returns valid inputs, from which the mutants are made.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Words with a meaning for the target.
+    /// Keywords of the input format, which mutants contain more often.
     pub words: &'static [&'static str],
     /// Corrects checksums, so that mutants pass them.
     pub repair: Option<fn(&mut [u8])>,

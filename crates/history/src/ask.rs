@@ -35,7 +35,7 @@ pub enum AskError {
     Parameter {
         /// Name of the parameter.
         name: String,
-        /// Reason for which it is invalid.
+        /// Reason why the parameter is invalid.
         reason: String,
     },
     /// The znode did not exist at that moment.

@@ -24,7 +24,7 @@ pub enum HistoryError {
     Damaged {
         /// The file, or the directory of the index.
         path: PathBuf,
-        /// Reason for which it counts as corrupted.
+        /// Reason why the file counts as corrupted.
         reason: String,
     },
     /// The files have a version that this build does not support.
@@ -42,7 +42,7 @@ pub enum HistoryError {
     OtherPatterns {
         /// Directory of the history.
         path: PathBuf,
-        /// Patterns with which it was recorded.
+        /// Patterns with which the history was recorded.
         found: String,
     },
     /// The history contains a transaction that is not in the log, so it belongs to another
@@ -101,7 +101,7 @@ pub enum HistoryError {
     BadPath {
         /// The invalid text.
         text: String,
-        /// Reason for which it is invalid.
+        /// Reason why the text is invalid.
         reason: &'static str,
     },
     /// The viewer may not read the znode, or could not at that moment.
@@ -130,8 +130,8 @@ pub enum HistoryError {
 pub type Result<T, E = HistoryError> = std::result::Result<T, E>;
 
 impl HistoryError {
-    /// Whether the files are unusable. After moving them aside, they can be rebuilt from snapshot
-    /// and log.
+    /// Returns whether the files are unusable. After moving them aside, they can be rebuilt from
+    /// snapshot and log.
     pub fn is_unusable(&self) -> bool {
         matches!(
             self,
@@ -142,12 +142,12 @@ impl HistoryError {
         )
     }
 
-    /// Whether the tree at that moment is unknown.
+    /// Returns whether the tree at that moment is unknown.
     pub fn is_unknown_moment(&self) -> bool {
         matches!(self, Self::NotKept { .. } | Self::Hole { .. })
     }
 
-    /// Whether the disk is full.
+    /// Returns whether the disk is full.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::Io { source, .. } if matches!(
             source.kind(),

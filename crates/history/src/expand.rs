@@ -15,7 +15,7 @@ use crate::record::{AclList, Change, Content, Kind, Operation};
 pub struct Origin {
     /// Address of the client.
     pub client: String,
-    /// Its identities, each as `scheme:id`, without `world` and without passwords.
+    /// Identities of the client, each as `scheme:id`, without `world` and without passwords.
     pub identities: Vec<String>,
 }
 

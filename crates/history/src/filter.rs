@@ -39,7 +39,7 @@ impl PathFilter {
         })
     }
 
-    /// Whether changes of this path are recorded.
+    /// Returns whether changes of this path are recorded.
     pub fn takes(&self, path: &str) -> bool {
         if self.takes_all {
             return true;
@@ -94,7 +94,7 @@ fn components(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|component| !component.is_empty())
 }
 
-/// Whether the pattern matches the path or one of its ancestors.
+/// Returns whether the pattern matches the path or one of its ancestors.
 ///
 /// As for one component, a star is tried with an increasing part of the text, and only the last
 /// star needs backtracking. So the work is bounded by the product of the lengths.

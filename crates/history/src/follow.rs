@@ -67,7 +67,7 @@ pub trait Recording {
     /// Returns the zxid of the last recorded transaction.
     fn head(&self) -> Zxid;
 
-    /// Whether the transaction at the head has this header, as far as that is known.
+    /// Returns whether the transaction at the head has this header, as far as that is known.
     fn is_head(&self, header: &TxnHeader) -> bool;
 
     /// Records the next transaction.
@@ -158,9 +158,9 @@ impl Recording for Index {
 /// Result of passing a transaction to the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It followed the last recorded transaction and was recorded.
+    /// The transaction followed the last recorded transaction and was recorded.
     Recorded,
-    /// It was already recorded.
+    /// The transaction was already recorded.
     Known,
     /// Transactions before it are or may be missing, so the log must be read.
     Missing,
@@ -264,8 +264,8 @@ impl CatchUp {
     }
 }
 
-/// Whether a log that begins with `next` is complete after a snapshot that ends with `last`. The
-/// rule is the one of recovery.
+/// Returns whether a log that begins with `next` is complete after a snapshot that ends with
+/// `last`. The rule is the one of recovery.
 pub fn follows(last: Zxid, next: Zxid) -> bool {
     next == last.next() || (next.epoch() > last.epoch() && next.counter() == 1)
 }

@@ -94,7 +94,7 @@ impl Settings {
         }
     }
 
-    /// Whether the directory contains a history, valid or not.
+    /// Returns whether the directory contains a history, valid or not.
     pub fn is_there(&self) -> bool {
         are_there(&self.dir.join(ROWS_DIR))
     }
@@ -176,8 +176,9 @@ impl Index {
         Zxid(self.state.head)
     }
 
-    /// Whether the transaction at [`Index::head`] has this header. Another transaction with its
-    /// zxid means that the history belongs to another ensemble. Also true if the header is unknown.
+    /// Returns whether the transaction at [`Index::head`] has this header. Another transaction with
+    /// its zxid means that the history belongs to another ensemble. Also true if the header is
+    /// unknown.
     pub fn is_head(&self, header: &TxnHeader) -> bool {
         let state = &self.state;
         let is_known = (state.head_session, state.head_cxid, state.head_time_ms) != (0, 0, 0);

@@ -186,7 +186,7 @@ impl Look {
         }
     }
 
-    /// Whether the page ends here, because it has read enough or its time is over.
+    /// Returns whether the page ends here, because it has read enough or its time is over.
     ///
     /// # Errors
     /// [`HistoryError::Abandoned`] if its client no longer waits.

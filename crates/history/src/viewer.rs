@@ -68,7 +68,7 @@ impl PastAcl {
 }
 
 impl Viewer<'_> {
-    /// Whether the viewer may read a znode with this ACL.
+    /// Returns whether the viewer may read a znode with this ACL.
     pub(crate) fn permits(&self, acl: &PastAcl) -> bool {
         match self {
             Self::FileOwner { .. } => true,
@@ -76,7 +76,8 @@ impl Viewer<'_> {
         }
     }
 
-    /// Whether the viewer may read a path in the tree of the server; `None` if it does not exist.
+    /// Returns whether the viewer may read a path in the tree of the server; `None` if it does not
+    /// exist.
     fn may_read_now(&self, path: &str) -> Option<bool> {
         match self {
             Self::FileOwner { .. } => Some(true),
@@ -84,7 +85,8 @@ impl Viewer<'_> {
         }
     }
 
-    /// Whether the viewer may see password hashes in ACLs, and the member list with its addresses.
+    /// Returns whether the viewer may see password hashes in ACLs, and the member list with its
+    /// addresses.
     pub(crate) fn may_see_secrets(&self) -> bool {
         match self {
             Self::FileOwner { shows_secrets } => *shows_secrets,
@@ -92,7 +94,7 @@ impl Viewer<'_> {
         }
     }
 
-    /// Whether the viewer may see the address, the identities and the session of a change.
+    /// Returns whether the viewer may see the address, the identities and the session of a change.
     pub(crate) fn may_see_origins(&self) -> bool {
         match self {
             Self::FileOwner { .. } => true,
@@ -153,12 +155,13 @@ impl<'a> Sight<'a> {
 }
 
 impl Look {
-    /// Whether the viewer could read the znode with its ACL at that time, and may read it now.
+    /// Returns whether the viewer could read the znode with its ACL at that time, and may read it
+    /// now.
     pub(crate) fn may_see(&self, path: &str, then: &PastAcl, sight: &Sight<'_>) -> Result<bool> {
         Ok(sight.permits(then) && self.may_see_now(path, sight)?)
     }
 
-    /// Whether the viewer may read the znode now.
+    /// Returns whether the viewer may read the znode now.
     pub(crate) fn may_see_now(&self, path: &str, sight: &Sight<'_>) -> Result<bool> {
         if let Some(known) = sight.now.borrow().get(path) {
             return Ok(*known);

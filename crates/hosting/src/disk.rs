@@ -17,10 +17,10 @@ use crate::kept_tree::keep_tree;
 
 /// Records that go to the log together.
 pub trait Group: Default {
-    /// The records, oldest first: their zxids and encoded transactions.
+    /// Returns the records, oldest first: their zxids and encoded transactions.
     fn records(&self) -> impl Iterator<Item = (Zxid, &[u8])>;
 
-    /// Whether the group is empty.
+    /// Returns whether the group is empty.
     fn is_empty(&self) -> bool {
         self.records().next().is_none()
     }
@@ -42,7 +42,7 @@ pub enum ToDisk<G> {
 }
 
 impl<G> ToDisk<G> {
-    /// The records, if it is a group.
+    /// Returns the records of a group; `None` for other work.
     pub fn group(&self) -> Option<&G> {
         match self {
             Self::Group(group) => Some(group),
@@ -70,7 +70,7 @@ impl<G: Group> DiskQueue<G> {
         self.waiting.push_back(ToDisk::Order(order));
     }
 
-    /// Waiting records, oldest first.
+    /// Returns the waiting records, oldest first.
     pub fn groups(&self) -> impl Iterator<Item = &G> {
         let waiting = self.waiting.iter().filter_map(ToDisk::group);
         waiting.chain([&self.group])
@@ -94,7 +94,7 @@ impl<G: Group> DiskQueue<G> {
         self.waiting.push_front(next);
     }
 
-    /// Whether only the newest group waits.
+    /// Returns whether only the newest group waits.
     pub fn is_at_group(&self) -> bool {
         self.waiting.is_empty()
     }

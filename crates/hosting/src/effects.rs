@@ -18,10 +18,10 @@ pub trait CarryingOut {
     /// The connections to other members.
     type Links: MemberLinks;
 
-    /// All clients' connections.
+    /// Returns all clients' connections.
     fn registry(&self) -> &Registry<Self::Connection>;
 
-    /// The connections to other members; `None` without an ensemble.
+    /// Returns the connections to other members; `None` without an ensemble.
     fn links(&mut self) -> Option<&mut Self::Links>;
 
     /// Appends a record for the log. The next flush passes it to the disk, if not earlier.
@@ -59,31 +59,31 @@ pub trait CarryingOut {
 
 /// The connections of a member to others. [`Effect`] describes each function.
 pub trait MemberLinks {
-    /// [`Effect::Listen`].
+    /// Executes [`Effect::Listen`].
     fn listen(&mut self, port: Port, attempt: u64, addresses: Vec<HostPort>);
-    /// [`Effect::StopListening`].
+    /// Executes [`Effect::StopListening`].
     fn stop_listening(&mut self, port: Port, hands_over: bool);
-    /// [`Effect::Send`]. Packets may wait for the next flush.
+    /// Executes [`Effect::Send`]. Packets may wait for the next flush.
     fn send(&mut self, port: Port, to: LinkId, packet: LeaderPacket);
-    /// [`Effect::SendSnapshot`].
+    /// Executes [`Effect::SendSnapshot`].
     fn send_snapshot(&mut self, port: Port, to: LinkId, zxid: Zxid);
-    /// [`Effect::ReadLog`].
+    /// Executes [`Effect::ReadLog`].
     fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid);
-    /// [`Effect::CloseLink`].
+    /// Executes [`Effect::CloseLink`].
     fn close_link(&mut self, port: Port, link: LinkId, fault: &LinkFault);
-    /// [`Effect::Dial`].
+    /// Executes [`Effect::Dial`].
     fn dial(&mut self, attempt: u64, addresses: Vec<HostPort>, pause_ms: u64);
-    /// [`Effect::SendToLeader`]. Packets may wait for the next flush.
+    /// Executes [`Effect::SendToLeader`]. Packets may wait for the next flush.
     fn send_to_leader(&mut self, packet: LearnerPacket);
-    /// [`Effect::ReceiveSnapshot`].
+    /// Executes [`Effect::ReceiveSnapshot`].
     fn receive_snapshot(&mut self);
-    /// [`Effect::HangUp`].
+    /// Executes [`Effect::HangUp`].
     fn hang_up(&mut self);
-    /// [`Effect::Election`].
+    /// Executes [`Effect::Election`].
     fn elect(&mut self, effect: ElectionEffect);
-    /// [`Effect::SetMemberHosts`].
+    /// Executes [`Effect::SetMemberHosts`].
     fn set_member_hosts(&mut self, _hosts: Vec<String>) {}
-    /// [`Effect::AskOracle`].
+    /// Executes [`Effect::AskOracle`].
     fn ask_oracle(&mut self);
     /// Sends waiting packets. Called before every effect that must not overtake them.
     fn flush(&mut self) {}

@@ -112,7 +112,8 @@ impl<D: Disk> Recorder<D> {
         Ok(())
     }
 
-    /// Whether transactions were left out since the last call, and must be read from the log.
+    /// Returns whether transactions were left out since the last call, and must be read from the
+    /// log.
     pub fn is_behind(&mut self) -> bool {
         std::mem::take(&mut self.is_behind)
     }
@@ -161,8 +162,8 @@ impl<D: Disk> Recorder<D> {
         Ok(())
     }
 
-    /// Zxid up to which the log can be read: a transaction that is committed and written. `None`
-    /// while this member has not written transactions that others have committed without it.
+    /// Returns the zxid of a committed and written transaction, up to which the log can be read.
+    /// `None` while this member has not written transactions that others have committed without it.
     fn readable(&mut self, committed: Zxid, end: Zxid) -> Option<Zxid> {
         if end >= committed {
             self.awaited = None;
@@ -211,8 +212,8 @@ impl<D: Disk> Recorder<D> {
         Ok(Caught::Partly)
     }
 
-    /// Whether there is a snapshot of the change history's last state, and the log continues from
-    /// it up to `upto`.
+    /// Returns whether there is a snapshot of the change history's last state, and the log
+    /// continues from it up to `upto`.
     ///
     /// An epoch without a transaction leaves only a snapshot of its beginning. The next leader's
     /// snapshot has a smaller number and replaces it. Both contain an equal tree: the beginning of
@@ -231,7 +232,8 @@ impl<D: Disk> Recorder<D> {
         Ok(newest >= seam && is_log_whole(disk, dirs, (newest, upto), self.limits)?)
     }
 
-    /// The oldest snapshot after `after` from which the log continues without a break up to `upto`.
+    /// Returns the oldest snapshot after `after` from which the log continues without a break up to
+    /// `upto`.
     fn snapshot<K: Keeper>(
         &self,
         keeper: &K,

@@ -34,11 +34,11 @@ pub(super) enum Progress {
 /// A snapshot on disk.
 #[derive(Debug)]
 pub struct Written {
-    /// The transaction in its name.
+    /// The transaction in the snapshot's name.
     pub zxid: Zxid,
-    /// Its path.
+    /// Path of the snapshot.
     pub path: PathBuf,
-    /// Time at which it was begun, ms.
+    /// Time at which the snapshot was begun, ms.
     pub begun_ms: i64,
     /// Report for the replica.
     pub told: Option<Input>,
@@ -88,12 +88,12 @@ impl<D: Disk> StateSnapshot<D> {
         }))
     }
 
-    /// The last transaction that it is sure to contain, which is also its name.
+    /// Returns the last transaction that the snapshot certainly contains, which is also its name.
     pub fn zxid(&self) -> Zxid {
         self.snapshot.zxid()
     }
 
-    /// Size so far, uncompressed, bytes.
+    /// Returns the uncompressed size so far, bytes.
     pub fn bytes(&self) -> u64 {
         self.snapshot.bytes()
     }

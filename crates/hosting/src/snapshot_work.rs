@@ -31,7 +31,7 @@ pub enum Wanted {
     First,
     /// A learner needs it to continue: it replaces the server's own log.
     Synchronised(Synchronised),
-    /// An operator requested it. It is refused while the tree is not established.
+    /// An operator requested the snapshot. It is refused while the tree is not established.
     Asked,
 }
 
@@ -51,7 +51,7 @@ impl<D: Disk> SnapshotWork<D> {
         }
     }
 
-    /// State of the due snapshots.
+    /// Returns the state of the due snapshots.
     pub fn due(&self) -> &Arc<Mutex<DueSnapshots>> {
         &self.due
     }
@@ -61,13 +61,13 @@ impl<D: Disk> SnapshotWork<D> {
         self.waiting.push_back(wanted);
     }
 
-    /// The snapshot that is being written or is next; `None` if the queue is empty.
+    /// Returns the snapshot that is being written or is next; `None` if the queue is empty.
     pub fn next(&self) -> Option<Wanted> {
         let writing = self.snapshot.as_ref().map(|(wanted, _)| *wanted);
         writing.or_else(|| self.waiting.front().copied())
     }
 
-    /// The snapshot that is being written.
+    /// Returns the snapshot that is being written.
     pub fn writing(&self) -> Option<&StateSnapshot<D>> {
         self.snapshot.as_ref().map(|(_, snapshot)| snapshot)
     }

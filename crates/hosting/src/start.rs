@@ -19,7 +19,7 @@ use crate::{ServerState, SnapshotWork, Written};
 pub struct StartFiles<D: Disk> {
     /// The disk.
     pub disk: Arc<D>,
-    /// The directories on it.
+    /// The data directories on the disk.
     pub dirs: DataDirs,
     /// Settings of the log.
     pub history: HistorySettings,

@@ -21,7 +21,7 @@ use crate::{Connected, Serving};
 pub struct ServerState {
     /// The tree.
     pub tree: RwLock<Tree>,
-    /// The watches on it.
+    /// The watches on the tree's znodes.
     pub watches: SharedWatches,
     /// The sessions that this server knows.
     pub sessions: Mutex<Sessions>,
@@ -49,7 +49,7 @@ impl ServerState {
         new.begin(self, now_ms, next_id)
     }
 
-    /// Approximate size of the tree in a snapshot, bytes.
+    /// Returns the approximate size of the tree in a snapshot, bytes.
     pub fn tree_bytes(&self) -> usize {
         let bytes = self.tree.read().approximate_data_size();
         usize::try_from(bytes).unwrap_or(0)
@@ -82,7 +82,8 @@ impl ServerState {
         Some(next)
     }
 
-    /// The responder for requests of a connection from this tree, with its session if it has one.
+    /// Returns the responder for requests of a connection from this tree, with its session if it
+    /// has one.
     pub fn responder<'a>(
         &'a self,
         tree: &'a Tree,

@@ -61,7 +61,7 @@ impl Reader {
         self.bytes.len() - self.at
     }
 
-    /// Whether all bytes were read.
+    /// Returns whether all bytes were read.
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }

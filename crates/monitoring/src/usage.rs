@@ -95,7 +95,7 @@ pub struct ClientInfo {
     pub connection: ConnectionInfo,
     /// Names of its identities.
     pub names: Vec<String>,
-    /// Names of the budgets that apply to it.
+    /// Names of the budgets that apply to the connection.
     pub budgets: Vec<String>,
     /// Number of its watches.
     pub watches: u64,

@@ -51,7 +51,7 @@ pub(crate) struct Processes {
     pub(crate) has_hidden_holder: bool,
     /// Processes by their sockets.
     sockets: BTreeMap<u64, Process>,
-    /// Listening sockets with their addresses.
+    /// Addresses, ports and inodes of the listening sockets.
     listening: Vec<(IpAddr, u16, u64)>,
 }
 

@@ -38,7 +38,8 @@ impl Endpoint {
         Some(Self { host, port })
     }
 
-    /// Whether the host is a wildcard for all addresses of its server, so that it cannot be dialed.
+    /// Returns whether the host is a wildcard for all addresses of its server, so that it cannot be
+    /// dialed.
     pub fn is_wildcard(&self) -> bool {
         let parsed: Result<std::net::IpAddr, _> = self.host.parse();
         parsed.is_ok_and(|address| address.is_unspecified())
@@ -106,7 +107,7 @@ impl Hello {
     /// Length of the longest hello.
     pub const BYTES_MAX: usize = HEAD_BYTES + Self::ADDRESS_BYTES_MAX;
 
-    /// Whether the dialer is an observer without its own id (it sends 2^63-1).
+    /// Returns whether the dialer is an observer without its own id (it sends 2^63-1).
     pub fn is_anonymous(&self) -> bool {
         self.sid == Sid(i64::MAX)
     }

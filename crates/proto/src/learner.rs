@@ -13,7 +13,7 @@ pub struct LearnerInfo {
     pub sid: Sid,
     /// [`LearnerInfo::PROTOCOL_VERSION`]; see [`LearnerInfo::protocol_version`].
     pub protocol_version: Option<i32>,
-    /// Version of the configuration that it has committed.
+    /// Version of the configuration that the learner has committed.
     pub config_version: Option<i64>,
 }
 
@@ -119,14 +119,14 @@ impl LearnerRequest {
 pub enum LearnerPacket {
     /// A follower, or a server without a vote that wants to become one, introduces itself.
     FollowerInfo {
-        /// The highest epoch that it has promised to follow.
+        /// The highest epoch that the follower has promised to follow.
         accepted_epoch: Epoch,
         /// `None` if the packet lacks it; the leader then assigns an id.
         info: Option<LearnerInfo>,
     },
     /// An observer introduces itself.
     ObserverInfo {
-        /// The highest epoch that it has promised to follow.
+        /// The highest epoch that the observer has promised to follow.
         accepted_epoch: Epoch,
         /// As in `FollowerInfo`.
         info: Option<LearnerInfo>,

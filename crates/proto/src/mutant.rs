@@ -316,13 +316,13 @@ pub fn choose_for_process(mutant: Mutant) -> bool {
     *OF_PROCESS.get_or_init(|| mutant) == mutant
 }
 
-/// Whether this bug is chosen.
+/// Returns whether this bug is chosen.
 #[cfg(feature = "mutants")]
 pub fn is(mutant: Mutant) -> bool {
     CHOSEN.get() == Some(mutant) || OF_PROCESS.get() == Some(&mutant)
 }
 
-/// Whether this bug is chosen.
+/// Returns whether this bug is chosen.
 #[cfg(not(feature = "mutants"))]
 #[inline]
 pub const fn is(_: Mutant) -> bool {

@@ -27,10 +27,10 @@ pub trait QuorumVerifier: Debug + Send + Sync {
     /// Returns the weight of a server's vote. A server of weight 0 cannot be elected.
     fn weight(&self, sid: Sid) -> u64;
 
-    /// Whether the servers for which `has` is true are a quorum.
+    /// Returns whether the servers for which `has` is true are a quorum.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool;
 
-    /// Whether the server is a voter.
+    /// Returns whether the server is a voter.
     fn is_voter(&self, sid: Sid) -> bool {
         self.voters().contains(&sid)
     }

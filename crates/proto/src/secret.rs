@@ -34,7 +34,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether the secret equals this text.
+    /// Returns whether the secret equals this text.
     pub fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }
@@ -64,7 +64,7 @@ impl LateSecret {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secret;
     }
 
-    /// Whether there is a secret that equals this text.
+    /// Returns whether there is a secret that equals this text.
     pub fn is(&self, text: &str) -> bool {
         let secret = self.0.read().unwrap_or_else(PoisonError::into_inner);
         secret.as_ref().is_some_and(|secret| secret.is(text))

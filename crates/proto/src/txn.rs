@@ -64,7 +64,7 @@ pub struct CreateTxn {
     pub data: Option<Bytes>,
     /// ACL of the znode.
     pub acl: Vec<Acl>,
-    /// Whether the header's session owns it.
+    /// Whether the header's session owns the znode.
     pub ephemeral: bool,
     /// The parent's resulting creation count, -1 if unknown (records of old releases).
     pub parent_cversion: i32,

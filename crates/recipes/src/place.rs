@@ -32,9 +32,11 @@ impl fmt::Display for Token {
 /// Reason why a lock, lease or leadership is not certainly held any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
-    /// The connection is lost. It is held again if a server is reached before the session ends.
+    /// The connection is lost. The lock, lease or leadership is held again if a server is reached
+    /// before the session ends.
     Disconnected,
-    /// It is lost permanently, because the session ended or another client deleted the znode.
+    /// The lock, lease or leadership is lost permanently, because the session ended or another
+    /// client deleted the znode.
     Gone,
 }
 

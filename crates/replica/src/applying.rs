@@ -127,8 +127,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether the transactions that the role applies are committed. A leader does not commit
-    /// before its epoch is established, and it reports this to a learner by UPTODATE.
+    /// Returns whether the transactions that the role applies are committed. A leader does not
+    /// commit before its epoch is established, and it reports this to a learner by UPTODATE.
     fn is_established(&self) -> bool {
         match &self.role {
             Role::Learning(learning) => {
@@ -139,7 +139,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether the tree contains no transaction after this one.
+    /// Returns whether the tree contains no transaction after this one.
     fn is_tree_exact_at(&self, zxid: Zxid) -> bool {
         match &self.role {
             Role::Learning(learning) => learning.exact_after.is_some_and(|last| zxid > last),
@@ -231,8 +231,8 @@ impl<H: Host> Replica<H> {
         self.apply_committed(turn);
     }
 
-    /// Number of committed transactions before the oldest `sync`; `None` without a `sync`, or if an
-    /// earlier transaction is not committed yet.
+    /// Returns the number of committed transactions before the oldest `sync`; `None` without a
+    /// `sync`, or if an earlier transaction is not committed yet.
     fn committed_before_own_sync(&self) -> Option<usize> {
         let Role::Leading(leading) = &self.role else {
             return None;
@@ -242,7 +242,7 @@ impl<H: Host> Replica<H> {
         (before <= self.committed).then_some(before)
     }
 
-    /// Number of unapplied transactions up to this one.
+    /// Returns the number of unapplied transactions up to this one.
     pub(crate) fn in_flight_upto(&self, zxid: Zxid) -> usize {
         self.in_flight
             .partition_point(|in_flight| in_flight.record.header.zxid <= zxid)

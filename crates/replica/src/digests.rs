@@ -82,7 +82,7 @@ impl Digests {
     }
 }
 
-/// Whether the pause is over. If so, begins the next pause of `pause_ms`.
+/// Returns whether the pause is over. If so, begins the next pause of `pause_ms`.
 fn is_due(from_ms: &mut Option<i64>, now_ms: i64, pause_ms: i64) -> bool {
     let is_due = from_ms.is_none_or(|from_ms| from_ms <= now_ms);
     if is_due {
@@ -237,8 +237,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether a role that has ended must wait until the wrong tree is stored in its separate
-    /// place.
+    /// Returns whether a role that has ended must wait until the wrong tree is stored in its
+    /// separate place.
     pub(crate) fn keeps_wrong_tree(&mut self, turn: &mut Turn<'_, H>) -> bool {
         let is_ending = self.is_ending;
         let Some(member) = self.member.as_mut().filter(|_| !is_ending) else {
@@ -271,7 +271,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The digest of the tree, if it exists and `zxid` is the tree's last transaction.
+/// Returns the digest of the tree, if it exists and `zxid` is the tree's last transaction.
 fn digest_at<H: Host>(zxid: Zxid, turn: &Turn<'_, H>) -> Option<u64> {
     let tree = turn.state.tree();
     let has_digest = tree.last_zxid() == zxid && tree.settings().digest_enabled;

@@ -43,7 +43,7 @@ pub enum Service {
 /// A file with a member list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberFile {
-    /// The last list seen (`zoo.cfg.dynamic.next`); `None` removes it.
+    /// The last list seen (`zoo.cfg.dynamic.next`); `None` removes the file.
     LastSeen(Option<Membership>),
     /// The committed list (`zoo.cfg.dynamic.<version>`, named by zoo.cfg).
     Committed {
@@ -202,7 +202,7 @@ pub enum Effect {
     Release {
         /// Number of requests.
         requests: usize,
-        /// Their share of the host's bounds on large requests.
+        /// The requests' share of the host's bounds on large requests.
         large_bytes: LargeBytes,
     },
     /// Use the leader's answer about a session.
@@ -244,13 +244,13 @@ pub struct Applied<'a> {
     pub op: OpCode,
     /// The connection that waits for the reply.
     pub origin: Option<Ticket>,
-    /// Whether it was a request of this server's client. Its slot is then free.
+    /// Whether the transaction was a request of this server's client. Its slot is then free.
     pub is_counted: bool,
-    /// Its share of the host's bounds on large requests.
+    /// The request's share of the host's bounds on large requests.
     pub large_bytes: LargeBytes,
-    /// Whether the tree is released after it.
+    /// Whether the tree is released after this transaction.
     pub is_last: bool,
-    /// Whether it is known to be committed. Learners treat a record from a leader without an
-    /// established epoch as committed, but the next leader may cut it.
+    /// Whether the transaction is known to be committed. Learners treat a record from a leader
+    /// without an established epoch as committed, but the next leader may cut it.
     pub is_committed: bool,
 }

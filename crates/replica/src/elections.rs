@@ -76,7 +76,7 @@ pub enum ElectionEffect {
     Dial {
         /// The server.
         sid: Sid,
-        /// Its possible addresses, the most likely one first.
+        /// Possible addresses of the server, the most likely one first.
         at: Vec<Endpoint>,
         /// Addresses of this server, from its line in the member list.
         own: Vec<Endpoint>,
@@ -87,7 +87,7 @@ pub enum ElectionEffect {
     Keep {
         /// The connection.
         connection: ConnectionId,
-        /// The server on it.
+        /// The connected server.
         sid: Sid,
     },
     /// Close a connection.
@@ -326,7 +326,7 @@ impl Elections {
         }
     }
 
-    /// Time at which to call [`handle_deadline`](Self::handle_deadline).
+    /// Returns the time at which to call [`handle_deadline`](Self::handle_deadline).
     pub fn deadline_ms(&self) -> Option<i64> {
         let election = self.election.next_deadline();
         let election = election.filter(|_| !self.is_oracle_asked);
@@ -546,7 +546,7 @@ impl Elections {
     }
 }
 
-/// ZooKeeper's name of a role.
+/// Returns ZooKeeper's name of a role.
 fn role_name(state: PeerState) -> &'static str {
     match state {
         PeerState::Leading => "LEADING",

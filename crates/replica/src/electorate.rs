@@ -15,7 +15,7 @@ use proto::quorum::QuorumVerifier;
 /// Reason why a member list cannot be used for an election.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElectorateError {
-    /// It contains only observers, or is empty.
+    /// The list contains only observers, or is empty.
     #[error("the member list names no participant")]
     NoParticipants,
     /// Other servers would close the connection on a notification of this size.
@@ -61,14 +61,14 @@ impl Lists {
         })
     }
 
-    /// Every server in a list, including observers.
+    /// Returns every server in a list, including observers.
     pub(crate) fn sids(&self) -> BTreeSet<Sid> {
         let lists = self.both().flat_map(|list| list.members.keys());
         lists.copied().collect()
     }
 
-    /// Election endpoints of a server: those in the committed list, then additional ones in the
-    /// proposed list.
+    /// Returns the election endpoints of a server: those in the committed list, then additional
+    /// ones in the proposed list.
     pub(crate) fn election_endpoints(&self, sid: Sid) -> Vec<Endpoint> {
         let members = self.both().filter_map(|list| list.members.get(&sid));
         let mut all = Vec::new();
@@ -92,7 +92,7 @@ impl Lists {
     }
 }
 
-/// Role of a server in a list. A server that is not in the list follows without a vote.
+/// Returns the role of a server in a list. A server that is not in the list follows without a vote.
 pub(crate) fn role_in(list: &Membership, me: Sid) -> Role {
     let member = list.members.get(&me);
     role(member.map(|member| member.role).unwrap_or_default())

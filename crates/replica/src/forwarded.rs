@@ -90,19 +90,19 @@ impl ForwardedRequests {
         matched
     }
 
-    /// Number of requests.
+    /// Returns the number of requests.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Their share of the host's bounds on large requests.
+    /// Returns the requests' share of the host's bounds on large requests.
     pub(crate) fn large_bytes(&self) -> LargeBytes {
         self.large_bytes
     }
 }
 
-/// Whether the request can have become this transaction, judged by path and data. Every request can
-/// become an error.
+/// Returns whether the request can have become this transaction, judged by path and data. Every
+/// request can become an error.
 fn comes_of(txn: &Txn, request: &WriteRequest) -> bool {
     match (txn, request) {
         (Txn::Error { .. }, _)

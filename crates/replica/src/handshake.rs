@@ -59,7 +59,7 @@ pub enum HandshakeRefusal {
     /// The client has seen a transaction elsewhere that this server does not have yet.
     #[error("the client has seen zxid {seen}, newer than {last}, the last one of this server")]
     ClientAhead {
-        /// The newest zxid that it has seen.
+        /// The newest zxid that the client has seen.
         seen: Zxid,
         /// The last zxid of this server.
         last: Zxid,
@@ -86,7 +86,7 @@ pub enum Handshake {
 pub struct NewSession {
     /// Negotiated timeout, ms.
     pub timeout_ms: i32,
-    /// Whether it exists immediately, without a transaction.
+    /// Whether the session exists immediately, without a transaction.
     pub is_local: bool,
     /// Whether the client sent the read-only byte and expects it back.
     pub new_style: bool,
@@ -122,8 +122,8 @@ pub enum RenewalStep {
 }
 
 impl HandshakeRules {
-    /// Whether new sessions are local. Without a leader, all are: Apache ZooKeeper answers a
-    /// read-only client's handshake by an error reply, unless `localSessionsEnabled`.
+    /// Returns whether new sessions are local. Without a leader, all are: Apache ZooKeeper answers
+    /// a read-only client's handshake by an error reply, unless `localSessionsEnabled`.
     pub fn makes_local_sessions(&self) -> bool {
         self.local_sessions || self.service == Service::ReadOnly
     }
@@ -282,12 +282,12 @@ impl ComingBack {
         }
     }
 
-    /// Whether the client knows the session's password.
+    /// Returns whether the client knows the session's password.
     pub fn is_owner(&self) -> bool {
         self.is_owner
     }
 
-    /// Whether the client sent the read-only byte and expects it back.
+    /// Returns whether the client sent the read-only byte and expects it back.
     pub fn is_new_style(&self) -> bool {
         self.new_style
     }

@@ -37,10 +37,10 @@ pub trait State {
     /// Marks everything in the tree as committed.
     fn establish(&self);
 
-    /// The watches.
+    /// Returns the watches.
     fn watches(&self) -> impl DerefMut<Target = Watches>;
 
-    /// The table of sessions.
+    /// Returns the table of sessions.
     fn sessions(&self) -> impl DerefMut<Target = Sessions>;
 }
 

@@ -31,7 +31,7 @@ impl fmt::Display for Ticket {
 pub struct ClientRequest {
     /// The connection that waits for the reply.
     pub ticket: Ticket,
-    /// Its session.
+    /// The connection's session.
     pub session: SessionId,
     /// The client's number of the request.
     pub cxid: i32,
@@ -41,7 +41,8 @@ pub struct ClientRequest {
     pub request: WriteRequest,
     /// The undecoded record, for a remote leader.
     pub body: Bytes,
-    /// Its share of the host's bounds on large requests, until it is applied or dropped.
+    /// The request's share of the host's bounds on large requests, until the request is applied or
+    /// dropped.
     pub large_bytes: LargeBytes,
     /// Timeout of the session in ms, if the session is local and must become global first.
     pub upgrade_ms: Option<i32>,
@@ -52,7 +53,7 @@ pub struct ClientRequest {
 pub struct SyncRequest {
     /// The connection that waits for the answer.
     pub ticket: Ticket,
-    /// Its session.
+    /// The connection's session.
     pub session: SessionId,
     /// The client's number of the request.
     pub cxid: i32,
@@ -134,7 +135,7 @@ pub enum Input {
     /// The write of the tree to a separate place by
     /// [`DiskOrder::KeepTree`](crate::DiskOrder::KeepTree) has ended.
     TreeKept {
-        /// Whether it succeeded.
+        /// Whether the write succeeded.
         is_kept: bool,
     },
     /// The disk has failed, so this server must not acknowledge anything any more.

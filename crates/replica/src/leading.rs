@@ -476,14 +476,15 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The newest zxid up to `upto` whose acknowledgements are measured: one in `sampling` zxids.
-/// `None` if `sampling` is below one. Source: Leader.processAck (`leader.ackLoggingFrequency`).
+/// Returns the newest zxid up to `upto` whose acknowledgements are measured: one in `sampling`
+/// zxids. `None` if `sampling` is below one. Source: Leader.processAck
+/// (`leader.ackLoggingFrequency`).
 fn newest_sampled(upto: Zxid, sampling: i64) -> Option<Zxid> {
     (sampling > 0).then(|| Zxid(upto.0 - upto.0 % sampling))
 }
 
-/// Whether `next` acknowledges everything that `packet` does, and more. A log does not have holes.
-/// A follower sends one acknowledgement per transaction, and dozens arrive together.
+/// Returns whether `next` acknowledges everything that `packet` does, and more. A log does not have
+/// holes. A follower sends one acknowledgement per transaction, and dozens arrive together.
 fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
     match (packet, next) {
         // Counter 0 does not belong to a proposal.

@@ -44,7 +44,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The owner of sessions that a learner's connection serves.
+/// Returns the owner of sessions that a learner's connection serves.
 pub(crate) fn owner_of(link: LinkId) -> Owner {
     Owner(link.0)
 }

@@ -81,8 +81,8 @@ pub fn write_step<S: DerefMut<Target = Sessions>>(
     }
 }
 
-/// Whether a request needs a global session. createTTL and createContainer do not, whatever their
-/// flags. Source: QuorumZooKeeperServer.checkUpgradeSession.
+/// Returns whether a request needs a global session. createTTL and createContainer do not, whatever
+/// their flags. Source: QuorumZooKeeperServer.checkUpgradeSession.
 fn creates_ephemeral(request: &WriteRequest) -> bool {
     match request {
         WriteRequest::Create { op, request, .. } => {

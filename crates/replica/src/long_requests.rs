@@ -77,7 +77,7 @@ impl Incoming {
         }
     }
 
-    /// The learner's connection.
+    /// Returns the learner's connection.
     fn link(&self) -> Option<LinkId> {
         match self {
             Self::Order(order) => order.link,
@@ -86,7 +86,7 @@ impl Incoming {
         }
     }
 
-    /// The session that a learner's request makes global, its timeout in ms, and the owner.
+    /// Returns the session that a learner's request makes global, its timeout in ms, and the owner.
     pub(crate) fn upgrade(&self) -> Option<(SessionId, i32, Owner)> {
         match self {
             Self::Order(order) => match order.request {
@@ -99,7 +99,7 @@ impl Incoming {
         }
     }
 
-    /// Size of the request, bytes.
+    /// Returns the size of the request, bytes.
     fn bytes(&self) -> usize {
         match self {
             Self::Order(order) => order.bytes,
@@ -108,7 +108,7 @@ impl Incoming {
         }
     }
 
-    /// Size of a long request, bytes; 0 for any other.
+    /// Returns the size of a long request, bytes; 0 for any other.
     fn long_bytes(&self) -> usize {
         match self {
             Self::Order(order) => order.long_bytes(),
@@ -118,7 +118,7 @@ impl Incoming {
     }
 }
 
-/// Size of a request's record if it is long, bytes; otherwise 0.
+/// Returns the size of a request's record if it is long, bytes; otherwise 0.
 pub(crate) fn long_bytes(bytes: usize) -> usize {
     match bytes > LONG_REQUEST_BYTES {
         true => bytes,
@@ -143,7 +143,7 @@ impl UnderWay {
         }
     }
 
-    /// Whether a request fits. A single request always does, however long it is.
+    /// Returns whether a request fits. A single request always does, however long it is.
     fn has_room(&self, bytes: usize) -> bool {
         self.bytes == 0 || self.bytes.saturating_add(bytes) <= self.bytes_max
     }
@@ -203,12 +203,12 @@ impl Default for LongRequests {
 }
 
 impl LongRequests {
-    /// Whether the queue is empty.
+    /// Returns whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether proposed long requests are not confirmed yet.
+    /// Returns whether proposed long requests are not confirmed yet.
     pub(crate) fn are_under_way(&self) -> bool {
         self.here.bytes > 0 || self.at_followers.bytes > 0
     }

@@ -21,7 +21,7 @@ fn sync(link: u64, session: i64) -> Incoming {
     Incoming::Sync { link, session }
 }
 
-/// Session and cxid of the item, and whether it is refused.
+/// Returns the session and cxid of the item, and whether it is refused.
 fn named(incoming: &Incoming) -> (i64, i32, bool) {
     match incoming {
         Incoming::Order(order) => (order.session.0, order.cxid, order.request.is_err()),

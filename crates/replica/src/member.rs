@@ -40,7 +40,7 @@ pub struct MemberStart {
 }
 
 impl MemberStart {
-    /// This server's candidate for an election.
+    /// Returns this server's candidate for an election.
     pub fn candidate(&self) -> election::Candidate {
         election::Candidate {
             zxid: self.is_trusted.then_some(self.last_logged),
@@ -54,11 +54,11 @@ impl MemberStart {
 pub(crate) enum WrongTree {
     /// The tree is not known to be wrong.
     None,
-    /// The tree must be stored in a separate place first.
+    /// The host must first store the tree in a separate place.
     Found,
-    /// The host is writing it there.
+    /// The host is storing the tree in a separate place.
     BeingKept,
-    /// The host has written it there.
+    /// The host has stored the tree in a separate place.
     Kept,
 }
 
@@ -138,7 +138,7 @@ impl MemberState {
         })
     }
 
-    /// This server's candidate for an election.
+    /// Returns this server's candidate for an election.
     pub(crate) fn candidate(&self) -> election::Candidate {
         election::Candidate {
             zxid: self.is_trusted.then_some(self.last_logged),

@@ -82,7 +82,7 @@ impl MasterChoice {
         below(&mut self.rng, self.settings.reconnect_delay_ms)
     }
 
-    /// Pause before looking for a leader again, ms.
+    /// Returns the pause before looking for a leader again, ms.
     pub(crate) fn pause_before_look_ms(&mut self) -> i64 {
         let pause_ms = below(&mut self.rng, self.settings.election_delay_ms);
         i64::try_from(pause_ms).unwrap_or(i64::MAX)

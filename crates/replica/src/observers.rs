@@ -102,7 +102,7 @@ impl Observers {
         })
     }
 
-    /// Whether a request is late: its session has come back over another connection. Every
+    /// Returns whether a request is late: its session has come back over another connection. Every
     /// connection may end a session.
     pub(crate) fn is_late(&self, session: SessionId, op: OpCode, from: Holder) -> bool {
         let is_bound = !matches!(
@@ -383,7 +383,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The observers and the learner, if the server is a learner that serves observers.
+/// Returns the observers and the learner, if the server is a learner that serves observers.
 fn serving(role: &mut Role) -> Option<(&mut Observers, &mut Learner)> {
     let Role::Learning(learning) = role else {
         return None;
@@ -410,7 +410,8 @@ fn refusal(request: LearnerRequest) -> LearnerRequest {
     }
 }
 
-/// Whether a leader can decode the request. An undecodable one stops an Apache leader permanently.
+/// Returns whether a leader can decode the request. An undecodable one stops an Apache leader
+/// permanently.
 fn decodes(op: OpCode, body: &Bytes, field_limits: Limits) -> bool {
     let mut input = Reader::with_limits(body.clone(), field_limits);
     match op {

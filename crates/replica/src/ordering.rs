@@ -36,7 +36,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// A transaction that does not come from a client of this server.
+    /// Creates the entry of a transaction that does not come from a client of this server.
     pub(crate) fn of_others(record: TxnRecord) -> Self {
         let op = record.txn.op();
         Self {
@@ -52,7 +52,7 @@ impl InFlight {
 /// A request to be ordered that does not come from a client of this server.
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// The server through which it came.
+    /// The server through which the request came.
     pub(crate) owner: Owner,
     pub(crate) session: SessionId,
     pub(crate) cxid: i32,
@@ -84,7 +84,8 @@ impl Order {
         }
     }
 
-    /// Size of its record if it is long and will be ordered, bytes; otherwise 0.
+    /// Returns the size of the record if the record is long and will be ordered, bytes; otherwise
+    /// 0.
     pub(crate) fn long_bytes(&self) -> usize {
         match self.request {
             Ok(_) => long_bytes(self.record_bytes),
@@ -98,7 +99,7 @@ impl Order {
 #[derive(Debug, Clone, Copy)]
 struct Asked<'a> {
     origin: Option<Ticket>,
-    /// The server through which it came.
+    /// The server through which the request came.
     owner: Owner,
     session: SessionId,
     cxid: i32,
@@ -192,7 +193,7 @@ impl Backlog {
         self.bytes
     }
 
-    /// Time since which the oldest record waits, ms.
+    /// Returns the time since which the oldest record waits, ms.
     pub(crate) fn since_ms(&self) -> Option<i64> {
         self.records.front().map(|first| first.since_ms)
     }

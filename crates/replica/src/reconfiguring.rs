@@ -209,7 +209,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// The configuration's text in a reconfiguration.
+/// Returns the configuration's text in a reconfiguration.
 fn config_text(record: &Record) -> Option<Bytes> {
     let mut input = jute::Reader::new(record.txn.clone());
     let txn = <TxnRecord as jute::Decode>::decode(&mut input).ok()?;

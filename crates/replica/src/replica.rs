@@ -57,7 +57,7 @@ pub struct Replica<H: Host> {
     pub(crate) backlog: Backlog,
     /// Transactions to be applied, oldest first.
     pub(crate) in_flight: VecDeque<InFlight>,
-    /// Number of committed transactions among them.
+    /// Number of committed transactions in `in_flight`.
     pub(crate) committed: usize,
     /// A learner's committed records, not decoded yet.
     pub(crate) delivered: Vec<Record>,
@@ -216,7 +216,8 @@ impl<H: Host> Replica<H> {
         self.show_if_stale(turn);
     }
 
-    /// Time at which to call [`Replica::handle_deadline`] if no input arrives before, ms.
+    /// Returns the time at which to call [`Replica::handle_deadline`] if no input arrives before,
+    /// ms.
     pub fn deadline_ms(&self) -> Option<i64> {
         if self.is_over() {
             return None;
@@ -241,8 +242,8 @@ impl<H: Host> Replica<H> {
         self.show_if_stale(turn);
     }
 
-    /// Whether the replica has finished: the disk has failed, or the server was stopped and every
-    /// proposal is applied.
+    /// Returns whether the replica has finished: the disk has failed, or the server was stopped and
+    /// every proposal is applied.
     pub fn is_over(&self) -> bool {
         let is_done = match self.role {
             Role::Leading(_) if self.is_alone() => self.in_flight.is_empty(),
@@ -252,29 +253,29 @@ impl<H: Host> Replica<H> {
         self.is_failed || (self.is_ending && is_done)
     }
 
-    /// Whether the server is standalone.
+    /// Returns whether the server is standalone.
     pub fn is_alone(&self) -> bool {
         self.member.is_none()
     }
 
-    /// Whether this server orders requests.
+    /// Returns whether this server orders requests.
     pub fn is_ordering(&self) -> bool {
         matches!(self.role, Role::Leading(_))
     }
 
-    /// Whether a client of this server waits for the next transaction to be committed.
+    /// Returns whether a client of this server waits for the next transaction to be committed.
     pub fn answers_next(&self) -> bool {
         let next = self.in_flight.front();
         next.is_some_and(|next| next.origin.is_some())
     }
 
-    /// Whether this server forwards requests.
+    /// Returns whether this server forwards requests.
     pub fn is_forwarding(&self) -> bool {
         matches!(self.role, Role::Learning(_))
     }
 
-    /// Whether a late sync is harmless: this server is an up-to-date observer, so no server waits
-    /// for its log. Each saved sync relieves voters on the same disk.
+    /// Returns whether a late sync is harmless: this server is an up-to-date observer, so no server
+    /// waits for its log. Each saved sync relieves voters on the same disk.
     pub fn may_sync_late(&self) -> bool {
         match &self.role {
             Role::Learning(learning) => learning.is_observer && learning.is_live(),
@@ -282,13 +283,13 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether packets of the leader wait because the tree is being replaced or the log lags. The
-    /// host must not release their memory on the connection meanwhile.
+    /// Returns whether packets of the leader wait because the tree is being replaced or the log
+    /// lags. The host must not release their memory on the connection meanwhile.
     pub fn has_waiting_packets(&self) -> bool {
         matches!(&self.role, Role::Learning(learning) if !learning.waiting.is_empty())
     }
 
-    /// The last zxid of the log.
+    /// Returns the last zxid of the log.
     pub fn last_zxid(&self) -> Zxid {
         self.last_zxid
     }

@@ -12,13 +12,13 @@ use crate::effect::Service;
 /// Error of a request whose record does not decode.
 pub const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;
 
-/// Whether a request may be refused because it waited for too long (`throttled_op_wait_time`).
-/// Sessions must be kept alive and ended on a busy server, too.
+/// Returns whether a request may be refused because it waited for too long
+/// (`throttled_op_wait_time`). Sessions must be kept alive and ended on a busy server, too.
 pub fn may_be_throttled(op: OpCode) -> bool {
     !matches!(op, OpCode::Ping | OpCode::CloseSession)
 }
 
-/// Error of a request whose record does not decode, for this kind of connection.
+/// Returns the error of a request whose record does not decode, for this kind of connection.
 pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
     match is_read_only && op.kind() != OpKind::Read {
         true => ErrorCode::NotReadOnly,
@@ -26,8 +26,8 @@ pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
     }
 }
 
-/// Whether the identities are sufficient if clients must authenticate by one of these schemes
-/// (`enforce.auth.schemes`). Source: AuthenticationHelper.enforceAuthentication.
+/// Returns whether the identities are sufficient if clients must authenticate by one of these
+/// schemes (`enforce.auth.schemes`). Source: AuthenticationHelper.enforceAuthentication.
 pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]) -> bool {
     let Some(schemes) = enforced else {
         return true;
@@ -39,11 +39,11 @@ pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]
 /// Treatment of a client's `sync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncStep {
-    /// It is answered by this error, in the order of its connection.
+    /// This server answers with this error, in the order of the connection.
     Refuse(ErrorCode),
-    /// It goes to the replica, by [`Input::Sync`](crate::Input::Sync).
+    /// The host passes the request to the replica, by [`Input::Sync`](crate::Input::Sync).
     Ask,
-    /// It is answered in the order of its connection: this server does not order writes.
+    /// This server answers in the order of the connection, because it does not order writes.
     Answer,
 }
 

@@ -76,7 +76,7 @@ pub(crate) struct Learning {
     pub(crate) leader: Sid,
     /// The server to learn from: the leader, or a follower that serves observers.
     pub(crate) master: Sid,
-    /// Whether it is an observer.
+    /// Whether the learner is an observer.
     pub(crate) is_observer: bool,
     /// `None` until the connection is open.
     pub(crate) learner: Option<Learner>,
@@ -93,7 +93,7 @@ pub(crate) struct Learning {
     /// Requesters that wait for the answer to a `sync`, oldest first.
     pub(crate) syncs: VecDeque<SyncWaiter>,
     pub(crate) renewals: Renewals,
-    /// Its observers.
+    /// Observers of this server.
     pub(crate) observers: Option<Observers>,
     /// The digest that it reported to its leader last, with the transaction.
     pub(crate) digest_reported: Option<(Zxid, u64)>,

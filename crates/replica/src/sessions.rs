@@ -50,7 +50,7 @@ impl Sessions {
         })
     }
 
-    /// The tracker that decides about local sessions.
+    /// Returns the tracker that decides about local sessions.
     fn tracker(&self) -> &SessionTracker {
         match self {
             Self::Deciding(tracker) => tracker,
@@ -118,7 +118,7 @@ impl Sessions {
         tracker.touch(id, timeout_ms, now_ms) && tracker.set_owner(id, Owner::THIS_SERVER)
     }
 
-    /// Whether the session is local to this server, and is not becoming global.
+    /// Returns whether the session is local to this server, and is not becoming global.
     pub fn is_local(&self, id: SessionId) -> bool {
         let session = self.tracker().get(id);
         session.is_some_and(|session| session.kind == Kind::Local)
@@ -137,8 +137,8 @@ impl Sessions {
         Some(timeout_ms)
     }
 
-    /// Whether `owner` may write for the session, and the kind of the session. A learner leaves
-    /// this check to its leader.
+    /// Returns whether `owner` may write for the session, and the kind of the session. A learner
+    /// leaves this check to its leader.
     pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<SessionKind, ErrorCode> {
         let Self::Deciding(tracker) = self else {
             return Ok(SessionKind::Global);
@@ -230,17 +230,18 @@ impl Sessions {
         expired
     }
 
-    /// Time of the next possible expiry.
+    /// Returns the time of the next possible expiry.
     pub fn next_deadline(&self) -> Option<i64> {
         self.tracker().next_deadline()
     }
 
-    /// Live local sessions, or the global ones that this server decides about, by their expiry.
+    /// Returns the live local sessions, or the global sessions that this server decides about, by
+    /// their expiry.
     pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         self.tracker().by_deadline(local)
     }
 
-    /// Number of local sessions. Visits every session.
+    /// Returns the number of local sessions. Visits every session.
     pub fn local_count(&self) -> usize {
         let sessions = self.tracker().iter();
         sessions

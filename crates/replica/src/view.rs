@@ -98,23 +98,23 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Whether its log counts in elections: its files contain everything that it may have
+    /// Returns whether its log counts in elections: its files contain everything that it may have
     /// acknowledged.
     pub fn is_trusted(&self) -> bool {
         self.member.as_ref().is_none_or(|member| member.is_trusted)
     }
 
-    /// This server's candidate in elections; `None` without an ensemble.
+    /// Returns this server's candidate in elections; `None` without an ensemble.
     pub fn candidate(&self) -> Option<election::Candidate> {
         self.member.as_ref().map(|member| member.candidate())
     }
 
-    /// The member lists in use; `None` without an ensemble.
+    /// Returns the member lists in use; `None` without an ensemble.
     pub fn lists(&self) -> Option<&MemberLists> {
         self.member.as_ref().map(|member| &member.lists)
     }
 
-    /// The present role; `None` without an ensemble.
+    /// Returns the present role; `None` without an ensemble.
     pub fn view(&self) -> Option<View> {
         let member = self.member.as_ref()?;
         let me = member.lists.me();

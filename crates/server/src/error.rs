@@ -98,7 +98,7 @@ pub enum StartError {
     /// The member list does not permit elections.
     #[error("{0}: correct the server.N, group.N and weight.N lines")]
     Members(String),
-    /// zoo.cfg cannot be backed up before reconfigurations change it.
+    /// zoo.cfg cannot be backed up before reconfigurations change the file.
     #[error(
         "cannot back up zoo.cfg, which reconfigurations rewrite: {source} (let this server write there, or set reconfigEnabled=false)"
     )]

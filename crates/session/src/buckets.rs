@@ -30,7 +30,8 @@ impl Buckets {
         }
     }
 
-    /// The first multiple of the tick after `now + timeout`: always later, by up to one tick.
+    /// Returns the first multiple of the tick after `now + timeout`: always later, by up to one
+    /// tick.
     ///
     /// Source: ExpiryQueue.roundToNextInterval.
     pub(crate) fn deadline(&self, timeout_ms: i32, now_ms: i64) -> i64 {

@@ -33,7 +33,7 @@ pub enum PasswordRule {
 pub struct Passwords(Arc<[PasswordRule]>);
 
 impl Default for Passwords {
-    /// Only Apache ZooKeeper's formula.
+    /// Returns the rules with only Apache ZooKeeper's formula.
     fn default() -> Self {
         Self(Arc::new([PasswordRule::Legacy]))
     }
@@ -62,8 +62,8 @@ impl Passwords {
             .map_or_else(|| password(id), |rule| rule.password(id))
     }
 
-    /// Whether `given` is a password of `id` by any of the rules. Null, a wrong length and session
-    /// 0 never match. The duration does not reveal the bytes.
+    /// Returns whether `given` is a password of `id` by any of the rules. Null, a wrong length and
+    /// session 0 never match. The duration does not reveal the bytes.
     pub fn matches(&self, id: SessionId, given: Option<&[u8]>) -> bool {
         let given = given.unwrap_or_default();
         let is_right = self.0.iter().fold(false, |is_right, rule| {
@@ -73,8 +73,8 @@ impl Passwords {
         id != SessionId::NONE && is_right
     }
 
-    /// A hash of the rules and their order, by which members compare them. It does not reveal a
-    /// secret, because secrets are too long to be guessed.
+    /// Returns a hash of the rules and their order, by which members compare them. It does not
+    /// reveal a secret, because secrets are too long to be guessed.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new_with_prefix("zoarium session passwords");
         for rule in &*self.0 {
@@ -110,7 +110,7 @@ impl PasswordRule {
     }
 }
 
-/// The password of a session by Apache ZooKeeper's formula.
+/// Returns the password of a session by Apache ZooKeeper's formula.
 ///
 /// It depends on the id only, so it protects against mix-ups and not against attackers. An Apache
 /// ZooKeeper server before or after Zoarium on the same data computes equal bytes.

@@ -50,15 +50,15 @@ pub enum Kind {
 pub struct Session {
     /// Negotiated timeout, ms.
     pub timeout_ms: i32,
-    /// Time at which it expires without another touch, ms; a multiple of the tick.
+    /// Time at which the session expires without another touch, ms; a multiple of the tick.
     pub deadline_ms: i64,
-    /// Servers that know it.
+    /// Servers that know the session.
     pub kind: Kind,
-    /// Whether its end is decided.
+    /// Whether the end of the session is decided.
     pub is_closing: bool,
-    /// Holder of its connection; `None` until its first use.
+    /// Holder of the session's connection; `None` until its first use.
     pub owner: Option<Owner>,
-    /// Its bucket, never later than `deadline_ms`; `None` if closing.
+    /// Bucket of the session, never later than `deadline_ms`; `None` if the session is closing.
     place: Option<Place>,
 }
 
@@ -316,54 +316,54 @@ impl SessionTracker {
         expired.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Time of the next call of [`expire`](Self::expire); `None` without live sessions. Sessions do
-    /// not expire before it, but because of touches, a call may return nothing.
+    /// Returns the time of the next call of [`expire`](Self::expire); `None` without live sessions.
+    /// Sessions do not expire before it, but because of touches, a call may return nothing.
     pub fn next_deadline(&self) -> Option<i64> {
         self.buckets.first_deadline()
     }
 
-    /// State of a session.
+    /// Returns the state of a session.
     pub fn get(&self, id: SessionId) -> Option<&Session> {
         self.sessions.get(&id)
     }
 
-    /// Holder of the session's connection.
+    /// Returns the holder of the session's connection.
     pub fn owner(&self, id: SessionId) -> Option<Owner> {
         self.get(id)?.owner
     }
 
-    /// The session's timeout, ms.
+    /// Returns the session's timeout, ms.
     pub fn timeout(&self, id: SessionId) -> Option<i32> {
         self.get(id).map(|session| session.timeout_ms)
     }
 
-    /// Whether the session is known and its end decided.
+    /// Returns whether the session is known and its end decided.
     pub fn is_closing(&self, id: SessionId) -> bool {
         self.get(id).is_some_and(|session| session.is_closing)
     }
 
-    /// Whether the session is known, closing or not.
+    /// Returns whether the session is known, closing or not.
     pub fn contains(&self, id: SessionId) -> bool {
         self.sessions.contains_key(&id)
     }
 
-    /// Number of known sessions, including closing ones.
+    /// Returns the number of known sessions, including closing ones.
     pub fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether there are no sessions.
+    /// Returns whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
 
-    /// Every session, in arbitrary order.
+    /// Returns every session, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = (SessionId, &Session)> {
         self.sessions.iter().map(|(id, session)| (*id, session))
     }
 
-    /// Live sessions that are local, or that are not, by their expiry, with ids in order: the
-    /// output of `dump`. Visits every session.
+    /// Returns the live local sessions, or the live global sessions, by their expiry, with ids in
+    /// order: the output of `dump`. Visits every session.
     pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         let mut sets = BTreeMap::<i64, Vec<SessionId>>::new();
         for (id, session) in self.iter().filter(|(_, session)| !session.is_closing) {

@@ -31,8 +31,8 @@ impl Answer {
         Self::Flush(FlushAt::TurnEnd),
     ];
 
-    /// Whether the disk can be stalled while this answer is executed. A group is gathered only
-    /// while the disk is idle.
+    /// Returns whether the disk can be stalled while this answer is executed. A group is gathered
+    /// only while the disk is idle.
     pub fn can_be_stalled(self) -> bool {
         self != Self::Sync(Syncer::NotYet)
     }

@@ -51,7 +51,7 @@ pub(crate) struct Counts {
 
 #[derive(Debug, Default)]
 struct Member {
-    /// Stored history while it is not open.
+    /// The stored history while the member does not have it open.
     memory: Memory,
     open: Option<Recorded>,
     life: Option<Life>,

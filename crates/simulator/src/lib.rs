@@ -73,7 +73,8 @@ pub struct Report {
     pub succeeded: BTreeMap<OpCode, usize>,
     /// Number of abandoned searches for an order of calls.
     pub undecided: usize,
-    /// Numbers of transactions in the change histories at the end, and in their holes.
+    /// Number of transactions in the change histories at the end, and number of transactions in
+    /// their gaps.
     pub recorded: (usize, usize),
     /// Whether the run ended without a leader, because no quorum had kept its acknowledged data.
     pub is_given_up: bool,

@@ -47,7 +47,7 @@ pub(crate) fn push(
     Ok(Some(Bytes::copy_from_slice(taken)))
 }
 
-/// Bytes of records that are read together for a learner: few or many.
+/// Returns the bytes of records that are read together for a learner: few or many.
 pub(crate) fn page_bytes(random: &mut Random) -> usize {
     random.pick(&[1, 300, 1 << 20]).unwrap_or(1)
 }
@@ -58,7 +58,7 @@ pub(crate) const BEFORE_WRITE: Pace = Pace {
     ..Pace::UNBOUNDED
 };
 
-/// Pace of the task of a connection.
+/// Returns the pace of the task of a connection.
 pub(crate) fn of_task(random: &mut Random) -> Pace {
     Pace {
         room: room(random),
@@ -68,7 +68,7 @@ pub(crate) fn of_task(random: &mut Random) -> Pace {
     }
 }
 
-/// Pace after a write that was applied.
+/// Returns the pace after a write that was applied.
 pub(crate) fn behind_write(random: &mut Random) -> Pace {
     Pace {
         room: room(random),
@@ -78,7 +78,7 @@ pub(crate) fn behind_write(random: &mut Random) -> Pace {
     }
 }
 
-/// Space in bytes for replies. A reply that does not fit has to wait.
+/// Returns the space in bytes for replies. A reply that does not fit has to wait.
 fn room(random: &mut Random) -> usize {
     random
         .pick(&[100, usize::MAX, usize::MAX])

@@ -58,7 +58,7 @@ pub(crate) struct Plan {
 /// Optional features in the configuration of the servers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Features {
-    /// `localSessionsEnabled`, and with it the upgrade.
+    /// `localSessionsEnabled`, which includes the upgrade to a global session.
     pub(crate) local_sessions: bool,
     /// Time without a leader after which reads are served, ms. `None` disables it.
     pub(crate) read_only_after_ms: Option<i64>,

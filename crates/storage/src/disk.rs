@@ -62,8 +62,8 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// in this process or another, has it.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>>;
 
-    /// Whether a separate thread may read ahead. False where operations must be repeatable in the
-    /// same order.
+    /// Returns whether a separate thread may read ahead. False where operations must be repeatable
+    /// in the same order.
     fn reads_ahead(&self) -> bool {
         false
     }
@@ -97,7 +97,7 @@ pub trait DiskFile: fmt::Debug + Send + Sync + 'static {
     /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether the file is empty.
+    /// Returns whether the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }

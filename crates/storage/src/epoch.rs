@@ -219,8 +219,9 @@ fn epoch_of(last_zxid: Zxid) -> Epoch {
     Epoch(last_zxid.epoch().0.max(0))
 }
 
-/// Whether the current epoch is known without its file. A member logs transactions of an epoch only
-/// after the whole history before it, and it does not follow an epoch later than the accepted one.
+/// Returns whether the current epoch is known without its file. A member logs transactions of an
+/// epoch only after the whole history before it, and it does not follow an epoch later than the
+/// accepted one.
 fn is_certain(accepted: Option<Epoch>, of_data: Epoch) -> bool {
     of_data > Epoch(0) && accepted == Some(of_data)
 }

@@ -43,7 +43,7 @@ pub enum StorageError {
     Directory {
         /// The data directory.
         dir: PathBuf,
-        /// Reason for which it cannot be used.
+        /// Reason why the directory cannot be used.
         reason: String,
     },
     /// A log in the snapshot directory or a snapshot in the log directory: the two paths were mixed
@@ -157,7 +157,7 @@ pub enum StorageError {
         dir: PathBuf,
         /// The newest snapshot.
         newest: PathBuf,
-        /// Reason for which it does not load.
+        /// Reason why the newest snapshot does not load.
         reason: String,
     },
     /// A newer snapshot is corrupted, and the logs do not lead to its transaction.
@@ -170,7 +170,7 @@ pub enum StorageError {
     SnapshotLost {
         /// The corrupted snapshot.
         path: PathBuf,
-        /// Reason for which it does not load.
+        /// Reason why the snapshot does not load.
         reason: String,
         /// The last zxid that the older snapshot and the logs reach.
         reached: Zxid,
@@ -195,7 +195,7 @@ pub enum StorageError {
         path: PathBuf,
         /// Offset in the (uncompressed) stream.
         offset: u64,
-        /// Reason for which it cannot be read.
+        /// Reason why the snapshot cannot be read.
         reason: String,
     },
     /// The files are not this server's whole history, and the server is standalone.
@@ -216,7 +216,7 @@ pub enum StorageError {
         dir: PathBuf,
         /// Zxid at which the leader wants the log to end.
         target: Zxid,
-        /// Reason for which it cannot be truncated.
+        /// Reason why the log cannot be truncated.
         reason: String,
     },
     /// An epoch file does not contain a number.
@@ -247,7 +247,7 @@ pub enum StorageError {
     Seam {
         /// Path of the file.
         path: PathBuf,
-        /// Reason for which it cannot be read.
+        /// Reason why the file cannot be read.
         reason: &'static str,
     },
 }
@@ -270,8 +270,8 @@ fn giving_up(path: &Path, before: &str, last: Zxid) -> String {
 }
 
 impl StorageError {
-    /// Whether logs or snapshots are corrupted, unreadable or partly missing, so that a leader's
-    /// copy can replace them. The error text contains the file and the position.
+    /// Returns whether logs or snapshots are corrupted, unreadable or partly missing, so that a
+    /// leader's copy can replace them. The error text contains the file and the position.
     ///
     /// False if there is no snapshot, as in a wrong `dataDir`. Also false for a record that has a
     /// correct checksum and cannot be decoded, because another release may have written it. Moving

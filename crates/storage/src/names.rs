@@ -57,7 +57,7 @@ impl<'a> FileName<'a> {
 /// A log file found in the log directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// Zxid of its first record, according to its name.
+    /// Zxid of the log's first record, according to the name.
     pub zxid: Zxid,
     /// Path of the file.
     pub path: PathBuf,
@@ -68,13 +68,13 @@ pub struct LogFile {
 /// A snapshot file found in the snapshot directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotFile {
-    /// Zxid in its name. The snapshot contains at least the transactions up to this one.
+    /// Zxid in the snapshot's name. The snapshot contains at least the transactions up to this one.
     pub zxid: Zxid,
     /// Path of the file.
     pub path: PathBuf,
     /// Length in bytes.
     pub len: u64,
-    /// Compression, according to its suffix.
+    /// Compression, according to the suffix of the name.
     pub compression: Compression,
 }
 

@@ -94,7 +94,7 @@ impl Empty {
     }
 }
 
-/// Whether the file `initialize` exists.
+/// Returns whether the file `initialize` exists.
 fn has_marker<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageError> {
     let marker = marker_path(dirs);
     let found = disk.read_small(&marker, usize::MAX);

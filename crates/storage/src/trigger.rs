@@ -29,8 +29,9 @@ impl SnapTrigger {
         trigger
     }
 
-    /// Whether a snapshot is due after this many transactions and bytes since the last one. Call it
-    /// after each append. When it is true, reset the counters and call [`redraw`](Self::redraw).
+    /// Returns whether a snapshot is due after this many transactions and bytes since the last one.
+    /// Call it after each append. When it is true, reset the counters and call
+    /// [`redraw`](Self::redraw).
     pub fn is_due(&self, txns: u64, bytes: u64) -> bool {
         txns > self.count_due || (self.bytes > 0 && bytes > self.bytes_due)
     }

@@ -64,7 +64,7 @@ impl Drop for QuitKey {
     }
 }
 
-/// Whether the user pressed `q` before the end.
+/// Returns whether the user pressed `q` before the end.
 fn waits_for_quit(terminal: &Stdin, ends: &AtomicBool) -> bool {
     let mut keys = [0; 16];
     while !ends.load(Ordering::Relaxed) {

@@ -79,7 +79,7 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// Whether the output is a terminal.
+    /// Returns whether the output is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }

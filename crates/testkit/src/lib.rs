@@ -1,7 +1,7 @@
 //! Utilities for the tests of several crates.
 //!
 //! * [`SimDisk`] is a disk in memory with simulated power failures, errors and lack of space.
-//! * [`LIMITS`] are the limits of a decoder in a test.
+//! * [`LIMITS`] contains limits of a decoder for tests.
 //! * [`Random`] returns the same numbers for the same seed.
 //! * [`linearizability`] checks the answers of one object to several clients.
 //! * `certificates` generates certificates for tests of TLS (with the feature of that name).

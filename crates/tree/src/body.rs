@@ -113,7 +113,8 @@ impl Body {
         }
     }
 
-    /// Whether the tree's digest includes the znode. The flag is here because a bit is free.
+    /// Returns whether the tree's digest includes the znode. The flag is here because a bit is
+    /// free.
     pub(crate) fn is_counted(&self) -> bool {
         self.form & COUNTED != 0
     }

@@ -52,7 +52,7 @@ impl Tree {
     }
 }
 
-/// Whether it is a TTL znode that has not changed since `mtime` for longer than its TTL.
+/// Returns whether it is a TTL znode that has not changed since `mtime` for longer than its TTL.
 pub(crate) fn has_ttl_passed(owner: Owner, mtime: i64, now_ms: i64) -> bool {
     let Owner::Ttl { ttl_ms } = owner else {
         return false;

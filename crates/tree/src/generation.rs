@@ -23,7 +23,7 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Whether all transactions in the tree are committed.
+    /// Returns whether all transactions in the tree are committed.
     pub fn is_established(self) -> bool {
         self.is_established
     }

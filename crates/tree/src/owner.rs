@@ -97,7 +97,7 @@ impl OwnerRules {
         })
     }
 
-    /// Whether `stored` is a TTL owner that these settings treat as a session.
+    /// Returns whether `stored` is a TTL owner that these settings treat as a session.
     ///
     /// Java then deletes the znode when it starts, as this session does not exist.
     pub(crate) fn is_unrecognised_ttl(self, stored: i64) -> bool {

@@ -14,7 +14,7 @@ pub const QUOTA: &str = "/zookeeper/quota";
 /// Path of the ensemble's configuration.
 pub const CONFIG: &str = "/zookeeper/config";
 
-/// Whether this is one of the four znodes that always exist.
+/// Returns whether this is one of the four znodes that always exist.
 pub fn is_system(path: &str) -> bool {
     matches!(path, ROOT | ZOOKEEPER | QUOTA | CONFIG)
 }
@@ -57,8 +57,8 @@ pub fn validate(path: &str) -> Result<(), ErrorCode> {
     Ok(())
 }
 
-/// Whether a path is certainly valid: printable ASCII whose components do not begin with a dot.
-/// Most paths are, and this is one pass without branches, over many bytes at a time.
+/// Returns whether a path is certainly valid: printable ASCII whose components do not begin with a
+/// dot. Most paths are, and this is one pass without branches, over many bytes at a time.
 fn is_plain(path: &[u8]) -> bool {
     let [b'/', .., last] = path else {
         return false;
@@ -95,8 +95,8 @@ fn is_bad_component(component: &[u8]) -> bool {
     matches!(component, b"" | b"." | b"..")
 }
 
-/// Whether a character is refused: surrogates, private use, the last sixteen of the basic plane,
-/// control characters, and everything above the basic plane (Java sees its surrogates).
+/// Returns whether a character is refused: surrogates, private use, the last sixteen of the basic
+/// plane, control characters, and everything above the basic plane (Java sees its surrogates).
 fn is_refused(character: char) -> bool {
     matches!(character,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)

@@ -49,7 +49,8 @@ impl TreeSettings {
         }
     }
 
-    /// Whether a znode's stored owner is a TTL owner that these settings treat as a session.
+    /// Returns whether a znode's stored owner is a TTL owner that these settings treat as a
+    /// session.
     pub fn is_unrecognised_ttl(&self, stored_owner: i64) -> bool {
         OwnerRules::new(self).is_unrecognised_ttl(stored_owner)
     }

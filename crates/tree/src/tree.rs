@@ -155,16 +155,16 @@ impl Tree {
         self.last_zxid = self.last_zxid.max(zxid);
     }
 
-    /// Whether one of the identities has all permissions for `/`.
+    /// Returns whether one of the identities has all permissions for `/`.
     pub fn may_do_anything(&self, identities: &[Id]) -> bool {
         let acl = self.acl_of(Self::ROOT).map(|acl| &**acl);
         let mut bits = (0..5).map(|bit| 1 << bit);
         bits.all(|bit| self.permits(acl, bit, identities))
     }
 
-    /// Whether one of the identities is super, or the ACL of `/` names identities that together
-    /// have all permissions. Permissions of `world:anyone` do not make a client an administrator.
-    /// Neither does a server that does not check ACLs.
+    /// Returns whether one of the identities is super, or the ACL of `/` names identities that
+    /// together have all permissions. Permissions of `world:anyone` do not make a client an
+    /// administrator. Neither does a server that does not check ACLs.
     pub fn is_administrator(&self, identities: &[Id]) -> bool {
         let acl = self.acl_of(Self::ROOT).map_or(&[][..], |acl| acl);
         auth::is_named(
@@ -286,13 +286,14 @@ impl Tree {
         self.arena.slot_bytes() + self.index.bytes()
     }
 
-    /// Whether one of the identities may read a znode with this list; used to filter events. With
-    /// `None`, an unknown list, only super users may.
+    /// Returns whether one of the identities may read a znode with this list; used to filter
+    /// events. With `None`, an unknown list, only super users may.
     pub fn may_see(&self, acl: Option<&[Acl]>, identities: &[Id]) -> bool {
         self.permits(acl, proto::data::perms::READ, identities)
     }
 
-    /// Whether one of the identities may read the znode of a path now; `None` if it does not exist.
+    /// Returns whether one of the identities may read the znode of a path now; `None` if it does
+    /// not exist.
     pub fn may_read(&self, path: &str, identities: &[Id]) -> Option<bool> {
         let id = self.lookup(path)?;
         Some(self.may_see(self.acl_of(id).map(|acl| &**acl), identities))

@@ -77,8 +77,8 @@ pub struct Proposals {
     outstanding: VecDeque<Zxid>,
     last_proposed: Zxid,
     last_committed: Zxid,
-    /// Followers that the leader must not decide without, while an oracle lets it decide alone.
-    /// `None` without a grant.
+    /// Connected followers that the leader must not decide without while an oracle lets it decide
+    /// alone. `None` without a grant.
     alone_without: Option<BTreeSet<Sid>>,
 }
 
@@ -274,7 +274,8 @@ impl Proposals {
         era.quorums.iter().all(|quorum| decides(&**quorum))
     }
 
-    /// Whether a server is a voter in a configuration that an outstanding or future proposal needs.
+    /// Returns whether a server is a voter in a configuration that an outstanding or future
+    /// proposal needs.
     fn is_voter(&self, sid: Sid) -> bool {
         let mut quorums = self.eras.iter().flat_map(|era| &era.quorums);
         quorums.any(|quorum| quorum.is_voter(sid))
@@ -290,28 +291,29 @@ impl Proposals {
         }
     }
 
-    /// Number of proposals that are not committed yet.
+    /// Returns the number of proposals that are not committed yet.
     pub fn outstanding(&self) -> usize {
         self.outstanding.len()
     }
 
-    /// The newest proposal, or the initial zxid if there is none yet.
+    /// Returns the newest proposal, or the initial zxid if there is none yet.
     pub fn last_proposed(&self) -> Zxid {
         self.last_proposed
     }
 
-    /// The newest committed proposal, or the initial zxid if there is none yet.
+    /// Returns the newest committed proposal, or the initial zxid if there is none yet.
     pub fn last_committed(&self) -> Zxid {
         self.last_committed
     }
 
-    /// The zxid up to which a server has acknowledged its log; `None` without an acknowledgement.
+    /// Returns the zxid up to which a server has acknowledged its log; `None` without an
+    /// acknowledgement.
     pub fn acked(&self, sid: Sid) -> Option<Zxid> {
         self.acked.get(&sid).copied()
     }
 }
 
-/// Whether `leader` may decide alone in this configuration if an oracle grants it: the
+/// Returns whether `leader` may decide alone in this configuration if an oracle grants it: the
 /// configuration has two voters, and the other voter is not in `present`.
 pub(crate) fn decides_alone(
     quorum: &dyn QuorumVerifier,

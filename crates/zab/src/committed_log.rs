@@ -32,7 +32,7 @@ impl CommittedLog {
     /// (`zookeeper.commitLogCount`).
     pub const LEN_DEFAULT: usize = 500;
 
-    /// An empty list that keeps `len_max` transactions, at least one.
+    /// Creates an empty list that keeps `len_max` transactions, at least one.
     pub fn new(len_max: usize) -> Self {
         Self {
             records: VecDeque::new(),
@@ -77,33 +77,33 @@ impl CommittedLog {
         self.bytes -= forgotten.map(|record| record.txn.len()).sum::<usize>();
     }
 
-    /// The oldest zxid in the list.
+    /// Returns the oldest zxid in the list.
     pub fn min(&self) -> Option<Zxid> {
         self.records.front().map(|record| record.zxid)
     }
 
-    /// The newest zxid in the list.
+    /// Returns the newest zxid in the list.
     pub fn max(&self) -> Option<Zxid> {
         self.records.back().map(|record| record.zxid)
     }
 
-    /// The transactions after `zxid`, oldest first.
+    /// Returns the transactions after `zxid`, oldest first.
     pub fn after(&self, zxid: Zxid) -> impl Iterator<Item = &Record> {
         self.records.range(self.index_after(zxid)..)
     }
 
-    /// The newest zxid in the list that is at most `zxid`.
+    /// Returns the newest zxid in the list that is at most `zxid`.
     pub fn last_up_to(&self, zxid: Zxid) -> Option<Zxid> {
         let at = self.index_after(zxid).checked_sub(1)?;
         self.records.get(at).map(|record| record.zxid)
     }
 
-    /// Number of transactions.
+    /// Returns the number of transactions.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether the list is empty.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

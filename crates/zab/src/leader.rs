@@ -58,7 +58,7 @@ use crate::{CommittedLog, Record, Settings};
 /// State of a server when it is elected.
 #[derive(Debug)]
 pub struct LeaderStart {
-    /// Its `myid`.
+    /// The server's `myid`.
     pub sid: Sid,
     /// The `acceptedEpoch` file.
     pub accepted_epoch: Epoch,
@@ -70,7 +70,7 @@ pub struct LeaderStart {
     /// The last transaction of its log, up to which every learner will be synchronised. It is on
     /// disk, as with [`crate::learner::LearnerStart::last_logged`].
     pub last_zxid: Zxid,
-    /// Its newest transactions, up to `last_zxid`.
+    /// The newest transactions, up to `last_zxid`.
     pub committed: CommittedLog,
     /// Zxid from which on the log files contain every transaction. After a snapshot that a
     /// synchronisation brought, the log may have a hole. If a later epoch begins there, zxids do
@@ -79,7 +79,7 @@ pub struct LeaderStart {
     pub log_whole_from: Zxid,
     /// The configuration in force.
     pub quorum: Arc<dyn QuorumVerifier>,
-    /// Its version.
+    /// Version of the configuration in force.
     pub config_version: i64,
     /// A newer configuration that was proposed and is not known to be committed. Every decision
     /// needs its quorum, too. It comes into force with the epoch.
@@ -89,9 +89,9 @@ pub struct LeaderStart {
 /// A configuration that is proposed and not yet in force.
 #[derive(Debug, Clone)]
 pub struct NextConfig {
-    /// Its quorum verifier.
+    /// Quorum verifier of the configuration.
     pub quorum: Arc<dyn QuorumVerifier>,
-    /// Its text, for NEWLEADER.
+    /// Text of the configuration, for NEWLEADER.
     pub text: Bytes,
     /// Whether the leader is also a voter in it, at an unchanged address.
     pub leader_stays: bool,
@@ -101,20 +101,20 @@ pub struct NextConfig {
 /// version is the epoch with counter 0.
 #[derive(Debug, Clone)]
 pub struct EpochConfig {
-    /// Its text, for NEWLEADER.
+    /// Text of the configuration, for NEWLEADER.
     pub text: Bytes,
-    /// Its version.
+    /// Version of the configuration.
     pub version: i64,
 }
 
 /// A learner as an operator sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectedLearner {
-    /// Its sid; `None` before its introduction.
+    /// Sid of the learner; `None` before its introduction.
     pub sid: Option<Sid>,
-    /// Whether it is a follower or an observer.
+    /// Whether the learner is a follower or an observer.
     pub kind: LearnerKind,
-    /// Whether it is up to date.
+    /// Whether the learner is up to date.
     pub is_synced: bool,
 }
 
@@ -308,17 +308,17 @@ impl Leader {
         self.step_down(StepDown::DataDiffers, out);
     }
 
-    /// Whether the epoch is established and this server may still commit in it.
+    /// Returns whether the epoch is established and this server may still commit in it.
     pub fn is_leading(&self) -> bool {
         matches!(self.phase, Phase::Broadcasting) && !self.is_retiring
     }
 
-    /// Whether a reconfiguration is proposed and not committed yet.
+    /// Returns whether a reconfiguration is proposed and not committed yet.
     pub fn is_reconfiguring(&self) -> bool {
         self.reconfig.is_some()
     }
 
-    /// The connected learners.
+    /// Returns the connected learners.
     pub fn learners(&self) -> impl Iterator<Item = ConnectedLearner> {
         self.links.values().map(|link| ConnectedLearner {
             sid: link.sid,
@@ -336,7 +336,7 @@ impl Leader {
         synced.filter_map(|link| link.sid).collect()
     }
 
-    /// The epoch, once it is fixed.
+    /// Returns the epoch, once it is fixed.
     pub fn epoch(&self) -> Option<Epoch> {
         let is_open = matches!(self.phase, Phase::Discovering { .. });
         (!is_open).then_some(self.epoch)
@@ -354,8 +354,8 @@ impl Leader {
         }
     }
 
-    /// Whether the servers for which `has` is true are a quorum of every configuration that must
-    /// agree.
+    /// Returns whether the servers for which `has` is true are a quorum of every configuration that
+    /// must agree.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool {
         let next = self.next.as_ref().map(|next| &next.quorum);
         self.decides(&*self.quorum, has) && next.is_none_or(|next| self.decides(&**next, has))
@@ -418,7 +418,7 @@ impl Leader {
     }
 }
 
-/// Fault for a packet that is not valid in the present state.
+/// Returns the fault for a packet that is not valid in the present state.
 pub(crate) fn unexpected(packet: &LearnerPacket) -> LinkFault {
     let packet = ShowLearner(packet).to_string();
     LinkFault::Unexpected { packet }

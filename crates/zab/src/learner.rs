@@ -64,9 +64,9 @@ pub enum LearnerKind {
 /// State of a server when it begins to follow.
 #[derive(Debug)]
 pub struct LearnerStart {
-    /// Its `myid`.
+    /// The server's `myid`.
     pub sid: Sid,
-    /// Its role.
+    /// Whether the server is a follower or an observer.
     pub kind: LearnerKind,
     /// The `acceptedEpoch` file.
     pub accepted_epoch: Epoch,
@@ -76,8 +76,8 @@ pub struct LearnerStart {
     pub accepted_floor: Epoch,
     /// The `currentEpoch` file.
     pub current_epoch: Epoch,
-    /// The last transaction of its log. It is on disk: a server that recovers a log must sync it
-    /// first, because an earlier process may have died between write and sync.
+    /// The last transaction of the server's log. It is on disk: a server that recovers a log must
+    /// sync it first, because an earlier process may have died between write and sync.
     pub last_logged: Zxid,
     /// The epoch in which [`Fault::CannotTruncate`] ended the previous role. The learner requests a
     /// snapshot from a leader of that epoch by sending zxid 0 instead of `last_logged`. A Java
@@ -91,7 +91,7 @@ pub struct LearnerStart {
     /// Whether its tree differs from the tree of a quorum with the leader. The learner then accepts
     /// only a snapshot.
     pub needs_snapshot: bool,
-    /// Its newest committed transactions.
+    /// The newest committed transactions.
     pub committed: CommittedLog,
 }
 
@@ -352,15 +352,15 @@ impl Learner {
         self.leader_compares && self.send_live(LearnerPacket::DigestDiffers { zxid, digest }, out)
     }
 
-    /// Whether the leader compares digests with its learners.
+    /// Returns whether the leader compares digests with its learners.
     pub fn leader_compares(&self) -> bool {
         self.leader_compares
     }
 
-    /// Whether the host may pass packets. While the tree is being replaced, they must stay on the
-    /// connection, because the first bytes may belong to a snapshot. They must also stay while the
-    /// records held back for the disk are [too large](Settings::held_back_bytes_max). Every report
-    /// of the disk may change the result.
+    /// Returns whether the host may pass packets. While the tree is being replaced, they must stay
+    /// on the connection, because the first bytes may belong to a snapshot. They must also stay
+    /// while the records held back for the disk are [too large](Settings::held_back_bytes_max).
+    /// Every report of the disk may change the result.
     pub fn is_reading(&self) -> bool {
         match &self.phase {
             Phase::Restoring(_) | Phase::Left { .. } => false,
@@ -369,13 +369,13 @@ impl Learner {
         }
     }
 
-    /// Whether this server may serve clients.
+    /// Returns whether this server may serve clients.
     pub fn is_live(&self) -> bool {
         matches!(self.phase, Phase::Live(_))
     }
 
-    /// Whether the tree would be unreliable if the role ended now: a snapshot is half read, or is
-    /// read and not yet on disk. The tree must then be loaded again from disk.
+    /// Returns whether the tree would be unreliable if the role ended now: a snapshot is half read,
+    /// or is read and not yet on disk. The tree must then be loaded again from disk.
     pub fn is_tree_unsaved(&self) -> bool {
         match &self.phase {
             Phase::Restoring(_) => true,
@@ -385,8 +385,8 @@ impl Learner {
         }
     }
 
-    /// Time at which to call [`Learner::handle_deadline`] if no packet arrives; `None` while the
-    /// host works and does not read.
+    /// Returns the time at which to call [`Learner::handle_deadline`] if no packet arrives; `None`
+    /// while the host works and does not read.
     pub fn deadline_ms(&self) -> Option<i64> {
         let limit = match &self.phase {
             Phase::Left { .. } | Phase::Restoring(Restore::Truncate(_)) => return None,
@@ -398,7 +398,7 @@ impl Learner {
         Some(self.heard_ms.saturating_add(limit))
     }
 
-    /// The newest committed transactions.
+    /// Returns the newest committed transactions.
     pub fn committed(&self) -> &CommittedLog {
         &self.committed
     }
@@ -535,7 +535,7 @@ impl Learner {
     }
 }
 
-/// Fault for a packet that is not valid in the present state.
+/// Returns the fault for a packet that is not valid in the present state.
 fn unexpected(packet: &LeaderPacket) -> Fault {
     let packet = ShowLeader(packet).to_string();
     Fault::Unexpected { packet }

@@ -43,7 +43,7 @@ use crate::{CommittedLog, Record, Settings};
 
 /// The follower's present knowledge.
 pub struct Facts<'a> {
-    /// The newest committed transactions that it has received.
+    /// The newest committed transactions that the follower has received.
     pub committed: &'a CommittedLog,
     /// The version of the configuration in force.
     pub config_version: i64,
@@ -215,7 +215,8 @@ impl ObserverMaster {
         }
     }
 
-    /// Time at which to call [`ObserverMaster::handle_deadline`]; `None` without observers.
+    /// Returns the time at which to call [`ObserverMaster::handle_deadline`]; `None` without
+    /// observers.
     pub fn deadline_ms(&self) -> Option<i64> {
         let links = self.links.values();
         let silences = links.filter_map(|link| self.link_deadline_ms(link));
@@ -291,7 +292,7 @@ impl ObserverMaster {
         }
     }
 
-    /// Number of observers that are up to date.
+    /// Returns the number of observers that are up to date.
     pub fn synced_observers(&self) -> usize {
         let links = self.links.values();
         links

@@ -51,7 +51,7 @@ impl Settings {
         self.tick_ms.saturating_mul(self.init_limit)
     }
 
-    /// `syncLimit` in ms.
+    /// Returns `syncLimit` in ms.
     pub fn sync_ms(&self) -> i64 {
         self.tick_ms.saturating_mul(self.sync_limit)
     }

@@ -43,7 +43,7 @@ pub enum Decision {
         /// The zxid after which transactions follow. Meaningless for a snapshot.
         after: Zxid,
     },
-    /// Read the log files and decide by them.
+    /// Read the log files, and decide by their contents.
     ReadLog,
 }
 
@@ -65,7 +65,7 @@ pub struct History<'a> {
 }
 
 impl History<'_> {
-    /// The oldest transaction in memory, or the end of the log if there is none.
+    /// Returns the oldest transaction in memory, or the end of the log if there is none.
     pub fn min(&self) -> Zxid {
         self.log.min().unwrap_or(self.last)
     }
@@ -157,8 +157,8 @@ fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> Deci
     }
 }
 
-/// Whether the counter is 0, which is not a transaction. A server that took a snapshot before the
-/// first transaction reports this as its last zxid.
+/// Returns whether the counter is 0, which is not a transaction. A server that took a snapshot
+/// before the first transaction reports this as its last zxid.
 fn is_epoch_start(zxid: Zxid) -> bool {
     zxid.counter() == 0
 }

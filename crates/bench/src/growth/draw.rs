@@ -31,7 +31,7 @@ const COLOURS: [RGBColor; 4] = [
 struct Drawn<'a> {
     name: &'a str,
     colour: RGBColor,
-    /// Whether it belongs to the second kind of server.
+    /// Whether the value belongs to the second kind of server.
     is_second: bool,
     points: Vec<(f64, f64)>,
 }

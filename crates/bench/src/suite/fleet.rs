@@ -166,7 +166,7 @@ impl Fleet {
     }
 }
 
-/// Also stops the servers when this process receives a signal to end.
+/// Stops the servers also when this process receives a signal to end.
 fn stop_on_signals(running: Running) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -28,7 +28,7 @@ const UNSEEN_BYTES: usize = 256 << 10;
 /// A request that waits for its turn.
 struct Waiting<Q, A> {
     question: Q,
-    /// `None` until it is sent.
+    /// The sent request; `None` before it is sent.
     asked: Option<JoinHandle<A>>,
 }
 

@@ -166,7 +166,7 @@ async fn list(
         match names? {
             Ok(names) => {
                 let below = names.iter().map(|name| format!("{path}/{name}"));
-                // The target has these znodes itself.
+                // Znodes of the ensemble are left out, because the target ensemble has its own.
                 below
                     .filter(|path| !source.is_of_the_ensemble(path))
                     .for_each(|path| ahead.push(path));

@@ -244,7 +244,7 @@ Options:
 
 Commands:";
 
-/// Returns the usage lines of all commands, optionally with Zoarium's own. Source:
+/// Returns the usage lines of all commands, optionally including Zoarium's own commands. Source:
 /// ZooKeeperMain.usage.
 fn usage(with_own: bool) -> String {
     let mut text =

@@ -45,7 +45,7 @@ pub(super) struct Znode {
 pub(super) enum Found {
     Znode(Box<Znode>),
     Nothing,
-    /// The session lacks the permission to read it.
+    /// The session lacks the permission to read the znode.
     Unreadable,
 }
 

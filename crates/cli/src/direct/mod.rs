@@ -98,7 +98,7 @@ pub enum Direct {
     Create {
         /// Path of the znode.
         path: String,
-        /// Its data.
+        /// Data of the znode.
         data: Data,
         /// ACL of the znode. The default is open to everyone.
         acl: Option<String>,
@@ -151,7 +151,7 @@ pub enum Direct {
     Watch {
         /// Root of the subtree.
         path: String,
-        /// Number of changes after which it ends.
+        /// Number of changes after which the watch ends.
         limit: Option<u64>,
     },
     /// The interactive shell.

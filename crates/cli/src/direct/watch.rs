@@ -35,7 +35,7 @@ pub(super) async fn watch(
     })
 }
 
-/// The operation that an event reveals, by the names of the change history.
+/// Returns the operation that an event reveals, by the names of the change history.
 fn operation(kind: EventType) -> &'static str {
     match kind {
         EventType::NodeCreated => "create",

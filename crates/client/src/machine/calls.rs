@@ -165,7 +165,7 @@ impl Machine {
     ) {
         match &chore {
             // The end of the session deletes its ephemerals and watches. If the session does not
-            // end, the next connection handles them.
+            // end after all, the next connection does this work.
             _ if link.is_closing => self.undone.push_back(chore),
             Chore::Forget(id) => {
                 if let Some(unwanted) = self.watches.forget(*id) {

@@ -41,11 +41,11 @@ pub struct QuorumTls {
 /// Handling of a certificate that does not belong to a member, at a port of the ensemble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemberCheckMode {
-    /// It is accepted and logged.
+    /// The certificate is accepted, and a warning is logged.
     Warn,
     /// The connection is refused.
     Refuse,
-    /// It is accepted.
+    /// The certificate is accepted.
     Off,
 }
 

@@ -57,9 +57,9 @@ pub struct Condition {
 /// Effect of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It works, or does not request anything.
+    /// The value works, or does not request anything.
     Fine,
-    /// It has no effect, for this reason.
+    /// The value has no effect, for this reason.
     NoEffect(&'static str),
     /// The server does not start.
     Refused(&'static Refusal),

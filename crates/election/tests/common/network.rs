@@ -344,7 +344,7 @@ impl Network {
         assert_eq!(leads, leader == decision.sid);
     }
 
-    /// The leader, if every running server agrees on it.
+    /// Returns the leader, if every running server agrees on it.
     pub(crate) fn agreed_leader(&self) -> Option<Sid> {
         let running = self.servers.values().filter(|server| server.is_running);
         let leaders: BTreeSet<Option<Sid>> = running

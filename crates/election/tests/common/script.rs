@@ -102,7 +102,7 @@ fn heard(notification: Notification) -> Heard {
 }
 
 impl Script {
-    /// Output since the last call.
+    /// Returns the output since the last call.
     pub(crate) fn take_output(&mut self) -> Vec<String> {
         std::mem::take(&mut self.output)
     }

@@ -4,8 +4,8 @@
 //! Two deliberate differences (COMPATIBILITY.md, Ensembles):
 //!
 //! * Java opens every connection with its last message to that server, so the follower sends an
-//!   obsolete vote. Zoarium sends a notification only as an answer. While it looks, it sends its
-//!   present vote.
+//!   obsolete vote. Zoarium sends a notification only as an answer. While a server looks for a
+//!   leader, it sends its current vote.
 //! * If a hello contains the receiver's own sid, Java leaves the connection open without reading
 //!   it. Zoarium closes it.
 
@@ -63,8 +63,8 @@ fn hex(line: &Value) -> Vec<u8> {
     bytes(line["hex"].as_str().expect("bytes"))
 }
 
-/// Input that the recorder could not distinguish from noise, as the script wrote it: connection,
-/// hello, message.
+/// Returns input that the recorder could not distinguish from noise, as the script wrote it:
+/// connection, hello, message.
 fn unrecorded(title: &str, lines: &[Value]) -> Option<(u64, Vec<u8>, Option<Vec<u8>>)> {
     let of_ninth = |kind: &str| {
         let mut all = lines.iter().filter(|line| line["from"] == "probe-9");
@@ -220,7 +220,7 @@ impl Follower {
         self.flush();
     }
 
-    /// A script's view of a connection after a step.
+    /// Returns the script's view of a connection after a step.
     fn seen(&self, connection: ConnectionId, frames: &[Vec<u8>]) -> String {
         let bytes: usize = frames.iter().map(Vec::len).sum();
         if self.closed.contains(&connection) {

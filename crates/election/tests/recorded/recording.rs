@@ -20,7 +20,7 @@ pub(crate) struct Record {
     pub(crate) notification: Notification,
 }
 
-/// Folder of the recordings; `None` if they are not available.
+/// Returns the folder of the recordings; `None` if they are not available.
 pub(crate) fn folder() -> Option<PathBuf> {
     testkit::recordings::find("vectors/ensemble")
 }
@@ -35,7 +35,7 @@ pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// All lines of a recording.
+/// Returns all lines of a recording.
 pub(crate) fn lines(folder: &Path, file: &str) -> Vec<Value> {
     let text = fs::read_to_string(folder.join(file).with_extension("jsonl")).expect("the records");
     let lines = text.lines();
@@ -44,7 +44,7 @@ pub(crate) fn lines(folder: &Path, file: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The notifications of a recording.
+/// Returns the notifications of a recording.
 pub(crate) fn records(folder: &Path, file: &str) -> Vec<Record> {
     let lines = lines(folder, file);
     let notifications = lines.iter().filter(|line| line["type"] == "NOTIFICATION");
@@ -106,7 +106,7 @@ pub(crate) fn heard(notification: &Notification) -> Heard {
     }
 }
 
-/// The votes cast while looking, without repeats.
+/// Returns the votes cast while looking, without repeats.
 pub(crate) fn distinct<'a>(
     all: impl Iterator<Item = &'a Notification>,
 ) -> Vec<(Vote, ElectionRound)> {
@@ -118,7 +118,7 @@ pub(crate) fn distinct<'a>(
     votes
 }
 
-/// Whether `whole` contains all items of `part`, in this order.
+/// Returns whether `whole` contains all items of `part`, in this order.
 pub(crate) fn is_subsequence<T: PartialEq>(part: &[T], whole: &[T]) -> bool {
     let mut rest = whole.iter();
     part.iter().all(|item| rest.any(|other| other == item))

@@ -16,7 +16,8 @@ fn check(preemptions_max: usize, model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
-/// For each path, a thread that sends one message. The machine ends after `expected` messages.
+/// Starts a thread for each path, which sends one message. The machine ends after `expected`
+/// messages.
 fn messages(paths: &'static [Path], expected: usize) {
     let executor: Arc<Executor> = Arc::new(executor(expected, 2, |_| true));
     let sending = |(message, path): (usize, &'static Path)| {

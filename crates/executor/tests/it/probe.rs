@@ -43,7 +43,7 @@ impl<P: Primitives> Machine for Probe<P> {
     }
 }
 
-/// An executor whose machine ends after this number of messages. If a message is lost, the
+/// Creates an executor whose machine ends after this number of messages. If a message is lost, the
 /// machine's own thread never ends, and the checker reports a deadlock.
 pub(crate) fn executor<P: Primitives>(
     expected: usize,

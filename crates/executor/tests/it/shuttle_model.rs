@@ -10,7 +10,7 @@ use crate::probe::{Path, Probe, assert_empty, executor, send};
 
 primitives!(Shuttle, shuttle);
 
-/// Number of schedules of each model without the variable.
+/// Number of schedules of each model if the environment variable is not set.
 const SCHEDULES: usize = 10_000;
 
 type Executor = executor::Executor<Probe<Shuttle>, Shuttle>;
@@ -80,7 +80,7 @@ fn requests() {
     end.join().unwrap();
 }
 
-/// A receiver that waits for a request before the next one is sent.
+/// Runs a receiver that waits for a request before the next one is sent.
 fn request_and_answer() {
     let mailbox = Arc::new(Mailbox::<Option<usize>, Shuttle>::new(None));
     let (answer, answers) = shuttle::sync::mpsc::channel();

@@ -55,7 +55,7 @@ fn assert_reads_back<T: Decode + Encode + PartialEq + Debug>(value: &T) {
     }
 }
 
-/// Whether text in these bytes contains an encoded surrogate of a character above U+FFFF.
+/// Returns whether text in these bytes contains an encoded surrogate of a character above U+FFFF.
 fn holds_surrogates(bytes: &[u8]) -> bool {
     bytes
         .windows(2)

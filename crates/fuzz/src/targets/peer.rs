@@ -59,8 +59,8 @@ fn transaction(data: &[u8]) {
     }
 }
 
-/// Whether a closeSession lists only empty paths. Two empty paths are twelve bytes that begin like
-/// a digest, and are decoded as one if no bytes follow. Servers never write them.
+/// Returns whether a closeSession lists only empty paths. Two empty paths are twelve bytes that
+/// begin like a digest, and are decoded as one if no bytes follow. Servers never write them.
 fn names_nothing(txn: &Txn) -> bool {
     match txn {
         Txn::CloseSession { paths: Some(paths) } => paths.iter().all(|path| path.is_empty()),

@@ -162,7 +162,7 @@ fn left(path: &Path) -> PathBuf {
     path.with_extension("left")
 }
 
-/// Whether there is an index, in use or abandoned.
+/// Returns whether there is an index, in use or abandoned.
 pub(crate) fn are_there(path: &Path) -> bool {
     path.is_dir() || left(path).is_dir()
 }
@@ -204,8 +204,8 @@ fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
     fs::File::open(to)?.sync_all()
 }
 
-/// Converts an error of opening. Corruption has the kind of invalid data; a lock held by another
-/// process has another kind.
+/// Converts an error that opening the index returned. Corruption has the kind of invalid data; a
+/// lock held by another process has another kind.
 fn opening(path: &Path) -> impl FnOnce(io::Error) -> HistoryError {
     let path = path.to_path_buf();
     move |error| match error.kind() {

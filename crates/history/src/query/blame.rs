@@ -21,7 +21,7 @@ pub struct Blame {
     pub acl: Option<ExportedChange>,
     /// Change that deleted the znode, if it does not exist.
     pub deleted: Option<ExportedChange>,
-    /// Its current children, and those that were deleted since the history begins.
+    /// Current children of the znode, and children that were deleted since the history begins.
     pub children: Vec<ChildBlame>,
     /// Name after which there are more children.
     pub next: Option<String>,
@@ -106,8 +106,8 @@ impl Look {
         self.exported(change, false, sight)
     }
 
-    /// Whether the last recorded change is the last actual one: the znodes after the last hole
-    /// still have the state that it left. This cannot be decided for a deletion.
+    /// Returns whether the last recorded change is the last actual one: the znodes after the last
+    /// hole still have the state that it left. This cannot be decided for a deletion.
     fn is_last_over_holes(&self, change: &Change, wanted: u8) -> Result<bool> {
         let Some(era) = self.eras.last().filter(|_| self.eras.len() > 1) else {
             return Ok(true);

@@ -12,13 +12,13 @@ use crate::viewer::{PastAcl, Sight, Viewer};
 /// Kind of difference of a znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DifferenceKind {
-    /// It did not exist before.
+    /// The znode did not exist before.
     Created,
-    /// It no longer exists.
+    /// The znode no longer exists.
     Deleted,
-    /// It was deleted, and another znode was created at its path.
+    /// The znode was deleted, and another znode was created at its path.
     Replaced,
-    /// Its data, its ACL or both were set.
+    /// The data, the ACL or both were set.
     Changed,
 }
 

@@ -173,7 +173,8 @@ impl Reader {
 }
 
 impl Growing<'_> {
-    /// Whether the page is full. Hidden results count as well, because finding them takes as long.
+    /// Returns whether the page is full. Hidden results count as well, because finding them takes
+    /// as long.
     fn is_full(&self) -> bool {
         self.results.len() >= self.query.limit.clamp(1, PAGE_RESULTS_MAX)
             || self.results.len() as u64 + self.hidden >= PAGE_RESULTS_MAX as u64
@@ -283,7 +284,7 @@ impl Look {
         Ok(Some(blocks))
     }
 
-    /// Whether a block may contain matching changes, according to its row.
+    /// Returns whether a block may contain matching changes, according to its row.
     fn may_hold(&self, query: &HistoryQuery, block: u64) -> bool {
         let Some(row) = self.row(block) else {
             return true;
@@ -357,7 +358,7 @@ impl Look {
         Ok(Some(sight.mask(found)))
     }
 
-    /// Whether the earlier state of a znode may be shown if the later state may.
+    /// Returns whether the earlier state of a znode may be shown if the later state may.
     fn may_show(&self, state: Option<&Znode>, sight: &Sight<'_>) -> Result<bool> {
         match state {
             Some(_) => Ok(sight.permits(&PastAcl::of_znode(state)?)),

@@ -38,7 +38,7 @@ impl FeedMemory {
     }
 }
 
-/// Whether the change may alter the permission to read the znode.
+/// Returns whether the change may alter the permission to read the znode.
 fn changes_permission(change: &Change) -> bool {
     kinds_of(change) & (kinds::CREATES | kinds::SETS_ACL | kinds::DELETES) != 0
 }
@@ -77,8 +77,8 @@ impl Look {
         Ok(())
     }
 
-    /// Whether the reader may see a change, by the ACL after it (or before a deletion) and by the
-    /// current ACL. The change must contain its contents.
+    /// Returns whether the reader may see a change, by the ACL after it (or before a deletion) and
+    /// by the current ACL. The change must contain its contents.
     ///
     /// # Errors
     /// An error for which [`crate::HistoryError::is_unknown_moment`] is true, if the ACL at that

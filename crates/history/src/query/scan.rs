@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::postings::{Posting, key_path, path_key};
 use crate::view::{KeyCursor, Look};
 
-/// Whether `path` is `top` or one of its descendants.
+/// Returns whether `path` is `top` or one of its descendants.
 pub(crate) fn is_below(top: &str, path: &str) -> bool {
     match path.strip_prefix(top) {
         Some(rest) => top == "/" || rest.is_empty() || rest.starts_with('/'),

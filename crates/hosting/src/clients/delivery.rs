@@ -17,7 +17,7 @@ pub trait Delivering {
     /// A client's connection.
     type Connection: Connected;
 
-    /// All connections.
+    /// Returns all connections.
     fn registry(&self) -> &Registry<Self::Connection>;
 
     /// Reports that a watch has fired.
@@ -46,9 +46,9 @@ pub enum ToAnswer<'a, 'b> {
     /// The requests before the write that is about to be applied. Their answers must not contain
     /// it.
     LeftOver,
-    /// Its oldest request, which is a `sync`.
+    /// The connection's oldest request, which is a `sync`.
     Sync,
-    /// Its oldest request, by this transaction.
+    /// The connection's oldest request, which this transaction executes.
     Write(&'a Applied<'b>),
 }
 

@@ -50,7 +50,7 @@ impl<C: Connected> Registry<C> {
         }
     }
 
-    /// The passwords of sessions.
+    /// Returns the passwords of sessions.
     pub fn passwords(&self) -> &Passwords {
         &self.passwords
     }
@@ -75,7 +75,7 @@ impl<C: Connected> Registry<C> {
         true
     }
 
-    /// The connection with this number.
+    /// Returns the connection with this number.
     pub fn of(&self, ticket: Ticket) -> Option<Arc<C>> {
         let id = WatcherId(ticket.0);
         self.inner.lock().connections.get(&id).cloned()
@@ -86,15 +86,15 @@ impl<C: Connected> Registry<C> {
         self.inner.lock().by_session.insert(session, serving.id);
     }
 
-    /// The connection that serves `session`.
+    /// Returns the connection that serves `session`.
     pub fn of_session(&self, session: SessionId) -> Option<Arc<C>> {
         let inner = self.inner.lock();
         let id = inner.by_session.get(&session);
         id.and_then(|id| inner.connections.get(id)).cloned()
     }
 
-    /// The connections in `ids` that are still open. They are collected, so that the lock is not
-    /// held while their outboxes are filled.
+    /// Returns the connections in `ids` that are still open. They are collected, so that the lock
+    /// is not held while their outboxes are filled.
     pub(super) fn each_of(&self, ids: &[WatcherId]) -> Vec<Arc<C>> {
         let inner = self.inner.lock();
         ids.iter()
@@ -103,19 +103,19 @@ impl<C: Connected> Registry<C> {
             .collect()
     }
 
-    /// All connections at this moment, oldest first.
+    /// Returns all connections at this moment, oldest first.
     pub fn all(&self) -> Vec<Arc<C>> {
         let mut all: Vec<_> = self.inner.lock().connections.values().cloned().collect();
         all.sort_unstable_by_key(|connection| connection.serving().id.0);
         all
     }
 
-    /// Number of connections.
+    /// Returns the number of connections.
     pub fn len(&self) -> usize {
         self.inner.lock().connections.len()
     }
 
-    /// Whether the registry is empty.
+    /// Returns whether the registry is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -127,7 +127,7 @@ impl<C: Connected> Registry<C> {
         }
     }
 
-    /// The present service for clients. Initially, they are not served.
+    /// Returns the present service for clients. Initially, they are not served.
     pub fn service(&self) -> Service {
         self.service.get()
     }

@@ -10,7 +10,7 @@ use tree::WatcherId;
 /// The session of a connection, and whether it is open: the part that is visible without its lock.
 #[derive(Debug)]
 pub struct Serving {
-    /// Its number, which is not reused.
+    /// Number of the connection, which is not reused.
     pub id: WatcherId,
     session: AtomicI64,
     timeout_ms: AtomicI32,
@@ -30,17 +30,17 @@ impl Serving {
         }
     }
 
-    /// Its number in the replica.
+    /// Returns the number of the connection in the replica.
     pub fn ticket(&self) -> Ticket {
         Ticket(self.id.0)
     }
 
-    /// The session, or [`SessionId::NONE`] before the end of the handshake.
+    /// Returns the session, or [`SessionId::NONE`] before the end of the handshake.
     pub fn session(&self) -> SessionId {
         SessionId(self.session.load(Ordering::Acquire))
     }
 
-    /// The negotiated timeout, ms.
+    /// Returns the negotiated timeout, ms.
     pub fn timeout_ms(&self) -> i32 {
         self.timeout_ms.load(Ordering::Relaxed)
     }
@@ -50,7 +50,7 @@ impl Serving {
         self.session.store(session.0, Ordering::Release);
     }
 
-    /// Whether the handshake took place without a leader. Only reads are answered, and the
+    /// Returns whether the handshake took place without a leader. Only reads are answered, and the
     /// connection ends when there is a leader.
     pub fn is_read_only(&self) -> bool {
         self.read_only.load(Ordering::Relaxed)
@@ -60,7 +60,7 @@ impl Serving {
         self.read_only.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the connection must not be read or answered any more.
+    /// Returns whether the connection must not be read or answered any more.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -75,7 +75,7 @@ pub trait Connected {
     /// The host's data about a waiting read.
     type Note;
 
-    /// The part that is visible without its lock.
+    /// Returns the part that is visible without the connection's lock.
     fn serving(&self) -> &Serving;
 
     /// Calls `step` while holding its lock.

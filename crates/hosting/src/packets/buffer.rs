@@ -85,7 +85,7 @@ impl LongIdentities {
 pub(super) struct Batch<P> {
     /// The packets, possibly none.
     pub(super) packets: Vec<P>,
-    /// Their size on the wire.
+    /// Size of the packets on the wire.
     pub(super) bytes: usize,
 }
 
@@ -115,12 +115,12 @@ impl PacketBuffer {
         }
     }
 
-    /// Whether the peer has not introduced itself yet.
+    /// Returns whether the peer has not introduced itself yet.
     pub fn is_of_stranger(&self) -> bool {
         self.limits_behind.is_some()
     }
 
-    /// Received bytes that are not taken yet.
+    /// Returns the received bytes that are not taken yet.
     pub fn bytes(&mut self) -> &mut BytesMut {
         &mut self.bytes
     }
@@ -130,7 +130,7 @@ impl PacketBuffer {
         self.fault.take()
     }
 
-    /// Whether there is a fault.
+    /// Returns whether there is a fault.
     pub fn has_fault(&self) -> bool {
         self.fault.is_some()
     }

@@ -24,7 +24,7 @@ pub enum LinkName {
 }
 
 impl LinkName {
-    /// The connection is open.
+    /// Returns the input for an opened connection.
     pub fn connected(self) -> Input {
         match self {
             Self::Learner(port, link) => Input::Learner(port, LearnerEvent::Connected { link }),
@@ -32,7 +32,7 @@ impl LinkName {
         }
     }
 
-    /// The connection is closed, or could not be opened.
+    /// Returns the input for a connection that was closed or could not be opened.
     pub fn closed(self) -> Input {
         match self {
             Self::Learner(port, link) => Input::Learner(port, LearnerEvent::Closed { link }),
@@ -40,7 +40,7 @@ impl LinkName {
         }
     }
 
-    /// The requested tree has been sent.
+    /// Returns the input for a requested tree that has been sent.
     pub fn tree_sent(self) -> Input {
         match self {
             Self::Learner(port, link) => Input::Learner(port, LearnerEvent::SnapshotSent { link }),
@@ -49,12 +49,12 @@ impl LinkName {
         }
     }
 
-    /// A part of a tree has arrived.
+    /// Returns the input for an arrived part of a tree.
     pub fn tree_progress(self) -> Input {
         self.by_leader(LeaderEvent::SnapshotProgress)
     }
 
-    /// A tree has arrived; `None` if it cannot be used.
+    /// Returns the input for an arrived tree; `None` if the tree cannot be used.
     pub fn tree_received(self, tree: Option<Tree>) -> Input {
         self.by_leader(match tree {
             Some(tree) => LeaderEvent::SnapshotReceived(Box::new(tree)),
@@ -91,7 +91,7 @@ pub struct ReceivedTree {
     pub zxid: Zxid,
     /// The tree.
     pub tree: Tree,
-    /// Its size on the wire, without its signature.
+    /// Size of the tree on the wire, without its signature.
     pub bytes: u64,
 }
 
@@ -106,7 +106,7 @@ impl LinkReader {
         }
     }
 
-    /// Identity of the connection.
+    /// Returns the identity of the connection.
     pub fn of(&self) -> LinkName {
         self.of
     }
@@ -132,7 +132,7 @@ impl LinkReader {
         }
     }
 
-    /// Whether a tree is next. Receive it once the replica requests it.
+    /// Returns whether a tree is next. Receive it once the replica requests it.
     pub fn is_at_tree(&self) -> bool {
         self.opening.is_at_tree()
     }
@@ -254,7 +254,7 @@ mod tests {
         LinkReader::new(of, PacketBuffer::new(testkit::LIMITS, |_| false))
     }
 
-    /// Output of a leader: a tree and a later packet.
+    /// Returns the output of a leader: a tree and a later packet.
     fn written(state: &ServerState) -> Vec<(Piece, Vec<u8>)> {
         let mut queue = PacketQueue::of_learner(BOUNDS);
         queue.push_snapshot(ZXID, 0);

@@ -12,7 +12,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Whether a tree follows this packet.
+    /// Returns whether a tree follows this packet.
     pub(super) fn ends_packets(&mut self, packet: &LeaderPacket) -> bool {
         match packet {
             LeaderPacket::Snap { zxid } if !self.is_opened => {
@@ -25,7 +25,7 @@ impl Opening {
         self.snapshot.is_some()
     }
 
-    /// Whether a tree is next.
+    /// Returns whether a tree is next.
     pub(super) fn is_at_tree(&self) -> bool {
         self.snapshot.is_some()
     }

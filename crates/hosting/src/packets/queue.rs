@@ -40,22 +40,22 @@ impl PacketBatch {
         self.has_new_leader |= packet.packet_type == PacketType::NewLeader.number();
     }
 
-    /// Whether it should be queued before more packets are added.
+    /// Returns whether it should be queued before more packets are added.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= PACKET_BATCH_BYTES
     }
 
-    /// Whether the batch is empty.
+    /// Returns whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The packets on the wire.
+    /// Returns the packets on the wire.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Number of packets, and the last zxid.
+    /// Returns the number of packets, and the last zxid.
     pub fn packets(&self) -> (u64, Option<Zxid>) {
         (self.packets as u64, self.last_zxid)
     }
@@ -287,9 +287,9 @@ impl PacketQueue {
         Some(next)
     }
 
-    /// Whether the thread with packets may write them itself: the queue is empty and without a
-    /// writer. The thread is the writer until [`PacketQueue::end_write`]. The sync plan of a
-    /// learner is always queued, because it is long and its writer must wait.
+    /// Returns whether the thread with packets may write them itself: the queue is empty and
+    /// without a writer. The thread is the writer until [`PacketQueue::end_write`]. The sync plan
+    /// of a learner is always queued, because it is long and its writer must wait.
     pub fn begin_write(&mut self, batch: &PacketBatch) -> bool {
         let is_idle = self.writer == Writer::Nobody && self.items.is_empty();
         let may = is_idle && !self.is_history && !self.is_finished && !batch.is_full();
@@ -321,12 +321,12 @@ impl PacketQueue {
         !self.items.is_empty() || self.is_finished
     }
 
-    /// Number of waiting packets.
+    /// Returns the number of waiting packets.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// Size of the waiting packets, bytes.
+    /// Returns the size of the waiting packets, bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

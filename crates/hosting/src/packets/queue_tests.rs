@@ -125,7 +125,7 @@ fn more_may_wait_behind_a_snapshot_until_it_is_written() {
     assert!(outbox.push(&packet(1), NOW).is_err());
 }
 
-/// A queue for a learner with a sync plan of `len` bytes, all of which wait.
+/// Creates a queue for a learner with a sync plan of `len` bytes, all of which wait.
 fn with_history(len: usize) -> PacketQueue {
     let mut outbox = PacketQueue::of_learner(BOUNDS);
     for _ in 0..len / PIECE {

@@ -100,7 +100,7 @@ pub struct WaitingWork {
 pub struct WaitingGroup {
     /// Number of transactions.
     pub txns: usize,
-    /// Their encoded length.
+    /// Encoded length of the transactions.
     pub bytes: usize,
     /// Time since which the first record waits, ms.
     pub since_ms: i64,
@@ -177,16 +177,16 @@ impl Schedule {
         self.may_sync_late = may_sync_late;
     }
 
-    /// Whether the latest transactions of an ensemble came one by one, like the transactions of a
-    /// lone writer.
+    /// Returns whether the latest transactions of an ensemble came one by one, like the
+    /// transactions of a lone writer.
     pub fn is_writer_alone(&self) -> bool {
         let has_members = self.settings.has_members || mutant::is(Mutant::VisitorMaySync);
         has_members && self.singles >= limits::LONE_AFTER_GROUPS
     }
 
-    /// The thread that runs the core for a message. A lone writer waits for each wake-up. Many
-    /// writers share the core's own thread, since the threads of their connections have enough to
-    /// do.
+    /// Returns the thread that runs the core for a message. A lone writer waits for each wake-up.
+    /// Many writers share the core's own thread, since the threads of their connections have enough
+    /// to do.
     pub fn runner_of_message(&self) -> Runner {
         let ScheduleSettings {
             processors,
@@ -200,9 +200,9 @@ impl Schedule {
         }
     }
 
-    /// The thread that runs the core after a sync of this number of transactions. The log thread
-    /// waits for the next group, which the core prepares. After a large group, it has others to
-    /// write meanwhile.
+    /// Returns the thread that runs the core after a sync of this number of transactions. The log
+    /// thread waits for the next group, which the core prepares. After a large group, it has others
+    /// to write meanwhile.
     pub fn runner_after_sync(txns: usize) -> Runner {
         match txns <= limits::LOG_GROUP_INLINE_MAX {
             true => Runner::LogThread,
@@ -210,7 +210,7 @@ impl Schedule {
         }
     }
 
-    /// The thread that syncs the waiting group at this time.
+    /// Returns the thread that syncs the waiting group at this time.
     pub fn syncer(&self, group: &WaitingGroup, now_ms: i64) -> Syncer {
         let is_first = !group.follows_orders || mutant::is(Mutant::GroupOvertakesOrders);
         let waits_for_visitor =
@@ -228,36 +228,36 @@ impl Schedule {
         }
     }
 
-    /// The thread that syncs the group that is flushed now. If that is the core's thread, it calls
-    /// [`Schedule::sync_due`] after the step, when the replies have left.
+    /// Returns the thread that syncs the group that is flushed now. If that is the core's thread,
+    /// it calls [`Schedule::sync_due`] after the step, when the replies have left.
     pub fn flush_group(&mut self, group: &WaitingGroup, now_ms: i64) -> Syncer {
         let syncer = self.syncer(group, now_ms);
         self.owes_sync = syncer == Syncer::CoreThread;
         syncer
     }
 
-    /// Whether the thread that runs the core syncs the flushed group now. It does not if more work
-    /// or a longer group has arrived since the flush.
+    /// Returns whether the thread that runs the core syncs the flushed group now. It does not if
+    /// more work or a longer group has arrived since the flush.
     pub fn sync_due(&mut self, group: impl FnOnce() -> WaitingGroup) -> bool {
         std::mem::take(&mut self.owes_sync) && self.may_core_sync(&group())
     }
 
-    /// Whether the core may sync this group. Only on a standalone server: the core of a member must
-    /// answer the other members even if its disk is slow.
+    /// Returns whether the core may sync this group. Only on a standalone server: the core of a
+    /// member must answer the other members even if its disk is slow.
     fn may_core_sync(&self, group: &WaitingGroup) -> bool {
         let has_members = self.settings.has_members && !mutant::is(Mutant::MemberSyncsInPlace);
         !has_members && self.is_hand_over_useless(group)
     }
 
-    /// Whether the visitor may sync this group. A visitor syncs outside the core, and only if
-    /// another thread continues the visitor's other work: tokio's driver, or packets of the leader,
-    /// may be waiting for that.
+    /// Returns whether the visitor may sync this group. A visitor syncs outside the core, and only
+    /// if another thread continues the visitor's other work: tokio's driver, or packets of the
+    /// leader, may be waiting for that.
     fn may_visitor_sync(&self, group: &WaitingGroup) -> bool {
         let can_sync = self.can_visitor_sync || mutant::is(Mutant::EachVisitorSyncs);
         can_sync && self.settings.has_members && self.is_hand_over_useless(group)
     }
 
-    /// Whether a hand-over to the log thread would only cost a lone writer wake-ups.
+    /// Returns whether a hand-over to the log thread would only cost a lone writer wake-ups.
     fn is_hand_over_useless(&self, group: &WaitingGroup) -> bool {
         let is_log_idle = group.is_log_idle || mutant::is(Mutant::SyncOvertakesLog);
         !group.follows_orders
@@ -270,8 +270,8 @@ impl Schedule {
             && is_log_idle
     }
 
-    /// Time until which the group waits for more records, ms. `None` while the log is full, because
-    /// that time could pass without any effect.
+    /// Returns the time until which the group waits for more records, ms. `None` while the log is
+    /// full, because that time could pass without any effect.
     pub fn gathers_until_ms(&self, group: &WaitingGroup) -> Option<i64> {
         let gathers = self.may_sync_late
             && group.txns > 0
@@ -285,7 +285,7 @@ impl Schedule {
         gathers.then(|| since_ms + limits::OBSERVER_GROUP_MS)
     }
 
-    /// The thread that writes to this number of clients, which a turn has answered.
+    /// Returns the thread that writes to this number of clients, which a turn has answered.
     pub fn writer_to_clients(&self, clients: usize) -> Writer {
         // With few processors the tasks would wait for the processor of the core.
         let has_time = self.has_time() || self.settings.processors <= limits::PROCESSORS_FEW;
@@ -295,8 +295,8 @@ impl Schedule {
         }
     }
 
-    /// The thread that writes to this number of members. With many, each write would delay the
-    /// others.
+    /// Returns the thread that writes to this number of members. With many, each write would delay
+    /// the others.
     pub fn writer_to_members(members: usize) -> Writer {
         match members <= limits::LINKS_WRITTEN_BY_CORE_MAX {
             true => Writer::Core,
@@ -304,7 +304,7 @@ impl Schedule {
         }
     }
 
-    /// The place of a member in a flush. `has_asked_last` states whether it sent the latest
+    /// Returns the place of a member in a flush. `has_asked_last` states whether it sent the latest
     /// requests. A lone writer at that member waits only for the commit.
     pub fn place_of_member(has_asked_last: bool) -> Place {
         match has_asked_last {
@@ -313,7 +313,7 @@ impl Schedule {
         }
     }
 
-    /// Whether the core does not have waiting work.
+    /// Returns whether the core does not have waiting work.
     fn has_time(&self) -> bool {
         !self.waiting.is_in_turn && !self.waiting.is_in_inbox
     }
@@ -336,11 +336,11 @@ impl Schedule {
         self.replies_first = answers_own && self.is_writer_alone();
     }
 
-    /// The time of a flush that the replica requests now. One flush is enough for the inputs of a
-    /// turn: members receive one write for them, and the log receives one group. There is a limit,
-    /// because others wait for the packets. A standalone server does not defer flushes, because its
-    /// disk would be idle meanwhile. A member with a lone writer does not either, because that
-    /// writer waits for the first packet.
+    /// Returns the time of a flush that the replica requests now. One flush is enough for the
+    /// inputs of a turn: members receive one write for them, and the log receives one group. There
+    /// is a limit, because others wait for the packets. A standalone server does not defer flushes,
+    /// because its disk would be idle meanwhile. A member with a lone writer does not either,
+    /// because that writer waits for the first packet.
     pub fn flush(&mut self) -> FlushAt {
         if self.replies_first {
             self.is_flush_owed_by_step = true;

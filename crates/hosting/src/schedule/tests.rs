@@ -37,7 +37,7 @@ const IN_INBOX: WaitingWork = WaitingWork {
     is_in_inbox: true,
 };
 
-/// A schedule after this number of groups with one transaction each.
+/// Creates a schedule after this number of groups with one transaction each.
 fn after_singles(settings: ScheduleSettings, singles: u32) -> Schedule {
     let mut schedule = Schedule::new(settings);
     (0..singles).for_each(|_| schedule.note_group(1, Syncer::LogThread));

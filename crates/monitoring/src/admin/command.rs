@@ -23,7 +23,7 @@ pub struct Command {
     pub needs_server: bool,
     /// Clients that may call the command.
     pub access: Access,
-    /// Whether the list of commands contains it.
+    /// Whether the list of commands contains this command.
     pub is_listed: bool,
     /// Task of the command.
     pub task: Task,

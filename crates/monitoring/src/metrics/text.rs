@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// Decimal in the text format of Java's `double`, which readers of `srvr` and `mntr` parse. It has
-/// at least one decimal, and an exponent from ten million on and below a thousandth.
+/// at least one digit after the point. Values from ten million and values below a thousandth have
+/// an exponent.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Decimal(pub f64);
 

@@ -64,12 +64,12 @@ impl Record {
         self.text("dir") == "L>F"
     }
 
-    /// Whether the recording contains reactions to wrong input.
+    /// Returns whether the recording contains reactions to wrong input.
     pub(crate) fn is_reaction(&self) -> bool {
         self.file.starts_with("reactions-")
     }
 
-    /// Whether the recorder could not decode the payload.
+    /// Returns whether the recorder could not decode the payload.
     pub(crate) fn is_undecodable(&self) -> bool {
         !self.get("undecodable").is_null()
     }

@@ -21,7 +21,7 @@ use crate::sessions::Sessions;
 pub struct Responder<'a> {
     /// The tree.
     pub tree: &'a Tree,
-    /// The watches on it.
+    /// The watches on the tree's znodes.
     pub watches: &'a SharedWatches,
     /// The connection's session.
     pub session: SessionId,
@@ -77,7 +77,7 @@ pub trait Replying {
     /// The host's data about a waiting read.
     type Note;
 
-    /// The table of sessions.
+    /// Returns the table of sessions.
     fn sessions(&self) -> impl DerefMut<Target = Sessions>;
 
     /// Reports that a reply of this size, including its length field, was appended to the outbox.
@@ -99,7 +99,7 @@ pub trait Replying {
 /// Outcome of a connection's oldest request when its transaction is applied.
 #[derive(Debug)]
 pub enum WriteAnswer {
-    /// The connection does not wait for it any more.
+    /// The connection no longer waits for the answer.
     Forgotten,
     /// The request is answered.
     Replied {

@@ -19,7 +19,7 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// Whether a request can increase these numbers.
+    /// Returns whether a request can increase these numbers.
     pub fn may_grow_by(kind: &RequestKind) -> bool {
         match kind {
             RequestKind::Write(request) => ephemerals_of(request) > 0,
@@ -28,7 +28,7 @@ impl Holding {
         }
     }
 
-    /// Amount that a request adds.
+    /// Returns the amount that a request adds.
     pub(super) fn added_by(kind: &RequestKind, responder: &Responder<'_>) -> Self {
         let nothing = Self::default();
         match kind {
@@ -48,7 +48,8 @@ impl Holding {
         }
     }
 
-    /// Amount that a client occupies, including the amount that its waiting requests will add.
+    /// Returns the amount that a client occupies, including the amount that its waiting requests
+    /// will add.
     pub fn of<N>(client: &ClientConnection<N>, responder: &Responder<'_>) -> Self {
         let Responder {
             tree,
@@ -91,7 +92,7 @@ impl Holding {
 /// Size of the shortest path in a list, including its length field.
 const PATH_BYTES_MIN: usize = 5;
 
-/// Number of ephemerals that a successful write creates.
+/// Returns the number of ephemerals that a successful write creates.
 pub(super) fn ephemerals_of(request: &WriteRequest) -> usize {
     match request {
         WriteRequest::Create { request, .. } => usize::from(is_ephemeral(request)),

@@ -54,7 +54,7 @@ pub struct Asked {
 pub struct Queued<N> {
     /// The request.
     pub asked: Asked,
-    /// The event that it waits for.
+    /// The event for which the request waits.
     pub work: Work<N>,
 }
 
@@ -120,7 +120,7 @@ impl<N> Work<N> {
         }
     }
 
-    /// Whether its reply needs a transaction or a leader's answer.
+    /// Returns whether its reply needs a transaction or a leader's answer.
     pub fn waits_for_replica(&self) -> bool {
         matches!(
             self,
@@ -224,38 +224,39 @@ impl<N> ClientConnection<N> {
         self.queue.iter()
     }
 
-    /// Number of requests without a reply.
+    /// Returns the number of requests without a reply.
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Size of their frames, bytes.
+    /// Returns the size of the waiting requests' frames, bytes.
     pub fn queued_bytes(&self) -> usize {
         self.queued_bytes
     }
 
-    /// Size of the longest write since the queue was empty, bytes.
+    /// Returns the size of the longest write since the queue was empty, bytes.
     pub(super) fn longest_write(&self) -> usize {
         self.longest_write
     }
 
-    /// The oldest request, if it does not wait for a transaction.
+    /// Returns the oldest request, if it does not wait for a transaction.
     pub(super) fn next_left_over(&self) -> Option<&Queued<N>> {
         let next = self.queue.front();
         next.filter(|queued| !queued.work.waits_for_replica())
     }
 
-    /// Whether the oldest request was deferred and does not wait for a transaction.
+    /// Returns whether the oldest request was deferred and does not wait for a transaction.
     pub fn has_left_over(&self) -> bool {
         self.next_left_over().is_some()
     }
 
-    /// Whether the replies to queued reads are so long that a write must not follow them yet.
+    /// Returns whether the replies to queued reads are so long that a write must not follow them
+    /// yet.
     pub fn holds_up_writes(&self) -> bool {
         self.expected_bytes > REPLIES_BEFORE_WRITE_BYTES
     }
 
-    /// Whether the end of a local session waits for its turn. Later requests are ignored.
+    /// Returns whether the end of a local session waits for its turn. Later requests are ignored.
     pub(super) fn is_closing_local(&self) -> bool {
         let newest = self.queue.back();
         newest.is_some_and(|queued| matches!(queued.work, Work::CloseLocal))

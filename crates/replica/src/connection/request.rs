@@ -55,7 +55,7 @@ pub enum FrameFault {
     /// The frame is too short for a request header.
     #[error("frame of {len} bytes is too short for a request header")]
     Header {
-        /// Its length.
+        /// Length of the frame.
         len: usize,
     },
     /// Credentials or a SASL token that do not decode.
@@ -67,17 +67,17 @@ pub enum FrameFault {
 }
 
 impl RequestKind {
-    /// Whether the replica must order it.
+    /// Returns whether the replica must order it.
     pub fn waits_for_replica(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Sync(_))
     }
 
-    /// Whether it is to become a transaction.
+    /// Returns whether it is to become a transaction.
     pub fn is_write(&self) -> bool {
         matches!(self, Self::Write(_))
     }
 
-    /// The operation, for requests that go through the queue.
+    /// Returns the operation, for requests that go through the queue.
     pub fn op(&self) -> Option<OpCode> {
         match self {
             Self::Write(request) => Some(request.op()),
@@ -142,7 +142,7 @@ fn credentials(op: OpCode, input: &mut Reader) -> Result<RequestKind, FrameFault
     token.map(RequestKind::Sasl).ok_or(fault)
 }
 
-/// Whether a read may take long. Some walk a whole subtree, others contain a list.
+/// Returns whether a read may take long. Some walk a whole subtree, others contain a list.
 pub(super) fn is_slow(tree: &Tree, request: &ReadRequest) -> bool {
     match request {
         ReadRequest::GetAllChildrenNumber(_) | ReadRequest::GetEphemerals(_) => true,
@@ -167,7 +167,7 @@ pub(super) fn is_slow(tree: &Tree, request: &ReadRequest) -> bool {
     }
 }
 
-/// Whether a read is a list. A decoded list needs a multiple of its frame's memory.
+/// Returns whether a read is a list. A decoded list needs a multiple of its frame's memory.
 fn is_list(request: &ReadRequest) -> bool {
     matches!(
         request,

@@ -76,7 +76,7 @@ pub enum ConnectionNote<'a> {
     /// A client has named the ensemble that it needs. If it is a different one, the connection ends
     /// without an answer, so that the client tries another server instead of failing.
     Ensemble {
-        /// Whether it is this ensemble.
+        /// Whether the named ensemble is this one.
         is_let_in: bool,
         /// Whether there were names to compare.
         is_compared: bool,
@@ -107,7 +107,7 @@ pub trait Taking: Replying {
     /// read.
     fn begin(&mut self, kind: &RequestKind, extra: Self::Extra) -> Self::Note;
 
-    /// The client's address, in the form of identities.
+    /// Returns the client's address, in the form of identities.
     fn address(&self) -> String;
 
     /// Submits a request for ordering, after all requests submitted before.
@@ -116,8 +116,8 @@ pub trait Taking: Replying {
     /// Submits a sync, after all requests submitted before.
     fn sync(&mut self, sync: SyncRequest);
 
-    /// Whether a SASL token needs slow work outside this call, before it is handled. The batch then
-    /// stops before the token.
+    /// Returns whether a SASL token needs slow work outside this call, before it is handled. The
+    /// batch then stops before the token.
     fn works_on_token(&self) -> bool {
         false
     }
@@ -127,7 +127,7 @@ pub trait Taking: Replying {
         SaslAnswer::Token(None)
     }
 
-    /// Whether a client that occupies `_held` may occupy `_more` in addition.
+    /// Returns whether a client that occupies `_held` may occupy `_more` in addition.
     fn may_hold(&mut self, _held: Holding, _more: Holding) -> bool {
         true
     }
@@ -283,8 +283,8 @@ impl<H: Taking> Batch<'_, '_, H> {
         true
     }
 
-    /// Whether a watch would exceed the connection's limit on paths. Watches that a client sets
-    /// again after a reconnect are exempt: the client relies on them.
+    /// Returns whether a watch would exceed the connection's limit on paths. Watches that a client
+    /// sets again after a reconnect are exempt: the client relies on them.
     fn has_too_long_watches(&self, kind: &RequestKind) -> bool {
         let RequestKind::Read(_, request) = kind else {
             return false;
@@ -300,7 +300,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         added > 0 && watches.path_bytes_of(watcher) + added > self.rules.watch_bytes_max
     }
 
-    /// Whether the client would occupy too many watches or ephemerals.
+    /// Returns whether the client would occupy too many watches or ephemerals.
     fn is_too_much(&mut self, client: &ClientConnection<H::Note>, kind: &RequestKind) -> bool {
         if !self.rules.bounds_holding {
             return false;

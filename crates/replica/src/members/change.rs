@@ -55,8 +55,8 @@ impl Change {
         }
     }
 
-    /// Whether the previous leader cannot be followed any more. Call it only if no leader was
-    /// designated.
+    /// Returns whether the previous leader cannot be followed any more. Call it only if no leader
+    /// was designated.
     pub fn loses_leader(&self, leader: Sid) -> bool {
         self.members_differ && !self.steady_voters.contains(&leader)
     }

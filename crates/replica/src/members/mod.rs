@@ -88,13 +88,13 @@ impl MemberLists {
         })
     }
 
-    /// Sid of this server.
+    /// Returns the sid of this server.
     pub fn me(&self) -> Sid {
         self.me
     }
 
-    /// Role of this server in the committed list. A server that is not in the list follows without
-    /// a vote, like a participant.
+    /// Returns the role of this server in the committed list. A server that is not in the list
+    /// follows without a vote, like a participant.
     pub fn role(&self) -> MemberRole {
         role_in(&self.committed, self.me)
     }
@@ -104,17 +104,18 @@ impl MemberLists {
         self.own.client.as_ref()
     }
 
-    /// The list that decides.
+    /// Returns the list that decides.
     pub fn committed(&self) -> &Membership {
         &self.committed
     }
 
-    /// A newer list that was proposed and is not known to be committed. Its quorum must also agree.
+    /// Returns a newer list that was proposed and is not known to be committed. Its quorum must
+    /// also agree.
     pub fn last_seen(&self) -> Option<&Membership> {
         self.last_seen.as_ref()
     }
 
-    /// The hosts of all members of both lists, by name or address.
+    /// Returns the hosts of all members of both lists, by name or address.
     pub fn hosts(&self) -> Vec<String> {
         let lists = [Some(&self.committed), self.last_seen.as_ref()];
         let members = lists

@@ -153,8 +153,8 @@ fn a_learner_compares_nothing_that_came_before_uptodate() {
     assert_eq!(server.book.mismatches, [zxid(1, 2)]);
 }
 
-/// A follower of this mode with a damaged tree. It has reported this to its leader, which requested
-/// its digest at this transaction.
+/// Creates a follower of this mode with a damaged tree. It has reported this to its leader, which
+/// requested its digest at this transaction.
 fn asked(mode: &str) -> (Server, u64, u64) {
     let mut server = Server::member_with(1, &format!("zoarium.onDigestMismatch={mode}\n"));
     let attempt = server.follow_3(Zxid::ZERO, 1, 0);

@@ -191,7 +191,7 @@ impl Member {
     }
 }
 
-/// Whether the member has records to be cut.
+/// Returns whether the member has records to be cut.
 fn has_tail(visits: &[Visit]) -> bool {
     let end = visits.last().map(|(_, end)| *end);
     matches!(end, Some(End::Early | End::WithTail))

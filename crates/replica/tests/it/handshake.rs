@@ -35,7 +35,7 @@ fn connects(session_id: SessionId) -> ConnectRequest {
     }
 }
 
-/// A standalone server that has the session.
+/// Creates a standalone server that has the session.
 fn server() -> Server {
     let mut server = Server::alone();
     let begin = WriteRequest::CreateSession { timeout_ms: 4000 };

@@ -77,8 +77,8 @@ fn what_a_role_ends_with_and_is_not_committed_is_shown_to_nobody() {
     assert!(server.book.effects.iter().any(releases));
 }
 
-/// A request of server 1's client that sets data of this size. It fails, and is nevertheless a
-/// transaction.
+/// Returns a request of server 1's client that sets data of this size. It fails, and is
+/// nevertheless a transaction.
 fn set_data_of_learner(cxid: i32, bytes: usize) -> LearnerPacket {
     let request = SetDataRequest {
         path: Some("/none".into()),
@@ -213,7 +213,8 @@ fn comes_back(server: &mut Server) -> bool {
     answer.expect("it waits for nobody")
 }
 
-/// The upgrade came over link 1, and waits after long requests of its session.
+/// Creates a leader with an upgrade that came over link 1, and that waits after long requests of
+/// its session.
 fn with_upgrade_waiting() -> Server {
     let mut server = leader();
     second_learner(&mut server);

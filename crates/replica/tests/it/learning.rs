@@ -11,7 +11,7 @@ use tree::{Tree, TreeSettings};
 
 use crate::support::{Server, zxid};
 
-/// A transaction that creates a session.
+/// Returns a transaction that creates a session.
 pub(crate) fn record(zxid: Zxid) -> TxnRecord {
     let txn = Txn::CreateSession { timeout_ms: 60_000 };
     TxnRecord {
@@ -27,7 +27,7 @@ pub(crate) fn record(zxid: Zxid) -> TxnRecord {
     }
 }
 
-/// The tree of a leader at this zxid.
+/// Returns the tree of a leader at this zxid.
 pub(crate) fn tree_at(zxid: Zxid) -> Tree {
     let settings = TreeSettings {
         standalone: false,

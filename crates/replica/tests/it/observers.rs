@@ -19,7 +19,7 @@ const OBSERVER: u64 = 11;
 const OTHER: u64 = 12;
 const CLIENT: u64 = 5;
 
-/// Server 1 follows server 3 with two observers.
+/// Creates server 1, which follows server 3 and has two observers.
 fn follower() -> (Server, u64) {
     let mut server = Server::member_with(1, "observerMasterPort=2191\n");
     let attempt = server.follow_3(Zxid::ZERO, 1, 0);

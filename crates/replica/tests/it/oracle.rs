@@ -7,8 +7,8 @@ use crate::support::{Server, config, create, request, zxid};
 
 const SESSION: i64 = 77;
 
-/// Server 2, which is alone and has elected itself by a grant of the oracle. It saves an epoch and
-/// queries again.
+/// Creates server 2, which is alone and has elected itself by a grant of the oracle. It saves an
+/// epoch and queries again.
 fn alone() -> Server {
     let lines = "server.1=a:2888:3888\nserver.2=b:2888:3888\noraclePath=/oracle\n";
     let mut server = Server::member_of(&config(2, lines), 500);

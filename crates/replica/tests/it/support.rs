@@ -149,12 +149,12 @@ pub(crate) fn config(my_id: i64, lines: &str) -> Config {
 pub(crate) const THREE: &str = "server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n";
 
 impl Server {
-    /// A standalone server that serves.
+    /// Creates a standalone server that serves.
     pub(crate) fn alone() -> Self {
         Self::start(Settings::new(&config(0, "clientPort=2181\n")), None)
     }
 
-    /// A member with an empty log that looks for a leader.
+    /// Creates a member with an empty log that looks for a leader.
     pub(crate) fn member(my_id: i64) -> Self {
         Self::member_that_keeps(my_id, 500)
     }
@@ -164,12 +164,12 @@ impl Server {
         Self::member_of(&config(my_id, THREE), commit_log_count)
     }
 
-    /// One of three with these lines in its zoo.cfg.
+    /// Creates one of three members, with these lines in its zoo.cfg.
     pub(crate) fn member_with(my_id: i64, lines: &str) -> Self {
         Self::member_of(&config(my_id, &format!("{THREE}{lines}")), 500)
     }
 
-    /// A member with an empty log.
+    /// Creates a member with an empty log.
     pub(crate) fn member_of(config: &Config, commit_log_count: usize) -> Self {
         let member = MemberStart {
             lists: MemberLists::new(config).unwrap(),
@@ -240,7 +240,7 @@ impl Server {
         std::mem::take(&mut self.book.effects)
     }
 
-    /// The records that went to the log since the last call.
+    /// Returns the records that went to the log since the last call.
     pub(crate) fn appended(&mut self) -> Vec<Zxid> {
         let effects = self.effects();
         let records = effects.into_iter().filter_map(|effect| match effect {
@@ -258,7 +258,7 @@ fn at(now_ms: i64) -> Now {
     }
 }
 
-/// A request of a client over this connection.
+/// Creates a request of a client over this connection.
 pub(crate) fn request(
     ticket: u64,
     session: i64,

@@ -29,10 +29,10 @@ pub(crate) enum ToCore {
 /// A thread that visits the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Visitor {
-    /// It has other work to do after the visit.
+    /// The visiting thread has other work to do after the visit.
     Passing,
-    /// It takes the group that the core leaves for it. Another thread continues its other work
-    /// meanwhile.
+    /// The visiting thread takes the group that the core leaves for it. Another thread continues
+    /// its other work meanwhile.
     CanSync,
 }
 

@@ -62,7 +62,7 @@ pub(crate) struct ConnectionState {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writing {
     pub(super) bytes: usize,
-    /// Bytes of events among them.
+    /// Bytes of events in the output that is being written.
     pub(super) event_bytes: usize,
 }
 

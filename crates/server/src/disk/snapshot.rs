@@ -32,16 +32,17 @@ const EXIT_SNAPSHOT: u8 = 10;
 enum Reason {
     /// Enough transactions were logged since the last snapshot.
     Due,
-    /// A learner cannot continue without it. The core receives an input when it is on disk.
+    /// A learner cannot continue without the snapshot. The core receives an input when it is on
+    /// disk.
     Synchronised(Synchronised),
-    /// An operator requests one and waits for it. A failure does not stop the server.
+    /// An operator requests a snapshot and waits for it. A failure does not stop the server.
     Asked(oneshot::Sender<Result<Taken, String>>),
 }
 
 /// A snapshot requested by an operator.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    /// The transaction in its name.
+    /// The transaction in the snapshot's name.
     pub(crate) zxid: Zxid,
     /// Length in bytes.
     pub(crate) len: u64,

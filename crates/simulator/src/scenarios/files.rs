@@ -28,7 +28,7 @@ pub(super) fn log_rots(ensemble: &mut Ensemble) {
     let Some((path, mut log)) = logs.into_iter().next_back() else {
         return ensemble.wrong("server 2 is to have a log".into());
     };
-    // One of several records of about this length after the header.
+    // The middle of the used bytes is inside one of the records, after the header.
     let at = log.iter().rposition(|byte| *byte != 0).unwrap_or(0) / 2;
     log[at] ^= 1;
     disk.set_content(&path, &log);

@@ -21,7 +21,7 @@ impl Padding {
         Self { step: bytes }
     }
 
-    /// Whether files are extended.
+    /// Returns whether files are extended.
     pub fn is_enabled(self) -> bool {
         self.step > 0
     }

@@ -102,9 +102,9 @@ impl<'d, D: Disk> LogPages<'d, D> {
             let records = vec![first.clone()];
             return Ok((LogCursor { txns, last: first }, records));
         }
-        // The learner has logged a transaction that this server lacks. Its position is found by
-        // reading a file from its beginning. A file that lost its records in a crash may be tried
-        // before the file that contains the position.
+        // The learner has logged a transaction that this server lacks. The place of this
+        // transaction in the log is found by reading a file from its beginning. A file that lost
+        // its records in a crash may be tried before the file that contains the position.
         for file in self.files_upto(from)?.iter().rev() {
             let mut txns = self.read(file.zxid)?;
             let mut before = None;

@@ -32,7 +32,7 @@ pub struct RawRecord {
 }
 
 impl RawRecord {
-    /// Whether the two checksums are equal.
+    /// Returns whether the two checksums are equal.
     pub fn is_intact(&self) -> bool {
         self.stored == i64::from(self.computed)
     }

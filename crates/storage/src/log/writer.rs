@@ -230,7 +230,7 @@ impl<D: Disk> LogWriter<D> {
         self.open.as_ref().map_or(0, |open| open.position)
     }
 
-    /// Whether an earlier failure made the writer unusable.
+    /// Returns whether an earlier failure made the writer unusable.
     pub fn is_poisoned(&self) -> bool {
         self.is_poisoned
     }

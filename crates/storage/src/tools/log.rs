@@ -40,7 +40,7 @@ pub struct LogReport {
 }
 
 impl LogReport {
-    /// Whether a server would start with this file as its last log.
+    /// Returns whether a server would start with this file as its last log.
     pub fn is_good(&self) -> bool {
         self.faults.is_empty() && self.gaps.is_empty()
     }

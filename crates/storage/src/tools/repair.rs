@@ -66,9 +66,9 @@ pub enum Fix {
 pub struct Copied {
     /// Path of the copy.
     pub path: PathBuf,
-    /// Number of records in it.
+    /// Number of records in the copy.
     pub records: u64,
-    /// Zxid of its last record.
+    /// Zxid of the last record in the copy.
     pub last: Option<Zxid>,
     /// Differences from the original.
     pub fixes: Vec<Fix>,

@@ -3,7 +3,7 @@
 /// An element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Element<'a> {
-    /// Its tag, of one byte.
+    /// Tag of the element, one byte.
     pub(super) tag: u8,
     /// Content without tag and length.
     pub(super) content: &'a [u8],

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// A certificate is for other hosts.
+/// The certificate is valid for other hosts only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the certificate is not for {wanted}: it is for {found}")]
 pub struct WrongHost {

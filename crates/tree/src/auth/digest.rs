@@ -73,7 +73,7 @@ pub(super) fn identities(settings: &DigestSettings, data: &[u8]) -> Vec<Id> {
     super_id.into_iter().chain([own_id]).collect()
 }
 
-/// Whether the id is a pair separated by a colon; empty parts at the end are ignored.
+/// Returns whether the id is a pair separated by a colon; empty parts at the end are ignored.
 pub(super) fn is_valid(id: &str) -> bool {
     id.trim_end_matches(':').matches(':').count() == 1
 }

@@ -4,12 +4,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an expression is valid in an ACL.
+/// Returns whether an expression is valid in an ACL.
 pub(super) fn is_valid(expression: &str) -> bool {
     parse_expression(expression).is_some()
 }
 
-/// Whether the address `held` matches an expression.
+/// Returns whether the address `held` matches an expression.
 pub(super) fn matches(held: &str, expression: &str) -> bool {
     let (Some(held), Some((wanted, bits))) = (parse_peer(held), parse_expression(expression))
     else {

@@ -101,7 +101,7 @@ pub struct EnsembleSettings {
 }
 
 impl AuthSettings {
-    /// Whether ACL entries may use this scheme, provided that their id is valid.
+    /// Returns whether ACL entries may use this scheme, provided that their id is valid.
     pub fn is_registered(&self, scheme: &str) -> bool {
         match scheme {
             IP => true,
@@ -113,7 +113,7 @@ impl AuthSettings {
         }
     }
 
-    /// Whether the id is valid in an ACL entry of this scheme.
+    /// Returns whether the id is valid in an ACL entry of this scheme.
     pub(crate) fn is_valid_id(&self, scheme: &str, id: &str) -> bool {
         match scheme {
             IP => ip::is_valid(id),
@@ -124,12 +124,12 @@ impl AuthSettings {
         }
     }
 
-    /// Whether an `auth` entry expands to identities of this scheme.
+    /// Returns whether an `auth` entry expands to identities of this scheme.
     pub(crate) fn is_authenticated(&self, scheme: &str) -> bool {
         matches!(scheme, DIGEST | SASL | X509) && self.is_registered(scheme)
     }
 
-    /// Whether the identity `held` matches an ACL entry's `id`.
+    /// Returns whether the identity `held` matches an ACL entry's `id`.
     pub(crate) fn matches(&self, scheme: &str, held: &str, id: &str) -> bool {
         match scheme {
             IP => ip::matches(held, id),

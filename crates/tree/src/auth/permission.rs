@@ -4,7 +4,7 @@ use proto::{Acl, Id};
 
 use super::{ANYONE, AuthSettings, SUPER, WORLD};
 
-/// Whether one of `identities` has one of the permission bits `wanted`.
+/// Returns whether one of `identities` has one of the permission bits `wanted`.
 ///
 /// An empty list permits everything. Source: ZooKeeperServer.checkACL.
 pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
@@ -16,8 +16,8 @@ pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[
         || is_super(identities)
 }
 
-/// Whether entries for one of `identities` grant all permission bits of `wanted`, or one of the
-/// identities is super. `world:anyone` entries are ignored.
+/// Returns whether entries for one of `identities` grant all permission bits of `wanted`, or one of
+/// the identities is super. `world:anyone` entries are ignored.
 pub fn is_named(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
     let naming = acl
         .iter()
@@ -26,7 +26,7 @@ pub fn is_named(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &
     granted & wanted == wanted || is_super(identities)
 }
 
-/// Whether one of `identities` passes every check.
+/// Returns whether one of `identities` passes every check.
 pub fn is_super(identities: &[Id]) -> bool {
     identities.iter().any(|id| id.scheme == SUPER)
 }

@@ -1,6 +1,6 @@
 //! Valid ACL ids of the sasl and x509 schemes.
 
-/// Whether an id is a Kerberos name `a[/b]@c`, or any text without `@`.
+/// Returns whether an id is a Kerberos name `a[/b]@c`, or any text without `@`.
 ///
 /// Source: SASLAuthenticationProvider.isValid, KerberosName.
 pub fn is_valid_sasl(id: &str) -> bool {
@@ -35,8 +35,8 @@ const ATTRIBUTE_TYPES: &[&str] = &[
     "SERIALNUMBER",
 ];
 
-/// Whether an id is a distinguished name: attributes `type=value` separated by commas, semicolons
-/// or plus signs.
+/// Returns whether an id is a distinguished name: attributes `type=value` separated by commas,
+/// semicolons or plus signs.
 ///
 /// Source: X509AuthenticationProvider.isValid, X500Principal.
 pub(super) fn is_valid_x509(id: &str) -> bool {

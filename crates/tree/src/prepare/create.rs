@@ -80,7 +80,7 @@ impl Preparation<'_> {
         }))
     }
 
-    /// Whether a valid path, which is the root or a child of `parent`, exists.
+    /// Returns whether a valid path, which is the root or a child of `parent`, exists.
     fn has_child(&self, parent: &PendingNode, path: &str) -> bool {
         if let Some(pending) = self.overlay.get(path) {
             return pending.is_some();

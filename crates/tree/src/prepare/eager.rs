@@ -47,7 +47,7 @@ impl Tree {
     }
 }
 
-/// Whether creates of this kind are checked; createTTL and createContainer are not.
+/// Returns whether creates of this kind are checked; createTTL and createContainer are not.
 fn is_checked(op: proto::OpCode) -> bool {
     matches!(op, proto::OpCode::Create | proto::OpCode::Create2)
 }

@@ -95,7 +95,7 @@ impl Overlay {
         }
     }
 
-    /// Whether no transaction is in flight.
+    /// Returns whether no transaction is in flight.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }

@@ -15,16 +15,16 @@ pub(super) struct PendingNode {
     /// Slot of the znode; nil if it is not in the tree yet.
     pub(super) id: NodeId,
     pub(super) stat: StatPersisted,
-    /// Sequence number of the next create below it. Unlike the count in `stat`, which stays at its
-    /// maximum as in the tree, this number wraps as in PrepRequestProcessor.
+    /// Sequence number of the next create below the znode. Unlike the count in `stat`, which stays
+    /// at its maximum as in the tree, this number wraps as in PrepRequestProcessor.
     pub(super) creations: i32,
     pub(super) num_children: u32,
     pub(super) data_len: i64,
     /// `None` if the list is unknown, see [`crate::acl_table`].
     pub(super) acl: Option<Arc<[Acl]>>,
-    /// Whether a session owns it, so that it cannot have children.
+    /// Whether a session owns the znode, so that it cannot have children.
     pub(super) is_ephemeral: bool,
-    /// Whether the tree's digest includes it.
+    /// Whether the tree's digest includes the znode.
     pub(super) is_counted: bool,
     /// The znode's part of the tree's digest.
     pub(super) digest: u32,

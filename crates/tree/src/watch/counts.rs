@@ -132,7 +132,7 @@ impl Watches {
         }
     }
 
-    /// Whether a read can set watches.
+    /// Returns whether a read can set watches.
     pub fn may_grow_by(request: &ReadRequest) -> bool {
         match request {
             ReadRequest::Exists(PathWatchRequest { watch, .. })

@@ -48,7 +48,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Firing<'_> {
-    /// Whether there are any watches.
+    /// Returns whether there are any watches.
     pub(crate) fn is_needed(&self) -> bool {
         !self.watches.is_empty()
     }

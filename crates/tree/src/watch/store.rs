@@ -74,7 +74,7 @@ impl Watches {
         Self::default()
     }
 
-    /// Whether there are no watches.
+    /// Returns whether there are no watches.
     pub fn is_empty(&self) -> bool {
         self.watches.is_empty()
     }
@@ -91,7 +91,7 @@ impl Watches {
         self.set_kinds(watch, kinds);
     }
 
-    /// Whether the watcher's interest in the path includes one of the kinds.
+    /// Returns whether the watcher's interest in the path includes one of the kinds.
     pub(crate) fn has(&self, watcher: WatcherId, path: Option<&str>, kinds: Kinds) -> bool {
         self.find(watcher, path)
             .is_some_and(|watch| self.watches[watch as usize].kinds.meets(kinds))

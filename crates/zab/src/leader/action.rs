@@ -211,9 +211,9 @@ pub enum LinkFault {
     /// is uncommitted.
     #[error("its history {current_epoch}, {last_logged} is ahead")]
     HistoryAhead {
-        /// Its current epoch.
+        /// Current epoch of the learner.
         current_epoch: Epoch,
-        /// Its last transaction.
+        /// Last transaction in the learner's log.
         last_logged: Zxid,
     },
     /// The learner acknowledged a zxid that was never proposed.
@@ -252,7 +252,7 @@ pub enum LinkFault {
 }
 
 impl LinkFault {
-    /// Whether a healthy learner never causes this fault.
+    /// Returns whether a healthy learner never causes this fault.
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::Unexpected { .. }
@@ -304,7 +304,7 @@ pub enum StepDown {
     VoterAhead {
         /// The voter.
         sid: Sid,
-        /// The epoch that it has accepted.
+        /// The epoch that the voter has accepted.
         accepted: Epoch,
     },
     /// A quorum of voters has different data than this server.

@@ -63,8 +63,8 @@ impl Leader {
         }
     }
 
-    /// Whether all learners support the packets, and no comparison is in progress or was until a
-    /// moment ago.
+    /// Returns whether all learners support the packets, and no comparison is in progress or was
+    /// until a moment ago.
     fn may_compare(&self) -> bool {
         let mut links = self.links.values();
         let all_know = links.all(|link| link.reports_digests || link.state == LinkState::Connected);

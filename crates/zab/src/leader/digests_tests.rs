@@ -12,8 +12,8 @@ const OWN: u64 = 7;
 const OTHER: u64 = 8;
 const THIRD: u64 = 9;
 
-/// Server 5 leads epoch 1 and has committed a transaction. Servers 1 to `followers` follow, each
-/// over the link with its number and with this version.
+/// Creates server 5, which leads epoch 1 and has committed a transaction. Servers 1 to `followers`
+/// follow, each over the link with its number and with this version.
 fn leading(followers: i64, version: impl Fn(i64) -> i32) -> Leader {
     let start = LeaderStart {
         sid: Sid(5),

@@ -70,9 +70,9 @@ impl Leader {
         Ok(())
     }
 
-    /// Whether the epoch is fixed, and this voter connects for the second time without being able
-    /// to accept it. A single connection does not justify an interruption: a voter that needs the
-    /// step connects again.
+    /// Returns whether the epoch is fixed, and this voter connects for the second time without
+    /// being able to accept it. A single connection does not justify an interruption: a voter that
+    /// needs the step connects again.
     fn is_voter_ahead(&mut self, sid: Sid, accepted: Epoch) -> bool {
         let Some(epoch) = self.epoch() else {
             return false;
@@ -197,8 +197,8 @@ impl Leader {
         Ok(())
     }
 
-    /// Whether this server's log contains everything committed in `epoch`, although a learner has
-    /// logged more of that epoch. The learner may then be led, and its log cut.
+    /// Returns whether this server's log contains everything committed in `epoch`, although a
+    /// learner has logged more of that epoch. The learner may then be led, and its log cut.
     ///
     /// Without this rule, the following case would block every election. A reconfiguration removes
     /// a voter, that voter alone has logged later proposals, and the configuration in force needs

@@ -14,9 +14,9 @@ pub(crate) struct Link {
     pub(crate) heard_ms: i64,
     pub(crate) slot: Option<Slot>,
     pub(crate) lag: AckLag,
-    /// Whether it supports Zoarium's packets for comparing digests.
+    /// Whether the learner supports Zoarium's packets for comparing digests.
     pub(crate) reports_digests: bool,
-    /// Whether its tree is a copy of this server's, received as a snapshot.
+    /// Whether the learner's tree is a copy of this server's tree, received as a snapshot.
     pub(crate) has_copy: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum LinkState {
     AwaitingAckEpoch,
     /// The learner has accepted the epoch. A quorum has not.
     AwaitingEpochAcks {
-        /// Its last transaction.
+        /// Last transaction in the learner's log.
         last_logged: Zxid,
     },
     /// The learner is being synchronised from the log files.
@@ -75,8 +75,8 @@ impl Link {
         }
     }
 
-    /// Whether the learner receives proposals and commits. It does from the moment at which its
-    /// opening packet is decided, so it does not miss a transaction.
+    /// Returns whether the learner receives proposals and commits. It does from the moment at which
+    /// its opening packet is decided, so it does not miss a transaction.
     pub(crate) fn is_forwarding(&self) -> bool {
         match self.state {
             LinkState::Connected
@@ -91,7 +91,8 @@ impl Link {
         }
     }
 
-    /// Permitted duration of its silence, ms; `None` while the learner waits for this server.
+    /// Returns the maximum silence of the learner, ms; `None` while the learner waits for this
+    /// server.
     pub(crate) fn silence_ms(&self, init_ms: i64, sync_ms: i64) -> Option<i64> {
         match self.state {
             LinkState::AwaitingEpoch
@@ -148,7 +149,7 @@ impl AckLag {
         }
     }
 
-    /// The oldest owed acknowledgement, and the time for which it has been owed.
+    /// Returns the oldest owed acknowledgement, and the time for which it has been owed.
     pub(crate) fn owed(&self, now_ms: i64) -> Option<(Zxid, i64)> {
         self.oldest
             .map(|(zxid, since)| (zxid, now_ms.saturating_sub(since)))

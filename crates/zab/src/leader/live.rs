@@ -35,12 +35,12 @@ pub enum ProposeError {
 const COUNTER_END: u32 = u32::MAX;
 
 impl Leader {
-    /// The zxid that the next proposal must have.
+    /// Returns the zxid that the next proposal must have.
     pub fn next_zxid(&self) -> Zxid {
         self.last_proposed().next()
     }
 
-    /// The newest proposal, or the start of the epoch if there is none yet.
+    /// Returns the newest proposal, or the start of the epoch if there is none yet.
     pub fn last_proposed(&self) -> Zxid {
         self.proposals.last_proposed()
     }
@@ -317,7 +317,8 @@ impl Leader {
         }
     }
 
-    /// Number of proposals that syncs of learners wait for. Source: Leader.getNumPendingSyncs.
+    /// Returns the number of proposals that syncs of learners wait for. Source:
+    /// Leader.getNumPendingSyncs.
     pub fn pending_syncs(&self) -> usize {
         // The zxids rise.
         let mut waits_for = self.syncs.iter().map(|(zxid, _)| *zxid);
@@ -328,14 +329,14 @@ impl Leader {
         usize::from(first.is_some()) + steps.filter(|is_new| *is_new).count()
     }
 
-    /// The outstanding proposal that a learner acknowledges with `zxid`, and the learner's sid;
-    /// `None` if the proposal is not outstanding.
+    /// Returns the outstanding proposal that a learner acknowledges with `zxid`, and the learner's
+    /// sid; `None` if the proposal is not outstanding.
     pub fn outstanding_of(&self, link: LinkId, zxid: Zxid) -> Option<(Sid, &Record)> {
         let sid = self.links.get(&link)?.sid?;
         Some((sid, self.outstanding_record(zxid)?))
     }
 
-    /// The proposal with this zxid, if it is not committed yet.
+    /// Returns the proposal with this zxid, if it is not committed yet.
     pub fn outstanding_record(&self, zxid: Zxid) -> Option<&Record> {
         let first = self.outstanding.front()?.zxid;
         let at = usize::try_from(zxid.0.checked_sub(first.0)?).ok()?;
@@ -343,9 +344,9 @@ impl Leader {
         (record.zxid == zxid).then_some(record)
     }
 
-    /// Zxid up to which every follower that is up to date has all proposals on disk. Followers that
-    /// have owed an acknowledgement for more than `owed_ms_max` are left out, because they may
-    /// hang.
+    /// Returns the zxid up to which every follower that is up to date has all proposals on disk.
+    /// Followers that have owed an acknowledgement for more than `owed_ms_max` are left out,
+    /// because they may hang.
     pub fn on_disk_of_followers(&self, now_ms: i64, owed_ms_max: i64) -> Zxid {
         let followers = self.links.values().filter(|link| {
             let is_follower = link.kind == LearnerKind::Follower;
@@ -359,12 +360,12 @@ impl Leader {
         behind.min().unwrap_or_else(|| self.last_proposed())
     }
 
-    /// Number of proposals that are not committed yet.
+    /// Returns the number of proposals that are not committed yet.
     pub fn outstanding(&self) -> usize {
         self.outstanding.len()
     }
 
-    /// The newest committed zxid.
+    /// Returns the newest committed zxid.
     pub fn last_committed(&self) -> Zxid {
         self.last
     }

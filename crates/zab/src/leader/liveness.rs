@@ -8,7 +8,7 @@ use super::{Action, Leader, LinkFault, LinkId, Phase, StepDown};
 use crate::learner::LearnerKind;
 
 impl Leader {
-    /// Time at which to call [`Leader::handle_deadline`].
+    /// Returns the time at which to call [`Leader::handle_deadline`].
     pub fn deadline_ms(&self) -> Option<i64> {
         let own = match self.phase {
             Phase::Down => return None,
@@ -80,7 +80,8 @@ impl Leader {
         }
     }
 
-    /// Whether a quorum is connected. Links that were silent for too long are already removed.
+    /// Returns whether a quorum is connected. Links that were silent for too long are already
+    /// removed.
     fn is_in_touch_with_quorum(&self) -> bool {
         let is_linked = |sid: Sid| {
             let mut links = self.links.values();

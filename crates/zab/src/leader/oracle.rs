@@ -54,7 +54,7 @@ impl Leader {
         self.is_oracle_fresh = mutant::is(Mutant::OracleAnswerKept);
     }
 
-    /// The decision that waits for the oracle's answer, if there is one.
+    /// Returns the decision that waits for the oracle's answer, if there is one.
     pub fn oracle_question(&self) -> Option<OracleQuestion> {
         let (step, upto) = match &self.phase {
             Phase::Discovering { .. } => (0, None),
@@ -69,18 +69,19 @@ impl Leader {
         self.needs_oracle().then_some(OracleQuestion { step, upto })
     }
 
-    /// The last answer of the oracle.
+    /// Returns the last answer of the oracle.
     pub fn oracle_grants(&self) -> bool {
         self.oracle_grants
     }
 
-    /// Whether the oracle's answer matters: there are two voters, and the other one is not
+    /// Returns whether the oracle's answer matters: there are two voters, and the other one is not
     /// connected.
     pub fn needs_oracle(&self) -> bool {
         decides_alone(&*self.quorum, self.sid, &self.forwarding_followers())
     }
 
-    /// Whether the servers for which `has` is true are a quorum, or this server may decide alone.
+    /// Returns whether the servers for which `has` is true are a quorum, or this server may decide
+    /// alone.
     pub(super) fn decides(&self, quorum: &dyn QuorumVerifier, has: &dyn Fn(Sid) -> bool) -> bool {
         let is_granted = self.oracle_grants && self.is_oracle_fresh;
         quorum.is_quorum(has) || (is_granted && self.is_alone(quorum, has))
@@ -90,8 +91,8 @@ impl Leader {
         has(self.sid) && decides_alone(quorum, self.sid, &self.forwarding_followers())
     }
 
-    /// Whether every configuration that must agree has a quorum, or could do without the other
-    /// server.
+    /// Returns whether every configuration that must agree has a quorum, or could do without the
+    /// other server.
     pub(super) fn may_be_alone(&self, has: &dyn Fn(Sid) -> bool) -> bool {
         let next = self.next.as_ref().map(|next| &next.quorum);
         let is_enough =

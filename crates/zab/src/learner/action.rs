@@ -211,8 +211,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The code with which Apache ZooKeeper's process exits. On all other faults, Java only leaves
-    /// the role. A server that does not exit must load its tree from disk again.
+    /// Returns the code with which Apache ZooKeeper's process exits. On all other faults, Java only
+    /// leaves the role. A server that does not exit must load its tree from disk again.
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Self::UnmatchedCommit { next: Some(_), .. } => Some(12),

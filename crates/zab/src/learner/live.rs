@@ -111,9 +111,9 @@ impl Live {
         Ok(())
     }
 
-    /// Whether `next` is a new transaction. It may repeat the last one: the leader had put it into
-    /// the sync plan and then sent it to all learners. A repeated transaction is acknowledged only
-    /// once.
+    /// Returns whether `next` is a new transaction, and remembers it. It may repeat the last one:
+    /// the leader had put it into the sync plan and then sent it to all learners. A repeated
+    /// transaction is acknowledged only once.
     fn is_next(&mut self, next: Zxid) -> Result<bool, Fault> {
         match self.last_received {
             Some(last) if last == next => Ok(false),

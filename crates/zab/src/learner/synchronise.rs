@@ -344,7 +344,7 @@ impl Synchronise {
         live
     }
 
-    /// Whether the learner may hold back more.
+    /// Returns whether the learner may hold back more.
     pub(super) fn is_reading(&self) -> bool {
         match self.stage {
             Stage::Receiving | Stage::Acknowledged => true,
@@ -363,7 +363,7 @@ impl Synchronise {
     }
 }
 
-/// Size of a held-back record. An empty transaction occupies memory, too.
+/// Returns the size of a held-back record. An empty transaction occupies memory, too.
 fn held_bytes(record: &Record) -> usize {
     size_of::<Record>() + record.txn.len()
 }

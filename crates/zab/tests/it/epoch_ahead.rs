@@ -22,7 +22,7 @@ const SUPPORTER: Sid = Sid(2);
 const SUPPORTER_LINK: LinkId = LinkId(2);
 
 impl Term {
-    /// Elected with this accepted epoch and this floor.
+    /// Creates a term after the election, with this accepted epoch and this floor.
     fn elected(accepted: Epoch, floor: Epoch) -> Self {
         let start = LeaderStart {
             sid: Sid(3),
@@ -42,7 +42,7 @@ impl Term {
         Self { core, out, epoch }
     }
 
-    /// Its epoch is fixed, because server 2 has connected.
+    /// Creates a term whose epoch is fixed, because server 2 has connected.
     fn fixed(accepted: Epoch, floor: Epoch) -> Self {
         let mut term = Self::elected(accepted, floor);
         let said = term.introduce(SUPPORTER_LINK, SUPPORTER, accepted);
@@ -50,7 +50,7 @@ impl Term {
         term
     }
 
-    /// Server 2 has accepted the epoch.
+    /// Creates a term whose epoch server 2 has accepted.
     fn accepted(accepted: Epoch, floor: Epoch) -> Self {
         let mut term = Self::fixed(accepted, floor);
         term.accepted_saved();
@@ -66,7 +66,7 @@ impl Term {
         term
     }
 
-    /// It leads.
+    /// Creates a term in which server 3 leads.
     fn leading(accepted: Epoch, floor: Epoch) -> Self {
         let mut term = Self::accepted(accepted, floor);
         term.core.handle_current_epoch_saved(0, &mut term.out);
@@ -127,7 +127,7 @@ fn steps_down_for(sid: i64, accepted: &str) -> Vec<String> {
     vec![format!("step down: {reason}")]
 }
 
-/// The packets to a server that has just connected.
+/// Returns the packets to a server that has just connected.
 fn is_told(epoch: &str) -> Vec<String> {
     vec![format!("link 100: send LEADERINFO epoch={epoch}")]
 }

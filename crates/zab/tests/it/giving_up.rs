@@ -8,7 +8,7 @@ use proto::{Epoch, Sid, Zxid};
 use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId};
 use zab::{CommittedLog, Record, Settings};
 
-/// Server 2, the first of these voters, just elected.
+/// Creates server 2, the first of these voters, just elected.
 fn elected(voters: i64, settings: Settings) -> Leader {
     let start = LeaderStart {
         sid: Sid(2),
@@ -92,7 +92,7 @@ impl OfTwo {
         Self { core, out, now_ms }
     }
 
-    /// Alone, by a grant of the oracle.
+    /// Creates a leader that is alone, by a grant of the oracle.
     fn alone() -> Self {
         let mut of_two = Self::elected();
         of_two.oracle(true);
@@ -106,7 +106,7 @@ impl OfTwo {
         lines(&mut self.out)
     }
 
-    /// The oracle grants each step.
+    /// Saves the epochs; the oracle grants each step.
     fn save_epochs(&mut self) -> Vec<String> {
         let config = EpochConfig {
             text: "text".into(),
@@ -126,7 +126,7 @@ impl OfTwo {
         lines(out)
     }
 
-    /// Server 3 comes and is up to date.
+    /// Connects server 3 until it is up to date.
     fn join(&mut self) -> Vec<String> {
         self.core.handle_connected(LinkId(1), self.now_ms);
         let epoch = Epoch(2);

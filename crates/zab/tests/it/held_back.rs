@@ -46,7 +46,7 @@ impl Greeted {
         learner
     }
 
-    /// A learner that is writing a snapshot of the leader's up to (1, 9).
+    /// Creates a learner that is writing the leader's snapshot up to (1, 9).
     fn writing_snapshot(kind: LearnerKind) -> Self {
         let mut learner = Self::new(kind);
         learner.hear(Down::Snap { zxid: zxid(1, 9) });

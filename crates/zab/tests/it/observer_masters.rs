@@ -87,7 +87,7 @@ impl Follower {
         })
     }
 
-    /// A follower with an observer that is up to date.
+    /// Creates a follower with an observer that is up to date.
     fn serving() -> Self {
         let mut follower = Self::new(1..=3, settings());
         follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
@@ -307,7 +307,7 @@ fn recorded(line: &Value) -> Option<Recorded> {
     })
 }
 
-/// Whether the order of the packet is defined. The clock determines the order of pings.
+/// Returns whether the order of the packet is defined. The clock determines the order of pings.
 fn is_protocol(packet: &LeaderPacket) -> bool {
     !matches!(packet, LeaderPacket::Ping { .. })
 }

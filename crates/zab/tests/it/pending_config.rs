@@ -110,7 +110,7 @@ impl Term {
     }
 }
 
-/// Short form of a packet.
+/// Returns the short form of a packet.
 fn told(action: &Action) -> String {
     match action {
         Action::Send { packet, .. } => match packet {

@@ -59,7 +59,7 @@ impl Follower {
         follower
     }
 
-    /// A follower that has sent ACKEPOCH.
+    /// Creates a follower that has sent ACKEPOCH.
     fn greeted() -> Self {
         let mut follower = Self::new();
         follower.hear([Down::leader_info(Epoch(2))]);
@@ -380,7 +380,7 @@ impl Elected {
         )
     }
 
-    /// A leader of epoch 2 with server 1 on link 1.
+    /// Creates a leader of epoch 2 with server 1 on link 1.
     fn leading() -> Self {
         let mut elected = Self::new(zxid(1, 2), log());
         elected.introduce(1, 1);

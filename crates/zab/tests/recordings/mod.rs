@@ -37,7 +37,7 @@ pub(crate) enum Event {
     ClosedByLearner,
 }
 
-/// All recordings with their lines on quorum connections. Empty if the recordings are not
+/// Returns all recordings with their lines on quorum connections. Empty if the recordings are not
 /// available.
 pub(crate) fn all() -> Vec<Recording> {
     let Some(folder) = testkit::recordings::find("vectors/ensemble") else {

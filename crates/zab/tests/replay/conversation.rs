@@ -66,8 +66,8 @@ impl Conversation {
         Some(stage)
     }
 
-    /// Initial state of this server from its own introduction; `None` if the recording begins
-    /// later.
+    /// Returns the initial state of this server from its own introduction; `None` if the recording
+    /// begins later.
     fn introduced(&self) -> Option<LearnerStart> {
         let (kind, accepted_epoch, info) = match self.up.first()? {
             LearnerPacket::FollowerInfo {
@@ -95,7 +95,7 @@ impl Conversation {
         })
     }
 
-    /// The first transaction, and the kind of learner that receives it in this form.
+    /// Returns the first transaction, and the kind of learner that receives it in this form.
     fn first_transaction(&self) -> Option<(Zxid, LearnerKind)> {
         self.heard().find_map(|packet| match packet {
             LeaderPacket::Proposal { zxid, .. } => Some((*zxid, LearnerKind::Follower)),
@@ -110,7 +110,7 @@ impl Conversation {
         self.down.iter().flatten()
     }
 
-    /// The committed zxids, in the leader's order.
+    /// Returns the committed zxids, in the leader's order.
     pub(crate) fn committed(&self) -> Vec<Zxid> {
         let zxids = self.heard().filter_map(|packet| match packet {
             LeaderPacket::Commit { zxid }
@@ -122,7 +122,7 @@ impl Conversation {
         zxids.collect()
     }
 
-    /// Whether the leader activated a configuration.
+    /// Returns whether the leader activated a configuration.
     pub(crate) fn has_activation(&self) -> bool {
         self.heard().any(|packet| {
             matches!(

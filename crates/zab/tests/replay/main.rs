@@ -69,7 +69,7 @@ fn every_java_learner_that_was_recorded_has_its_replay() {
     );
 }
 
-/// The links of all learners that are not marked as scripts.
+/// Returns the links of all learners that are not marked as scripts.
 fn recorded(recordings: &[Recording]) -> BTreeSet<Link> {
     let links = recordings.iter().flat_map(|recording| {
         let lines = recording.lines.iter();

@@ -46,7 +46,7 @@ const UNPLAYED: &[(&str, u64, Why)] = &[
     nameless_script(33),
 ];
 
-/// The links that cannot be replayed. The recordings must confirm the reason of each.
+/// Returns the links that cannot be replayed. The recordings must confirm the reason of each.
 pub(crate) fn unplayed(recordings: &[Recording]) -> Vec<Link> {
     let links = UNPLAYED.iter().map(|(file, conn, why)| {
         let recording = recordings.iter().find(|recording| recording.name == *file);

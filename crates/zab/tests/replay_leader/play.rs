@@ -410,7 +410,7 @@ impl Play {
     }
 }
 
-/// Whether the header of a transaction names a request.
+/// Returns whether the header of a transaction names a request.
 fn is_of(record: &Record, request: &LearnerRequest) -> bool {
     let header = record.txn.first_chunk::<12>();
     let is_write = request.op() != Some(OpCode::Sync);

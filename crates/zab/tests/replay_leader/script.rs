@@ -143,7 +143,7 @@ impl Script {
         }
     }
 
-    /// A transaction and its configuration. An unrecorded transaction is empty.
+    /// Returns a transaction and its configuration. An unrecorded transaction is empty.
     pub(crate) fn transaction(&self, zxid: Zxid) -> (Record, Option<String>) {
         let known = self.transactions.get(&zxid).cloned();
         known.unwrap_or((Record::new(zxid, Bytes::new()), None))
@@ -165,7 +165,8 @@ impl Script {
             .collect()
     }
 
-    /// Kind of a learner. A server without a vote is an observer, unless it receives proposals.
+    /// Returns the kind of a learner. A server without a vote is an observer, unless it receives
+    /// proposals.
     fn kind(&self, link: LinkId, sid: i64) -> LearnerKind {
         let is_proposal =
             |line: &Line| matches!(line.what, What::Down(LeaderPacket::Proposal { .. }));
@@ -176,8 +177,8 @@ impl Script {
         }
     }
 
-    /// The last transaction before the first one on these links. A PING may name one that observers
-    /// have not received yet.
+    /// Returns the last transaction before the first one on these links. A PING may name one that
+    /// observers have not received yet.
     pub(crate) fn last_before(&self, links: &BTreeSet<LinkId>) -> Option<Zxid> {
         let lines = self.lines.iter();
         let down = lines.filter_map(|line| match &line.what {
@@ -192,7 +193,7 @@ impl Script {
         first.map(|record| Zxid(record.zxid.0 - 1)).or(pinged)
     }
 
-    /// The zxid of the opening packet after the leader has read this line.
+    /// Returns the zxid of the opening packet after the leader has read this line.
     pub(crate) fn opening(&self, at: usize) -> Option<Zxid> {
         let link = self.lines[at].link;
         let mut behind = self.lines[at..].iter().filter(|line| line.link == link);
@@ -206,7 +207,8 @@ impl Script {
         })
     }
 
-    /// The last proposal that a link shows before this commit, among the lines not yet played.
+    /// Returns the last proposal that a link shows before this commit, among the lines not yet
+    /// played.
     pub(crate) fn last_before_commit(&self, zxid: Zxid) -> Zxid {
         let mut last = Zxid::ZERO;
         for link in self.learners.keys() {
@@ -228,13 +230,13 @@ impl Script {
         last
     }
 
-    /// Whether Java's leader dropped the link.
+    /// Returns whether Java's leader dropped the link.
     pub(crate) fn is_dropped(&self, link: LinkId) -> bool {
         let mut lines = self.lines_of(link);
         lines.any(|line| matches!(line.what, What::ClosedByLeader))
     }
 
-    /// The links that Zoarium drops deliberately.
+    /// Returns the links that Zoarium drops deliberately.
     pub(crate) fn meant(&self) -> impl Iterator<Item = &'static Dropped> {
         let file = self.scene.file;
         DROPPED.iter().filter(move |dropped| dropped.file == file)

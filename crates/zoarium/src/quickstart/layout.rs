@@ -139,7 +139,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// The absolute path of a directory that contains nothing.
+/// Returns the absolute path of a directory that contains nothing.
 fn empty_directory(directory: &Path) -> Result<PathBuf, String> {
     let shown = directory.display();
     files::create_dir_all(directory).map_err(|error| format!("cannot create {shown}: {error}"))?;

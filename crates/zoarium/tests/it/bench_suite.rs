@@ -34,7 +34,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// A standalone server with few transactions between snapshots.
+    /// Creates a standalone server with few transactions between snapshots.
     fn server(home: &Path) -> Self {
         Self::ensemble(home, 1, "snapCount=2000\n")
     }

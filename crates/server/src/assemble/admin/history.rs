@@ -31,7 +31,7 @@ const EXPORT: &str = "history/export";
 /// The name of the feed.
 pub(super) const FEED: &str = "history/feed";
 
-/// The commands of a server that keeps a history.
+/// Returns the commands of a server that keeps a history.
 pub(super) fn commands(readers: &Readers) -> Vec<Command> {
     let questions = Question::ALL.into_iter().map(|question| {
         let readers = readers.clone();

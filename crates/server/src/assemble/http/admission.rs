@@ -64,7 +64,7 @@ struct Answering {
 pub(crate) struct Presence {
     admission: Arc<Admission>,
     give_way: Arc<Notify>,
-    /// Its entry in the waiting connections.
+    /// Number of this connection among the waiting connections; `None` if it does not wait.
     waiting: Mutex<Option<u64>>,
 }
 

@@ -64,7 +64,7 @@ pub(crate) trait Answers: Send + Sync + 'static {
 pub(crate) struct Caller {
     pub(crate) peer: SocketAddr,
     pub(crate) is_tls: bool,
-    /// Certificates that it has presented; empty without TLS.
+    /// Certificates that the caller has presented; empty without TLS.
     pub(crate) certificates: Arc<Chain>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Place {
     pub(crate) of: &'static str,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Acceptor of its connections.
+    /// Acceptor of the listener's connections.
     pub(crate) acceptor: Acceptor,
     pub(crate) idle: Duration,
 }

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 pub(super) struct Member {
     /// `None` for a standalone server.
     pub(super) sid: Option<i64>,
-    /// Its current role.
+    /// Current role of the member.
     pub(super) role: &'static str,
 }
 

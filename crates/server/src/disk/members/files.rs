@@ -136,7 +136,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     read().map_err(|error| named("read", path, &error))
 }
 
-/// Atomically replaces the contents of the file, and syncs. On error, the file is unchanged.
+/// Replaces the contents of the file atomically, and syncs. On error, the file is unchanged.
 fn replace(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     blocking::mark("write a member list");
     let temporary = with_suffix(path, ".tmp");

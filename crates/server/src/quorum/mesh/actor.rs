@@ -44,7 +44,7 @@ pub(super) enum Input {
     /// A dial ended.
     Dialled {
         sid: Sid,
-        /// Whether it is in a member list.
+        /// Whether the server is in a member list.
         is_member: bool,
         result: Result<Stream, DialError>,
     },

@@ -34,7 +34,7 @@ pub(super) enum DialError {
     /// No configuration contains the server.
     #[error("nobody knows where it is")]
     Nowhere,
-    /// None of its addresses answers.
+    /// None of the server's addresses answers.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A hello cannot be encoded from this server's addresses.

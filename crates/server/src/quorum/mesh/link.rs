@@ -32,7 +32,7 @@ pub(super) struct Link {
 /// Reasons for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkEnd {
-    /// Either side closed it.
+    /// One of the two sides closed the connection.
     #[error("closed")]
     Closed,
     /// The length of a message is not between 1 and [`FRAME_BYTES_MAX`].

@@ -11,10 +11,10 @@ use crate::quorum::auth::AuthError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum PeerError {
-    /// The other side has closed it between two packets.
+    /// The other side has closed the connection between two packets.
     #[error("the other side has closed the connection")]
     Closed,
-    /// The other side has closed it within a packet.
+    /// The other side has closed the connection within a packet.
     #[error("the connection ends within a packet, after {bytes} bytes of it")]
     CutOff {
         /// Received bytes of the packet.
@@ -60,7 +60,7 @@ pub(crate) enum PeerError {
     /// Another log has replaced the one that was being sent.
     #[error("the tree was replaced while it was sent")]
     TreeReplaced,
-    /// This side closes it, without an event.
+    /// This side closes the connection, without an event.
     #[error("closed by this server")]
     ClosedHere,
 }

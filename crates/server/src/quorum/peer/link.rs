@@ -26,7 +26,7 @@ use crate::metrics::Metrics;
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) id: LinkId,
-    /// Its name in the replica.
+    /// Name of the connection in the replica.
     pub(super) name: LinkName,
     pub(super) peer: SocketAddr,
     pub(super) outbox: Outbox,

@@ -27,7 +27,7 @@ pub(super) struct LinkFigures {
 pub(super) struct Learner {
     sid: Sid,
     is_observer: bool,
-    /// Its id, as a key of metrics.
+    /// Id of the learner, as a key of metrics.
     pub(super) key: Box<str>,
 }
 

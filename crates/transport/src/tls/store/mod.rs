@@ -39,7 +39,7 @@ const PASSWORD_BYTES_MAX: u64 = 64 << 10;
 pub struct KeyMaterial {
     /// The key.
     pub key: PrivateKeyDer<'static>,
-    /// Its certificate, followed by the certificates that lead from it to a root.
+    /// Certificate of the key, followed by the certificates that lead from it to a root.
     pub chain: Vec<CertificateDer<'static>>,
 }
 

@@ -14,7 +14,7 @@ fn zxid(counter: u32) -> Zxid {
     Zxid::new(Epoch(1), counter)
 }
 
-/// Server 3 leads epoch 1. Servers 1 and 2 follow over links 1 and 2.
+/// Creates server 3, which leads epoch 1. Servers 1 and 2 follow over links 1 and 2.
 fn leading(sids: &[i64]) -> Leader {
     let start = LeaderStart {
         sid: Sid(3),
