@@ -40,13 +40,13 @@ error_codes! {
     RuntimeInconsistency = -2,
     /// Never sent.
     DataInconsistency = -3,
-    /// Only clients create this code.
+    /// Only clients create it.
     ConnectionLoss = -4,
     /// The request cannot be decoded, or contains a forbidden null.
     MarshallingError = -5,
     /// The operation is unknown or disabled.
     Unimplemented = -6,
-    /// Only clients create this code.
+    /// Only clients create it.
     OperationTimeout = -7,
     /// A path, flag, TTL or member list is invalid.
     BadArguments = -8,
@@ -70,7 +70,7 @@ error_codes! {
     NotEmpty = -111,
     /// The session is over.
     SessionExpired = -112,
-    /// Only clients create this code.
+    /// Only clients create it.
     InvalidCallback = -113,
     /// The ACL is empty or contains an invalid entry.
     InvalidAcl = -114,
@@ -84,7 +84,7 @@ error_codes! {
     EphemeralOnLocalSession = -120,
     /// The watch does not exist.
     NoWatcher = -121,
-    /// Only clients create this code.
+    /// Only clients create it.
     RequestTimeout = -122,
     /// Reconfig is disabled.
     ReconfigDisabled = -123,
