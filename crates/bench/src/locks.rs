@@ -50,7 +50,7 @@ pub(crate) async fn contend(context: &Context, session: u32, mut connection: Raw
     }
 }
 
-/// Reason for which a contender cannot continue.
+/// Reason why a contender cannot continue.
 enum Failure {
     Refused(i32),
     Lost(LossReason),

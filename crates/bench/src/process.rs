@@ -24,7 +24,7 @@ impl Process {
     /// Returns the process with this id.
     ///
     /// # Errors
-    /// If it does not exist, or the system does not provide its data.
+    /// If the process does not exist, or the system does not provide its data.
     pub(crate) fn new(pid: u32) -> Result<Self> {
         let process = Self { pid };
         process.cpu_time()?;

@@ -170,7 +170,7 @@ fn nobody_listening_is_an_error() {
 fn a_server_that_turns_away_is_explained() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // It is closed properly, as by a server with enough connections.
+    // The connection is closed properly, as by a server with enough connections.
     thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let _ = stream.shutdown(Shutdown::Write);

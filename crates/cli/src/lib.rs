@@ -98,7 +98,7 @@ async fn serve(start: Start) -> u8 {
     let start = shell.start.clone();
     let is_own = |name: &String| commands::is_own(name);
     if start.format.is_structured() || start.command.first().is_some_and(is_own) {
-        // Its output may be for other programs.
+        // Other programs may read the output of this command.
         shell.prints_watches = false;
     } else {
         shell.print(&format!("Connecting to {}", start.server));

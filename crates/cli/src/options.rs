@@ -134,7 +134,7 @@ impl Given {
     /// Returns the value of an option as a number.
     ///
     /// # Errors
-    /// If it is not a number. As in Java, this error ends a script.
+    /// If the value is not a number. As in Java, this error ends a script.
     pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
         let parse = |text: &str| text.parse().map_err(|_| Failure::no_number(name, text));
         self.value(name).map(parse).transpose()

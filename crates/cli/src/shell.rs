@@ -191,7 +191,7 @@ impl Shell {
     /// Returns the client for a request about `path`, and the path as the server knows it.
     ///
     /// # Errors
-    /// Under the conditions of [`Shell::client`].
+    /// If [`Shell::client`] fails.
     pub(crate) async fn client_for(&mut self, path: &str) -> Result<(Client, String), Failure> {
         let client = self.client(path).await?;
         Ok((client, self.outside(path)))

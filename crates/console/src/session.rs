@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::limits::{REPLY_BYTES_MAX, REPLY_PATIENCE, SESSION_IDLE, SESSION_TIMEOUT_MS};
 use crate::visits::Login;
 
-/// Reason for which a request was not executed, or its result is unknown.
+/// Reason why a request was not executed, or its result is unknown.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Fault {
     /// The member refused the request.

@@ -42,8 +42,8 @@ pub enum Action {
         /// Text of its list.
         config: Bytes,
     },
-    /// A server that voted for this leader looks again. A leader without an established epoch may
-    /// then step down early (`leader.maxTimeToWaitForEpoch`, ZOOKEEPER-3109).
+    /// A server that voted for this leader is looking for a leader again. A leader without an
+    /// established epoch may then step down early (`leader.maxTimeToWaitForEpoch`, ZOOKEEPER-3109).
     SupporterLooks {
         /// The server.
         sid: Sid,

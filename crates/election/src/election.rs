@@ -83,7 +83,8 @@ impl From<Notification> for Heard {
 ///
 /// Invariants:
 ///
-/// - While looking, the round never falls. (Joining an ensemble adopts its round, whatever it is.)
+/// - While the server is looking for a leader, the round never falls. (Joining an ensemble adopts
+///   its round, whatever it is.)
 /// - Within a round, only a better vote replaces the proposal.
 /// - A role needs a quorum of ballots that agree, or a grant of an oracle.
 #[derive(Debug)]
@@ -96,13 +97,13 @@ pub struct Election {
     pub(crate) round: ElectionRound,
     /// Set while the server takes part in a round.
     pub(crate) looking: Option<Looking>,
-    /// The role. Looking before the first round.
+    /// The role; `Looking` before the first round.
     pub(crate) state: PeerState,
     /// The outcome of the last election, sent to servers that do not need a vote.
     pub(crate) published: Ballot,
     /// The last ballot of each voter of this round (`recvset`).
     pub(crate) ballots: BTreeMap<Sid, Ballot>,
-    /// The last ballot of each voter that does not look (`outofelection`).
+    /// The last ballot of each voter that follows or leads (`outofelection`).
     pub(crate) settled: BTreeMap<Sid, Ballot>,
     /// Servers whose votes made this server the leader.
     pub(crate) supporters: BTreeSet<Sid>,
@@ -242,7 +243,8 @@ impl Election {
         true
     }
 
-    /// Handles a looking voter while this server has a role.
+    /// Handles the notification of a voter that is looking for a leader while this server has a
+    /// role.
     fn hear_looker(&mut self, from: Sid, heard: &Heard, now_ms: i64, out: &mut Vec<Action>) {
         let notification = &heard.notification;
         if self.electorate.is_voter(notification.leader) {
@@ -381,8 +383,9 @@ impl Election {
         self.weigh(now_ms);
     }
 
-    /// Restarts with a different configuration that was installed while looking. Notifications
-    /// under the old one are void, and rounds are counted from the beginning.
+    /// Restarts with a different configuration that was installed during the election.
+    /// Notifications under the old configuration are void, and rounds are counted from the
+    /// beginning.
     pub fn reset(&mut self, role: Role, electorate: Electorate, candidate: Candidate) {
         let (me, settings, oracle) = (self.me, self.settings, self.oracle);
         let overtaken_before = self.overtaken_before;
@@ -455,7 +458,8 @@ impl Election {
         }
     }
 
-    /// Returns whether a server looks with an older list than the committed one.
+    /// Returns whether a server that is looking for a leader has an older list than the committed
+    /// one.
     fn has_older_list(&self, heard: &Heard) -> bool {
         let theirs = heard.members.as_ref().map(|theirs| theirs.version);
         self.settings.reconfig_enabled
@@ -473,7 +477,7 @@ impl Election {
         }
     }
 
-    /// Answers a looking voter of an earlier round.
+    /// Answers a voter of an earlier round that is looking for a leader.
     pub(crate) fn answer_with_proposal(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
         if let Some(looking) = &self.looking {
             let ballot = Ballot::looking(looking.proposal, self.round);

@@ -243,7 +243,7 @@ impl Links {
         if sid > self.me {
             return peer.keep(sid, connection, out);
         }
-        // It would not knock if it still had the old connection.
+        // The other server would not connect again if it still had the old connection.
         peer.drop_connection(sid, out);
         out.push(close(CloseReason::CallBack));
         peer.at = hello.dial_back().cloned().collect();

@@ -20,7 +20,7 @@ pub trait Machine: Send {
     /// own thread runs it.
     fn turn(&mut self, visitor: Option<Self::Visitor>);
 
-    /// Returns whether it has ended. It does not have more turns then.
+    /// Returns whether the machine has ended. It must not get another turn then.
     fn has_ended(&self) -> bool;
 
     /// Returns the time by [`Settings::now_ms`] at which the machine needs a turn although no

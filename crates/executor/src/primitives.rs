@@ -103,7 +103,7 @@ pub trait Queue<T>: Clone + Send + Sync {
     fn push(&self, value: T);
     /// Removes the oldest value.
     fn pop(&self) -> Option<T>;
-    /// Returns whether it is empty. Orders nothing.
+    /// Returns whether the queue is empty. Orders nothing.
     fn is_empty(&self) -> bool;
     /// Returns the number of values.
     fn len(&self) -> usize;

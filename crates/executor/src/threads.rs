@@ -105,7 +105,7 @@ impl<T: Send> Queue<T> for Channel<T> {
     }
 
     fn push(&self, value: T) {
-        // It cannot fail: `self` has a receiver.
+        // The send cannot fail, because `self` has a receiver.
         let _ = self.sender.send(value);
     }
 

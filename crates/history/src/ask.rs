@@ -26,7 +26,7 @@ use crate::read::{Moment, Reader};
 use crate::record::Operation;
 use crate::viewer::Viewer;
 
-/// Reason for which a question has no answer.
+/// Reason why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {

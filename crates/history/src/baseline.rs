@@ -62,7 +62,7 @@ impl Baseline {
     /// to a list that a later transaction sets.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the znode cannot be written.
     pub fn znode(
         &mut self,
         path: &str,
@@ -124,7 +124,7 @@ impl Index {
     /// caller must append the log after it.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the history cannot be written.
     pub fn create(settings: Settings, baseline: Baseline, snapshot: SnapshotAt) -> Result<Self> {
         let mut index = Self::create_empty(settings)?;
         index.begin_era(baseline, snapshot)?;
@@ -135,7 +135,7 @@ impl Index {
     /// missing. The caller must append the log after the snapshot.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the history cannot be written.
     pub fn begin_era(&mut self, baseline: Baseline, snapshot: SnapshotAt) -> Result<()> {
         self.publish()?;
         // Transactions continue while a snapshot is written. The tree is known from the last one on

@@ -27,13 +27,13 @@ pub trait Keeper {
     /// Constructs an empty set for the znodes of a snapshot.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If the set cannot be created.
     fn baseline(&self) -> Result<<Self::History as Recording>::Znodes>;
 
     /// Creates a history that begins after a snapshot.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the history cannot be written.
     fn create(
         &self,
         znodes: <Self::History as Recording>::Znodes,
@@ -49,7 +49,7 @@ pub trait Znodes {
     /// Adds a znode; the root's path may be empty.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the znode cannot be written.
     fn znode(
         &mut self,
         path: &str,
@@ -73,25 +73,25 @@ pub trait Recording {
     /// Records the next transaction.
     ///
     /// # Errors
-    /// If it cannot be recorded.
+    /// If the transaction cannot be recorded.
     fn append(&mut self, record: &TxnRecord, origin: &Origin) -> Result<()>;
 
     /// Continues after a gap with a snapshot.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the history cannot be written.
     fn begin_era(&mut self, znodes: Self::Znodes, at: SnapshotAt) -> Result<()>;
 
     /// Makes recorded transactions visible to readers.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the transactions cannot be written.
     fn publish(&mut self) -> Result<()>;
 
     /// Makes recorded transactions durable.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the transactions cannot be written.
     fn checkpoint(&mut self) -> Result<()>;
 }
 
@@ -169,8 +169,8 @@ pub enum Taken {
 /// Records a transaction that was applied as committed.
 ///
 /// # Errors
-/// [`HistoryError::OtherEnsemble`] if another transaction with its zxid is recorded, and the errors
-/// of recording it.
+/// [`HistoryError::OtherEnsemble`] if another transaction with the zxid of `record` is recorded.
+/// Other errors if the transaction cannot be recorded.
 pub fn take_applied(to: &mut impl Recording, record: &TxnRecord, origin: &Origin) -> Result<Taken> {
     let (head, zxid) = (to.head(), record.header.zxid);
     // More than one predecessor is possible for the first transaction of an epoch; the log decides.
@@ -231,7 +231,7 @@ impl CatchUp {
     /// Processes the next transaction of the log.
     ///
     /// # Errors
-    /// As for [`take_applied`].
+    /// If [`take_applied`] would fail.
     pub fn take(&mut self, to: &mut impl Recording, record: &TxnRecord) -> Result<FromLog> {
         let zxid = record.header.zxid;
         if zxid > self.upto {

@@ -129,7 +129,7 @@ pub struct Index {
     pub(crate) drafts: Drafts,
     pub(crate) last_acl: LastAcl,
     /// The recent keys of the view. They include keys of changes that readers do not see yet,
-    /// because a look never reads beyond its own last transaction.
+    /// because a reader never reads beyond the last transaction of its view.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
     /// Blocks and segments that readers do not see yet.
     pub(crate) staged: Vec<Staged>,
@@ -358,7 +358,7 @@ impl Index {
     /// Makes appended changes visible to readers.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the changes cannot be written.
     pub fn publish(&mut self) -> Result<()> {
         self.writer.write()?;
         let mut view = self.shared.view.write();
@@ -428,7 +428,7 @@ impl Index {
     /// Makes appended changes durable and visible to readers.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the changes cannot be written.
     pub fn checkpoint(&mut self) -> Result<()> {
         self.publish()?;
         if !self.is_dirty {

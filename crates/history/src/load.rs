@@ -302,7 +302,7 @@ pub(crate) fn remove_strays(dir: &Path, named: &[PathBuf]) -> Result<()> {
 /// a history that was moved before.
 ///
 /// # Errors
-/// If it cannot be moved.
+/// If the history cannot be moved.
 pub fn set_aside(dir: &Path) -> Result<PathBuf> {
     let mut name = dir.file_name().unwrap_or_default().to_os_string();
     name.push(".aside");

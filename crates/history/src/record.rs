@@ -84,7 +84,7 @@ impl Change {
         (self.zxid, self.index)
     }
 
-    /// Returns whether it deletes the znode.
+    /// Returns whether the change deletes the znode.
     pub fn is_delete(&self) -> bool {
         matches!(
             self.operation(),
@@ -92,7 +92,7 @@ impl Change {
         )
     }
 
-    /// Returns whether it sets the data.
+    /// Returns whether the change sets the data.
     pub fn sets_data(&self) -> bool {
         matches!(
             self.operation(),
@@ -100,7 +100,7 @@ impl Change {
         )
     }
 
-    /// Returns whether it sets the ACL.
+    /// Returns whether the change sets the ACL.
     pub fn sets_acl(&self) -> bool {
         matches!(self.operation(), Operation::Create | Operation::SetAcl)
     }

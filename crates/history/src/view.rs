@@ -1,4 +1,5 @@
-//! The readable state of a history, and a consistent look at it while the history continues.
+//! The readable state of a history. A reader has a consistent copy of this state while the history
+//! continues.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -47,7 +48,7 @@ pub(crate) struct View {
     /// The block after them, as far as it is filled.
     pub(crate) open: Bytes,
     /// Keys of the blocks that are not in a run. After a run is written, other keys replace these.
-    /// A look that does not know the run keeps the old ones.
+    /// A view that does not contain the run keeps the old keys.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
     /// Runs, ordered by their blocks.
     pub(crate) runs: Vec<Arc<Run>>,

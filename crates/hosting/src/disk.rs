@@ -105,7 +105,7 @@ pub trait Beside {
     /// Writes the files next to zoo.cfg.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the files cannot be written.
     fn write_members(&mut self, file: &MemberFile) -> io::Result<()>;
 
     /// Reports that the log and the snapshots were loaded again.

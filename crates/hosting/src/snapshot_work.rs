@@ -217,7 +217,7 @@ impl DueSnapshots {
 
     /// Records that a snapshot, due or not, was written until `now_ms`.
     pub fn note_written(&mut self, begun_ms: i64, now_ms: i64) {
-        // It contains everything that a deferred snapshot would contain.
+        // The written snapshot contains everything that a deferred snapshot would contain.
         self.is_deferred = false;
         let rest_ms = match now_ms.saturating_sub(begun_ms) {
             took_ms if took_ms < SHORT_MS => 0,

@@ -47,7 +47,7 @@ pub fn put_str(string: Option<&str>, out: &mut Vec<u8>) {
 /// Appends a length or count, which precedes the counted items.
 ///
 /// # Panics
-/// If it is above 2^31-1, which no reader could have produced.
+/// If `len` is above 2^31-1, which no reader could have produced.
 pub fn put_len(len: usize, out: &mut Vec<u8>) {
     let len = i32::try_from(len).expect("a jute length fits 31 bits");
     len.encode(out);

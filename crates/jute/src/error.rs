@@ -1,6 +1,6 @@
 //! Errors of decoding a record.
 
-/// Reason for which a record cannot be decoded.
+/// Reason why a record cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {

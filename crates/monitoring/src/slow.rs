@@ -13,7 +13,7 @@ const KEPT_MAX: usize = 200;
 /// Maximum number of log lines per second. Further lines are only counted.
 const LINES_PER_SECOND: u32 = 20;
 
-/// Number of bytes of a path to keep.
+/// Maximum number of bytes that are kept of a path.
 const PATH_BYTES_MAX: usize = 512;
 
 /// Slow request.

@@ -126,7 +126,7 @@ impl Hello {
     /// needed, never more than [`Hello::BYTES_MAX`].
     ///
     /// # Errors
-    /// If it is not a hello; the connection must then be closed.
+    /// If the bytes are not a hello; the connection must then be closed.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, HelloFault> {
         let Some(version) = field(bytes, 0).map(i64::from_be_bytes) else {
             return Ok(None);

@@ -94,7 +94,7 @@ pub enum LeaderPacket {
     Revalidate {
         /// Session in the request.
         session: SessionId,
-        /// Whether it is alive and now belongs to the learner.
+        /// Whether the session is alive and now belongs to the learner.
         is_valid: bool,
     },
     /// Response to the oldest unanswered sync request.

@@ -61,7 +61,7 @@ pub fn encode_error_result(code: ErrorCode, out: &mut Vec<u8>) {
     code.code().encode(out);
 }
 
-/// Reason for which a whole multi is refused. The reply is MarshallingError without a body and uses
+/// Reason why a whole multi is refused. The reply is MarshallingError without a body and uses
 /// a zxid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MultiFault {
@@ -127,7 +127,7 @@ struct Operations {
     reads: Vec<ReadRequest>,
 }
 
-/// Reason for which the next operation does not decode.
+/// Reason why the next operation does not decode.
 enum Refusal {
     /// A create without an ACL list.
     NullAcl {
@@ -267,7 +267,7 @@ pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
 /// Appends `write` with its header, as a client does.
 ///
 /// # Panics
-/// If it is not a create of any kind, delete, setData or check.
+/// If `write` is not a create of any kind, delete, setData or check.
 pub fn encode_request(write: &WriteRequest, out: &mut Vec<u8>) {
     MultiHeader::request(write.op()).encode(out);
     match write {

@@ -89,7 +89,7 @@ impl QuorumVerifier for Majority {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub i64);
 
-/// Reason for which groups and weights are not a valid quorum system.
+/// Reason why groups and weights are not a valid quorum system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuorumFault {

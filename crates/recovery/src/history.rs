@@ -93,7 +93,7 @@ impl<D: Disk> History<D> {
     /// continues in a new file, and `seed` determines when the next snapshot is due.
     ///
     /// # Errors
-    /// As for [`LogWriter::append`] and [`LogWriter::roll`].
+    /// If [`LogWriter::append`] or [`LogWriter::roll`] fails.
     pub fn append(
         &mut self,
         zxid: Zxid,
@@ -119,8 +119,8 @@ impl<D: Disk> History<D> {
     /// Makes the group durable. Only then may it be acknowledged.
     ///
     /// # Errors
-    /// As for [`LogWriter::commit`]. The content of the disk is then unknown, and the process must
-    /// exit.
+    /// If [`LogWriter::commit`] fails. The content of the disk is then unknown, and the process
+    /// must exit.
     pub fn commit(&mut self) -> Result<Committed, StorageError> {
         let committed = self.writer.commit()?;
         self.end.set(self.appended);
@@ -130,7 +130,7 @@ impl<D: Disk> History<D> {
     /// Saves the accepted epoch, which is a promise, durably.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the epoch cannot be written.
     pub fn save_accepted_epoch(&self, epoch: Epoch) -> Result<(), StorageError> {
         match mutant::is(Mutant::AcceptedEpochNotSaved) {
             true => Ok(()),
@@ -141,7 +141,7 @@ impl<D: Disk> History<D> {
     /// Saves the current epoch, which is the epoch of the history, durably.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the epoch cannot be written.
     pub fn save_current_epoch(&self, epoch: Epoch) -> Result<(), StorageError> {
         match mutant::is(Mutant::CurrentEpochNotSaved) {
             true => Ok(()),

@@ -191,7 +191,7 @@ impl<D: Disk> NewSnapshot<D> {
     /// Writes a piece.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the piece cannot be written.
     pub fn write(&mut self, chunk: &[u8]) -> Result<(), StorageError> {
         self.writer.write(chunk)
     }
@@ -222,7 +222,7 @@ impl<D: Disk> NewSnapshot<D> {
     /// this server's own, whose snapshots are removed.
     ///
     /// # Errors
-    /// If it cannot be written, or other snapshots cannot be removed.
+    /// If the snapshot cannot be written, or other snapshots cannot be removed.
     pub fn finish(
         self,
         trailer: SnapshotTrailer,
@@ -243,7 +243,7 @@ impl<D: Disk> NewSnapshot<D> {
 /// Writes a snapshot of an unchanging tree in one step.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the snapshot cannot be written.
 pub fn write_snapshot<D: Disk>(
     disk: Arc<D>,
     dirs: DataDirs,

@@ -49,7 +49,7 @@ pub struct Survey {
 /// `disk` should be a [`storage::ReadOnly`] disk.
 ///
 /// # Errors
-/// As for [`storage::recover`].
+/// If [`storage::recover`] would fail.
 pub fn survey<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

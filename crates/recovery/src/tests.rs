@@ -319,8 +319,8 @@ fn a_history_is_cut_for_the_snapshot_that_takes_its_place() {
         panic!("nothing was to be cut")
     };
     assert_eq!((found.recovered.last_zxid, end), (Zxid(4), Zxid(4)));
-    // Its own snapshot is beyond that end. The log is truncated nevertheless, and the snapshot is
-    // kept until the leader's snapshot exists.
+    // The server's own snapshot is beyond that end. The log is truncated nevertheless, and the
+    // snapshot is kept until the leader's snapshot exists.
     history.cut_for_snapshot(Zxid(1)).unwrap();
     assert!(storage::list_logs(&RealDisk, &dirs.log).unwrap().is_empty());
     assert!(matches!(

@@ -124,8 +124,8 @@ pub enum ElectionAction {
         /// Duration of the search, ms.
         took_ms: u64,
     },
-    /// Another server has committed a newer member list, and this one was looking. The elections
-    /// use it already. The rest of the server must install it.
+    /// Another server has committed a newer member list while this server was looking for a leader.
+    /// The elections already use the list. The rest of the server must install it.
     ListSeen {
         /// The other server.
         from: Sid,
@@ -174,9 +174,9 @@ pub struct Elections {
 }
 
 impl Elections {
-    /// Creates the elections of a server that answers others and does not look yet. `proposed` is
-    /// used if it is newer than `committed`. Servers that ask before the first round receive
-    /// `candidate`.
+    /// Creates the elections of a server that answers others and is not looking for a leader yet.
+    /// `proposed` is used if it is newer than `committed`. Servers that ask before the first round
+    /// receive `candidate`.
     ///
     /// # Errors
     /// If no server can be elected by the lists, or if the text of a list is too long.

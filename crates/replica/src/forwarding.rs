@@ -58,8 +58,8 @@ impl<H: Host> Replica<H> {
             return;
         };
         if let Some(upgrade) = upgrade_of(&request) {
-            // No client waits for this request: the leader orders it before the client's request,
-            // too.
+            // No client waits for this request. The leader orders it before the client's request as
+            // well.
             learner.forward(upgrade, actions);
         }
         let is_new_session = op == OpCode::CreateSession;

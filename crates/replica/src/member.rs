@@ -146,7 +146,8 @@ impl MemberState {
         }
     }
 
-    /// Applies a leader named by a reconfiguration. Servers that look receive it from now on.
+    /// Applies a leader named by a reconfiguration. Servers that are looking for a leader receive
+    /// it from now on.
     pub(crate) fn appoint(&mut self, leader: Sid) {
         let state = match self.lists.role() {
             MemberRole::Participant if leader == self.lists.me() => PeerState::Leading,

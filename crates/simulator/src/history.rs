@@ -57,9 +57,9 @@ pub(crate) struct NodeState {
 pub(crate) enum Lifetime {
     /// None, or the end of its session.
     Unbounded,
-    /// Deletion of its last child.
+    /// Deletion of the znode's last child.
     Container,
-    /// This many ms without a change or a child.
+    /// This number of ms without a change or a child.
     Ttl(i64),
 }
 

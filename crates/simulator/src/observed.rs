@@ -217,7 +217,7 @@ impl Observed {
         }
     }
 
-    /// Checks the reason for which a server leaves its leader. Returns `true` for an observer that
+    /// Checks the reason why a server leaves its leader. Returns `true` for an observer that
     /// has accepted a later epoch than its leader knows.
     fn leaves_leader(&self, fault: &Fault, to: &mut Checks) -> bool {
         match fault {

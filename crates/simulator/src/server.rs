@@ -49,7 +49,7 @@ pub(crate) struct SimHost {
     pub(crate) members: Members,
     pub(crate) clients: Registry<Connection>,
     pub(crate) observed: Observed,
-    /// Reason for which the process must end.
+    /// Reason why the process must end.
     pub(crate) ended: Option<String>,
 }
 

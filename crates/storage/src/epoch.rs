@@ -167,7 +167,7 @@ impl Epochs {
     /// Sets the current epoch durably.
     ///
     /// # Errors
-    /// If it cannot be written; the old number is kept.
+    /// If the file cannot be written; the old number is kept.
     pub fn store_current<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -179,7 +179,7 @@ impl Epochs {
     /// Sets the accepted epoch durably. Only then may the member answer the leader.
     ///
     /// # Errors
-    /// If it cannot be written; the old number is kept.
+    /// If the file cannot be written; the old number is kept.
     pub fn store_accepted<D: Disk>(
         disk: &D,
         dirs: &DataDirs,

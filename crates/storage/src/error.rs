@@ -9,7 +9,7 @@ use proto::{Epoch, Zxid};
 use crate::log::judge::Damage;
 use crate::names::FileName;
 
-/// Reason for which a [`State`](crate::State) refuses the content of a snapshot.
+/// Reason why a [`State`](crate::State) refuses the content of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ContentError(String);
@@ -105,7 +105,7 @@ pub enum StorageError {
     LogHeader {
         /// Path of the file.
         path: PathBuf,
-        /// Reason for which the header is invalid.
+        /// Reason why the header is invalid.
         reason: String,
     },
     /// Corruption in a log that no crash explains.

@@ -255,7 +255,7 @@ fn warnings_about(rejected: &[Rejected], info: &SnapshotInfo, reached: Zxid) -> 
 /// Removes `<dataLogDir>/initialize` if it exists.
 ///
 /// # Errors
-/// If it cannot be removed.
+/// If the file cannot be removed.
 pub fn remove_initialize_marker<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<(), StorageError> {
     let marker = marker_path(dirs);
     match disk.remove(&marker) {

@@ -15,7 +15,7 @@ const FORBID_SKIP: &str = "ZOARIUM_FORBID_SKIP";
 /// reports on standard error that the test is skipped, and returns `None`.
 ///
 /// # Panics
-/// If it is missing and skipping is forbidden.
+/// If the folder or file is missing and skipping is forbidden.
 pub fn find(name: &str) -> Option<PathBuf> {
     let missing = match env::var_os(VARIABLE) {
         Some(folder) => {

@@ -11,7 +11,7 @@ use crate::node::Node;
 use crate::quota::QuotaNode;
 use crate::{Tree, TreeSettings, path};
 
-/// Reason for which a snapshot's content is not a tree.
+/// Reason why a snapshot's content is not a tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {

@@ -210,7 +210,7 @@ impl Proposals {
 
     /// Forgets a server's acknowledgements, when it disconnects or starts a new synchronisation. It
     /// may have to cut its log, so its earlier acknowledgements do not prove anything about its
-    /// present disk.
+    /// current disk.
     pub fn forget(&mut self, sid: Sid) {
         self.acked.remove(&sid);
     }

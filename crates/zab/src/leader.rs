@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A `*` marks packets to the learners: every learner that waits for the step receives them. A
-//! learner that connects later passes through the same steps without waiting. `link::LinkState` is
-//! the step of each learner.
+//! learner that connects later passes through the same steps without waiting. `link::LinkState`
+//! contains the step of each learner.
 //!
 //! The leader is one voter like the others. It counts itself for the epoch once its own disk has
 //! the epoch, and for a proposal once its own log has the record. It forgets a learner's

@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(ports(&["a:2181"], &[client]), ["a:8080"]);
         assert_eq!(ports(&["a:2181", "a:2182"], &[client, None]), ["a:8080"]);
         assert_eq!(ports(&["[::1]:2181"], &[client]), ["[::1]:8080"]);
-        // As earlier versions interpreted it.
+        // Earlier versions interpreted these values in the same way.
         assert_eq!(ports(&["a:9", "b:9"], &[admin, None]), ["a:9", "b:9"]);
         assert_eq!(ports(&["a:9"], &[None]), ["a:9"]);
         assert_eq!(without_chroot("a:2181/app"), "a:2181");

@@ -72,7 +72,7 @@ impl Staging {
     /// Creates a directory for other temporary files. It is removed when this value is dropped.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If the directory cannot be created.
     pub(crate) fn place(&self, name: &str) -> Result<PathBuf, ToolError> {
         let base = self.targets.last().map(|target| target.join(STAGING));
         let dir = base.unwrap_or_default().join(name);
@@ -83,7 +83,7 @@ impl Staging {
     /// Moves the files to their place.
     ///
     /// # Errors
-    /// If they cannot be written. The target then stays empty.
+    /// If the files cannot be written. The target then stays empty.
     pub(crate) fn publish(&self) -> Result<(), ToolError> {
         for dir in [&self.dirs.snap, &self.dirs.log] {
             for entry in fs::read_dir(dir).map_err(file_error("list", dir))? {

@@ -17,7 +17,7 @@ use storage::StorageError;
 /// Exit code for a configuration with which a server would not start.
 pub(crate) const NO_GO: u8 = 3;
 
-/// Reason for which a tool failed.
+/// Reason why a tool failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
     #[error("{0}")]

@@ -32,7 +32,7 @@ struct Curve {
 struct Point {
     /// Position on the axis.
     at: u32,
-    /// Each kind of server, or the reason for which it was not measured. `None` if the server does
+    /// Each kind of server, or the reason why it was not measured. `None` if the server does
     /// not exist.
     sides: Vec<Option<Result<Side>>>,
     /// Number of items in the server's memory that were added since before the first point.

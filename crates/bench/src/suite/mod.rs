@@ -68,7 +68,7 @@ const BREADTH: u32 = 1000;
 #[derive(Debug)]
 struct Row {
     load: Load,
-    /// Results of one or two sides, or the reason for which there are none.
+    /// Results of one or two sides, or the reason why there are none.
     sides: Result<Vec<Side>>,
 }
 

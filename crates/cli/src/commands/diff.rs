@@ -132,7 +132,7 @@ fn judge(
         (_, Found::Nothing) if path.is_empty() => return Err(missing(places[1])),
         (Found::Znode(_), Found::Nothing) => return Ok(only_in(shell, tally, places[0], path)),
         (Found::Nothing, Found::Znode(_)) => return Ok(only_in(shell, tally, places[1], path)),
-        // It was deleted in both meanwhile.
+        // The znode was deleted in both trees meanwhile.
         (Found::Nothing, Found::Nothing) => return Ok(BTreeSet::new()),
     };
     if is_passed_over(&first) && is_passed_over(&second) {

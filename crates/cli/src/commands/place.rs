@@ -50,7 +50,7 @@ pub(super) enum Found {
 }
 
 impl Znode {
-    /// Returns whether it belongs to a session.
+    /// Returns whether the znode belongs to a session.
     pub(super) fn is_ephemeral(&self) -> bool {
         is_ephemeral(&self.stat)
     }
@@ -117,7 +117,7 @@ impl Place {
     /// Opens two places.
     ///
     /// # Errors
-    /// Under the conditions of [`Place::open`].
+    /// If [`Place::open`] fails for one of them.
     pub(super) async fn open_two(
         shell: &mut Shell,
         words: [&str; 2],
@@ -208,10 +208,10 @@ impl Place {
         })))
     }
 
-    /// Returns the children's names in order, or the reason for which they are not available.
+    /// Returns the children's names in order, or the reason why they are not available.
     ///
     /// # Errors
-    /// Under the conditions of [`Place::read`].
+    /// If [`Place::read`] would fail.
     pub(super) async fn names(&self, below: &str) -> Result<Result<Vec<String>, Found>, Failure> {
         let answer = self.client.get_children2(&self.outside(below)).await;
         Ok(self.judge(answer, below)?.map(|(names, _)| {

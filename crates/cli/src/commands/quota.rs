@@ -274,7 +274,7 @@ pub(super) async fn delete(
             _ => {}
         }
     }
-    // Its ancestors are deleted too, as far as no other quota needs them.
+    // The ancestors of the quota are also deleted, unless another quota needs them.
     let mut above = outside.as_str();
     while above.len() > 1 {
         match client.delete(&format!("{ROOT}{above}"), -1).await {

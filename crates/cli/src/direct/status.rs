@@ -40,7 +40,7 @@ struct Row {
     address: Option<String>,
     /// Fields of `srvr` by name.
     fields: BTreeMap<String, String>,
-    /// Reason for which the fields are missing.
+    /// Reason why the fields are missing.
     problem: Option<String>,
 }
 

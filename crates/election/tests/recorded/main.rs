@@ -131,8 +131,8 @@ fn a_server_outside_the_list_takes_the_list_of_the_ensemble() {
         standin.hear(record.from, &record.notification, record.at_ms);
     }
     assert_eq!(standin.configs_seen, [ConfigVersion(0x1_0000_0000)].into());
-    // It votes for itself by its own list, and for no candidate by the ensemble's list, where it
-    // lacks a vote.
+    // The server votes for itself by its own list, and for no candidate by the ensemble's list,
+    // where it lacks a vote.
     let java = records
         .iter()
         .filter(|record| record.from == me && record.to == Sid(1));
@@ -180,7 +180,8 @@ fn settled_servers_answer_in_javas_bytes() {
         let answer = records.iter().find(is_answer).expect("an answer");
         let agreed = vote(&answer.notification);
         let mut standin = Standin::new(me, &answer.notification);
-        // This vote led to its role. The epoch was set when the leader was established.
+        // This vote led to the role of the server. The epoch was set when the leader was
+        // established.
         standin.elect(members(&answer.notification).voters, &answer.notification);
         standin.election.handle_epoch_active(agreed.peer_epoch);
         standin.sent.clear();

@@ -106,7 +106,7 @@ pub(crate) fn heard(notification: &Notification) -> Heard {
     }
 }
 
-/// Returns the votes cast while looking, without repeats.
+/// Returns the votes cast during an election, without repeats.
 pub(crate) fn distinct<'a>(
     all: impl Iterator<Item = &'a Notification>,
 ) -> Vec<(Vote, ElectionRound)> {

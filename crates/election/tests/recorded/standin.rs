@@ -123,7 +123,7 @@ impl Standin {
         }
     }
 
-    /// Returns the votes that the stand-in sent to a peer while looking, without repeats.
+    /// Returns the votes that the stand-in sent to a peer during an election, without repeats.
     pub(crate) fn votes_to(&self, peer: Sid) -> Vec<(Vote, ElectionRound)> {
         let sent = self.sent.iter().filter(|(to, _)| *to == peer);
         distinct(sent.map(|(_, notification)| notification))

@@ -53,7 +53,7 @@ impl Reader {
     /// with one query. `memory` contains the reader's permissions from the previous pages.
     ///
     /// # Errors
-    /// As for [`feed`](Self::feed).
+    /// If [`feed`](Self::feed) would fail.
     pub fn feed_on(
         &self,
         query: &HistoryQuery,

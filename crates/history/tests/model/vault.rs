@@ -104,7 +104,7 @@ fn an_unknown_acl_is_for_super_users_only() {
         let fed = fed(&index, &query, start, &site.client(&identities)).0;
         assert_eq!(fed, [0; 0]);
     }
-    // Its owner could read it while the ACL is known: then, and before the deletion.
+    // The owner could read the znode while the ACL is known: at that time, and before the deletion.
     let ann = [id("digest", "ann:hash")];
     let hers = reader.history(&query, &site.client(&ann)).unwrap();
     assert_eq!((hers.results.len(), hers.hidden), (3, 1));

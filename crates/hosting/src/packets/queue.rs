@@ -40,7 +40,7 @@ impl PacketBatch {
         self.has_new_leader |= packet.packet_type == PacketType::NewLeader.number();
     }
 
-    /// Returns whether it should be queued before more packets are added.
+    /// Returns whether the batch should be queued before more packets are added.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= PACKET_BATCH_BYTES
     }

@@ -34,7 +34,7 @@ const PROPOSING_THREADS: usize = 1;
 
 impl RoleCell {
     /// Creates the cell of a server that starts at `now_ms` of the monotonic clock. A standalone
-    /// server is serving, and a member is looking.
+    /// server is serving, and a member is looking for a leader.
     pub fn new(ensemble: Option<&Ensemble>, metrics: Arc<Metrics>, now_ms: u64) -> Self {
         let mut times = Times::default();
         if ensemble.is_some() {

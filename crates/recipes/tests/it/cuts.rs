@@ -88,7 +88,7 @@ async fn a_mutex() {
         };
         let (second, ()) = tokio::join!(waiting, letting_go);
         assert!(second.token() > token);
-        // It is the only contender, and excludes others even if its connection is lost.
+        // The holder is the only contender, and excludes others even if its connection is lost.
         until_children(direct, path, 1).await;
         assert!(theirs.try_acquire().await.unwrap().is_none());
         inside.leave();

@@ -72,7 +72,7 @@ impl RequestKind {
         matches!(self, Self::Write(_) | Self::Sync(_))
     }
 
-    /// Returns whether it is to become a transaction.
+    /// Returns whether the request is to become a transaction.
     pub fn is_write(&self) -> bool {
         matches!(self, Self::Write(_))
     }

@@ -97,8 +97,9 @@ impl MemberLists {
     fn is_quorum_synced(&self, list: &Membership, facts: &PlanFacts) -> bool {
         let quorum = list.quorum();
         let voters = quorum.voters();
-        // It leaves the leader as soon as it learns its present role. If it left before it learned
-        // the new one, the quorum would need it while it looks for the leader as an observer.
+        // A follower that becomes an observer leaves the leader as soon as it learns its current
+        // role. If it left before it learned the new role, the quorum would need it while it looks
+        // for the leader as an observer.
         let is_observer_now = |sid: Sid| {
             let member = self.committed.members.get(&sid);
             member.is_some_and(|member| member.role == MemberRole::Observer)

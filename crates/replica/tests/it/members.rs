@@ -17,8 +17,8 @@ fn joining(line: &str) -> ReconfigRequest {
     }
 }
 
-/// It still follows, because it does not know its new role. Without the new list it would return as
-/// an observer, and the new list needs it.
+/// The follower still follows, because it does not know its new role. Without the new list it would
+/// return as an observer, and the new list needs it.
 #[test]
 fn a_follower_that_was_made_an_observer_is_not_in_sync_as_a_voter() {
     let lists = "reconfigEnabled=true\nstandaloneEnabled=false\n\

@@ -99,7 +99,7 @@ pub fn ensure(data_dir: &Path, anew: bool) -> io::Result<Secret> {
     let mut written = options.write(true).create_new(true).open(&unfinished)?;
     writeln!(written, "{}", secret.expose())?;
     if written.metadata()?.uid() != owner.uid() {
-        // Written by root for the user that runs the server.
+        // Root has written the file, but the user that runs the server must own it.
         fchown(&written, Some(owner.uid()), Some(owner.gid()))?;
     }
     written.sync_all()?;

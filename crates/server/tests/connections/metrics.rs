@@ -137,7 +137,7 @@ fn events_are_counted_by_their_kind() {
     watcher.call(op::GET_DATA, &watch("/w"));
     raw.call(op::GET_DATA, &watch("/w"));
     raw.request(op::SET_DATA, &set("/w", b"1"));
-    // Its own event, then the reply.
+    // The connection receives its own event, then the reply.
     assert!(raw.frame().is_some() && raw.frame().is_some());
     assert!(watcher.frame().is_some());
     let told = Monitor::of(&server);

@@ -54,7 +54,7 @@ pub(super) fn leader_logs(ensemble: &mut Ensemble) {
 /// Server 1 follows with a corrupt tree, and exits. The others continue.
 pub(super) fn learner_stops(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 0);
-    // It was started once.
+    // Server 1 was started once.
     ensemble.must_end(0, 1);
     if ensemble.leader() != Some(2) {
         ensemble.wrong("server 3 is to lead on".into());
@@ -65,7 +65,7 @@ pub(super) fn learner_stops(ensemble: &mut Ensemble) {
 pub(super) fn leader_stops(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
     let lives: Vec<_> = ensemble.machines.iter().map(|it| it.lives).collect();
-    // It was started once.
+    // Server 3 was started once.
     ensemble.must_end(2, 1);
     if [0, 1]
         .iter()

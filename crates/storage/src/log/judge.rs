@@ -85,7 +85,7 @@ pub enum Damage {
     },
     /// Framing and checksum are correct, but the payload cannot be decoded.
     Undecodable {
-        /// Reason for which decoding failed.
+        /// Reason why decoding failed.
         reason: String,
     },
 }

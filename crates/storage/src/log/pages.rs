@@ -41,7 +41,7 @@ pub struct LogCursor<'d, D: Disk> {
     last: Payload,
 }
 
-/// Reason for which the log cannot synchronise a learner.
+/// Reason why the log cannot synchronise a learner.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// The log cannot be read.

@@ -52,7 +52,7 @@ pub enum Scanned {
     Stop(Stop),
 }
 
-/// Reason for which no further record was read. [`judge`](super::judge) interprets it.
+/// Reason why no further record was read. [`judge`](super::judge) interprets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// The file ends at a record boundary, or inside checksum and length.

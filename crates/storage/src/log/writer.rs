@@ -198,7 +198,7 @@ impl<D: Disk> LogWriter<D> {
     /// file.
     ///
     /// # Errors
-    /// As for [`commit`](Self::commit).
+    /// If [`commit`](Self::commit) would fail.
     pub fn roll(&mut self) -> Result<(), StorageError> {
         self.ensure_usable()?;
         let result = self.write_group();

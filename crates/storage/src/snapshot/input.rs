@@ -10,7 +10,7 @@ use crate::checksum::Checksum;
 /// Bytes per read of the stream. The buffer grows for larger fields, up to the field limit.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Reason for which a stream cannot be read further.
+/// Reason why a stream cannot be read further.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     #[error("it ends early")]

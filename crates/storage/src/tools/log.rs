@@ -122,7 +122,7 @@ pub(crate) fn zxid_before(path: &Path) -> Zxid {
     Zxid(first.0.saturating_sub(1))
 }
 
-/// Reason for which [`print()`] ended.
+/// Reason why [`print()`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Printed {
     /// The end of the file or preallocated space.

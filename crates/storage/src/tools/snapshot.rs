@@ -65,7 +65,7 @@ pub fn verify<D: Disk>(
 /// comparisons.
 ///
 /// # Errors
-/// As for [`verify`]. Pieces that `visitor` received before an error are not withdrawn.
+/// If [`verify`] would fail. Pieces that `visitor` received before an error are not withdrawn.
 pub fn walk<D: Disk, S: State>(
     disk: &D,
     path: &Path,
@@ -79,7 +79,7 @@ pub fn walk<D: Disk, S: State>(
 /// the file twice, because the number of znodes is printed first.
 ///
 /// # Errors
-/// As for [`verify`]; also if `out` cannot be written to.
+/// If [`verify`] would fail, or `out` cannot be written to.
 pub fn print<D: Disk>(
     disk: &D,
     path: &Path,

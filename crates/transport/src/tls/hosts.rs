@@ -31,7 +31,7 @@ pub(super) struct Names {
 /// Checks that the certificate is for this address or one of these names.
 ///
 /// # Errors
-/// If it is not.
+/// If the certificate is for other hosts.
 pub(super) fn check(
     certificate: &CertificateDer<'_>,
     ip: IpAddr,

@@ -55,8 +55,8 @@ impl MemberCheck {
     /// Checks the certificate of a peer. `own` is this server's certificate.
     ///
     /// # Errors
-    /// If it does not belong to a member and the settings refuse such certificates. With `warn`, a
-    /// log line reports it instead.
+    /// If the certificate does not belong to a member and the settings refuse such certificates.
+    /// With `warn`, a log line reports it instead.
     pub(super) fn check(
         &self,
         shown: Option<&CertificateDer<'_>>,

@@ -39,7 +39,7 @@ impl TlsSource {
     /// Loads the stores.
     ///
     /// # Errors
-    /// If they cannot be used.
+    /// If the stores cannot be used.
     pub fn load(tls: &Tls, endpoint: Endpoint, fips_mode: bool) -> Result<Arc<Self>, TlsError> {
         // Taken before the content is read, so that a change in between causes another load.
         let stamps = stamps(tls);

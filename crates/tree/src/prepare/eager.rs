@@ -7,7 +7,7 @@ use proto::{ErrorCode, Id};
 use crate::{Tree, auth, path};
 
 impl Tree {
-    /// Returns the reason for which this tree refuses a write, NoAuth or InvalidAcl. The tree may
+    /// Returns the reason why this tree refuses a write, NoAuth or InvalidAcl. The tree may
     /// lag behind the leader's tree. Other errors are left to the server that orders the write.
     ///
     /// Source: ZooKeeperServer.authWriteRequest, effectiveACLPath. A difference: nulls, which end

@@ -32,7 +32,7 @@ pub struct Caller<'a> {
     pub identities: &'a [Id],
 }
 
-/// Reason for which a read was not answered.
+/// Reason why a read was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unanswered {
     /// Error code for the reply's header.
@@ -82,7 +82,7 @@ impl Tree {
     /// Answers a read as [`Tree::read`] does, with a body of at most `room` bytes.
     ///
     /// # Errors
-    /// As for [`Tree::read`], or if the body is longer.
+    /// If [`Tree::read`] would fail, or the body is longer.
     pub fn read_within(
         &self,
         room: usize,

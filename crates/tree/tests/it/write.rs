@@ -343,7 +343,7 @@ fn a_list_that_no_reader_would_take_is_left_out() {
             ..settings()
         });
         host.write(create_flags("/e", flags::EPHEMERAL));
-        // Their total length exceeds the length of each creation.
+        // The total length of the paths exceeds the length of each creation.
         for number in 0..10 {
             host.write(create_flags(&format!("/e{number}"), flags::EPHEMERAL));
         }

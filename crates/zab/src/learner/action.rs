@@ -45,7 +45,7 @@ pub enum Action {
     /// removed with the log. If the new snapshot became corrupt later, an older one and the newer
     /// log would look like a complete log where that log begins with a later epoch.
     WriteSnapshot,
-    /// Append to the log. Once it is on disk, call `handle_synced`.
+    /// Append the record to the log. Once the record is on disk, call `handle_synced`.
     Append(Record),
     /// Apply the committed record to the tree.
     Deliver(Record),

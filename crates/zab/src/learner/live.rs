@@ -48,7 +48,7 @@ impl Live {
                 append_and_deliver(record, log, out);
             }
             (LearnerKind::Observer, true) => append_and_deliver(record, log, out),
-            // Its INFORM will repeat it.
+            // The INFORM of this transaction will repeat it.
             (LearnerKind::Observer, false) => self.last_received = None,
         }
     }

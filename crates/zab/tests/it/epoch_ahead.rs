@@ -136,7 +136,7 @@ fn is_told(epoch: &str) -> Vec<String> {
 fn a_leader_steps_down_for_a_voter_that_is_ahead_and_the_next_epoch_brings_it_in() {
     let mut term = Term::leading(Epoch(1), Epoch(0));
     assert_eq!(term.introduce_again(Sid(1), Epoch(7)), is_told("0x2"));
-    // It disconnects, and connects again.
+    // The voter disconnects, and connects again.
     term.core.handle_closed(LinkId(100));
     term.core.handle_connected(LinkId(101), 0);
     let introduction = follower_info(Sid(1), Epoch(7));

@@ -423,7 +423,7 @@ fn a_leader_is_established_by_what_is_on_disk_and_by_nothing_else() {
         "link 1: send NEWLEADER 0x500000000",
     ];
     assert_eq!(synced, expected);
-    // Its own epoch file is one of the two that are needed.
+    // The leader's own epoch file is one of the two that are needed.
     assert_eq!(elected.hear(1, Up::Ack { zxid: zxid(5, 0) }), [""; 0]);
     elected.core.handle_current_epoch_saved(0, &mut elected.out);
     assert_eq!(elected.lines(), ["lead epoch=0x5", "link 1: send UPTODATE"]);

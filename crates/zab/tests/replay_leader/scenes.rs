@@ -194,9 +194,9 @@ pub(crate) const DROPPED: &[Dropped] = &[
     dropped(23, is_too_old),
     dropped(24, is_too_old),
     dropped(26, is_too_old),
-    // Its acknowledgement does not mean that it has accepted the epoch.
+    // The learner's acknowledgement does not mean that it has accepted the epoch.
     dropped(39, |fault| matches!(fault, LinkFault::Unexpected { .. })),
-    // It has a different log.
+    // The learner has a different log.
     dropped(42, |fault| matches!(fault, LinkFault::NeverProposed(_))),
     // One server, one vote.
     dropped(53, |fault| matches!(fault, LinkFault::Replaced { .. })),

@@ -101,7 +101,7 @@ impl ServerBuilder {
     /// Starts the server and waits until it listens.
     ///
     /// # Errors
-    /// Under the conditions of [`Self::start`].
+    /// If [`Self::start`] would fail.
     pub(crate) async fn begin(self) -> Result<Server, ServerError> {
         let config = Arc::new(self.config()?);
         Server::host(config, self.faults).await

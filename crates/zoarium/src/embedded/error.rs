@@ -5,7 +5,7 @@ use std::io;
 use config::ConfigError;
 use server::StartError;
 
-/// Reason for which a server inside another program does not start, or stops.
+/// Reason why a server inside another program does not start, or stops.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {

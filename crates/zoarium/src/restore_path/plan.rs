@@ -28,7 +28,7 @@ pub(super) struct WantedZnode {
     kind: Kind,
     ttl_ms: i64,
     owner: String,
-    /// Reason for which the znode cannot be created again.
+    /// Reason why the znode cannot be created again.
     obstacle: Option<&'static str>,
 }
 

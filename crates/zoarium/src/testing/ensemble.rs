@@ -81,7 +81,8 @@ impl TestEnsembleBuilder {
     /// Starts the ensemble, and returns when it serves.
     ///
     /// # Errors
-    /// Under the conditions of [`ServerBuilder::start`]. Nothing remains then.
+    /// If [`ServerBuilder::start`] fails for a member. The other members are then stopped and their
+    /// data is removed.
     pub async fn start(self) -> Result<TestEnsemble, ServerError> {
         let mut tries = 1;
         loop {
@@ -174,7 +175,8 @@ impl TestEnsemble {
     /// Starts an ensemble of `members` members, and returns when it serves.
     ///
     /// # Errors
-    /// Under the conditions of [`ServerBuilder::start`]. Nothing remains then.
+    /// If [`ServerBuilder::start`] fails for a member. The other members are then stopped and their
+    /// data is removed.
     pub async fn start(members: u32) -> Result<Self, ServerError> {
         Self::builder().members(members).start().await
     }

@@ -40,7 +40,7 @@ impl TestServer {
     /// Starts a server, and returns when it serves.
     ///
     /// # Errors
-    /// Under the conditions of [`ServerBuilder::start`].
+    /// If [`ServerBuilder::start`] fails.
     pub async fn start() -> Result<Self, ServerError> {
         Self::start_with(|builder| builder).await
     }
@@ -48,7 +48,7 @@ impl TestServer {
     /// Starts a server with further settings from the caller, and returns when it serves.
     ///
     /// # Errors
-    /// Under the conditions of [`ServerBuilder::start`].
+    /// If [`ServerBuilder::start`] fails.
     pub async fn start_with(
         set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> Result<Self, ServerError> {
@@ -85,7 +85,7 @@ impl TestServer {
     /// server is first stopped.
     ///
     /// # Errors
-    /// Under the conditions of [`ServerBuilder::start`].
+    /// If [`ServerBuilder::start`] fails.
     pub async fn restart(&mut self) -> Result<(), ServerError> {
         if let Some(server) = self.server.take() {
             server.stop().await?;

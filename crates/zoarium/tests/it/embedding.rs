@@ -135,7 +135,7 @@ fn dropping_a_server_stops_it() {
         let server = start(directory.path()).await;
         write(&server, "/kept", "yes").await;
         server.client_address().unwrap()
-        // It is dropped on the only thread of this runtime.
+        // The server is dropped on the only thread of this runtime.
     });
     assert!(is_refused(address));
     alone.end();
@@ -151,7 +151,7 @@ fn a_start_that_is_given_up_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     run(async {
         let starting = Server::builder().data_dir(directory.path()).start();
-        // It is polled once, which starts its thread.
+        // The future is polled once, which starts the server's thread.
         let given_up = tokio::time::timeout(Duration::ZERO, starting).await;
         drop(given_up);
         start(directory.path()).await.stop().await.unwrap();

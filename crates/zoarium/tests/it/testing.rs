@@ -86,7 +86,7 @@ fn a_leader_that_is_cut_off_leads_no_more() {
         ensemble.partition(&[old]);
         ensemble.wait_until_serving().await.unwrap();
         assert_ne!(ensemble.leader(), Some(old));
-        // It notices that it has no followers.
+        // The old leader notices that it has no followers.
         while ensemble.is_serving(old) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

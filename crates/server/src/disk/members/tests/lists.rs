@@ -143,7 +143,7 @@ fn a_list_without_a_version_gets_the_epochs() {
     assert_eq!(epoch.text, three("100000000").node_data());
     assert_eq!(keeper.last_seen(), Some(&three("100000000")));
     assert_eq!(server.others(), ["dynamic.next"]);
-    // It was proposed once, and remains so in a later epoch.
+    // The list was proposed once, and remains proposed in a later epoch.
     assert_eq!(keeper.epoch_config(Epoch(2)).unwrap().version, 1 << 32);
 
     keeper.install(three("100000000")).unwrap();

@@ -187,7 +187,7 @@ async fn a_newer_list_is_taken_over_while_looking() {
     }
     let expected = [(Following, 4), (Following, 4), (Leading, 4)];
     assert_eq!(outcomes(&mut peers).await, expected);
-    // It considers itself a voter of two, and learns that it is an observer.
+    // The late server considers itself a voter of two, and learns that it is an observer.
     let mut late = Peer::with(reconfigurable(1), &older, zxid(0));
     match late.event().await {
         Told::ListSeen {

@@ -228,8 +228,8 @@ async fn two_servers_with_one_myid_are_told_and_do_not_storm() {
         assert_eq!(peer.elected().await, (Following, 3));
     }
     assert_eq!(third.elected().await, (Leading, 3));
-    // It takes over the connections of the real server, and receives the message that 3, its own
-    // id, leads.
+    // The twin takes over the connections of the real server, and receives the message that 3, its
+    // own id, leads.
     let mut twin = Peer::start(3, &elsewhere.list(&[1, 2, 3], &[], 0), zxid(0));
     for port in [town.port(3), elsewhere.port(3)] {
         let mut script = Script::greet(port, 3).await;

@@ -175,7 +175,7 @@ impl Peer {
         }
     }
 
-    /// Returns whether it has kept its role.
+    /// Returns whether the peer has kept its role.
     fn is_settled(&mut self) -> bool {
         let events = std::iter::from_fn(|| self.events.try_recv().ok());
         let mut others = events.filter(|event| !matches!(event, Told::SupporterLooks { .. }));

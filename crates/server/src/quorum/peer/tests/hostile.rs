@@ -229,7 +229,7 @@ fn a_request_whose_identities_are_too_long_comes_without_them_and_is_not_held() 
         scheme: "digest".into(),
         id: "i".repeat(900_000).into(),
     };
-    // Far more than a connection ever holds.
+    // Far more bytes of identities than any connection has.
     let long = bytes_of(request(Some(vec![identity.clone(); 30])));
     let small = Id {
         scheme: "".into(),

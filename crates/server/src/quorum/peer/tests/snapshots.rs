@@ -301,7 +301,7 @@ fn a_snapshot_that_comes_slowly_is_heard_of_and_can_be_given_up() {
     );
     drop(connection);
     assert!(is_closed(&stream));
-    // The thread that loaded it has ended, too.
+    // The thread that loaded the snapshot has ended, too.
     site.wait_for_silence();
     while let Some(event) = site.at_learner_within(Duration::ZERO) {
         let (_, event) = of_leader(event.input);
