@@ -38,30 +38,31 @@ enum Command {
     Run(RunArguments),
     /// Check a history again
     Check {
-        /// `history.jsonl` of a run
+        /// File `history.jsonl` of a run
         history: PathBuf,
-        /// Whose history it is; without it `run.json` beside it says so
+        /// Workload of the history. The default is the workload in `run.json` in the same directory
         #[arg(long)]
         workload: Option<String>,
         #[command(flatten)]
         budget: BudgetArguments,
     },
-    /// Write the report of a run, one page of HTML, and its history in Jepsen's form
+    /// Write the report of a run (one page of HTML) and its history in Jepsen's format
     Report {
-        /// The directory of the run
+        /// Directory of the run
         dir: PathBuf,
     },
-    /// Run each workload under each fault, several at a time, and write a table of the results;
-    /// what is there already is not run again
+    /// Run each workload under each fault, several runs at a time, and write a table of the
+    /// results. Runs whose results exist are skipped
     Matrix(MatrixArguments),
-    /// Run members that do not do one of their duties, and see that each is found in time
+    /// Run members that do not do one of their duties, and check that each missing duty is found in
+    /// time
     Switches {
-        /// Which; all of them if none is named
+        /// Names of the missing duties. The default is all
         names: Vec<String>,
-        /// A directory for the files
+        /// Directory for the files
         #[arg(long, default_value = "target/jepsen/switches")]
         dir: PathBuf,
-        /// Only list them
+        /// List the duties, and run nothing
         #[arg(long)]
         list: bool,
     },
@@ -78,10 +79,10 @@ const MEMORY_MIB: u64 = 4096;
 
 #[derive(Debug, Args)]
 struct BudgetArguments {
-    /// Most steps of the checker's search
+    /// Maximum number of steps of the checker's search
     #[arg(long, default_value_t = STEPS_MAX)]
     steps: u64,
-    /// Most memory for the events of a history; the checker's own notes come on top
+    /// Maximum memory for the events of a history. The search needs additional memory
     #[arg(long, value_name = "MEBIBYTES", default_value_t = MEMORY_MIB)]
     memory: u64,
 }
@@ -97,37 +98,38 @@ impl BudgetArguments {
 
 #[derive(Debug, Args)]
 struct RunArguments {
-    /// What clients do
+    /// Requests that the clients send (`list` prints the workloads)
     #[arg(long)]
     workload: String,
-    /// Faults, with commas between them; `all` for all of them
+    /// Faults, separated by commas, or `all`
     #[arg(long, value_delimiter = ',')]
     nemesis: Vec<String>,
-    /// A letter for each member: z is Zoarium, j is Apache ZooKeeper 3.9.5
+    /// One letter for each member: z for Zoarium, j for Apache ZooKeeper 3.9.5
     #[arg(long, default_value = "zzz")]
     members: String,
-    /// How long clients call
+    /// Time for which clients send requests, in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=7 * 86_400))]
     seconds: u64,
-    /// Repeats the choices of a run, though not their exact moments
+    /// Seed of an earlier run. The run makes the same choices, but not at exactly the same times
     #[arg(long)]
     seed: Option<u64>,
-    /// How many clients
+    /// Number of clients
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     clients: u64,
-    /// Between two calls of a client, ms
+    /// Pause between two requests of a client, ms
     #[arg(long, default_value_t = PACE_MS, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pace: u64,
-    /// A duty that members of Zoarium do not do; `switches` lists those whose absence must be found
+    /// Duty that Zoarium members do not do. `switches --list` prints the duties
     #[arg(long)]
     switch: Option<String>,
-    /// A directory for the files, which must be new or empty
+    /// Directory for the files. It must be new or empty
     #[arg(long)]
     out: Option<PathBuf>,
-    /// KEY=VALUE for every zoo.cfg
+    /// Line KEY=VALUE for the zoo.cfg of every member
     #[arg(long, value_parser = setting)]
     setting: Vec<(String, String)>,
-    /// Let all disks say that they have synced and not do it: with power cuts that must be found
+    /// Make all disks report syncs that they did not execute. With power cuts, the check must find
+    /// this
     #[arg(long)]
     fake_syncs: bool,
     #[command(flatten)]
@@ -136,32 +138,33 @@ struct RunArguments {
 
 #[derive(Debug, Args)]
 struct MatrixArguments {
-    /// Workloads, with commas between them; all of them if none is named
+    /// Workloads, separated by commas. The default is all
     #[arg(long, value_delimiter = ',')]
     workload: Vec<String>,
-    /// Faults, with commas between them and a plus between those of one run; without it each alone,
-    /// but for growth, and some together
+    /// Faults, separated by commas. A plus joins faults of one run. The default is each fault
+    /// alone, except for growth, and some combinations
     #[arg(long, value_delimiter = ',')]
     nemesis: Vec<String>,
-    /// Lists of members, with commas between them
+    /// Lists of members, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "zzz,zzzzz")]
     members: Vec<String>,
-    /// How long clients call in each run
+    /// Time for which clients send requests in each run, in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
-    /// How many clients each run has
+    /// Number of clients in each run
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
     clients: u64,
-    /// Between two calls of a client, ms
+    /// Pause between two requests of a client, ms
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pace: u64,
-    /// How many runs there are at a time
+    /// Number of concurrent runs
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
     jobs: u64,
-    /// Begin no run after so many seconds; called again, it goes on with those that are missing
+    /// Time in seconds after which no further run begins. The next call continues with the missing
+    /// runs
     #[arg(long, value_name = "SECONDS")]
     for_seconds: Option<u64>,
-    /// Where the runs and the table are
+    /// Directory of the runs and the table
     #[arg(long, default_value = "target/jepsen/matrix")]
     dir: PathBuf,
 }

@@ -12,42 +12,43 @@ use simulator::{
     run_recipes,
 };
 
-/// Whole ensembles of ZooKeeper servers, simulated from one number each.
+/// Simulates ensembles of ZooKeeper servers, each run determined by one number (its seed).
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Runs this seed only, and prints every step.
+    /// Runs only this seed, and prints every step.
     #[arg(long, conflicts_with_all = ["seeds", "from"])]
     seed: Option<u64>,
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
-    /// The first of them; by default one that nobody has run before.
+    /// The first seed. The default is a number that was never used (1000 with `--every-mutant`).
     #[arg(long)]
     from: Option<u64>,
-    /// Runs servers with this deliberate bug.
+    /// Runs servers that contain this deliberate bug.
     #[arg(long)]
     mutant: Option<String>,
-    /// Runs all seeds whatever is found.
+    /// Continues after a violated invariant, until all seeds have run.
     #[arg(long)]
     keep_going: bool,
-    /// Looks for the first seed that catches each deliberate bug, in `--seeds` from `--from`.
+    /// Searches for the first seed that catches each deliberate bug, in `--seeds` seeds from
+    /// `--from`.
     #[arg(long)]
     every_mutant: bool,
-    /// Of them only those whose names are in this list.
+    /// With `--every-mutant`: searches only for the deliberate bugs in this list of names.
     #[arg(long)]
     only: Option<String>,
-    /// Plays a script instead: that of this issue (its number), or those of the guard whose deliberate bug
-    /// has this name.
+    /// Plays scripts instead of seeds: the script of this issue (its number), or the scripts of the
+    /// guard whose deliberate bug has this name.
     #[arg(long)]
     scenario: Option<String>,
     /// Runs recipes (locks, elections, queues) instead of single requests.
     #[arg(long)]
     recipes: bool,
-    /// Of the recipes only this one.
+    /// Runs only this recipe.
     #[arg(long, requires = "recipes")]
     recipe: Option<String>,
-    /// Leaves the steps of a single seed out.
+    /// Does not print the steps of a single seed.
     #[arg(long)]
     quiet: bool,
 }
