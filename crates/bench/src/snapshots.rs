@@ -12,7 +12,7 @@ use super::stats::Stats;
 
 /// Part of the file name of a snapshot during its creation, with every server of the protocol.
 pub(crate) const SNAPSHOT: &str = "snapshot.";
-/// Interval between two checks for such a file.
+/// Interval between two checks for a snapshot file.
 const SAMPLE: Duration = Duration::from_millis(5);
 /// Sufficient data of each kind. The 99th percentile of less data would be random.
 const ENOUGH: Seen = Seen {

@@ -21,7 +21,7 @@ pub(crate) struct Failure {
     pub(crate) ends_session: bool,
     /// Exit code of a command of the program, such as `zoarium get`.
     pub(crate) exit: u8,
-    /// Text for such a command, if it differs.
+    /// Text for a command of the program, if it differs from the text of the shell.
     pub(crate) plain: Option<String>,
 }
 

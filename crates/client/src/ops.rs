@@ -361,7 +361,7 @@ impl Client {
         Ok(())
     }
 
-    /// Returns whether this connection has such a watch.
+    /// Returns whether this connection has a watch of this kind on the path.
     pub async fn has_watch(&self, path: &str, kind: WatchKind) -> Result<bool> {
         let record = self.path_mode(path, kind as i32);
         match self

@@ -27,7 +27,7 @@ use crate::properties::{Properties, PropertiesError, escape_value};
 pub struct Hierarchy {
     /// Group of each server with a vote.
     pub group_of: BTreeMap<Sid, i64>,
-    /// Weight of each of these servers. A weight of 0 is ignored.
+    /// Weight of each server with a vote. A weight of 0 is ignored.
     pub weight_of: BTreeMap<Sid, u64>,
 }
 

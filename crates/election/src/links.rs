@@ -53,7 +53,7 @@ pub enum CloseReason {
     Knocked,
     /// The dialer has the smaller sid. This server calls it back.
     CallBack,
-    /// A newer connection of that server replaces it.
+    /// A newer connection of the server replaces this one.
     Replaced,
     /// Too many servers outside the member list are connected.
     TooManyStrangers,

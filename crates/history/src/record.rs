@@ -132,7 +132,7 @@ impl Operation {
         Self::Reconfig,
     ];
 
-    /// Returns the operation of that name.
+    /// Returns the operation with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()

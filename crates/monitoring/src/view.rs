@@ -45,7 +45,7 @@ pub trait View {
     /// of the command.
     fn connections(&self) -> Vec<ConnectionInfo>;
 
-    /// Resets the figures of all connections of that port.
+    /// Resets the figures of all connections of the port that received the command.
     fn reset_connections(&self);
 
     /// Resets the sizes of proposals. Does nothing unless this server leads.

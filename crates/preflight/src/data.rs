@@ -31,7 +31,7 @@ pub struct DataSummary {
     pub bytes: u64,
     /// Bytes of the newest snapshot.
     pub newest_snapshot_bytes: u64,
-    /// Estimated memory of the tree in bytes, from the size of that snapshot.
+    /// Estimated memory of the tree in bytes, from the size of the newest snapshot.
     pub memory_bytes: u64,
     /// Last transaction.
     pub last_zxid: Option<Zxid>,

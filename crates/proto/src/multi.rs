@@ -134,7 +134,7 @@ enum Refusal {
         /// Offset of the operation.
         offset: usize,
     },
-    /// Its bytes do not decode.
+    /// The bytes of the operation do not decode.
     Undecodable(DecodeError),
     /// The operation is not allowed.
     Operation(i32),

@@ -71,11 +71,11 @@ pub struct Notification {
     pub state: PeerState,
     /// Server for which the sender votes.
     pub leader: Sid,
-    /// Last zxid of that server.
+    /// Last zxid of the server for which the sender votes.
     pub zxid: Zxid,
     /// Round of the sender (`electionEpoch` in ZooKeeper).
     pub round: ElectionRound,
-    /// Epoch of that server's history; in the oldest form, the epoch of the zxid.
+    /// Epoch of that server's log; in the oldest form, the epoch of the zxid.
     pub peer_epoch: Epoch,
     /// Form of the message, with the remaining fields.
     pub form: Form,

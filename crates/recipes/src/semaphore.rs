@@ -104,7 +104,7 @@ impl Semaphore {
     }
 
     /// Waits until the number of leases is at most the maximum, and returns true. Returns false if
-    /// the own lease is lost first.
+    /// this contender's own lease is lost first.
     async fn wait_for_room(&self, place: &Place) -> Result<bool> {
         let client = &self.leases.client;
         loop {

@@ -84,7 +84,7 @@ pub(crate) const LARGE_REQUESTS_BYTES: usize = 1 << 20;
 /// The connection's own task makes the others.
 pub(crate) const CORE_REPLY_BYTES: usize = 64 << 10;
 
-/// Number of such reads that the core answers: about 50 us of work.
+/// Number of reads after a write that the core answers: about 50 us of work.
 pub(crate) const CORE_REPLIES: usize = 64;
 
 /// Bytes in the outbox up to which the core answers reads before a write, if the task has not
@@ -139,11 +139,11 @@ pub(crate) const LOG_GROUPS_MAX: usize = 8;
 /// Written groups that are kept for reuse: one is being filled while another is written.
 pub(crate) const LOG_GROUPS_KEPT: usize = 1;
 
-/// Bytes of transactions for which such a group keeps capacity: a few hundred transactions that
+/// Bytes of transactions for which a reused group keeps capacity: a few hundred transactions that
 /// arrive together.
 pub(crate) const LOG_GROUP_BYTES_KEPT_MAX: usize = 256 << 10;
 
-/// Number of transactions for which it keeps capacity.
+/// Number of transactions for which a reused group keeps capacity.
 pub(crate) const LOG_GROUP_TXNS_KEPT_MAX: usize = 1024;
 
 /// Minimum bytes of a transaction that is shared, not copied, while it waits for the log.
@@ -217,10 +217,10 @@ pub(crate) const FEED_PROGRESS_EVERY: Duration = Duration::from_secs(5);
 /// only a handful.
 pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
 
-/// Requests that wait for one of these to end. Further ones are refused.
+/// Requests that wait until an HTTP port has finished another one. Further ones are refused.
 pub(crate) const HTTP_QUEUED_MAX: usize = 64;
 
-/// Connections of such a port that have not sent the head of a request. Above this number, the
+/// Connections of an HTTP port that have not sent the head of a request. Above this number, the
 /// oldest is closed.
 pub(crate) const HTTP_WAITING_MAX: usize = 256;
 
@@ -228,7 +228,7 @@ pub(crate) const HTTP_WAITING_MAX: usize = 256;
 /// MiB.
 pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Maximum of that time.
+/// Maximum of [`HTTP_PATIENCE`] with the additions for long answers.
 pub(crate) const HTTP_PATIENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Interval at which the log reports the lines that were suppressed in the previous minute.
@@ -250,7 +250,7 @@ pub(crate) const LISTING_PACE_BYTES: usize = 1 << 20;
 /// Bytes of an answer that are written at a time.
 pub(crate) const HTTP_PIECE_BYTES: usize = 64 << 10;
 
-/// Threads for the work of all such ports: four for queries of the change history, one for a long
+/// Threads for the work of all HTTP ports: four for queries of the change history, one for a long
 /// listing, and two for other requests.
 pub(crate) const ADMIN_THREADS: usize = 7;
 
@@ -258,7 +258,7 @@ pub(crate) const ADMIN_THREADS: usize = 7;
 /// continue.
 pub(crate) const HISTORY_PAGE_TIME: Duration = Duration::from_millis(250);
 
-/// Concurrent TLS handshakes of such a port. Above this number, the oldest is closed: an honest
+/// Concurrent TLS handshakes of an HTTP port. Above this number, the oldest is closed: an honest
 /// client finishes within milliseconds.
 pub(crate) const HTTP_HANDSHAKES_MAX: usize = 256;
 

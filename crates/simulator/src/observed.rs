@@ -111,7 +111,8 @@ impl Observed {
                 }
                 match self.leads {
                     true if self.is_standalone => to.stands_alone(self.sid, self.end, tree),
-                    // Its tree begins with its epoch. Its earlier history ends before that.
+                    // The leader's tree begins with its epoch. Its earlier history ends before
+                    // that epoch.
                     true => to.leads(self.sid, tree.last_zxid().epoch(), self.end, tree),
                     false => to.serves(self.sid, tree.last_zxid(), tree),
                 }

@@ -34,7 +34,7 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Returns the entries of a directory, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
 
-    /// Returns whether a directory of that name exists.
+    /// Returns whether a directory exists at this path.
     fn is_dir(&self, path: &Path) -> bool;
 
     /// Creates a directory and its missing parents.

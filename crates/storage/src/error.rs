@@ -136,9 +136,9 @@ pub enum StorageError {
     Gap {
         /// File with the transaction after the gap.
         path: PathBuf,
-        /// Offset of that transaction.
+        /// Offset of the transaction after the gap.
         offset: u64,
-        /// Zxid of that transaction.
+        /// Zxid of the transaction after the gap.
         next: Zxid,
         /// Description of the log or snapshot before the gap.
         before: String,

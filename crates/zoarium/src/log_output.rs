@@ -21,7 +21,8 @@ const BYTES_MAX: usize = 1 << 20;
 /// Longest wait for standard error to accept the lines.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
-/// Name of the thread. Tests find it by this name, and wait until it has nothing to write.
+/// Name of the thread that writes the lines. Tests find it by this name, and wait until it has
+/// nothing to write.
 const THREAD: &str = "log-writer";
 
 /// Receives log lines from any thread, and never blocks it.

@@ -46,7 +46,7 @@ impl Limits {
         }
     }
 
-    /// Serves a load, if such a server supports it and there is a directory for syncs.
+    /// Serves a load, if the limit servers support it and there is a directory for syncs.
     pub(super) fn serve(&mut self, args: &SuiteArgs, load: &Load) -> Option<Result<ServersArgs>> {
         let logs = match (writes(load), &args.dir) {
             (Some(false), _) => Ok(vec![None; self.members]),

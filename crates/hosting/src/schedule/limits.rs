@@ -13,7 +13,8 @@ pub(super) const FLUSHES_DEFERRED_MAX: usize = 16;
 /// has the next group to prepare meanwhile.
 pub(super) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 
-/// Bytes of such a group: the core has other work than to copy long transactions.
+/// Bytes of a group that the core syncs itself: the core has other work than to copy long
+/// transactions.
 pub(super) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 
 /// Transactions up to which the log thread runs the core after the sync. A wake-up of the core's
@@ -37,7 +38,7 @@ pub(super) const LINKS_WRITTEN_BY_CORE_MAX: usize = 8;
 /// Duration of a sync above which the log thread must sync the next groups.
 pub(super) const SYNC_BY_CORE_SLOW: Duration = Duration::from_millis(5);
 
-/// Number of those groups.
+/// Number of groups that the log thread must sync after a slow sync.
 pub(super) const GROUPS_LEFT_TO_LOG_THREAD: u32 = 1000;
 
 /// Maximum time for which an observer's transaction waits for others that are synced with it, ms.

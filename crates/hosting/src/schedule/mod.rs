@@ -62,7 +62,7 @@ pub enum Syncer {
 pub enum Writer {
     /// The task of the connection, which must be woken.
     Task,
-    /// The thread that runs the core, if no other thread is writing to that socket.
+    /// The thread that runs the core, if no other thread is writing to the socket.
     Core,
 }
 

@@ -177,9 +177,9 @@ pub struct GroupApplied {
     pub of_clients_here: u64,
     /// Number of all other transactions.
     pub of_others: u64,
-    /// Time from the start of the turn that committed them until they were applied, ms.
+    /// Time from the start of the turn that committed the transactions until they were applied, ms.
     pub waited_ms: u64,
-    /// Number of sessions with requests that waited for one of them.
+    /// Number of sessions with requests that waited for one of the transactions.
     pub waiting_sessions: u64,
 }
 

@@ -99,7 +99,7 @@ impl MemberLists {
         role_in(&self.committed, self.me)
     }
 
-    /// Address for clients, if a list or zoo.cfg contains it.
+    /// Returns the address for clients, if a list or zoo.cfg contains it.
     pub fn client_address(&self) -> Option<&HostPort> {
         self.own.client.as_ref()
     }

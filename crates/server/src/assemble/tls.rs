@@ -159,7 +159,7 @@ impl PortTls {
         self.member_check.clone()
     }
 
-    /// Returns the connector to those ports of other members.
+    /// Returns the connector to the quorum and election ports of other members.
     pub(super) fn to_members(&self) -> Connector {
         let connector = match &self.members {
             Some(source) if self.members_dial_tls => Connector::tls(source.clone()),

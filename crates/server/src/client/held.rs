@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::{HELD_BYTES_MAX, HELD_BYTES_OF_EACH};
 
-/// Connections that hold less are not counted, and the others are counted in such steps. So most
-/// connections never touch the shared counter.
+/// Step in which the bytes of a connection are counted. Connections that hold less are not counted.
+/// So most connections never touch the shared counter.
 const STEP: usize = 4 << 10;
 
 /// Bytes held by all connections: requests that wait for their turn, and unwritten replies and

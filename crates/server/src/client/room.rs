@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::limits::ROOM_PATIENCE;
 
-/// A number of bytes, and the count of waiting connections.
+/// Memory budget in bytes, with the number of connections that wait for it.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedRoom {
     free: Arc<Semaphore>,

@@ -27,7 +27,7 @@ pub(super) struct Context {
     pub(super) client: Option<Arc<ClientConfig>>,
     /// The own certificate.
     pub(super) own: Option<CertificateDer<'static>>,
-    /// End of the first certificate of the own chain, in seconds since 1970.
+    /// End of the first certificate of this process's chain, in seconds since 1970.
     pub(super) ends_s: Option<i64>,
 }
 
@@ -121,7 +121,7 @@ fn client_config(
     Ok(Arc::new(client))
 }
 
-/// Returns the own key with its certificates.
+/// Returns this process's key with its certificates.
 fn own_key(
     material: &KeyMaterial,
     provider: &CryptoProvider,

@@ -53,7 +53,7 @@ impl TlsSource {
         }))
     }
 
-    /// Returns the end of the first certificate of the own chain, in seconds since 1970.
+    /// Returns the end of the first certificate of this process's chain, in seconds since 1970.
     pub fn certificate_ends_s(&self) -> Option<i64> {
         self.current().ends_s
     }
@@ -86,7 +86,7 @@ impl TlsSource {
         !is_left_alone && self.tls.hostname_verification && self.tls.client_hostname_verification
     }
 
-    /// Returns whether a reverse lookup of the name is permitted for that check.
+    /// Returns whether a reverse lookup of the name is permitted for the check of a client's host.
     pub(super) fn allows_reverse_lookup(&self) -> bool {
         !self.fips_mode && self.tls.allow_reverse_dns_lookup
     }

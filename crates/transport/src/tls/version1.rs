@@ -268,7 +268,7 @@ fn public_key<'a>(certificate: &'a CertificateDer<'_>) -> Result<&'a [u8], Error
     Ok(parsed.public_key)
 }
 
-/// Builds the own key from a chain whose own certificate has version 1.
+/// Builds this process's key from a chain whose first certificate has version 1.
 ///
 /// # Errors
 /// If the private key cannot be used, or belongs to another certificate.

@@ -58,8 +58,8 @@ async fn both_ends_take_certificates_of_version_1_that_the_authority_has_signed(
             );
         }
     }
-    // When the support is switched off, the own certificate cannot be used, and a peer's
-    // certificate is refused.
+    // When the support is switched off, a server's own certificate of version 1 cannot be used, and
+    // a peer's certificate is refused.
     let error = TlsSource::load(&without(&server), Endpoint::Quorum, true).unwrap_err();
     assert!(
         error.to_string().contains("UnsupportedCertVersion"),

@@ -11,7 +11,7 @@ use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId, NextConfig, 
 use zab::learner::{self, Learner, LearnerKind, LearnerStart};
 use zab::{CommittedLog, Record, Settings};
 
-/// Server 3 of three in its present term. Server 2 supports it.
+/// Server 3 of three in its current term. Server 2 supports it.
 struct Term {
     core: Leader,
     out: Vec<Action>,

@@ -9,7 +9,7 @@ use super::{OURS, RECORDS, RECORDS_OF_A_TURN, SESSION_TIMEOUT, STOP, queue};
 /// Environment variable with the servers for a process of contenders.
 const SERVERS: &str = "ZOARIUM_MIXED_SERVERS";
 
-/// Returns the command that starts such a process.
+/// Returns the command that starts a process of contenders.
 pub(super) fn command(servers: &str) -> std::process::Command {
     let executable = std::env::current_exe().expect("the running test has a path");
     let mut command = std::process::Command::new(executable);

@@ -98,7 +98,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
     }
 }
 
-/// The members to ask, and the own answer.
+/// The members to query, and this member's answer.
 struct Asked {
     hosts: Vec<String>,
     port: u16,

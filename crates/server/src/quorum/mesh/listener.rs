@@ -43,7 +43,7 @@ pub(crate) struct BindError {
     pub(crate) source: io::Error,
 }
 
-/// Returns the addresses to listen on: the own addresses, or their ports on all addresses.
+/// Returns the addresses to listen on: this server's addresses, or their ports on all addresses.
 pub(super) fn places(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
     let mut places = Vec::new();
     for endpoint in own {

@@ -34,7 +34,7 @@ const REVOCATIONS_BYTES_MAX: u64 = 64 << 20;
 /// Maximum size of a password file, which is one line.
 const PASSWORD_BYTES_MAX: u64 = 64 << 10;
 
-/// A private key and its certificates, the own one first.
+/// A private key and its certificates; the key's own certificate comes first.
 #[derive(Debug)]
 pub struct KeyMaterial {
     /// The key.
