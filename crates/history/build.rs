@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={DEFINITION}");
     let definition = protox::compile([DEFINITION], ["proto"])?;
     let mut made = prost_build::Config::new();
-    // Shared with the source transaction, and between a block and its readers.
+    // `Bytes` values are shared with the source transaction, and between a block and its readers.
     made.bytes(["."]);
     made.compile_fds(definition)?;
     Ok(())

@@ -154,8 +154,8 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
 }
 
 fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
-    // Every session needs an open file. If the system does not allow enough, opening one fails
-    // later.
+    // Every session needs an open file. If the system does not allow enough open files, opening a
+    // session fails later.
     let _ = rlimit::increase_nofile_limit(u64::from(args.sessions) + FILES_BESIDES);
     let targets = load::targets(&args.servers)?;
     let rounds = match args.servers.versus.is_empty() {

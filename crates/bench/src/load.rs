@@ -100,7 +100,7 @@ pub(crate) fn addresses(arguments: &[String]) -> Vec<Arc<str>> {
     Options::new(&arguments.join(",")).servers
 }
 
-/// Returns one side, or two.
+/// Returns the target of `--server`, and the target of `--versus` if there is one.
 pub(crate) fn targets(servers: &ServersArgs) -> Result<Vec<Target>> {
     let access = servers.access.open()?;
     let mut targets = vec![Target::new(&servers.server, &servers.pid, access.clone())?];

@@ -64,7 +64,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// Creates a directory.
 ///
 /// # Errors
-/// As [`fs::create_dir`].
+/// If [`fs::create_dir`] fails.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     mark("create a directory");
     DirBuilder::new().mode(dir_mode()).create(path)
@@ -73,7 +73,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 /// Creates a directory and its missing parents.
 ///
 /// # Errors
-/// As [`fs::create_dir_all`].
+/// If [`fs::create_dir_all`] fails.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     mark("create a directory");
     let mut builder = DirBuilder::new();
@@ -91,10 +91,10 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     target.sync_all()
 }
 
-/// Renames a file. A file that it replaces passes its mode on to it.
+/// Renames a file. The renamed file takes over the mode of a file that it replaces.
 ///
 /// # Errors
-/// As [`fs::rename`].
+/// If [`fs::rename`] fails.
 pub fn replace(from: &Path, to: &Path) -> io::Result<()> {
     mark("rename a file");
     if let Ok(replaced) = fs::metadata(to)

@@ -155,8 +155,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> RawConnection<S> {
     /// login. `server` is used only in errors.
     ///
     /// # Errors
-    /// [`Error::Handshake`] or [`Error::Login`] if that step fails. [`Error::SessionExpired`] if
-    /// the session to continue has ended.
+    /// [`Error::Handshake`] or [`Error::Login`] if the handshake or the login fails.
+    /// [`Error::SessionExpired`] if the session to continue has ended.
     pub async fn over(stream: S, server: &Arc<str>, handshake: &Handshake) -> Result<Self> {
         let mut wire = Wire::new(stream, handshake.frame_bytes_max);
         put_frame(wire.outbound(), |out| handshake.request().encode(out));

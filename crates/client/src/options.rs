@@ -81,7 +81,8 @@ impl Options {
         }
     }
 
-    /// Returns the root directory of the client. It is empty for the root of the tree.
+    /// Returns the root directory of the client. The root directory is empty if the client uses the
+    /// root of the tree.
     pub fn chroot(&self) -> &str {
         self.chroot.as_str()
     }

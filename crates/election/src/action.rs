@@ -53,12 +53,12 @@ pub enum Action {
     Refused {
         /// The server that would lead by this server's list.
         candidate: Sid,
-        /// The present leader.
+        /// The current leader.
         leader: Sid,
-        /// The server that reported the present leader: the leader itself, or a follower of a
+        /// The server that reported the current leader: the leader itself, or a follower of a
         /// leader outside this server's list.
         witness: Sid,
-        /// The present leader's list.
+        /// The current leader's list.
         theirs: MemberList,
         /// This server's list.
         ours: MemberList,

@@ -113,9 +113,9 @@ pub struct Election {
     answers: Answers,
     /// Notifications of voters before the first round. The voters do not repeat them for a while.
     early: VecDeque<(Sid, Heard)>,
-    /// The last notification of each looking voter while this server had a role, with its time.
-    /// These voters noticed first that the leader has stopped, and would repeat it only after their
-    /// pause.
+    /// The last notification of each voter that looked for a leader while this server had a role,
+    /// with its time. These voters noticed first that the leader has stopped, and would repeat it
+    /// only after their pause.
     lookers: BTreeMap<Sid, (Heard, i64)>,
     presence: BTreeMap<Sid, Presence>,
 }
@@ -164,7 +164,7 @@ impl Election {
 
     /// Begins a round, at the start of the server and whenever its role has ended.
     ///
-    /// `candidate` must describe the present log, including uncommitted transactions.
+    /// `candidate` must describe the current log, including uncommitted transactions.
     pub fn start(&mut self, candidate: Candidate, now_ms: i64, out: &mut Vec<Action>) {
         self.state = PeerState::Looking;
         self.round = ElectionRound(self.round.0.saturating_add(1));
@@ -341,7 +341,7 @@ impl Election {
         self.overtaken_before = version;
     }
 
-    /// Sets the oracle's present answer. Call it before each [`Election::handle_deadline`].
+    /// Sets the oracle's current answer. Call it before each [`Election::handle_deadline`].
     pub fn handle_oracle(&mut self, oracle: Option<Oracle>, now_ms: i64) {
         self.oracle = oracle;
         self.weigh(now_ms);
@@ -400,17 +400,17 @@ impl Election {
         &self.electorate
     }
 
-    /// Returns the present state.
+    /// Returns the current state.
     pub fn state(&self) -> PeerState {
         self.state
     }
 
-    /// Returns the present or last round.
+    /// Returns the current or last round.
     pub fn round(&self) -> ElectionRound {
         self.round
     }
 
-    /// Returns the present vote; `None` while the server has a role or has not started.
+    /// Returns the current vote; `None` while the server has a role or has not started.
     pub fn proposal(&self) -> Option<Vote> {
         self.looking.as_ref().map(|looking| looking.proposal)
     }

@@ -384,7 +384,7 @@ proptest! {
         let pairs = servers * (servers - 1) / 2;
         let connections = i64::try_from(mesh.connections()).expect("few");
         prop_assert!(connections <= pairs, "{} of {}", connections, pairs);
-        // Each dial was necessary: a knock and a call per pair, and dials that failed.
+        // The limit covers a knock and a call per pair, and dials that failed.
         let dials = i64::try_from(mesh.dials).expect("few");
         prop_assert!(dials <= pairs * 12, "{} dials of {} pairs", dials, pairs);
     }

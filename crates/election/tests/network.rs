@@ -38,7 +38,7 @@ fn best(candidates: &[Candidate], alive: &[Sid]) -> Sid {
     alive.reduce(better).expect("somebody").leader
 }
 
-/// A fault before the network becomes stable.
+/// A fault, or its end, before the network becomes stable.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
     Crash(usize),

@@ -1,7 +1,7 @@
 //! Elections as text: commands for a few servers, and their output line by line.
 //!
 //! A file in `tests/scripts` is a list of blocks: commands, `----`, and the expected output up to
-//! the next empty line. `ZOARIUM_BLESS=1` writes the present output into the files.
+//! the next empty line. `ZOARIUM_BLESS=1` writes the current output into the files.
 
 mod common;
 

@@ -47,8 +47,8 @@ pub(crate) struct View {
     pub(crate) blocks: VecDeque<BlockRow>,
     /// The block after them, as far as it is filled.
     pub(crate) open: Bytes,
-    /// Keys of the blocks that are not in a run. After a run is written, other keys replace these.
-    /// A view that does not contain the run keeps the old keys.
+    /// Keys of the blocks that are not in a run. After a run is written, keys of later blocks
+    /// replace these. A view that does not contain the run keeps the old keys.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
     /// Runs, ordered by their blocks.
     pub(crate) runs: Vec<Arc<Run>>,

@@ -45,7 +45,7 @@ pub struct Written {
 }
 
 impl<D: Disk> StateSnapshot<D> {
-    /// Begins a snapshot of the present tree at this time in ms. Returns `None` if the tree must
+    /// Begins a snapshot of the current tree at this time in ms. Returns `None` if the tree must
     /// not become durable: it is not established, or the role that requested it is over.
     ///
     /// # Errors

@@ -130,7 +130,7 @@ fn packets(mutant: Option<Mutant>) {
         expected.extend_from_slice(batch.bytes());
         link.send(&batch);
         if zxid == PACKETS / 2 {
-            // No packet follows until these have arrived.
+            // No further packet is sent until the earlier ones have arrived.
             while link.socket.lock().unwrap().len() < expected.len() {
                 thread::yield_now();
             }

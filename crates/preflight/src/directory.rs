@@ -24,8 +24,8 @@ const BESIDE: &[&str] = &[
     "history",
     "lost+found",
 ];
-/// Names that they create in it, in addition to logs, snapshots, and such files that were set
-/// aside.
+/// Names that servers and their scripts create in `version-2`. Logs and snapshots are not in the
+/// list, whether or not they were set aside.
 const WITHIN: &[&str] = &[
     "currentEpoch",
     "acceptedEpoch",

@@ -2,7 +2,7 @@
 //! with real servers under faults (`jepsen switches`).
 //!
 //! Without the feature `mutants`, which only tests enable, no bug can be chosen and the checks are
-//! compiled out. With it, nothing changes until a bug is chosen.
+//! compiled out. With the feature, the code behaves as usual until a bug is chosen.
 
 use std::sync::Arc;
 

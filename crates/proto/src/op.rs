@@ -9,7 +9,7 @@ pub enum OpKind {
     Read,
     /// Ordered with the writes, but does not become a transaction.
     Sync,
-    /// Handled by the connection when it is read, before queued requests.
+    /// The connection handles the request when it is read, before queued requests.
     Connection,
     /// Cannot be requested separately: inside a multi, in results, or internal.
     Internal,

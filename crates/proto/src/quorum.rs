@@ -98,7 +98,7 @@ pub enum QuorumFault {
     InTwoGroups {
         /// Id of the server.
         sid: Sid,
-        /// The two groups.
+        /// The groups that contain the server.
         groups: [GroupId; 2],
     },
     /// Every voter must be in a group.

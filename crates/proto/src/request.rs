@@ -106,7 +106,7 @@ pub struct PathRequest {
 pub struct PathModeRequest {
     /// Path, which may be any string.
     pub path: Option<Str>,
-    /// Mode or type.
+    /// Mode of addWatch, or type of the other requests.
     pub mode: i32,
 }
 
@@ -236,7 +236,7 @@ impl Request {
     ///
     /// # Panics
     /// Never. Opcodes that are not requests of a client (error, createSession, check, auth, sasl)
-    /// are a `Value` error; the caller distinguishes them with [`OpCode::kind`].
+    /// cause a `Value` error; the caller distinguishes them with [`OpCode::kind`].
     pub fn decode(op: OpCode, input: &mut Reader) -> Result<Self, DecodeError> {
         use ReadRequest as R;
         use WriteRequest as W;

@@ -206,7 +206,7 @@ impl Mutex {
     }
 
     /// Returns children of the directory that are not contenders, but for which a stock Curator
-    /// peer would wait without end. This crate ignores them.
+    /// peer would wait without end. The locks of this crate ignore these children.
     ///
     /// # Errors
     /// If a server refuses to read the directory.

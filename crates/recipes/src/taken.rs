@@ -24,7 +24,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Returns the items. There is one, unless several were added together.
+    /// Returns the items. There is one item, unless several were added together.
     pub fn items(&self) -> &[Bytes] {
         &self.items
     }

@@ -78,7 +78,7 @@ pub struct NotEstablished;
 pub struct DurableReader(TreeReader);
 
 impl DurableReader {
-    /// Begins with an established tree. Transactions may be applied while it is read.
+    /// Begins with an established tree. Transactions may be applied while the tree is read.
     ///
     /// # Errors
     /// If the tree is not established.

@@ -76,8 +76,8 @@ pub enum DiskOrder {
         /// The last transaction to keep.
         keep: Option<Zxid>,
     },
-    /// Write the present tree to a separate place. It does not change meanwhile. `TreeKept`
-    /// follows.
+    /// Write the current tree to a separate place. The tree does not change during the write.
+    /// `TreeKept` follows.
     KeepTree,
     /// Make a leader's tree this server's durable state: remove all records after `last` from the
     /// log, continue in a new file, write a snapshot and remove all others. `SnapshotWritten`

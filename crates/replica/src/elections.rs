@@ -1,4 +1,4 @@
-//! This server's part in elections: the `election` crate with the present member lists, over
+//! This server's part in elections: the `election` crate with the current member lists, over
 //! numbered connections of the host.
 //!
 //! Source: QuorumCnxManager, FastLeaderElection, QuorumPeer.
@@ -220,7 +220,7 @@ impl Elections {
     }
 
     /// Begins a round, because the server has started or its role has ended. `candidate` describes
-    /// the present log.
+    /// the current log.
     pub fn look(&mut self, candidate: Candidate, now_ms: i64, out: &mut Vec<ElectionAction>) {
         self.candidate = candidate;
         self.looking_since_ms = Some(now_ms);

@@ -81,7 +81,7 @@ impl Lists {
     }
 
     /// Endpoints on which this server listens; `None` if no list contains the server, which then
-    /// keeps its present ones.
+    /// keeps its current ones.
     pub(crate) fn own_endpoints(&self, me: Sid) -> Option<Vec<Endpoint>> {
         let member = self.both().find_map(|list| list.members.get(&me))?;
         Some(election_endpoints(member).collect())

@@ -24,7 +24,7 @@ use crate::large_bytes::LargeBytes;
 /// State of the server that applies to all handshakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandshakeRules {
-    /// The present service for clients.
+    /// The current service for clients.
     pub service: Service,
     /// Whether new sessions are known to this server only (`localSessionsEnabled`).
     pub local_sessions: bool,
@@ -116,7 +116,7 @@ pub enum RenewalStep {
     Renewed,
     /// The session is over, or does not belong to the client.
     Over,
-    /// The connection ends without an answer. The role has ended meanwhile, so the present session
+    /// The connection ends without an answer. The role has ended meanwhile, so the current session
     /// table differs from the one of the decision.
     Nothing,
 }

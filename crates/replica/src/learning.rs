@@ -277,7 +277,7 @@ impl<H: Host> Replica<H> {
             return;
         };
         if learning.attempt != attempt {
-            // A snapshot of an earlier role does not describe the present tree.
+            // A snapshot of an earlier role does not describe the current tree.
             return;
         }
         learning.is_tree_replaced = false;

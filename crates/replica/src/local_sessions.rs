@@ -17,7 +17,7 @@ use crate::sessions::Sessions;
 /// Treatment of a client's write before it is ordered.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WriteStep {
-    /// The write is ordered.
+    /// The write can be ordered.
     Order,
     /// The write is ordered after a createSession with this timeout in ms.
     UpgradeAndOrder(i32),

@@ -83,7 +83,7 @@ pub(crate) struct MemberState {
     /// An epoch that a voter has accepted from a leader that never led. The next epoch must be
     /// above it. Not persistent.
     pub(crate) accepted_floor: Epoch,
-    /// Number of the present role.
+    /// Number of the current role.
     pub(crate) attempt: u64,
     /// Times of the unanswered queries to the oracle of two, ms, oldest first.
     pub(crate) oracle_asked_ms: VecDeque<i64>,

@@ -62,7 +62,7 @@ pub(crate) struct Order {
     pub(crate) request: Result<WriteRequest, ErrorCode>,
     /// The learner's connection; `None` for this server's own request.
     pub(crate) link: Option<LinkId>,
-    /// Size of its record, bytes.
+    /// Size of the request's record, bytes.
     pub(crate) record_bytes: usize,
     /// Size of its record and its identities, bytes.
     pub(crate) bytes: usize,

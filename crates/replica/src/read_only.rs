@@ -1,6 +1,6 @@
 //! Reads without a leader (`readonlymode.enabled`).
 //!
-//! A member that has looked for a leader for a while serves reads from its present tree, for
+//! A member that has looked for a leader for a while serves reads from its current tree, for
 //! clients that accepted this at the handshake. The election continues meanwhile. When it ends,
 //! whatever the result, these clients lose their connections and their sessions, which were local.
 //!

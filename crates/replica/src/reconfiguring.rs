@@ -196,7 +196,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Passes the present lists to the elections.
+    /// Passes the current lists to the elections.
     fn configure_election(&mut self, turn: &mut Turn<'_, H>) {
         let Some(member) = &self.member else { return };
         let lists = &member.lists;

@@ -11,9 +11,9 @@ use proto::Sid;
 pub(crate) struct Refusal<'a> {
     /// The server that would lead by this server's list.
     pub(crate) candidate: Sid,
-    /// The present leader.
+    /// The current leader.
     pub(crate) leader: Sid,
-    /// The server that reported the present leader.
+    /// The server that reported the current leader.
     pub(crate) witness: Sid,
     pub(crate) theirs: &'a MemberList,
     pub(crate) ours: &'a MemberList,

@@ -82,7 +82,7 @@ pub struct Replica<H: Host> {
     /// Whether the view for operators is out of date.
     pub(crate) is_view_stale: bool,
     pub(crate) is_ending: bool,
-    /// The restoration in progress: another tree replaces the present one.
+    /// The restoration in progress: another tree replaces the current one.
     pub(crate) restoring: Option<Restoring>,
     /// Number of restorations so far.
     pub(crate) restorations: u64,

@@ -1,4 +1,4 @@
-//! The present role of the server.
+//! The current role of the server.
 //!
 //! ```text
 //!              elected: leading          epoch established

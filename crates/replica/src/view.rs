@@ -114,7 +114,7 @@ impl<H: Host> Replica<H> {
         self.member.as_ref().map(|member| &member.lists)
     }
 
-    /// Returns the present role; `None` without an ensemble.
+    /// Returns the current role; `None` without an ensemble.
     pub fn view(&self) -> Option<View> {
         let member = self.member.as_ref()?;
         let me = member.lists.me();

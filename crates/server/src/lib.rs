@@ -1,7 +1,8 @@
 //! A ZooKeeper server: the host that provides a [`replica`] with sockets, threads and files.
 //!
 //! [`Server::start`] recovers the data directory, starts the threads and listens. The `zoarium`
-//! binary and tests embed it. The folders do not know each other:
+//! binary and tests embed it. The folders do not depend on each other, except that `assemble` uses
+//! the others:
 //!
 //! * `client` reads requests from sockets and writes replies and events to them,
 //! * `quorum` contains the connections to other members,

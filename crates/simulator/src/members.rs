@@ -176,7 +176,7 @@ impl Restoration {
 /// it.
 pub(crate) fn list_for(list: &str, server: usize, plan: &Plan) -> String {
     let key = format!("server.{}=", server + 1);
-    // A file has its version only in its name.
+    // The version of a list is only in the name of its file.
     let members = list.lines().filter(|line| !line.starts_with("version"));
     let own = line(server, Role::Observer, plan);
     let is_named = list.lines().any(|line| line.starts_with(&key));

@@ -47,7 +47,8 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Returns the state of a server, by its index among all servers. Its tree ends at `end`.
+    /// Returns the state of a server, by its index among all servers. The server's tree ends at
+    /// `end`.
     pub(crate) fn new(server: usize, end: Zxid, plan: &Plan) -> Self {
         let reconfigures = plan.features.reconfigures;
         Self {

@@ -150,7 +150,7 @@ pub struct Leader {
     log_whole_from: Zxid,
     is_log_unusable: bool,
     oracle_grants: bool,
-    /// Whether the oracle's answer arrived with the present input. Only a fresh answer may decide
+    /// Whether the oracle's answer arrived with the current input. Only a fresh answer may decide
     /// anything.
     is_oracle_fresh: bool,
     pings: u64,
@@ -418,7 +418,7 @@ impl Leader {
     }
 }
 
-/// Returns the fault for a packet that is not valid in the present state.
+/// Returns the fault for a packet that is not valid in the current state.
 pub(crate) fn unexpected(packet: &LearnerPacket) -> LinkFault {
     let packet = ShowLearner(packet).to_string();
     LinkFault::Unexpected { packet }

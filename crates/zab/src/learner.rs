@@ -535,7 +535,7 @@ impl Learner {
     }
 }
 
-/// Returns the fault for a packet that is not valid in the present state.
+/// Returns the fault for a packet that is not valid in the current state.
 fn unexpected(packet: &LeaderPacket) -> Fault {
     let packet = ShowLeader(packet).to_string();
     Fault::Unexpected { packet }

@@ -449,7 +449,8 @@ impl ObserverMaster {
         out: &mut Vec<Action>,
     ) -> Result<(), LinkFault> {
         match packet {
-            // The second acknowledgement of the epoch, after UPTODATE. Observers do not owe others.
+            // The second acknowledgement of the epoch, after UPTODATE. Observers do not have to
+            // send other acknowledgements.
             LearnerPacket::Ack { zxid } if zxid.counter() == 0 => {}
             LearnerPacket::Ack { .. } => return Err(unexpected(&packet)),
             LearnerPacket::Ping { touched, .. } => {

@@ -1,9 +1,9 @@
 //! Addresses of servers: one rule for all commands.
 //!
-//! `--server` names client ports, `--admin` names admin ports. A command that needs the other port
-//! finds it: a client port implies port 8080 of the same host, and an admin server reports its
-//! client port. An admin port in `--server` is recognised, because earlier versions expected it
-//! there.
+//! `--server` names client ports, `--admin` names admin ports. A command that needs a port of the
+//! other kind derives it: a client port implies port 8080 of the same host, and an admin server
+//! reports its client port. An admin port in `--server` is recognised, because earlier versions
+//! expected it there.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

@@ -27,8 +27,8 @@ impl Held {
         self.writes.back().map(|(number, _)| *number)
     }
 
-    /// Returns the buffer for the next answer: `out`, unless the answer has to wait. The answer is
-    /// to a write if `write` contains its number.
+    /// Returns the buffer for the next answer: `out`, unless the answer has to wait. The answer
+    /// belongs to a write if `write` contains the write's number.
     #[inline]
     pub(super) fn place<'a>(
         &'a mut self,

@@ -196,7 +196,7 @@ fn stop_on_signals(running: Running) -> Result<()> {
 
 fn terminate_process(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // A server that has ended needs no signal.
+        // A server that has ended does not need a signal.
         let _ = kill_process(pid, Signal::TERM);
     }
 }

@@ -31,7 +31,8 @@ const GET: &str = "get 16 x 16";
 const SET: &str = "set 16 x 16";
 const SET_OF_MANY: &str = "set 128 x 16";
 
-/// Loads in order. Each name contains the number of sessions and of pending requests per session.
+/// Loads in the order of their measurement. Each name contains the number of sessions and of
+/// pending requests per session.
 const LOADS: &[Load] = &[
     Load::requests(GET, Mix::Get, 16, 16),
     Load::requests("get 1 x 1", Mix::Get, 1, 1),

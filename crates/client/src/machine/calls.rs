@@ -201,7 +201,7 @@ impl Machine {
     }
 
     /// Removes a watch from the server, unless a request in flight sets an equal watch. The server
-    /// would remove both.
+    /// would remove both watches.
     fn take_off(&mut self, link: &mut Link, unwanted: &Unwanted, out: &mut Vec<u8>, now: Duration) {
         if link.in_flight.may_set(unwanted) {
             return;

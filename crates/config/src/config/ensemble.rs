@@ -164,7 +164,7 @@ impl Ensemble {
     }
 }
 
-/// Reads the path of the oracle. Groups and weights do not support one. Source:
+/// Reads the path of the oracle. Groups and weights do not support an oracle. Source:
 /// QuorumPeerConfig.createQuorumVerifier.
 fn read_oracle_path(settings: &mut Settings, membership: &Membership) -> Option<PathBuf> {
     let path = settings.path(&keys::ORACLE_PATH)?;

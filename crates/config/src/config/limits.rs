@@ -82,7 +82,7 @@ pub struct ConnectionThrottle {
     /// Minimum interval between changes of the probability, in milliseconds. Absent if dropping is
     /// off.
     pub freeze_time_ms: Option<u32>,
-    /// Increase of the probability.
+    /// Amount by which the probability increases.
     pub drop_increase: f64,
     /// Decrease of the probability.
     pub drop_decrease: f64,

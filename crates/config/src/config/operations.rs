@@ -82,7 +82,7 @@ pub enum MetricsExporter {
 /// Enabled four-letter words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FourLetterWords {
-    /// All known words.
+    /// All known four-letter words.
     All,
     /// Only these words.
     Only(BTreeSet<String>),

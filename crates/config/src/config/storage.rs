@@ -58,8 +58,8 @@ pub enum OnDigestMismatch {
     Log,
     /// The server stops.
     Stop,
-    /// The server loads its leader's snapshot if a quorum including the leader agrees. Otherwise it
-    /// stops.
+    /// The server loads its leader's snapshot if a quorum including the leader agrees. Otherwise
+    /// the server stops.
     Repair,
 }
 

@@ -19,7 +19,7 @@ pub enum Fate {
     Partly(&'static [Fate]),
 }
 
-/// Condition on the value of a setting. It is never true for an empty value.
+/// Condition on the value of a setting. The condition is never true for an empty value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
     /// All values.

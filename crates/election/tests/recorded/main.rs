@@ -101,7 +101,7 @@ fn lookers_vote_as_java_did_and_come_to_the_same_end() {
             let java = records
                 .iter()
                 .filter(|record| record.from == me && record.to == peer);
-            // Servers without a vote receive the published outcome instead of the present vote.
+            // Servers without a vote receive the published outcome instead of the current vote.
             let is_voter = standin.election.electorate().is_voter(peer);
             let java = distinct(java.map(|record| &record.notification));
             let ours = standin.votes_to(peer);

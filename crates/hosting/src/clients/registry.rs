@@ -1,4 +1,4 @@
-//! All client connections, by connection and by session, and the present service for clients.
+//! All client connections, by connection and by session, and the current service for clients.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl<C: Connected> Registry<C> {
         }
     }
 
-    /// Returns the present service for clients. Initially, they are not served.
+    /// Returns the current service for clients. Initially, they are not served.
     pub fn service(&self) -> Service {
         self.service.get()
     }

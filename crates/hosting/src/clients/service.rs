@@ -1,10 +1,10 @@
-//! The present service for clients.
+//! The current service for clients.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use replica::Service;
 
-/// The present [`Service`], readable by every connection.
+/// The current [`Service`], readable by every connection.
 #[derive(Debug, Default)]
 pub(super) struct ServiceSwitch(AtomicU8);
 

@@ -47,7 +47,7 @@ struct LongIdentities {
     packet: QuorumPacket,
     /// Number of strings still to be skipped.
     strings: u64,
-    /// Remaining bytes of the present string.
+    /// Remaining bytes of the current string.
     bytes: usize,
 }
 

@@ -116,7 +116,7 @@ pub struct PacketQueue {
     spare: Vec<u8>,
 }
 
-/// The present writer.
+/// The current writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Writer {
     Nobody,

@@ -324,7 +324,7 @@ impl Schedule {
         self.can_visitor_sync = can_visitor_sync;
     }
 
-    /// Begins the next input of a turn. `waiting` is the work that follows it.
+    /// Begins the next input of a turn. `waiting` is the work that waits after this input.
     pub fn begin_input(&mut self, waiting: WaitingWork) {
         self.waiting = waiting;
     }

@@ -296,7 +296,7 @@ async fn candidates_are_listed_and_follow_each_other() {
     assert_eq!(listed, [(&b"one"[..], true), (&b"two"[..], false)]);
     let third = LeaderLatch::start(&client, "/latch", "three").unwrap();
     until_children(&client, "/latch", 3).await;
-    // The middle candidate leaves. The last one still does not lead.
+    // The middle candidate leaves. The last candidate still does not lead.
     two.close().await;
     until_children(&client, "/latch", 2).await;
     assert!(one.has_leadership() && !third.has_leadership());

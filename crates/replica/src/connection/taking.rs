@@ -28,7 +28,7 @@ use tree::Watches;
 pub struct ConnectionRules<'a> {
     /// Rules for its session.
     pub sessions: SessionRules,
-    /// The present service for clients.
+    /// The current service for clients.
     pub service: Service,
     /// The permitted authentication schemes, if clients must authenticate (`enforce.auth.schemes`).
     pub enforced_schemes: Option<&'a [String]>,

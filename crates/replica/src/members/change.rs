@@ -16,7 +16,7 @@ use super::{OwnAddresses, role_in};
 pub struct Change {
     /// Whether anything but the version differs.
     pub members_differ: bool,
-    /// The new role, if it differs: the present role ends.
+    /// The new role, if it differs: the current role ends.
     pub role: Option<MemberRole>,
     /// The new client address, if it differs.
     pub client: Option<HostPort>,

@@ -66,7 +66,7 @@ impl State for Held {
     }
 }
 
-/// Calls of the replica since the last query.
+/// Calls that the replica made since the last query.
 #[derive(Default)]
 pub(crate) struct Book {
     pub(crate) effects: Vec<Effect>,

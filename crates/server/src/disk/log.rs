@@ -171,7 +171,8 @@ pub(crate) struct LogThread {
     /// immediately reused.
     pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
-    /// Shared with the core of a standalone server, which takes it only while this thread is idle.
+    /// The log file. It is shared with the core of a standalone server, which takes it only while
+    /// this thread is idle.
     pub(crate) file: Arc<Mutex<LogFile>>,
     /// Number of orders in progress. The core does not write before they are done.
     pub(crate) orders_under_way: Arc<AtomicUsize>,

@@ -134,7 +134,8 @@ fn a_client_that_does_not_read_its_events_is_cut() {
     put_buffer(&mut watch, long.as_bytes());
     watch.extend(0i32.to_be_bytes());
     assert_eq!(deaf.call(op::ADD_WATCH, &watch).err, 0);
-    // Each event contains the path. Together they exceed the capacity of the outbox and the kernel.
+    // Each event contains the path. Together the events exceed the capacity of the outbox and the
+    // kernel.
     for _ in 0..160 {
         assert_eq!(writer.call(op::SET_DATA, &set(&long, b"")).err, 0);
     }

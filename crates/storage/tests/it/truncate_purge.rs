@@ -222,8 +222,8 @@ fn a_truncation_may_crash_at_any_moment() {
     }
 }
 
-/// Whatever a power failure restores, no snapshot remains whose log is removed. With an epoch after
-/// it, the hole would not be noticed.
+/// Whatever a power failure restores, no snapshot remains whose log is removed. If an epoch
+/// followed the missing log, recovery would not notice the gap.
 #[test]
 fn a_purge_may_crash_at_any_moment() {
     let prepared = || {

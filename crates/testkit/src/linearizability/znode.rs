@@ -38,7 +38,7 @@ pub enum Question {
     Read,
 }
 
-/// Answer of a znode.
+/// Answer to a request for a znode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The znode was created, deleted or checked. Also a setData whose new version the client does

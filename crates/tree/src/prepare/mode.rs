@@ -1,7 +1,8 @@
 //! The combined meaning of a create's flags, opcode and TTL.
 //!
 //! Outside a multi, the opcode decides for createContainer and createTTL, and the flags decide for
-//! the other creates. In a multi the flags decide more. Source: CreateMode,
+//! the other creates. In a multi, the container flag also makes a container of other creates, and a
+//! createTTL without a TTL flag is an ordinary create. Source: CreateMode,
 //! EphemeralType.validateTTL, Op.Create.
 
 use proto::request::flags;

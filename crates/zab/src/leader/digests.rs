@@ -113,7 +113,7 @@ impl Leader {
         }
     }
 
-    /// Decides with the present answers if the time is over, and permits the next comparison.
+    /// Decides with the current answers if the time is over, and permits the next comparison.
     pub(super) fn end_comparison_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let is_answered = self.digests.as_ref().is_some_and(Comparison::is_answered);
         let is_due = |comparison: &Comparison| comparison.until_ms <= now_ms;

@@ -35,7 +35,7 @@ pub struct OracleQuestion {
 }
 
 impl Leader {
-    /// Handles the oracle's present answer: whether this server may continue alone. Call it several
+    /// Handles the oracle's current answer: whether this server may continue alone. Call it several
     /// times per tick, and soon after the question has changed. Without calls, the leader does not
     /// have an oracle.
     pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<Action>) {

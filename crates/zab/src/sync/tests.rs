@@ -117,7 +117,8 @@ const DISK_ROWS: &[(&str, &str, &str)] = &[
     ("1:3 1:4", "1:2", "none"),
     ("1:1", "0:0", "none"),
     ("", "1:2", "none"),
-    // Unknown, in the epoch of the next record, and in another.
+    // The peer's zxid is not in these files: once in the epoch of the next record, once in an
+    // earlier epoch.
     ("1:2 1:5", "1:3", "TRUNC(1:2) after 1:2"),
     ("1:2 2:1", "1:3", "none"),
     ("1:2", "1:3", "none"),

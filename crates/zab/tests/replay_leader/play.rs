@@ -124,7 +124,7 @@ impl Play {
         }
         let Ok(packet) = LearnerPacket::try_from(packet) else {
             self.stage.disconnect(link, End::Host);
-            // A PING may have crossed it.
+            // A PING may have been sent at the same time.
             assert!(self.script.is_dropped(link), "{}", self.script.place(at));
             self.given_up.insert(link);
             return;

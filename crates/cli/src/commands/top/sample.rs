@@ -114,8 +114,8 @@ impl Asking {
         for (admin, answer) in answers {
             match answer {
                 Ok(answer) => sample.add(&answer),
-                // Apache ZooKeeper does not have this command, and an admin port may have any
-                // number.
+                // Apache ZooKeeper does not have this command, and an admin server may listen on a
+                // port other than the default.
                 Err(reason) if self.are_named => sample.silent.push(format!("{admin}: {reason}")),
                 Err(_) => {}
             }

@@ -1,10 +1,10 @@
 //! Check of the holders, by the transaction log alone.
 //!
-//! A contender is a znode in the directory of a queue. It holds the lock when all contenders with
-//! smaller numbers are deleted. A holder reports itself in a record: a znode whose data is the
-//! holder's path. The judge reads transactions in order, and tracks the living contenders. It
-//! therefore knows for each record whether its writer was the holder. The judge does not share code
-//! with the recipes, which could repeat their mistakes.
+//! A contender is a znode in the directory of a queue. A contender holds the lock when all
+//! contenders with smaller numbers are deleted. A holder reports itself in a record: a znode whose
+//! data is the holder's path. The judge reads transactions in order, and tracks the living
+//! contenders. It therefore knows for each record whether its writer was the holder. The judge does
+//! not share code with the recipes, which could repeat their mistakes.
 
 use std::collections::BTreeMap;
 

@@ -206,7 +206,7 @@ impl Port {
     }
 }
 
-/// Returns whether a plain stream begins with TLS. Waits for its first bytes.
+/// Returns whether a plain stream begins with TLS. Waits for the first bytes of the stream.
 async fn speaks_tls(stream: &Stream) -> bool {
     let Stream::Plain(stream) = stream else {
         return false;

@@ -40,7 +40,7 @@ pub(super) struct Link {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
     Open,
-    /// Waiting output is still written; input is not delivered.
+    /// The connection is closing: waiting output is still written, and input is not delivered.
     Parting,
     Closed,
 }
