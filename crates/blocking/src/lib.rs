@@ -6,7 +6,7 @@
 //!
 //! - [`mark`] marks the beginning of such work.
 //! - [`arm`] marks a thread as a worker. A runtime calls it when it starts a thread.
-//! - [`files`] creates files and directories, which is such work, with the modes that data has.
+//! - [`files`] creates files and directories with the modes for data. This is blocking work, too.
 //! - `run` and `in_place` (feature `tokio`) are the only ways from a worker to blocking work. The
 //!   runtime starts its blocking threads with the same hook as its workers, so both functions
 //!   disarm the thread during the work.

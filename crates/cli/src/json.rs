@@ -19,7 +19,7 @@ pub(crate) fn line(value: &Value) -> String {
     }
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        // They occur only in strings.
+        // These characters occur only in strings.
         match is_escaped(c) {
             true => {
                 let _ = write!(plain, "\\u{:04x}", u32::from(c));

@@ -42,8 +42,8 @@ pub const DIAL_PAUSE_MAX_MS: i64 = 5000;
 pub(crate) const HOLD_UP_MS: i64 = 1_000;
 
 /// Number of times per round that a server is sent the vote immediately because its connection
-/// closed. More than one: the system accepts connections for a process that is exiting until its
-/// port is closed.
+/// closed. It is above one, because the system accepts connections for a process that is exiting
+/// until its port is closed.
 pub(crate) const TOLD_ANEW_MAX: usize = 3;
 
 const _: () = assert!(ANSWER_INTERVAL_MS * 2 < GUARD_WAIT_MS);

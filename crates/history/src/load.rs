@@ -162,8 +162,8 @@ impl Reader {
     /// its next start.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if it does not exist, and the errors of [`Index::open`]. The
-    /// history of a running server is locked.
+    /// [`HistoryError::Missing`] if the history does not exist. Other errors if [`Index::open`]
+    /// would fail. The history of a running server is locked.
     pub fn open(dir: &Path) -> Result<Self> {
         let mut loaded = Loaded::read(Settings::new(dir), Use::ReadOnly)?;
         Ok(Self::new(loaded.shared()?))

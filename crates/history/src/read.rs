@@ -23,11 +23,10 @@ pub struct Reader {
 /// A moment in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// After this transaction.
+    /// The moment after this transaction.
     Zxid(Zxid),
-    /// After the last recorded change (in the order of zxids) with this or an earlier time, ms
-    /// since
-    /// 1970. Clocks may be set back, and leaders' clocks differ.
+    /// The moment after the last recorded change (in the order of zxids) with this or an earlier
+    /// time, ms since 1970. Clocks may be set back, and leaders' clocks differ.
     Time(i64),
 }
 

@@ -72,7 +72,7 @@ impl<D: Disk> SnapshotWork<D> {
         self.snapshot.as_ref().map(|(_, snapshot)| snapshot)
     }
 
-    /// Abandons all snapshots. The file of the one in progress is removed.
+    /// Abandons all snapshots. The file of a snapshot in progress is removed.
     pub fn give_up(&mut self) {
         self.snapshot = None;
         self.waiting.clear();

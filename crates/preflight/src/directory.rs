@@ -296,7 +296,7 @@ fn is_ours(name: &str) -> bool {
     ["log", "snapshot"].contains(&parsed.prefix)
         || SET_ASIDE.contains(&parsed.prefix)
         || name.starts_with("zookeeper_audit.log")
-        // File systems and package tools create these.
+        // File systems and package tools create such names.
         || name.starts_with('.')
         // Many users keep their configuration and output next to the data.
         || name.starts_with("zoo")

@@ -1,9 +1,9 @@
 //! The processes that have the data directories and the ports open now, from Linux's `/proc`.
 //!
-//! Only root can see the open files and sockets of another user's process. Its command line is
-//! visible to everyone, and contains the zoo.cfg. Its pid file and the lock of its directory also
-//! reveal it. A JVM that has not written since its start has no open log, so only its command line
-//! reveals it.
+//! Only root can see the open files and sockets of another user's process. The command line of a
+//! process is visible to everyone, and contains the zoo.cfg. The pid file and the lock
+//! of the directory also reveal a server. A JVM that has not written since its start does not have
+//! an open log, so only its command line reveals it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};

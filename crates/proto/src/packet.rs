@@ -106,7 +106,7 @@ pub enum Extent {
     LongIdentities {
         /// Offset of the identities, which begin with their number.
         at: usize,
-        /// Number of identities. Each consists of two strings.
+        /// Number of identities. Each identity consists of two strings.
         identities: u32,
     },
 }

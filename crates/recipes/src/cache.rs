@@ -160,8 +160,8 @@ impl TreeCache {
     /// Waits until the whole subtree was read once.
     ///
     /// # Errors
-    /// If this will never happen, because the cache was closed, the session has ended, or a server
-    /// refuses a read.
+    /// If the read of the subtree cannot complete, because the cache was closed, the session has
+    /// ended, or a server refuses a read.
     pub async fn is_complete(&self) -> Result<()> {
         let mut standing = self.standing.clone();
         let closed = || Error::Closed {

@@ -70,7 +70,7 @@ pub(crate) struct MemberState {
     pub(crate) epochs: Epochs,
     /// The newest committed transactions, while a role does not own them.
     pub(crate) committed: CommittedLog,
-    /// The last transaction of the log. Between two roles, it is on disk.
+    /// The last transaction of the log. Between two roles, that transaction is on disk.
     pub(crate) last_logged: Zxid,
     /// Zxid from which on the log files do not have a hole.
     pub(crate) log_whole_from: Zxid,

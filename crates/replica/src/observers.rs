@@ -182,7 +182,7 @@ impl<H: Host> Replica<H> {
                     master.handle_snapshot_sent(link, now_ms);
                 });
             }
-            // Only a leader requests these.
+            // Only a leader requests records of the log.
             LearnerEvent::LogRecords { .. } | LearnerEvent::LogUnusable { .. } => {}
         }
         turn.effect(Effect::Flush);
@@ -321,7 +321,7 @@ impl<H: Host> Replica<H> {
                     learner.report_difference(zxid, digest, out);
                 });
             }
-            // Only a leader requests these.
+            // Only a leader requests the other actions.
             _ => {}
         }
     }

@@ -506,7 +506,7 @@ impl<H: Host> Replica<H> {
 
 fn check_session<H: Host>(asked: &Asked<'_>, turn: &Turn<'_, H>) -> Result<SessionKind, ErrorCode> {
     match asked.request {
-        // These begin and end a session.
+        // These requests begin and end a session.
         Ok(WriteRequest::CreateSession { .. } | WriteRequest::CloseSession) => {
             Ok(SessionKind::Global)
         }

@@ -176,7 +176,7 @@ impl<H: Host> Replica<H> {
             Input::Leader { attempt, event } if self.is_learning_by(attempt) => {
                 self.handle_leader(event, turn);
             }
-            // From an earlier role.
+            // The event belongs to an earlier role.
             Input::Leader { .. } => {}
             Input::Oracle { grants } => self.handle_oracle(grants, turn),
             Input::Synced(zxid) => self.handle_synced(zxid, turn),

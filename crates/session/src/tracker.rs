@@ -16,7 +16,7 @@ use crate::ended::EndedSessions;
 pub struct Owner(pub u64);
 
 impl Owner {
-    /// The deciding server itself. Learners have other numbers.
+    /// The deciding server itself. Learners are owners with other numbers.
     pub const THIS_SERVER: Self = Self(0);
 }
 
@@ -90,7 +90,8 @@ impl SessionTracker {
         }
     }
 
-    /// Begins a global session, or makes a known one global. Returns whether it was unknown.
+    /// Begins a global session, or makes a known one global. Returns whether the session was
+    /// unknown.
     ///
     /// A known session receives the timeout and is touched, unless it is closing: creating it again
     /// does not save it. Source: SessionTrackerImpl.trackSession.

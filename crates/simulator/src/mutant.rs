@@ -68,7 +68,7 @@ pub const CAUGHT_BY: &[(Mutant, u64)] = &[
     (Mutant::FlushOfStepLost, 1001),
     (Mutant::InPlaceSyncReportedEarly, 1004),
     (Mutant::CoreRunTwice, 1001),
-    // One seed in several thousand shows it.
+    // Only one seed in several thousand catches this bug.
     (Mutant::EndedSessionsForgotten, 117_694_213_077_336_133),
 ];
 

@@ -224,7 +224,7 @@ impl Observed {
     fn leaves_leader(&self, fault: &Fault, to: &mut Checks) -> bool {
         match fault {
             Fault::UnmatchedCommit { .. } | Fault::Gap { .. } | Fault::Unexpected { .. } => {
-                // Correct peers never cause it.
+                // Correct peers never cause such a fault.
                 let text = format!("server {} leaves its leader: {fault}", self.sid);
                 to.fail("prefix agreement", text);
                 false

@@ -52,7 +52,7 @@ struct Walk {
 /// The active walks, which deletions must update.
 ///
 /// A walk is locked only while the tree's lock is held: by its snapshot with the shared lock, by a
-/// deletion with the exclusive lock. So no thread ever waits for it.
+/// deletion with the exclusive lock. So no thread ever waits for the lock of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Walks(Mutex<Vec<Weak<Mutex<Walk>>>>);
 

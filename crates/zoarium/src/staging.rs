@@ -110,7 +110,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         for target in &self.targets {
-            // The next restore removes it.
+            // If the removal fails, the next restore removes the directory.
             let _ = remove_tree(&target.join(STAGING));
         }
     }

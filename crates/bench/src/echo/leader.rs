@@ -206,7 +206,7 @@ mod tests {
             passes_on.put(&[7; 10]);
             assert_eq!(passes_on.put(&[7; 10]), 2);
             passes_on.flush().unwrap();
-            // By now a majority has even more.
+            // Meanwhile a majority has acknowledged more records.
             assert_eq!(committed.next().unwrap().1, 2);
             leader.or_fail(Err(BenchError::Stalled(1)));
             assert!(committed.next().is_err());

@@ -82,7 +82,7 @@ fn member(line: &str) -> Option<Member> {
         Some((quorum, client)) => (quorum, Some(client)),
         None => (rest, None),
     };
-    // A member may have several addresses. The first one represents it.
+    // A member may have several addresses. The first address represents the member.
     let first = quorum.split('|').next().unwrap_or(quorum);
     let host = match first
         .strip_prefix('[')

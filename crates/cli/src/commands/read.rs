@@ -81,7 +81,7 @@ pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Fa
         for path in level {
             let mut names = match children(shell, &path, false).await {
                 Ok((names, _)) => names,
-                // Another client deletes at the same time.
+                // Another client deletes znodes at the same time.
                 Err(failure) if is_first => return Err(failure),
                 Err(_) => continue,
             };

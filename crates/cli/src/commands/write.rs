@@ -227,7 +227,7 @@ pub(crate) async fn subtree(shell: &mut Shell, root: &str) -> Result<Vec<String>
     while let Some(path) = all.get(at).cloned() {
         match children(shell, &path, false).await {
             Ok((names, _)) => all.extend(names.iter().map(|name| path::child(&path, name))),
-            // Another client deletes at the same time.
+            // Another client deletes znodes at the same time.
             Err(failure) if at == 0 => return Err(failure),
             Err(failure) if failure.ends_session => return Err(failure),
             Err(_) => {}

@@ -29,7 +29,8 @@ pub struct Auth {
     pub x509_super_user: Option<String>,
     /// Names with the superuser's rights, of SASL or another scheme.
     pub super_users: BTreeSet<String>,
-    /// Schemes of which a client must have used one. Absent if authentication is optional.
+    /// Schemes with at least one of which a client must authenticate. Absent if authentication is
+    /// optional.
     pub enforced_schemes: Option<Vec<String>>,
     /// Maximum number of failed logins per minute and client address. Absent if unlimited.
     pub failures_per_minute_max: Option<u32>,

@@ -68,7 +68,7 @@ fn lookers_vote_as_java_did_and_come_to_the_same_end() {
         let first = records.iter().find(begins).expect("its first vote");
         let mut standin = Standin::new(me, &first.notification);
         while standin.election.round().0 + 1 < first.notification.round.0 {
-            // Rounds before the recording.
+            // The recording does not contain these earlier rounds.
             standin.start(0);
         }
         standin.sent.clear();

@@ -297,7 +297,7 @@ impl Played<'_> {
                 self.follower.is_called_back(connection, hello);
                 self.outcome += "; called back";
             }
-            // Compared at the end of the case.
+            // The case compares these answers at its end.
             (Some(_), true) => {}
             (None, true) => assert!(self.follower.closed.contains(&connection), "{line}"),
             (None, false) => self.follower.hang_up(connection),

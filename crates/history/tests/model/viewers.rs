@@ -53,7 +53,7 @@ fn a_feed_shows_what_a_query_shows() {
                 let page = reader
                     .feed_on(&query, position, &anyone, &mut memory)
                     .unwrap();
-                // Looked up again.
+                // The permissions are looked up again, without the memory.
                 let anew = reader.feed(&query, position, &anyone).unwrap();
                 assert_eq!((&page.results, page.hidden), (&anew.results, anew.hidden));
                 let mut asked = query.clone();
@@ -125,7 +125,7 @@ fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
     let (baseline, at) = from(0, 3);
     let mut index = Index::create(settings(dir.path()), baseline, at).unwrap();
     append_rest(&mut index, &made[..5]);
-    // The history misses the next three.
+    // The history misses the next three transactions.
     let (baseline, at) = from(8, 2);
     index.begin_era(baseline, at).unwrap();
     append_rest(&mut index, &made[8..]);

@@ -141,7 +141,7 @@ fn events_leave_before_the_reply_and_a_wrong_answer_ends_the_connection() {
     server.apply(Txn::CloseSession { paths }, &mut events, Some(&asked));
     assert_eq!(server.seen, [(2, "event"), (1, "event"), (1, "reply")]);
     assert!(events.is_empty());
-    // Its answer was out of order.
+    // The connection is closed because its answer was out of order.
     assert!(asked.serving.is_closed() && !watches.serving.is_closed());
 }
 

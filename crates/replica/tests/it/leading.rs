@@ -106,7 +106,7 @@ fn a_learners_long_requests_wait_for_each_other_and_its_short_ones_do_not() {
     let short = create("/short");
     server.handle(Input::Requests(vec![request(1, SESSION, 1, short)]));
     assert_eq!(server.appended(), [zxid(1, 4)]);
-    // Requests of this session come after them.
+    // Later requests of this session must wait for the earlier ones.
     server.learner_sends(1, set_data_of_learner(9, 1));
     assert_eq!(server.appended(), []);
     for last in [4, 6, 8] {

@@ -46,8 +46,8 @@ fn committed(server: &mut Server, attempt: u64, zxid: Zxid) {
 }
 
 /// ZOOKEEPER-2846: a leader of Apache ZooKeeper continues to commit while it sends its tree, so the
-/// snapshot written here contains more than its zxid. The log files begin after it. A learner that
-/// is synchronised from them must not miss these transactions.
+/// snapshot written here contains more than its zxid. The log files begin after the snapshot. A
+/// learner that is synchronised from them must not miss these transactions.
 #[test]
 fn a_later_leader_sends_a_snapshot_where_its_files_have_a_hole() {
     let sent = zxid(1, 5);

@@ -119,7 +119,7 @@ fn a_late_request_of_an_observer_is_refused_once_its_session_has_come_back_here(
     assert_eq!(passed_on(&mut server), [(OpCode::SetData, 1)]);
     comes_to_follower(&mut server);
     observer_sends(&mut server, OBSERVER, set(2));
-    // A transaction that must fail answers it.
+    // A transaction that must fail answers the second request.
     assert_eq!(passed_on(&mut server), [(OpCode::Delete, 2)]);
     let own = request(CLIENT, SESSION.0, 3, create("/b"));
     server.handle(Input::Requests(vec![own]));

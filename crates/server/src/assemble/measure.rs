@@ -175,7 +175,7 @@ impl Measures {
                 self.role.set_pending_syncs(pending_syncs);
                 self.ages.of_leader(metrics);
             }
-            // The replica logs it.
+            // The replica logs the reason.
             Note::LeaderLeft(_) => {}
             Note::LearnerTurnEnds => self.ages.of_learner(metrics),
             Note::LeadingBegins => self.role.begin_leading(),

@@ -326,7 +326,7 @@ impl Clients {
         };
         if !remove_some(&self.state) {
             let state = self.state.clone();
-            // Not on a thread that serves other connections.
+            // The rest must not run on a thread that serves other connections.
             blocking::run(move || while !remove_some(&state) {});
         }
     }

@@ -32,7 +32,7 @@ fn ttl_znodes_of_the_log_count_as_well_as_those_of_a_snapshot() {
     let Some(vector) = vector("txns-all") else {
         return;
     };
-    // The remaining ones; one was deleted.
+    // The recording lists the remaining znodes; one was deleted.
     let stored = vector.expected["state"]["stored_owner"]
         .as_object()
         .unwrap();

@@ -82,7 +82,7 @@ async fn a_certificate_of_version_1_in_the_trust_store_is_trusted() {
         accepted.is_ok() && connected.is_ok(),
         "{accepted:?} {connected:?}"
     );
-    // Only peers that trust it accept it.
+    // Only peers that trust the certificate accept it.
     let client = own(&site, "client2", &both, site.authority.pem());
     let reason = refusal(&site.server, &client).await;
     assert!(reason.contains("UnknownIssuer"), "{reason}");

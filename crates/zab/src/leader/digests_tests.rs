@@ -202,7 +202,7 @@ fn a_learner_that_was_sent_a_snapshot_is_no_witness_for_the_leader() {
     for (copies, expected) in [(0, "digest=0x7"), (1, "digest=0x7"), (2, "no quorum")] {
         let mut leader = leading(4, ours);
         for sid in 1..=copies {
-            // The learner comes again without any data.
+            // The learner connects again without any data.
             let info = LearnerPacket::FollowerInfo {
                 accepted_epoch: Epoch(1),
                 info: Some(LearnerInfo {

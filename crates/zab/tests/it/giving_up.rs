@@ -256,7 +256,7 @@ fn what_waited_for_a_follower_that_is_gone_is_committed_at_the_oracles_word() {
     assert_eq!(lines(&mut leader.out), [""; 0]);
     assert_eq!(leader.oracle(true), ["deliver 0x200000001 len=3"]);
     assert_eq!(leader.tick(), [""; 0]);
-    // No record that its own disk lacks.
+    // The leader must not deliver a record that its own disk lacks.
     let zxid = Zxid::new(Epoch(2), 2);
     let record = Record::new(zxid, &b"txn"[..]);
     leader.core.propose(record, 0, &mut leader.out).unwrap();

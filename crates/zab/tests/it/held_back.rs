@@ -256,7 +256,7 @@ fn what_was_synced_before_newleader_is_not_waited_for_again() {
         next = next.next();
         said = learner.hear(proposal(next));
     }
-    // The newest one is not committed.
+    // The newest proposal is not committed.
     let committed = 2..next.counter();
     let last = zxid(1, next.counter() - 1);
     assert_eq!(

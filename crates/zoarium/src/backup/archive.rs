@@ -59,7 +59,7 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // The next backup removes it.
+        // If the removal fails, the next backup removes the directory.
         let _ = remove_tree(&self.outer);
     }
 }

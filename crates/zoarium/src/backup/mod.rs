@@ -441,7 +441,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // The next backup clears it.
+        // If the removal fails, the next backup removes the directory.
         let _ = remove_tree(&self.0);
     }
 }

@@ -53,7 +53,7 @@ impl Server {
                 data_dir,
                 running,
             }),
-            // Its thread ended with a panic.
+            // The server's thread ended with a panic.
             Err(_) => Err(ServerError::Stopped),
         }
     }

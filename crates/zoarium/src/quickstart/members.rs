@@ -150,7 +150,7 @@ impl Members {
                 while matches!(process.try_wait(), Ok(None)) && began.elapsed() < STOP_TIMEOUT {
                     thread::sleep(STOP_CHECK_INTERVAL);
                 }
-                // A process that has already ended ignores both.
+                // For a process that has already ended, both calls do nothing.
                 let _ = process.kill();
                 let _ = process.wait();
             }
@@ -189,7 +189,7 @@ fn terminate(pid: u32) {
         .ok()
         .and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
-        // A process that has ended needs no signal.
+        // A process that has ended does not need a signal.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }

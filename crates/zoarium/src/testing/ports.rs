@@ -14,7 +14,7 @@ const COUNT: u16 = 10_800;
 /// it is used.
 pub(crate) fn free(count: usize) -> Result<Vec<SocketAddr>, ServerError> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Processes start at different places.
+    // Each process starts at a different port.
     let start = u16::try_from(u64::from(std::process::id()) * 97 % u64::from(COUNT)).unwrap_or(0);
     let mut held = Vec::with_capacity(count);
     for _ in 0..COUNT {

@@ -18,7 +18,7 @@ fn free_ports(count: usize) -> Vec<u16> {
     const FIRST: u16 = 30_100;
     const COUNT: u16 = 2600;
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Processes start at different places.
+    // Each process starts at a different port.
     let start = u16::try_from(std::process::id() * 97 % u32::from(COUNT)).unwrap();
     let next = || FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();

@@ -73,7 +73,7 @@ impl Drop for Quickstart {
 }
 
 fn signal(pid: i32, signal: Signal) {
-    // A process that has ended needs no signal.
+    // A process that has ended does not need a signal.
     let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
 }
 

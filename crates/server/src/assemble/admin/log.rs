@@ -148,7 +148,7 @@ impl Reading {
                 let zxid = first.record.header.zxid;
                 zxid == after || follows(after, zxid)
             }
-            // The snapshot contains all of it.
+            // The snapshot contains all transactions up to the requested one.
             None => upto == after,
         };
         if !goes_on || !is_log_whole(&RealDisk, dirs, (after, upto), limits)? {

@@ -314,7 +314,7 @@ mod tests {
         late.has_request();
         let no_slot = timeout(Duration::from_secs(600), late.slot());
         assert!(no_slot.await.is_err(), "all work");
-        // Its client has disconnected, and its work continues.
+        // The client of one request has disconnected, and its work continues.
         let slot = slots.pop().unwrap();
         let work = slot.permit.clone();
         drop(slot.answer(Some(0)));

@@ -72,7 +72,7 @@ async fn when_the_leader_is_gone_the_others_elect_another() {
     let mut peers = ensemble(&list, &[(1, zxid(5)), (2, zxid(4)), (3, zxid(9))]).await;
     let expected = [(Following, 3), (Following, 3), (Leading, 3)];
     assert_eq!(outcomes(&mut peers).await, expected);
-    // Without a message, as when its process is killed.
+    // The leader ends without a message, as when its process is killed.
     drop(peers.remove(&3));
     peers[&1].voter.look(zxid(5));
     peers[&2].voter.look(zxid(4));

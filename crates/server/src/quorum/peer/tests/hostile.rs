@@ -77,7 +77,7 @@ fn a_flood_is_not_read_while_the_core_is_busy() {
     assert!(delivered <= ahead, "{delivered}");
     assert!(held.len() <= ahead / limits::PEER_BATCH_BYTES_MIN as usize);
 
-    // After the core has handled it, the rest arrives.
+    // After the core has handled the delivered packets, the rest arrives.
     drop(held);
     sender.shutdown(Shutdown::Write).unwrap();
     let mut rest = 0;
