@@ -255,14 +255,17 @@ impl Sessions {
         let Self::Reporting(known) = self else {
             return Vec::new();
         };
-        known
+        let mut touched: Vec<Touch> = known
             .touched
             .drain()
             .map(|(session, timeout_ms)| Touch {
                 session,
                 timeout_ms,
             })
-            .collect()
+            .collect();
+        // The order of the hash map differs between two runs, and a simulated run must repeat itself.
+        touched.sort_unstable_by_key(|touch| touch.session);
+        touched
     }
 }
 
