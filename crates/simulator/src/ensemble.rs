@@ -19,6 +19,7 @@ use crate::network::{End, Heard, Message, Place, Process};
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::Server;
+use crate::trace::Trace;
 use crate::world::World;
 use config::membership::Membership;
 use replica::Input;
@@ -64,9 +65,9 @@ pub(crate) struct Ensemble {
 
 impl Ensemble {
     /// Creates an ensemble in which all machines are off.
-    pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
+    pub(crate) fn new(seed: u64, plan: Plan, trace: Trace) -> Self {
         proto::mutant::choose(plan.mutant);
-        let mut world = World::new(seed, plan, prints);
+        let mut world = World::new(seed, plan, trace);
         let machine = || Machine {
             disk: SimDisk::default(),
             process: None,
@@ -132,6 +133,7 @@ impl Ensemble {
         if let Some(until) = self.stalled_until(&event) {
             return self.world.queue.at(until, event);
         }
+        self.world.trace.event(self.world.now(), &event);
         match event {
             Event::Arrival { connection, lane } => self.arrive(connection, lane),
             Event::Dialled { connection } => self.dialled(connection),
@@ -220,6 +222,8 @@ impl Ensemble {
         let Some((to, message)) = network.arrive(number, lane, may_take, queue) else {
             return;
         };
+        let world = &self.world;
+        world.trace.message(world.now(), number, to, &message);
         match to {
             Place::Server(process) => {
                 let heard = match message {

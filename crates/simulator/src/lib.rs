@@ -41,6 +41,7 @@ mod plan;
 mod queue;
 pub mod scenarios;
 mod server;
+mod trace;
 mod turns;
 mod wire;
 mod world;
@@ -48,6 +49,7 @@ mod world;
 pub use answers::{Answer, Answers, Times};
 pub use checks::Violation;
 pub use mutant::{CAUGHT_BY, Mutant, RECIPES_CAUGHT_BY, mutant_by_name, mutants};
+pub use trace::Trace;
 
 use std::collections::BTreeMap;
 
@@ -84,21 +86,21 @@ pub struct Report {
     pub violation: Option<Violation>,
 }
 
-/// Runs one seed to its end, or to the first violation. With `prints`, it prints every step to
-/// standard output.
-pub fn run(seed: u64, mutant: Option<Mutant>, prints: bool) -> Report {
+/// Runs one seed to its end, or to the first violation. Prints the steps to standard output, in the
+/// form that `trace` names.
+pub fn run(seed: u64, mutant: Option<Mutant>, trace: Trace) -> Report {
     let plan = Plan::drawn(&mut Random::new(!seed), mutant);
-    if prints {
+    if trace == Trace::Words {
         println!("{plan:?}");
     }
     let storm = plan.storm;
-    let mut ensemble = Ensemble::new(seed, plan, prints);
+    let mut ensemble = Ensemble::new(seed, plan, trace);
     ensemble.start_all();
     ensemble.begin_weather();
     ensemble.run(storm);
     ensemble.heal();
     ensemble.must_be_well();
-    report(&ensemble)
+    report(seed, &ensemble)
 }
 
 /// Results of a run with recipes.
@@ -115,16 +117,16 @@ pub fn run_recipes(
     seed: u64,
     only: Option<Recipe>,
     mutant: Option<Mutant>,
-    prints: bool,
+    trace: Trace,
 ) -> RecipesReport {
     let mut random = Random::new(!seed);
     let plan = Plan::drawn(&mut random, mutant);
     let plan = plan.for_recipes(&mut random);
-    if prints {
+    if trace == Trace::Words {
         println!("{plan:?}");
     }
     let storm = plan.storm;
-    let mut ensemble = Ensemble::new(seed, plan, prints);
+    let mut ensemble = Ensemble::new(seed, plan, trace);
     ensemble.contenders = Contenders::drawn(&mut random, only);
     ensemble.start_all();
     ensemble.begin_weather();
@@ -132,7 +134,7 @@ pub fn run_recipes(
     ensemble.run(storm);
     ensemble.contend_to_the_end();
     RecipesReport {
-        report: report(&ensemble),
+        report: report(seed, &ensemble),
         done: ensemble.contenders.done.clone(),
     }
 }
@@ -146,9 +148,9 @@ pub fn repeat_command(seed: u64, mutant: Option<Mutant>) -> String {
     format!("cargo run --release -p zoarium-simulator{features} -- --seed {seed}{mutant}")
 }
 
-fn report(ensemble: &Ensemble) -> Report {
+fn report(seed: u64, ensemble: &Ensemble) -> Report {
     let checks = &ensemble.world.checks;
-    Report {
+    let report = Report {
         committed: checks.history.entries.len(),
         acknowledged: checks.acknowledged.len(),
         epochs: checks.one_leader.len(),
@@ -159,5 +161,8 @@ fn report(ensemble: &Ensemble) -> Report {
         is_given_up: ensemble.is_given_up,
         answers: ensemble.world.answers.clone(),
         violation: checks.violation.clone(),
-    }
+    };
+    let world = &ensemble.world;
+    world.trace.end(world.now(), seed, &report);
+    report
 }

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use clap::Parser;
 use simulator::scenarios::{GUARDS, SCENARIOS};
 use simulator::{
-    Mutant, Recipe, RecipesReport, Report, mutant_by_name, mutants, repeat_command, run,
+    Mutant, Recipe, RecipesReport, Report, Trace, mutant_by_name, mutants, repeat_command, run,
     run_recipes,
 };
 
@@ -48,9 +48,10 @@ struct Arguments {
     /// Runs only this recipe.
     #[arg(long, requires = "recipes")]
     recipe: Option<String>,
-    /// Does not print the steps of a single seed.
+    /// Form of the printed steps: `words` by default for a single seed, and `off` for several
+    /// seeds. `stable` prints numbers only: two builds with the same behaviour print the same.
     #[arg(long)]
-    quiet: bool,
+    trace: Option<Trace>,
 }
 
 fn main() -> ExitCode {
@@ -81,12 +82,15 @@ fn main() -> ExitCode {
         return catch_every_mutant(&arguments, of);
     }
     if let Some(script) = &arguments.scenario {
-        return play(script, mutant);
+        return play(script, mutant, arguments.trace.unwrap_or(Trace::Words));
     }
     match arguments.seed {
         Some(seed) => {
-            let report = of.run(seed, mutant, !arguments.quiet);
-            println!("{report:?}");
+            let trace = arguments.trace.unwrap_or(Trace::Words);
+            let report = of.run(seed, mutant, trace);
+            if trace != Trace::Stable {
+                println!("{report:?}");
+            }
             ExitCode::from(u8::from(report.violation.is_some()))
         }
         None => run_many(&arguments, of, mutant),
@@ -101,12 +105,12 @@ enum Of {
 }
 
 impl Of {
-    fn run(self, seed: u64, mutant: Option<Mutant>, prints: bool) -> Report {
+    fn run(self, seed: u64, mutant: Option<Mutant>, trace: Trace) -> Report {
         match self {
-            Self::Requests => run(seed, mutant, prints),
+            Self::Requests => run(seed, mutant, trace),
             Self::Recipes(only) => {
-                let RecipesReport { report, done } = run_recipes(seed, only, mutant, prints);
-                if prints {
+                let RecipesReport { report, done } = run_recipes(seed, only, mutant, trace);
+                if trace == Trace::Words {
                     println!("{done:?}");
                 }
                 report
@@ -137,19 +141,19 @@ fn recipe_of(arguments: &Arguments) -> Result<Of, String> {
     }
 }
 
-fn play(script: &str, mutant: Option<Mutant>) -> ExitCode {
+fn play(script: &str, mutant: Option<Mutant>, trace: Trace) -> ExitCode {
     let mut played = Vec::new();
     if let Some(scenario) = SCENARIOS
         .iter()
         .find(|scenario| scenario.issue.to_string() == script)
     {
-        let violation = scenario.play(mutant, true);
+        let violation = scenario.play(mutant, trace);
         println!("ZOOKEEPER-{script}: {}: {violation:?}", scenario.title);
         played.push(violation);
     }
     let guarded = mutant_by_name(script);
     for guard in GUARDS.iter().filter(|guard| Some(guard.mutant) == guarded) {
-        let violation = guard.play(mutant, true);
+        let violation = guard.play(mutant, trace);
         println!("{script}: {}: {violation:?}", guard.title);
         played.push(violation);
     }
@@ -175,7 +179,7 @@ fn catch_every_mutant(arguments: &Arguments, of: Of) -> ExitCode {
         if by_script(mutant) {
             continue;
         }
-        let is_red = |seed, mutant| of.run(seed, mutant, false).violation.is_some();
+        let is_red = |seed, mutant| of.run(seed, mutant, Trace::Off).violation.is_some();
         // A seed that also fails without the mutant fails for another reason.
         let is_caught = |seed: &u64| is_red(*seed, Some(mutant)) && !is_red(*seed, None);
         match (from..from + arguments.seeds).find(is_caught) {
@@ -198,11 +202,15 @@ fn fresh() -> u64 {
 
 fn run_many(arguments: &Arguments, of: Of, mutant: Option<Mutant>) -> ExitCode {
     let from = arguments.from.unwrap_or_else(fresh);
+    let trace = arguments.trace.unwrap_or_default();
     let begun = Instant::now();
     let mut total = Total::default();
-    println!("{} seeds from {from}", arguments.seeds);
+    let prints_totals = trace != Trace::Stable;
+    if prints_totals {
+        println!("{} seeds from {from}", arguments.seeds);
+    }
     for seed in from..from.saturating_add(arguments.seeds) {
-        let report = of.run(seed, mutant, false);
+        let report = of.run(seed, mutant, trace);
         total.add(&report);
         if let Some(violation) = &report.violation {
             println!("\nseed {seed}: {}: {}", violation.invariant, violation.text);
@@ -211,7 +219,7 @@ fn run_many(arguments: &Arguments, of: Of, mutant: Option<Mutant>) -> ExitCode {
                 break;
             }
         }
-        if total.seeds.is_multiple_of(100) {
+        if prints_totals && total.seeds.is_multiple_of(100) {
             print!(
                 "\r{} seeds, {} failed, {:.0} s ",
                 total.seeds,
@@ -223,7 +231,9 @@ fn run_many(arguments: &Arguments, of: Of, mutant: Option<Mutant>) -> ExitCode {
         }
     }
     let seconds = begun.elapsed().as_secs_f64();
-    println!("\r{total:?} in {seconds:.0} s");
+    if prints_totals {
+        println!("\r{total:?} in {seconds:.0} s");
+    }
     ExitCode::from(u8::from(total.failed > 0))
 }
 

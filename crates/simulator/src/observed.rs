@@ -170,6 +170,7 @@ impl Observed {
 
     /// Records that everything up to `last` is committed on this server.
     pub(crate) fn established(&self, last: Zxid, world: &mut World) {
+        world.trace.established(world.now(), self.sid, last);
         world.histories.committed(self.sid, last);
     }
 
@@ -182,6 +183,10 @@ impl Observed {
         world: &mut World,
     ) {
         let record = applied.record;
+        let zxid = record.header.zxid;
+        world
+            .trace
+            .applied(world.now(), self.sid, zxid, tree.digest());
         if self.is_standalone {
             self.acknowledges(
                 record.header.zxid,

@@ -26,6 +26,7 @@ use crate::ensemble::Ensemble;
 use crate::mutant::Mutant;
 use crate::plan::{MS, Plan, SECOND};
 use crate::server::Server;
+use crate::trace::Trace;
 use crate::world::Held;
 
 /// A bug, reproduced step by step.
@@ -43,12 +44,12 @@ pub struct Scenario {
 
 impl Scenario {
     /// Runs the script, with a mutant or without one.
-    pub fn play(&self, mutant: Option<Mutant>, prints: bool) -> Option<Violation> {
+    pub fn play(&self, mutant: Option<Mutant>, trace: Trace) -> Option<Violation> {
         let plan = Plan {
             voters: self.voters,
             ..Plan::quiet(mutant)
         };
-        let mut ensemble = Ensemble::new(u64::from(self.issue), plan, prints);
+        let mut ensemble = Ensemble::new(u64::from(self.issue), plan, trace);
         ensemble.start_all();
         (self.script)(&mut ensemble);
         ensemble.world.held.clear();

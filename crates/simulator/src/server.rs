@@ -95,7 +95,7 @@ impl Server {
             replica: replica.map_err(|error| error.to_string())?,
             host: SimHost {
                 process,
-                world: World::new(0, world.plan.clone(), false),
+                world: World::new(0, world.plan.clone(), crate::Trace::Off),
                 state: started.state,
                 inputs: VecDeque::new(),
                 core: Core::new(process, &world.plan),

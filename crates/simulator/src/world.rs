@@ -10,6 +10,7 @@ use crate::network::{Message, Network, Patience, Place, Port, Process};
 use crate::plan::Plan;
 use crate::queue::{Event, Micros, Queue};
 use crate::server::SimHost;
+use crate::trace::{StableTrace, Trace};
 use hosting::ToDisk;
 use replica::{DiskOrder, Now};
 use testkit::Random;
@@ -58,6 +59,7 @@ pub(crate) struct World {
     pub(crate) histories: Histories,
     pub(crate) answers: Answers,
     pub(crate) prints: bool,
+    pub(crate) trace: StableTrace,
     /// Work that disks hold back, in scripts.
     pub(crate) held: BTreeSet<(usize, Held)>,
     /// Wall clock of each server.
@@ -73,7 +75,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
+    pub(crate) fn new(seed: u64, plan: Plan, trace: Trace) -> Self {
         let mut random = Random::new(seed);
         let network = Network::new(Random::new(random.any()), plan.delay);
         let checks = Checks::new(&plan);
@@ -84,7 +86,10 @@ impl World {
             checks,
             histories: Histories::new(seed, plan.servers()),
             answers: Answers::default(),
-            prints,
+            prints: trace == Trace::Words,
+            trace: StableTrace {
+                is_on: trace == Trace::Stable,
+            },
             held: BTreeSet::new(),
             clocks: vec![Clock::default(); plan.servers()],
             oracle: Oracle::default(),

@@ -1,7 +1,7 @@
 //! Zab is safe whichever server is elected. Elections that ignore the newest history only cost
 //! time: the elected server finds out that it lacks data, and does not lead.
 
-use simulator::{Mutant, run};
+use simulator::{Mutant, Trace, run};
 
 const SEEDS: u64 = 40;
 
@@ -13,7 +13,7 @@ const LIVENESS: [&str; 2] = ["liveness", "well soon after everything is mended"]
 fn nothing_breaks_but_liveness_where_elections_choose_anybody() {
     let (mut committed, mut epochs) = (0, 0);
     for seed in 5000..5000 + SEEDS {
-        let report = run(seed, Some(Mutant::ElectsAnybody), false);
+        let report = run(seed, Some(Mutant::ElectsAnybody), Trace::Off);
         let broken = report
             .violation
             .filter(|broken| !LIVENESS.contains(&broken.invariant));

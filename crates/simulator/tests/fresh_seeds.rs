@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use proto::OpCode;
-use simulator::{Answer, Report, Times, repeat_command, run};
+use simulator::{Answer, Report, Times, Trace, repeat_command, run};
 
 const SEEDS: u64 = 300;
 /// Maximum number of abandoned searches for an order of calls per hundred seeds.
@@ -38,7 +38,7 @@ fn run_all(from: u64, count: u64) -> Vec<(u64, Report)> {
             if seed >= from + count {
                 return reports;
             }
-            reports.push((seed, run(seed, None, false)));
+            reports.push((seed, run(seed, None, Trace::Off)));
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -123,6 +123,6 @@ fn every_operation_was_carried_out(reports: &[(u64, Report)]) {
 #[test]
 fn a_seed_repeats_itself() {
     for seed in [7, 8] {
-        assert_eq!(run(seed, None, false), run(seed, None, false));
+        assert_eq!(run(seed, None, Trace::Off), run(seed, None, Trace::Off));
     }
 }

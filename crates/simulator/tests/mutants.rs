@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use simulator::scenarios::{GUARDS, SCENARIOS};
-use simulator::{CAUGHT_BY, Mutant, RECIPES_CAUGHT_BY, mutants, run};
+use simulator::{CAUGHT_BY, Mutant, RECIPES_CAUGHT_BY, Trace, mutants, run};
 
 /// A change of the simulator changes the meaning of the seeds. Then one of the following seeds must
 /// catch the mutant.
@@ -27,7 +27,7 @@ fn every_mutant_has_a_seed_or_a_script() {
 
 /// Returns the first of some seeds that fails with the mutant, and passes without it.
 fn caught(mutant: Mutant, from: u64) -> Option<u64> {
-    let is_red = |seed, mutant| run(seed, mutant, false).violation.is_some();
+    let is_red = |seed, mutant| run(seed, mutant, Trace::Off).violation.is_some();
     (from..from + SEEDS_MAX).find(|seed| is_red(*seed, Some(mutant)) && !is_red(*seed, None))
 }
 

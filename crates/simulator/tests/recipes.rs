@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use simulator::{Mutant, RECIPES_CAUGHT_BY, Recipe, RecipesReport, repeat_command, run_recipes};
+use simulator::{
+    Mutant, RECIPES_CAUGHT_BY, Recipe, RecipesReport, Trace, repeat_command, run_recipes,
+};
 
 const SEEDS: u64 = 200;
 /// A change of the simulator changes the meaning of the seeds. Then one of the following seeds must
@@ -50,7 +52,7 @@ fn recipes_keep_every_promise() {
         let seeds = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)));
         let seeds = seeds.take_while(|seed| *seed < from + count);
         seeds
-            .map(|seed| (seed, run_recipes(seed, None, None, false)))
+            .map(|seed| (seed, run_recipes(seed, None, None, Trace::Off)))
             .collect()
     });
     let failed = reports.iter().filter_map(|(seed, ran)| {
@@ -81,18 +83,18 @@ fn recipes_keep_every_promise() {
 fn a_seed_of_recipes_repeats_itself() {
     for recipe in Recipe::ALL {
         for seed in [7, 7010] {
-            let ran = || run_recipes(seed, Some(recipe), None, false);
+            let ran = || run_recipes(seed, Some(recipe), None, Trace::Off);
             assert_eq!(ran(), ran(), "{recipe:?}, seed {seed}");
         }
     }
-    let ran = || run_recipes(7010, None, None, false);
+    let ran = || run_recipes(7010, None, None, Trace::Off);
     assert_eq!(ran(), ran());
 }
 
 /// Returns the first of some seeds that fails with the mutant, and passes without it.
 fn caught(mutant: Mutant, recipe: Recipe, from: u64) -> Option<u64> {
     let is_red = |seed, mutant| {
-        let ran = run_recipes(seed, Some(recipe), mutant, false);
+        let ran = run_recipes(seed, Some(recipe), mutant, Trace::Off);
         ran.report.violation.is_some()
     };
     (from..from + SEEDS_MAX).find(|seed| is_red(*seed, Some(mutant)) && !is_red(*seed, None))

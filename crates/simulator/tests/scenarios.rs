@@ -1,6 +1,7 @@
 //! The twelve ordering bugs, and the guards that random faults seldom exercise. Each script passes,
 //! and fails with its mutant.
 
+use simulator::Trace;
 use simulator::scenarios::{GUARDS, SCENARIOS};
 
 #[test]
@@ -15,7 +16,7 @@ fn there_are_twelve() {
 #[test]
 fn each_is_green() {
     for scenario in SCENARIOS {
-        let violation = scenario.play(None, false);
+        let violation = scenario.play(None, Trace::Off);
         assert_eq!(violation, None, "ZOOKEEPER-{}", scenario.issue);
     }
 }
@@ -23,7 +24,7 @@ fn each_is_green() {
 #[test]
 fn each_is_red_without_its_guard() {
     for scenario in SCENARIOS {
-        let violation = scenario.play(Some(scenario.mutant), false);
+        let violation = scenario.play(Some(scenario.mutant), Trace::Off);
         assert!(violation.is_some(), "ZOOKEEPER-{}", scenario.issue);
     }
 }
@@ -31,14 +32,14 @@ fn each_is_red_without_its_guard() {
 #[test]
 fn each_guard_holds() {
     for guard in GUARDS {
-        assert_eq!(guard.play(None, false), None, "{:?}", guard.mutant);
+        assert_eq!(guard.play(None, Trace::Off), None, "{:?}", guard.mutant);
     }
 }
 
 #[test]
 fn each_guard_is_needed() {
     for guard in GUARDS {
-        let violation = guard.play(Some(guard.mutant), false);
+        let violation = guard.play(Some(guard.mutant), Trace::Off);
         println!("{:?}: {violation:?}", guard.mutant);
         assert!(violation.is_some(), "{:?}", guard.mutant);
     }

@@ -20,6 +20,7 @@ use crate::mutant::Mutant;
 use crate::network;
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
+use crate::trace::Trace;
 use crate::world::World;
 
 /// A guard with its script.
@@ -35,9 +36,9 @@ pub struct Guard {
 
 impl Guard {
     /// Runs the script, with a mutant or without one.
-    pub fn play(&self, mutant: Option<Mutant>, prints: bool) -> Option<Violation> {
+    pub fn play(&self, mutant: Option<Mutant>, trace: Trace) -> Option<Violation> {
         let plan = (self.plan)(Plan::quiet(mutant));
-        let mut ensemble = Ensemble::new(SEED, plan, prints);
+        let mut ensemble = Ensemble::new(SEED, plan, trace);
         ensemble.start_all();
         (self.script)(&mut ensemble);
         ensemble.world.held.clear();
