@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::changes::{ChangeOptions, Changes, ChangesError, Start};
+use client::admin::AdminError;
+use client::changes::{ChangeOptions, Changes, ChangesError, ChangesEvent, Start};
 use client::{MultiOp, MultiResult};
 use proto::Zxid;
 use serde_json::json;
@@ -112,6 +113,8 @@ pub(super) struct Follower {
     /// The zxid after which the feed begins.
     after: i64,
     changes: Changes,
+    /// Error of the member that the feed lost last.
+    lost: Option<AdminError>,
 }
 
 impl Follower {
@@ -126,6 +129,7 @@ impl Follower {
             number: 0,
             after: 0,
             changes,
+            lost: None,
         }
     }
 
@@ -138,11 +142,13 @@ impl Follower {
         let deadline = Instant::now() + WAIT;
         let mut refused = None;
         while got.len() < CHANGES_MAX {
-            match tokio::time::timeout_at(deadline, self.changes.next()).await {
-                Ok(Ok(change)) => {
+            match tokio::time::timeout_at(deadline, self.changes.next_event()).await {
+                Ok(Ok(ChangesEvent::Change(change))) => {
                     let (zxid, index) = change.position().key();
                     got.push((zxid, index, change.path().to_owned()));
                 }
+                Ok(Ok(ChangesEvent::Lost(error))) => self.lost = Some(error),
+                Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
                     refused = Some(error);
                     break;
@@ -174,6 +180,12 @@ impl Follower {
                 return;
             }
         }
+        // The checker finds the missing changes. The reason is known only here.
+        eprintln!(
+            "the last feed is at {:?} after {END_LIMIT:?} and has not reached {last:#x}; the last lost member: {:?}",
+            self.changes.position(),
+            self.lost
+        );
     }
 }
 
