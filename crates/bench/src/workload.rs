@@ -24,8 +24,8 @@ pub(crate) enum Mix {
     Children,
     /// Creates of sequential znodes next to the keys.
     Sequence,
-    /// Creates of a tree with `znodes` znodes, `breadth` below each parent. `from` of them already
-    /// exist.
+    /// Creates of a tree with `znodes` znodes, `breadth` below each parent. `from` of these znodes
+    /// already exist.
     Fill {
         from: u32,
         znodes: u32,

@@ -55,7 +55,7 @@ pub enum LossReason {
     /// The socket failed.
     #[error("{0}")]
     Io(Arc<io::Error>),
-    /// The server closed the connection without a reason. Servers never send one.
+    /// The server closed the connection without a reason. Servers never send a reason.
     #[error("closed by the server")]
     ClosedByServer,
     /// Pings were not answered, and no data arrived for two thirds of the session timeout.

@@ -3,8 +3,9 @@
 //! Each voter votes for the server with the newest log that it knows, initially itself, and sends
 //! its vote to the others. A server that sees a quorum agree with it waits a moment for a better
 //! vote, then takes its role. Zab, not the election, makes the result safe: a wrong leader does not
-//! find a quorum of followers, and all servers look again. The election makes it *likely* that the
-//! server with the newest log leads, and that servers which start later find the leader.
+//! find a quorum of followers, and all servers look for a leader again. The election makes it
+//! *likely* that the server with the newest log leads, and that servers which start later find the
+//! leader.
 //!
 //! ```text
 //!                 start: round + 1, own vote sent to all voters

@@ -207,7 +207,7 @@ impl Links {
         let reason = CloseReason::Knocked;
         out.push(LinkAction::Close { connection, reason });
         if peer.connection.is_none() {
-            // It calls back. If it does not, the knock was lost, like a failed dial.
+            // It calls back. If it does not call back, the knock was lost, like a failed dial.
             peer.pause(now_ms);
         }
         self.forget_stranger(sid);

@@ -302,7 +302,8 @@ impl Election {
             );
         }
         if leader == self.me && self.is_guarded() {
-            // Servers without the guard follow already. A second leader would still be wrong.
+            // Servers without the guard already follow that leader. A second leader would still be
+            // wrong.
             return self.weigh_and_ask(now_ms, out);
         }
         if ballot.round == self.round && self.joins(&self.ballots, &ballot) {

@@ -294,8 +294,8 @@ impl Mesh {
         );
     }
 
-    /// Simplified Zab: a follower of a server that does not lead looks again. A leader with too few
-    /// followers does, too.
+    /// Simplified Zab: a follower of a server that does not lead looks for a leader again. A leader
+    /// with too few followers does, too.
     fn supervise(&mut self) {
         let state = |sid: Sid| self.hosts.get(&sid).map(|host| host.election.state());
         let leader_of = |host: &Host| host.election.published().leader;

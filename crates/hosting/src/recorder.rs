@@ -36,7 +36,7 @@ pub enum FillError {
 enum Caught {
     /// The wanted transaction, or the end of the log, is reached.
     Up,
-    /// There is more. Call again.
+    /// The log contains more transactions. Call again.
     Partly,
     /// The log does not reach back to the last recorded transaction.
     Gap,

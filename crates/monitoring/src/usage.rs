@@ -20,7 +20,8 @@ use crate::view::ConnectionInfo;
 /// Their number may temporarily reach twice this value. Older ones are included in a sum.
 pub const DEPARTED_MAX: usize = 1000;
 
-/// Maximum number of identities of a connection that are counted. Most connections have one.
+/// Maximum number of identities of a connection that are counted. Most connections have one
+/// identity.
 const IDENTITIES_COUNTED: usize = 8;
 
 /// Maximum number of characters of a name.

@@ -89,7 +89,7 @@ impl UnfairElection {
     /// Waits until this candidate leads.
     ///
     /// # Errors
-    /// If this will never happen, because the candidate was closed or the session has ended.
+    /// If this candidate cannot lead any more, because it was closed or the session has ended.
     pub async fn leads(&self) -> Result<Leadership> {
         let mut standing = self.standing.clone();
         let mut state = self.client.state();

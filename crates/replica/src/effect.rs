@@ -111,7 +111,7 @@ pub enum Effect {
     /// Another task of the disk.
     Disk(DiskOrder),
 
-    /// Listen for learners. It replaces an earlier effect of this kind.
+    /// Listen for learners. This effect replaces an earlier `Listen`.
     Listen {
         /// The port.
         port: Port,

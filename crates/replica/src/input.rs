@@ -79,7 +79,7 @@ pub struct Renewal {
 /// Event for the replica.
 #[derive(Debug)]
 pub enum Input {
-    /// Requests of clients, oldest first. Some of them arrived together.
+    /// Requests of clients, oldest first. Some of the requests may have arrived together.
     Requests(Vec<ClientRequest>),
     /// A client's `sync`.
     Sync(SyncRequest),

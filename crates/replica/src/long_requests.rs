@@ -182,7 +182,7 @@ pub(crate) struct LongRequests {
     bytes: usize,
     /// Whether a request was refused since the queue was last empty.
     has_refused: bool,
-    /// Requests that are not yet committed and in this server's log.
+    /// Requests that are not committed yet, or not yet in this server's log.
     here: UnderWay,
     /// Requests that are not yet in the logs of the followers.
     at_followers: UnderWay,

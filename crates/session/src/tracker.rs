@@ -228,8 +228,8 @@ impl SessionTracker {
     ///
     /// # Errors
     /// * `SessionExpired`: it is closing; or it is unknown to a leader, and cannot be a local
-    ///   session of another server. An ended global session cannot: its late requests would follow
-    ///   its end. (Apache ZooKeeper executes them.)
+    ///   session of another server. An ended global session cannot be one: its late requests would
+    ///   follow its end. (Apache ZooKeeper executes them.)
     /// * `SessionMoved`: another owner holds its connection.
     /// * `UnknownSession`: it is unknown to a standalone server.
     ///

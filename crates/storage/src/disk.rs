@@ -59,7 +59,7 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// Takes the exclusive lock on a file, which is created if missing. `None` if another holder,
-    /// in this process or another, has it.
+    /// in this process or another process, has the lock.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>>;
 
     /// Returns whether a separate thread may read ahead. False where operations must be repeatable

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use proto::mutant::{Mutant, choose_for_process};
 
-/// Environment variable with the name of the switched-off rule in `proto::mutant`. Without it, no
-/// rule is off.
+/// Environment variable with the name of the switched-off rule in `proto::mutant`. Without the
+/// variable, all rules are on.
 const SWITCH: &str = "ZOARIUM_SWITCH";
 
 fn main() -> ExitCode {

@@ -190,8 +190,8 @@ fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, ToolErr
     for txn in read_txns_from(&RealDisk, source, Zxid(0), limits)? {
         let header = match txn {
             Ok(txn) => txn.record.header,
-            // Corruption after the moment does no harm. Whether it is after the moment is checked
-            // below.
+            // Corruption after the moment does no harm. The code below checks whether the
+            // corruption is after the moment.
             Err(error) if newest.is_none() => return Err(error.into()),
             Err(_) => break,
         };

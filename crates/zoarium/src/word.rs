@@ -39,8 +39,8 @@ pub(crate) struct WordArgs {
     zoo_cfg: Option<PathBuf>,
 }
 
-/// Prints the answer as it arrives. A refusal is printed on stderr, and its exit code is that for
-/// missing permissions.
+/// Prints the answer as it arrives. A refusal is printed on stderr, and the exit code is the code
+/// for missing permissions.
 pub(crate) fn run(args: &WordArgs) -> ExitCode {
     let limit = Duration::from_secs(args.timeout);
     let mut out = Answer::default();

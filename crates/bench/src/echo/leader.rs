@@ -41,7 +41,8 @@ struct Records {
 #[derive(Debug)]
 struct Counts {
     of_files: Vec<u64>,
-    /// Sender for the waiting clients. It is dropped after a file has failed, so that they notice.
+    /// Sender for the waiting clients. The sender is dropped after a file has failed, so that the
+    /// clients notice.
     tell: Option<watch::Sender<u64>>,
     /// Forwarded groups of each follower, by their number here and the number of their last record
     /// there.

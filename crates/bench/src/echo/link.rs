@@ -39,7 +39,7 @@ impl Link {
         waiting.last
     }
 
-    /// Queues only a number, as of a record without bytes.
+    /// Queues only a number, as for a record without bytes.
     pub(super) fn put_number(&self, last: u64) {
         self.waiting.lock().last = last;
     }

@@ -2,7 +2,7 @@
 //!
 //! Every message has its own delay, so messages overtake each other. A lost message closes the
 //! connection: both sides see it close and reopen. Hosts are simplified: a follower of a server
-//! that does not lead looks again. A leader with too few followers does, too.
+//! that does not lead looks for a leader again. A leader with too few followers does, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -13,7 +13,7 @@ use crate::shuttle_model::{Shuttle, check};
 
 const REPLIES: u8 = 4;
 
-/// An answer that the task makes itself.
+/// An answer that the task, not the core, produces.
 const ANSWER: u8 = 255;
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Bounds of the schedule. Each was measured.
+//! Bounds of the schedule. Each value was measured.
 
 use std::time::Duration;
 

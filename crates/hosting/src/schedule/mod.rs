@@ -201,8 +201,8 @@ impl Schedule {
     }
 
     /// Returns the thread that runs the core after a sync of this number of transactions. The log
-    /// thread waits for the next group, which the core prepares. After a large group, it has others
-    /// to write meanwhile.
+    /// thread waits for the next group, which the core prepares. After a large group, the log
+    /// thread can write other groups meanwhile.
     pub fn runner_after_sync(txns: usize) -> Runner {
         match txns <= limits::LOG_GROUP_INLINE_MAX {
             true => Runner::LogThread,
@@ -295,8 +295,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the thread that writes to this number of members. With many, each write would delay
-    /// the others.
+    /// Returns the thread that writes to this number of members. With many members, each write
+    /// would delay the others.
     pub fn writer_to_members(members: usize) -> Writer {
         match members <= limits::LINKS_WRITTEN_BY_CORE_MAX {
             true => Writer::Core,

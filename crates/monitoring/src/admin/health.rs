@@ -1,5 +1,5 @@
 //! Health probes: whether the process answers, and whether it serves clients. Java does not have
-//! them.
+//! such probes.
 
 use http::StatusCode;
 

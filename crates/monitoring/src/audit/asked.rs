@@ -91,7 +91,7 @@ fn modes(writes: &[WriteRequest]) -> Modes {
 }
 
 impl Modes {
-    /// Returns the kind of a znode by its final path. A sequential znode does not have one.
+    /// Returns the kind of a znode by its final path. A sequential znode does not have a kind.
     pub(super) fn of(&self, path: &str) -> Option<&'static str> {
         match self {
             Self::Known(known) => {

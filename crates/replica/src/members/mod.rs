@@ -45,7 +45,8 @@ pub struct MemberLists {
     committed: Membership,
     /// A list newer than `committed`.
     last_seen: Option<Membership>,
-    /// Addresses of this server. If it was removed, those in the last list that contained it.
+    /// Addresses of this server. If the server was removed, the addresses in the last list that
+    /// contained it.
     own: OwnAddresses,
 }
 

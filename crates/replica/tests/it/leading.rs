@@ -227,7 +227,7 @@ fn with_upgrade_waiting() -> Server {
     server
 }
 
-/// Reports that both logs have every proposal, which makes room.
+/// Reports that both logs have every proposal, so that further long requests may be proposed.
 fn make_room(server: &mut Server, last: Zxid) {
     server.handle(Input::Synced(last));
     for link in [1, 2] {

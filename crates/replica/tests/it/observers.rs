@@ -108,8 +108,8 @@ fn passed_on(server: &mut Server) -> Vec<(OpCode, i32)> {
     requests.collect()
 }
 
-/// The leader takes all requests from here for requests of one connection of the session. It would
-/// execute this one after later requests of the session.
+/// The leader treats all requests that this follower forwards for a session as requests of one
+/// connection. It would execute this one after later requests of the session.
 #[test]
 fn a_late_request_of_an_observer_is_refused_once_its_session_has_come_back_here() {
     let (mut server, attempt) = follower();

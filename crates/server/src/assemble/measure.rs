@@ -69,7 +69,7 @@ impl Measures {
         };
     }
 
-    /// Ends a turn. Its time is divided equally among its work.
+    /// Ends a turn. The duration of the turn is divided equally among its work.
     pub(super) fn end_turn(&mut self) {
         let work = std::mem::take(&mut self.turn);
         if work.is_empty() {

@@ -2,8 +2,9 @@
 //!
 //! `replica::connection` decides which requests wait, and in which order replies are sent. The
 //! socket's task answers reads that do not follow a pending request. The core answers writes, and
-//! each read that follows a write right after that write. Both fill the outbox. The task writes all
-//! waiting output with one system call, or the core writes it for a waiting task (see [`AtOnce`]).
+//! each read that follows a write right after that write. Both the task and the core fill the
+//! outbox. The task writes all waiting output with one system call, or the core writes it for a
+//! waiting task (see [`AtOnce`]).
 //!
 //! [`hosting::Connected`] describes the locks and their order.
 

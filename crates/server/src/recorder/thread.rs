@@ -157,7 +157,7 @@ impl Recorder {
     }
 
     /// Returns the history. Opens it if necessary, or builds a new one from the files. Returns
-    /// `None` if that is not due.
+    /// `None` if the disk lacks space, or if it is too early to open the history.
     fn open(&mut self) -> Result<Option<Index>, FillError> {
         let committed = self.progress.committed();
         if !self.has_room() {

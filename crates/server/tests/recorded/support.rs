@@ -100,7 +100,8 @@ impl Directory {
         recover_tree(&config, &dirs)
     }
 
-    /// Starts a server here and stops it. It has then written the snapshot of its start.
+    /// Starts a server here and stops it. After this, the server has written the snapshot of its
+    /// start.
     pub(crate) fn serve(&self) -> Result<server::Started, StartError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

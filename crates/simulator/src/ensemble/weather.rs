@@ -77,7 +77,7 @@ impl Ensemble {
         self.world.random.below(self.machines.len())
     }
 
-    /// Stops a process, alone or together with its machine. It restarts later.
+    /// Stops a process, alone or together with its machine. The process restarts later.
     fn stop(&mut self, with_power: bool) {
         let index = self.any_server();
         self.stop_one(index, with_power);
@@ -271,8 +271,8 @@ impl Ensemble {
         }
     }
 
-    /// Raises the accepted epoch of a server above all known epochs. The server notices at its next
-    /// start.
+    /// Raises the accepted epoch of a server above all known epochs. The server notices the raised
+    /// epoch at its next start.
     fn promise_more(&mut self) {
         let index = self.any_server();
         let [data, _] = dirs_of(&self.world.plan);

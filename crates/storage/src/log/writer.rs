@@ -93,7 +93,7 @@ struct OpenLog<F> {
     path: PathBuf,
     /// Bytes written: the header and the records.
     position: u64,
-    /// Length to which the file was extended. A record may end beyond it.
+    /// Length to which the file was extended. A record may end beyond this length.
     size: u64,
     /// Offset up to which the file contains records or zeros that were written, not only allocated.
     zeroed: u64,

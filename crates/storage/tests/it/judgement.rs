@@ -293,7 +293,7 @@ fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
         } => assert_eq!((lost, reached), (path, Zxid(2))),
         other => panic!("{other}"),
     }
-    // The log is not truncated as if it were whole either.
+    // A TRUNC also refuses this log instead of truncating it like a complete one.
     let beyond = server.snapshot(0x1_0000_0002, SnapshotTrailer::default());
     let cut = truncate(
         &RealDisk,

@@ -135,7 +135,7 @@ impl SimDisk {
     }
 
     /// Simulates a power failure and a restart. With `loses_sectors`, any sector of any pending
-    /// write may be missing. Otherwise the writes after some point are missing.
+    /// write may be missing. Otherwise all writes after a random point are missing.
     pub fn lose_power(&self, random: &mut Random, loses_sectors: bool) {
         let inner = &mut *self.0.lock();
         if inner.is_always_safe {

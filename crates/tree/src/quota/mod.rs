@@ -22,7 +22,7 @@ const STATS: &str = "zookeeper_stats";
 /// A limits or usage znode below `/zookeeper/quota`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuotaNode<'a> {
-    /// The limits of this path.
+    /// The limits of the quota of this path.
     Limits(&'a str),
     /// The usage of this path.
     Stats(&'a str),

@@ -175,7 +175,7 @@ impl Synchronise {
                 Ok(())
             }
             LeaderPacket::UpToDate | LeaderPacket::NewLeader { .. } => Err(unexpected(&packet)),
-            // Pings are not answered before UPTODATE. Other packets are without meaning here.
+            // Pings are not answered before UPTODATE. Other packets have no effect.
             _ => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Every secret of these tests. No output may contain one.
+/// Every secret of these tests. No output may contain a secret.
 pub(crate) mod secrets {
     /// Password of a key store.
     pub(crate) const STORE: &str = "st0resecret";

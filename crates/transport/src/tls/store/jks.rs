@@ -64,7 +64,7 @@ pub(super) fn key(bytes: &[u8], password: &str) -> Result<KeyMaterial, StoreFaul
     Err(StoreFault::NoKey)
 }
 
-/// Returns the trusted certificates, and the own certificate of each key, which Java also trusts.
+/// Returns the trusted certificates, and each key's own certificate, which Java also trusts.
 pub(super) fn certificates(
     bytes: &[u8],
     password: &str,

@@ -24,7 +24,7 @@ pub(super) fn key(bytes: &[u8], password: &str) -> Result<KeyMaterial, StoreFaul
     Ok(KeyMaterial { key, chain })
 }
 
-/// Returns the certificates marked as trusted, and the own certificate of each key, which Java also
+/// Returns the certificates marked as trusted, and each key's own certificate, which Java also
 /// trusts.
 pub(super) fn certificates(
     bytes: &[u8],
