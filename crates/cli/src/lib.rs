@@ -44,7 +44,7 @@ fn version() -> &'static str {
 }
 
 /// Executes the command at the end of `words`, or the commands from standard input. `version` is
-/// the server's. `settings` are for TLS and the login.
+/// the version of the server. `settings` are for TLS and the login.
 pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitCode {
     VERSION.get_or_init(|| version.to_owned());
     let start = match Start::parse(words) {

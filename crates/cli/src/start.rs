@@ -62,7 +62,7 @@ pub(crate) struct Start {
     pub(crate) settings: ClientSettings,
     /// Form of the output.
     pub(crate) format: Format,
-    /// Connector for all connections, instead of the configuration's.
+    /// Connector for all connections, instead of the connector of the configuration.
     pub(crate) connector: Option<Connector>,
     /// Whether the user only wants to read the help.
     pub(crate) wants_help: bool,

@@ -65,7 +65,7 @@ pub struct Member {
     pub client: Option<HostPort>,
 }
 
-/// Error for an invalid value of `server.N`. The texts are Java's.
+/// Error for an invalid value of `server.N`. The texts equal Java's texts.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MemberError {

@@ -79,7 +79,7 @@ pub enum LinkAction {
     Dial {
         /// The server.
         sid: Sid,
-        /// The address that the server reported. If empty, use the configuration's.
+        /// The address that the server reported. If empty, use the address of the configuration.
         at: Vec<Endpoint>,
     },
     /// Pass notifications on this connection to the election, and report the peer as up.

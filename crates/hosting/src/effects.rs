@@ -33,7 +33,7 @@ pub trait CarryingOut {
     /// Passes an order to the disk, after all appended records.
     fn order(&mut self, order: DiskOrder);
 
-    /// Stops the server, because its data differs from others'.
+    /// Stops the server, because its data differs from the data of other members.
     fn stop(&mut self);
 
     /// Sets the service for clients.

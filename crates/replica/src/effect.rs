@@ -180,8 +180,8 @@ pub enum Effect {
     /// Close the connection to the leader.
     HangUp,
 
-    /// Stop the server: its data differs from others', and it cannot or must not repair that
-    /// itself.
+    /// Stop the server: its data differs from the data of other members, and it cannot or must not
+    /// repair that itself.
     Stop,
     /// Execute an effect of elections.
     Election(ElectionEffect),

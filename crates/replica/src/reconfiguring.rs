@@ -134,8 +134,8 @@ impl<H: Host> Replica<H> {
         let Some((change, file)) = member.lists.install(list) else {
             return;
         };
-        // If the write fails, this server continues, like Java's: the ensemble has decided, and the
-        // other members have the list.
+        // If the write fails, this server continues, as Java does: the ensemble has decided, and
+        // the other members have the list.
         let is_required = false;
         turn.disk(DiskOrder::SaveMembers { file, is_required });
         self.show_config(turn);

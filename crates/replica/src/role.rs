@@ -70,7 +70,8 @@ pub(crate) struct OracleWatch {
 
 /// State of a learner.
 pub(crate) struct Learning {
-    /// Number of the role. It distinguishes its events from an earlier role's.
+    /// Number of the role. It distinguishes the events of this role from the events of an earlier
+    /// role.
     pub(crate) attempt: u64,
     /// The leader.
     pub(crate) leader: Sid,

@@ -88,8 +88,8 @@ pub(crate) const CORE_REPLY_BYTES: usize = 64 << 10;
 pub(crate) const CORE_REPLIES: usize = 64;
 
 /// Bytes in the outbox up to which the core answers reads before a write, if the task has not
-/// answered them. Above this value they are refused: their znodes have grown since the requests
-/// arrived.
+/// answered them. Above this value these reads are refused, because their znodes have grown since
+/// the requests arrived.
 pub(crate) const OUTBOX_BYTES_HARD: usize = 1 << 20;
 
 /// Bytes of committed transactions that wait for the history thread. Above this value they are

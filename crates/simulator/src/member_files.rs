@@ -1,4 +1,4 @@
-//! zoo.cfg and its member lists on a simulated disk. The files and their bytes equal those of a
+//! zoo.cfg and its member lists on a simulated disk. The files and their bytes equal the files of a
 //! server (`zoo.cfg`, `zoo.cfg.dynamic.<version>`, `zoo.cfg.dynamic.next`).
 
 use std::io;

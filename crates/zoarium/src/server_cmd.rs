@@ -32,10 +32,9 @@ const OPEN_FILES_WANTED: u64 = 1 << 20;
 /// that does not respond. Their results do not matter any more.
 const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
 
-/// Runs a server with the arguments after `zoarium server`:
-/// `[-Dkey=value]... [zoo.cfg | port datadir [ticktime] [maxcnxns]]`.
-///
-/// The exit codes equal those of Apache ZooKeeper (ExitCode).
+/// Runs a server with the arguments after `zoarium server`: `[-Dkey=value]... [zoo.cfg | port
+/// datadir [ticktime] [maxcnxns]]`. The exit codes equal the exit codes of Apache ZooKeeper
+/// (ExitCode).
 pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
     let _flush = FlushAtEnd;
     let logging = match logging::start(log, DEFAULT_LEVELS) {

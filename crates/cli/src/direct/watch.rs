@@ -1,4 +1,4 @@
-//! `watch` of the live tree.
+//! Command `watch`: prints changes of the live tree.
 
 use proto::watch::EventType;
 use serde_json::json;

@@ -32,7 +32,7 @@ pub struct Sasl {
     pub canonicalize_host_names: bool,
     /// Rules that map Kerberos names to user names.
     pub auth_to_local: String,
-    /// Configuration file of the Kerberos library, instead of the system's.
+    /// Configuration file of the Kerberos library, instead of the system's file.
     pub krb5_conf: Option<PathBuf>,
 }
 

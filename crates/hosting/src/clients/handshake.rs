@@ -41,8 +41,8 @@ pub fn judge_handshake<C: Connected>(
     Ok(handshake)
 }
 
-/// Begins or renews a session. `now_ms` is on the sessions' clock, `received_ms` on the
-/// connection's. An older connection of the session ends first, as in Java, but only if the
+/// Begins or renews a session. `now_ms` is on the clock of the sessions, `received_ms` on the clock
+/// of the connection. An older connection of the session ends first, as in Java, but only if the
 /// password is correct.
 ///
 /// Source: ZooKeeperServer.processConnectRequest.

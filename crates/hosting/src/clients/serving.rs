@@ -67,10 +67,10 @@ impl Serving {
 }
 
 /// A client's connection, shared by the thread that moves its bytes and the threads that answer it.
-///
-/// The order of locks is: the tree, a connection's, then watches or sessions. Events and replies to
-/// writes are put into outboxes while the tree is held exclusively. Reads are answered while it is
-/// held shared. An event is therefore in the outbox before any reply that would reveal its change.
+/// The order of locks is: the tree, the lock of a connection, then watches or sessions. Events and
+/// replies to writes are put into outboxes while the tree is held exclusively. Reads are answered
+/// while it is held shared. An event is therefore in the outbox before any reply that would reveal
+/// its change.
 pub trait Connected {
     /// The host's data about a waiting read.
     type Note;

@@ -99,8 +99,8 @@ impl Commands {
 }
 
 impl Command {
-    /// Returns the refusal of a call, if any. The order of checks is Java's: not serving, not
-    /// permitted, wrong method. `view` is `None` while the data is being loaded.
+    /// Returns the refusal of a call, if any. The checks have the same order as in Java: not
+    /// serving, not permitted, wrong method. `view` is `None` while the data is being loaded.
     pub fn refuse(
         &self,
         asked: &str,

@@ -77,7 +77,7 @@ impl Distribution {
     }
 
     /// Returns the number of values that do not exceed each of these increasing bounds. The result
-    /// is exact below 64. Above, a bucket is represented by its middle.
+    /// is exact below 64. For larger values, all values of a bucket count as its middle.
     pub fn up_to(&self, bounds: &[u64]) -> Vec<u64> {
         let mut counts = vec![0; bounds.len()];
         for (bucket, count) in self

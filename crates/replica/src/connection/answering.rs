@@ -105,9 +105,9 @@ pub enum WriteAnswer {
     Replied {
         /// The request.
         asked: Asked,
-        /// Number of requests that waited after it.
+        /// Number of requests that waited after the answered one.
         waiting: usize,
-        /// Number of these requests that are answered, too.
+        /// Number of these requests that are also answered.
         answered: usize,
     },
     /// The handshake must be answered with the new session and its timeout in ms, or refused.

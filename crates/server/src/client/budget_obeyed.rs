@@ -25,8 +25,8 @@ pub(crate) struct Refused {
 }
 
 impl Obeyed {
-    /// Registers a connection with its shares. `identities` are those for which the shares were
-    /// determined.
+    /// Registers a connection with its shares. `identities` are the identities for which the shares
+    /// were determined.
     pub(super) fn begin(
         connection: &Connection,
         identities: Identities,

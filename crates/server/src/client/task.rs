@@ -199,7 +199,8 @@ async fn frames_max<S: Stream>(
         };
         *paid = frames;
     }
-    // At least one, because an invalid frame must end the connection even if unpaid.
+    // The result is at least one, because an invalid frame must end the connection even if it is
+    // not paid.
     Ok(Some((*paid).max(1)))
 }
 

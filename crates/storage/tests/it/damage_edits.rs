@@ -1,5 +1,5 @@
-//! Specific corruptions and unusual directories: the result is Java's, or a safer one that the test
-//! names.
+//! Specific corruptions and unusual directories: the result equals Java's result, or is a safer one
+//! that the test names.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

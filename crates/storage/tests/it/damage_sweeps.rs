@@ -1,4 +1,5 @@
-//! Files corrupted at every offset: the result is Java's, or a safer one that the test names.
+//! Files corrupted at every offset: the result equals Java's result, or is a safer one that the
+//! test names.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

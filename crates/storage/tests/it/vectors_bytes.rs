@@ -116,8 +116,8 @@ fn logs_written_one_by_one_are_the_same_files() {
     assert!(vectors::root().is_none() || compared >= 30, "{compared}");
 }
 
-/// Returns the uncompressed content of a snapshot after its header, by other decoders than
-/// Zoarium's.
+/// Returns the uncompressed content of a snapshot after its header, decoded without Zoarium's
+/// decoders.
 fn body(file: &storage::SnapshotFile) -> Vec<u8> {
     let content = fs::read(&file.path).unwrap();
     let plain = match file.compression {

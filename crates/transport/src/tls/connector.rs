@@ -48,7 +48,7 @@ enum Speaks {
 pub struct ClientStores {
     /// The own key and certificates, for servers that request them.
     pub key: Option<Store>,
-    /// The trusted certificates; without this store, the platform's.
+    /// The trusted certificates; without this store, the certificates that the platform trusts.
     pub trust: Option<Store>,
     /// Whether the server's host must be in its certificate.
     pub checks_hosts: bool,

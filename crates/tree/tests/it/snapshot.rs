@@ -78,7 +78,8 @@ fn check(host: &Host, (content, zxid, log): (SnapshotContent, Zxid, Vec<TxnRecor
     assert_eq!(tree.ephemerals_count(), host.tree.ephemerals_count());
 }
 
-/// Numbers of chunks that write or end something: the znodes, including the system's, and the end.
+/// Numbers of chunks that write or end something: the znodes, including the system znodes, and the
+/// end.
 const STOPS: std::ops::RangeInclusive<usize> = 0..=PATHS.len() + 4;
 
 #[test]

@@ -217,7 +217,8 @@ fn nobody_but_a_voter_with_a_plausible_epoch_has_a_leader_step_down() {
         assert_eq!(term.hear(LinkId(100), introduction), is_told("0x2"));
     }
 
-    // A voter that is ahead only once: another server, or its disk has changed.
+    // The voter is never ahead twice in a row by the same or a higher epoch, so another server has
+    // introduced itself, or its disk has changed.
     let mut term = Term::leading(Epoch(1), Epoch(0));
     for accepted in [7, 2, 7, 2, 7, 5] {
         let told = term.introduce(LinkId(100), Sid(1), Epoch(accepted));

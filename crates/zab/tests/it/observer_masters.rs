@@ -280,7 +280,8 @@ fn a_second_connection_of_an_observer_replaces_the_first() {
 
 /// One packet of a recording.
 struct Recorded {
-    /// Whether the packet is on the observer's connection. The other connection is the follower's.
+    /// Whether the packet is on the observer's connection. The other connection belongs to the
+    /// follower.
     is_observers: bool,
     is_down: bool,
     packet: QuorumPacket,

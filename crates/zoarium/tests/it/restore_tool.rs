@@ -1,4 +1,4 @@
-//! `zoarium restore`: past states of directories, also of Apache ZooKeeper's.
+//! `zoarium restore`: past states of directories, also of directories that Apache ZooKeeper wrote.
 
 use std::path::Path;
 use std::process::Output;

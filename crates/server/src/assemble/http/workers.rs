@@ -1,4 +1,4 @@
-//! Threads for the requests of operators, separate from those of clients.
+//! Threads for the requests of operators, separate from the threads for clients.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -21,7 +21,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// Runs [`Site::preflight`] as the user `nobody`. Files that root created stay root's.
+/// Runs [`Site::preflight`] as the user `nobody`. Root remains the owner of files that it created.
 fn as_nobody(site: &Site) -> Said {
     for dir in ["", "conf"] {
         let open = fs::Permissions::from_mode(0o755);

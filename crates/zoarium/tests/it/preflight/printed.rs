@@ -50,7 +50,8 @@ fn the_example_of_the_guide_is_what_is_printed() {
         &document("MIGRATION.md"),
         "zoarium preflight /etc/zookeeper/zoo.cfg",
     );
-    // Lines break at other places if paths are longer, and the machine differs from the document's.
+    // Lines break at other places if paths are longer, and the machine differs from the machine in
+    // the document.
     let words = |text: &str| {
         text.split_whitespace()
             .map(str::to_owned)
