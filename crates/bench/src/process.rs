@@ -77,7 +77,7 @@ impl Process {
     }
 }
 
-/// The processes of all servers of one side. Their resources are added.
+/// The processes of all servers of one side. Their resources are added up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Processes(Vec<Process>);
 

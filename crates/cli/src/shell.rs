@@ -169,8 +169,8 @@ impl Shell {
         self.is_unheard |= written.is_err();
     }
 
-    /// Returns the session's client. Connects for the first command that needs it. `path` is the
-    /// path of that command.
+    /// Returns the session's client. Connects for the first command that needs a connection. `path`
+    /// is the path of that command.
     ///
     /// # Errors
     /// If the connection fails, the session was closed by a command, or credentials were refused.

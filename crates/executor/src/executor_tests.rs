@@ -25,7 +25,7 @@ fn executor() -> Executor<Bench> {
 }
 
 enum Message {
-    /// The next one of this thread.
+    /// The next message of this thread.
     Next {
         of: usize,
         number: usize,

@@ -49,7 +49,7 @@ pub struct Target {
 pub struct Memory {
     /// Bytes per byte of input.
     pub per_byte: usize,
-    /// Bytes for any input.
+    /// Bytes that are allowed for any input.
     pub fixed: usize,
 }
 

@@ -70,8 +70,8 @@ pub enum DiskOrder {
         /// Whether the server must stop if the file cannot be written.
         is_required: bool,
     },
-    /// Load the tree from disk again. If `keep` is set, first cut the log after it. `Reloaded`
-    /// follows.
+    /// Load the tree from disk again. If `keep` is set, first cut the log after that transaction.
+    /// `Reloaded` follows.
     Reload {
         /// The last transaction to keep.
         keep: Option<Zxid>,

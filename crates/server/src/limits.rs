@@ -81,7 +81,7 @@ pub(crate) const REQUEST_BYTES_SMALL: usize = 4 << 10;
 pub(crate) const LARGE_REQUESTS_BYTES: usize = 1 << 20;
 
 /// Bytes of replies to reads after a write that the core makes while it holds the tree exclusively.
-/// The connection's own task makes the others.
+/// The connection's task makes the other replies.
 pub(crate) const CORE_REPLY_BYTES: usize = 64 << 10;
 
 /// Number of reads after a write that the core answers: about 50 us of work.

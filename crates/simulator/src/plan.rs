@@ -178,7 +178,7 @@ impl Plan {
     }
 
     /// Returns a plan with two voters and their oracle. The oracle is responsible for the disks of
-    /// both. A single voter serves no observers if these learn from followers.
+    /// both voters. A single voter serves no observers if these learn from followers.
     pub(crate) fn of_two(self) -> Self {
         Self {
             voters: 2,

@@ -82,7 +82,7 @@ pub(super) struct Groups {
     stream: TcpStream,
     part: Vec<u8>,
     bytes: Vec<u8>,
-    /// Number of these bytes that were taken.
+    /// Number of received bytes that were already returned.
     taken: usize,
 }
 

@@ -149,7 +149,8 @@ impl FakeConnection {
         put_frame(self.wire.outbound(), |out| response.encode(out));
     }
 
-    /// Returns the next request, which must have this opcode. Answers pings before it.
+    /// Returns the next request, which must have this opcode. Answers pings that arrive before the
+    /// request.
     pub(crate) async fn expect(&mut self, op: OpCode) -> Received {
         loop {
             let received = self.any().await;

@@ -83,7 +83,7 @@ pub(super) fn parse_all(text: &str) -> Result<Vec<Rule>, RuleFault> {
     Ok(rules)
 }
 
-/// Parses the first rule of the text. Returns also the text after it.
+/// Parses the first rule of the text. Also returns the text after the rule.
 fn parse(text: &str) -> Result<(Rule, &str), RuleFault> {
     if let Some(rest) = text.strip_prefix("DEFAULT") {
         return Ok((Rule::Default, rest));

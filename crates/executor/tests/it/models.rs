@@ -74,7 +74,7 @@ macro_rules! primitives {
         /// it.
         pub(crate) struct TryLock<T> {
             is_held: AtomicBool,
-            /// A thread never waits for it, because the flag is taken first.
+            /// A thread never waits for this lock, because the flag is taken first.
             value: std::sync::Mutex<T>,
         }
 

@@ -17,7 +17,7 @@ pub struct LinkWriter {
 pub enum Piece {
     /// Packets.
     Packets {
-        /// Time for which the first of them has waited, ms.
+        /// Time for which the first packet has waited, ms.
         waited_ms: u64,
     },
     /// The SNAP packet before a tree.

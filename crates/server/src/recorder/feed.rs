@@ -33,7 +33,7 @@ pub(super) struct Group {
 struct Fed {
     /// End of its record, which begins at the end of the previous one.
     end: usize,
-    /// Index of its client.
+    /// Index of the client that requested the transaction.
     client: Option<usize>,
     /// The transaction itself, if sharing is cheaper than copying.
     large: Option<Box<TxnRecord>>,

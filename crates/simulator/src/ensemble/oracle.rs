@@ -60,7 +60,7 @@ impl Ensemble {
         }
     }
 
-    /// Returns whether both serve in one epoch and have all committed data.
+    /// Returns whether both servers serve in one epoch and have all committed data.
     fn are_together(&self) -> bool {
         let end = self.world.checks.history_end();
         let epoch_of = |index| {

@@ -37,8 +37,8 @@ impl Ends {
     }
 }
 
-/// Checks the remaining sessions after a quiet time longer than every session timeout. The clients
-/// own `of_clients`.
+/// Checks the remaining sessions after a quiet time longer than every session timeout. The sessions
+/// `of_clients` have clients and may remain.
 pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> Held {
     let mut left = history.sessions.iter();
     match left.find(|session| !of_clients.contains(session)) {

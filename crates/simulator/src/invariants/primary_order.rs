@@ -1,5 +1,5 @@
 //! Primary order: proposals of a leader are committed in the order in which they were proposed. No
-//! proposal of an earlier leader is committed after them.
+//! proposal of an earlier leader is committed after proposals of a later leader.
 
 use std::collections::BTreeMap;
 

@@ -57,7 +57,7 @@ pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
     }
     ensemble.start_all();
     two_are_left_behind(ensemble, Ensemble::kill);
-    // Server 5 starts with this setting. Server 4 continues with the old one.
+    // Server 5 starts with this setting. Server 4 continues with the old setting.
     ensemble.world.plan.use_disk_log = true;
     ensemble.start(4);
     ensemble.served_by(&[4]);

@@ -25,7 +25,7 @@ pub(super) struct Context {
     pub(super) server: Arc<ServerConfig>,
     /// Configuration for outgoing connections; the client ports do not have any.
     pub(super) client: Option<Arc<ClientConfig>>,
-    /// The own certificate.
+    /// This process's certificate.
     pub(super) own: Option<CertificateDer<'static>>,
     /// End of the first certificate of this process's chain, in seconds since 1970.
     pub(super) ends_s: Option<i64>,

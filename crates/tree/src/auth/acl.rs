@@ -18,7 +18,7 @@ const COMPARED_ENTRIES_MAX: usize = 8;
 /// Returns the list to store for `acl`.
 ///
 /// # Errors
-/// InvalidAcl, or MarshallingError where Java dereferences a null. Either uses a zxid.
+/// InvalidAcl, or MarshallingError where Java dereferences a null. Both errors use a zxid.
 pub fn normalise(
     settings: &AuthSettings,
     acl: Option<&[RequestAcl]>,

@@ -97,8 +97,8 @@ impl Watches {
             .is_some_and(|watch| self.watches[watch as usize].kinds.meets(kinds))
     }
 
-    /// Removes kinds from the watcher's interest in the path. Returns whether it included one of
-    /// them.
+    /// Removes kinds from the watcher's interest in the path. Returns whether the interest included
+    /// one of the kinds.
     pub(crate) fn remove(&mut self, watcher: WatcherId, path: Option<&str>, kinds: Kinds) -> bool {
         let Some(watch) = self.find(watcher, path) else {
             return false;

@@ -110,7 +110,8 @@ fn seed_1097_what_is_behind_a_reconfiguration_waits_for_the_new_voters_alone() {
     propose(&mut proposals, [1]);
     proposals.join(Zxid(1), Arc::new(Majority::new([Sid(1), Sid(3)])));
     propose(&mut proposals, [2, 3]);
-    // Both quorums decide about the reconfiguration. No later proposal is committed with it.
+    // Both quorums decide about the reconfiguration. No later proposal is committed together with
+    // the reconfiguration.
     assert_eq!(ack(&mut proposals, 1, 3), []);
     assert_eq!(ack(&mut proposals, 3, 3), []);
     assert_eq!(ack(&mut proposals, 2, 1), [1]);

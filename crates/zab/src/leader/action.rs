@@ -121,7 +121,7 @@ pub enum Action {
         record: Option<Record>,
         /// Digest of this server's tree.
         own: u64,
-        /// Digest of the others.
+        /// Digest of the quorum.
         theirs: u64,
     },
     /// Stop leading: close all connections, stop serving, and look for a leader.
@@ -179,8 +179,8 @@ pub enum LinkFault {
         /// The packet as text.
         packet: String,
     },
-    /// The learner does not support LEADERINFO and ACKEPOCH (before 3.4). Zoarium refuses it,
-    /// Apache ZooKeeper serves it.
+    /// The learner does not support LEADERINFO and ACKEPOCH (before 3.4). Zoarium refuses such a
+    /// learner, Apache ZooKeeper serves it.
     #[error("protocol version {version:#x} is not spoken any more")]
     ProtocolVersion {
         /// The learner's version.

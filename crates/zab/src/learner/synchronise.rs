@@ -72,7 +72,7 @@ enum Stage {
     SyncingLog(Zxid),
     /// A saved current epoch.
     SavingEpoch,
-    /// Nothing: it is sent.
+    /// Nothing: the acknowledgement is sent.
     Acknowledged,
 }
 

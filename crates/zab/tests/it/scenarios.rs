@@ -449,7 +449,7 @@ fn zk2846_log_files_that_may_have_a_hole_are_not_read() {
     let mut elected = Elected::new(zxid(1, 90), CommittedLog::default());
     elected.introduce(1, 1);
     elected.accepted_saved();
-    // After the snapshot that once replaced this server's own log.
+    // The learner's log ends before the point from which this server's log is whole.
     let sent = elected.ack_epoch(1, 1, zxid(1, 69));
     let expected = [
         "save current epoch 0x2",

@@ -20,7 +20,7 @@ use crate::tool::ToolError;
 
 /// File name extension of an archive that does not exist yet.
 const ENDING: &str = "tar";
-/// Maximum size of `backup.json` in bytes. Each file takes about 200.
+/// Maximum size of `backup.json` in bytes. Each file accounts for about 200 bytes.
 const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
 /// Returns whether a backup of this name is one file.

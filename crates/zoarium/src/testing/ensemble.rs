@@ -252,8 +252,8 @@ impl TestEnsemble {
         Ok(())
     }
 
-    /// Separates these members from all others, in both directions. They still reach each other.
-    /// Clients reach both sides. This heals any earlier partition.
+    /// Separates these members from all others, in both directions. The members still reach each
+    /// other. Clients reach both sides. This heals any earlier partition.
     pub fn partition(&mut self, members: &[u32]) {
         self.apart = members.iter().copied().collect();
         self.cut();

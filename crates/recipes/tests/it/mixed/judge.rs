@@ -168,8 +168,8 @@ impl Queue {
 ///
 /// Curator considers a session expired if it got no answer for the session timeout, and opens
 /// another one (`ConnectionStateManager` and `injectSessionExpiration`). The servers do not know
-/// this. They keep the old session and its znodes for some time, and longer after a change of
-/// leader. A program that does not check the state of the connection continues as holder until
+/// this decision. They keep the old session and its znodes for some time, and longer after a change
+/// of leader. A program that does not check the state of the connection continues as holder until
 /// then, and is the only one.
 fn may_change_session(kind: &str) -> bool {
     kind == "Curator"
