@@ -179,6 +179,17 @@ impl HostPort {
             port,
         }
     }
+
+    /// Reads `host:port`, with an IPv6 address in brackets. Returns `None` if the text has another form.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let parts = host_and_ports(java::trim(text)).ok()?;
+        let [host, port] = parts.as_slice() else {
+            return None;
+        };
+        let is_host = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c == '/');
+        let port = parse_port(host, port).ok().filter(|port| *port > 0)?;
+        is_host.then(|| Self::new(host, port))
+    }
 }
 
 impl fmt::Display for HostPort {

@@ -7,10 +7,13 @@
 //! | `cat` | `path`, `at` |
 //! | `tree` | `path`, `at`, `limit`, `after` |
 //! | `diff` | `path`, `from`, `to`, `limit`, `after` |
+//! | `origins` | `zxid` (up to [`ORIGINS_MAX`]) |
 //!
 //! An answer contains `results`, and in `next` the value of `after` for the next page, `null` on
 //! the last page. The answer contains the zxids of requested moments; requests for further pages
 //! use those.
+
+use std::collections::BTreeSet;
 
 use prost::Message;
 use proto::position::{Position, parse_zxid};
@@ -19,7 +22,7 @@ use serde_json::{Value, json};
 use crate::error::HistoryError;
 use crate::filter;
 use crate::json::{self, hex};
-use crate::limits::PAGE_RESULTS_MAX;
+use crate::limits::{ORIGINS_MAX, PAGE_RESULTS_MAX};
 use crate::moment::parse_session;
 use crate::query::HistoryQuery;
 use crate::read::{Moment, Reader};
@@ -62,6 +65,8 @@ pub enum Question {
     Tree,
     /// The differences between two moments.
     Diff,
+    /// The clients of transactions.
+    Origins,
 }
 
 /// Default number of results in a page.
@@ -69,12 +74,13 @@ const LIMIT: usize = 100;
 
 impl Question {
     /// All questions.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Changes,
         Self::Blame,
         Self::Cat,
         Self::Tree,
         Self::Diff,
+        Self::Origins,
     ];
 
     /// Returns the name of the question.
@@ -85,6 +91,7 @@ impl Question {
             Self::Cat => "cat",
             Self::Tree => "tree",
             Self::Diff => "diff",
+            Self::Origins => "origins",
         }
     }
 
@@ -105,6 +112,7 @@ impl Question {
             Self::Cat => cat(reader, &asked, viewer),
             Self::Tree => tree(reader, &asked, viewer),
             Self::Diff => diff(reader, &asked, viewer),
+            Self::Origins => origins(reader, &asked, viewer),
         }
     }
 }
@@ -361,5 +369,30 @@ fn diff(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value
         "next": page.next,
         "hidden": page.hidden,
         "extent": json::extent(&page.extent, reader.filter()),
+    }))
+}
+
+fn origins(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
+    asked.check_known(&["zxid"])?;
+    if asked.0.len() > ORIGINS_MAX {
+        return Err(refuse("zxid", format!("more than {ORIGINS_MAX} of them")));
+    }
+    let zxids = asked.0.iter().map(|(name, text)| {
+        let zxid = parse_zxid(text);
+        zxid.map_err(|reason| refuse(name, reason))
+    });
+    let zxids = zxids.collect::<Result<BTreeSet<_>, _>>()?;
+    let found = reader.origins(&zxids, viewer)?;
+    let results = found.results.iter().map(|origin| {
+        json!({
+            "zxid": hex(origin.zxid.0),
+            "client": origin.client,
+            "identities": origin.identities,
+        })
+    });
+    Ok(json!({
+        "results": results.collect::<Vec<_>>(),
+        "next": found.next.map(|next| hex(next.0)),
+        "extent": json::extent(&reader.extent(), reader.filter()),
     }))
 }

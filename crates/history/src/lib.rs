@@ -55,14 +55,14 @@ pub use expand::{Origin, kind_of_owner};
 pub use filter::PathFilter;
 pub use follow::{CatchUp, FromLog, Keeper, Recording, Taken, Znodes, follows, take_applied};
 pub use index::{GiveWay, Index, Settings};
-pub use limits::{FORMAT, PAGE_RESULTS_MAX, Shape};
+pub use limits::{FORMAT, ORIGINS_MAX, PAGE_RESULTS_MAX, Shape};
 pub use load::set_aside;
 pub use maintain::Step;
 pub use moment::{parse_session, time_text};
 pub use proto::position::{Position, parse_zxid};
 pub use query::{
-    Blame, ChildBlame, Difference, DifferenceKind, FeedMemory, FeedPage, HistoryQuery, Page,
-    TreeEntry,
+    Blame, ChildBlame, Difference, DifferenceKind, FeedMemory, FeedPage, HistoryQuery, KnownOrigin,
+    Origins, Page, TreeEntry,
 };
 pub use read::{Extent, Hole, Moment, Reader};
 pub use view::{Effort, Patience};

@@ -33,6 +33,8 @@ pub(crate) const KNOWN_CONTENTS: usize = 16 << 10;
 
 /// Maximum number of results in one page of an answer.
 pub const PAGE_RESULTS_MAX: usize = 1000;
+/// Maximum number of transactions whose clients one query requests.
+pub const ORIGINS_MAX: usize = 200;
 /// Maximum number of blocks that one page of an answer reads. The page may then contain fewer
 /// results than requested, with the position of the next page.
 pub(crate) const PAGE_BLOCKS_MAX: usize = 2000;

@@ -218,6 +218,19 @@ impl Look {
         self.shared.view.read().row(block).cloned()
     }
 
+    /// Returns the blocks that may contain changes of a transaction.
+    pub(crate) fn blocks_of(&self, zxid: Zxid) -> Vec<u64> {
+        let view = self.shared.view.read();
+        let first = view.blocks.partition_point(|row| row.last_zxid < zxid.0);
+        let rows = view.blocks.iter().skip(first);
+        let closed = rows.take_while(|row| row.first_zxid <= zxid.0).count();
+        let last = match first + closed == view.blocks.len() {
+            true => view.open_block() + 1,
+            false => view.first_block + (first + closed) as u64,
+        };
+        (view.first_block + first as u64..last).collect()
+    }
+
     /// Returns the changes of a block and the file with their contents.
     ///
     /// # Errors

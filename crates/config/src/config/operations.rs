@@ -1,9 +1,12 @@
 //! Settings for operators: admin server, metrics, four-letter words, audit, pauses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use proto::Sid;
+
 use crate::error::ConfigError;
+use crate::members::HostPort;
 use crate::registry::Key;
 use crate::registry::core::READ_ONLY_MODE_ENABLED;
 use crate::registry::operations as keys;
@@ -36,6 +39,8 @@ pub struct Admin {
     pub console_hosts: Vec<String>,
     /// Whether commands are refused if the host name is unknown.
     pub strict_host: bool,
+    /// Admin ports of members that are named.
+    pub member_ports: BTreeMap<Sid, HostPort>,
     /// Port that serves only health probes.
     pub health_port: Option<u16>,
     /// Minimum interval between two restores in milliseconds, and between two snapshots in
@@ -170,10 +175,33 @@ impl Admin {
                 .list(&keys::ADMIN_CONSOLE_HOSTS)
                 .unwrap_or_default(),
             strict_host: settings.flag(&keys::ADMIN_STRICT_HOST)?,
+            member_ports: read_member_ports(settings)?,
             health_port: settings.port(&keys::HEALTH_PORT)?,
             rate_limiter_interval_ms: settings.int(&keys::ADMIN_RATE_LIMITER_INTERVAL)?,
         })
     }
+}
+
+/// Reads `zoarium.admin.N` of each member that has such a key.
+fn read_member_ports(settings: &Settings) -> Result<BTreeMap<Sid, HostPort>, ConfigError> {
+    let beginning = keys::ADMIN_OF_MEMBER.family().unwrap_or_default();
+    let mut ports = BTreeMap::new();
+    for found in settings.find_family(beginning, keys::ADMIN_OF_MEMBER.scope) {
+        let id = found.key.strip_prefix(beginning).unwrap_or_default();
+        let is_number = id.bytes().all(|byte| byte.is_ascii_digit());
+        let Some(sid) = id.parse().ok().filter(|_| is_number).map(Sid) else {
+            let reason = format!("`{id}` is not the id of a member");
+            let hint = "write zoarium.admin.3=host:port for server.3";
+            return Err(found.refused(reason).hint(hint));
+        };
+        let Some(port) = HostPort::parse(&found.text) else {
+            let reason = format!("`{}` is not host:port", found.text);
+            let hint = "write host and admin port of the member, such as zk3:8080";
+            return Err(found.refused(reason).hint(hint));
+        };
+        ports.insert(sid, port);
+    }
+    Ok(ports)
 }
 
 /// Returns the refusal of client certificates without TLS. In Java the setting has no effect in

@@ -40,6 +40,7 @@ keys! {
     ADMIN_CONSOLE_ENABLED = Key::prefixed("admin.console.enabled", Flag, "Whether the admin port's `/` is the web console.").default("true");
     ADMIN_CONSOLE_HOSTS = Key::prefixed("admin.console.hosts", List, "Further host names of the console, in addition to addresses, `localhost`, the machine's name and the host of this server's `server.N` line.");
     ADMIN_STRICT_HOST = Key::prefixed("admin.strictHost", Flag, "Whether commands are refused under a name that `admin.console.hosts` and the server do not know, also commands that change nothing. Zoarium only.").default("false");
+    ADMIN_OF_MEMBER = Key::file("zoarium.admin.*", Text, "Admin port of member N as `host:port`, for commands that query all members. Zoarium only.").derived("the member's host, with `admin.serverPort` of this server");
     HEALTH_PORT = Key::file_or_property("zoarium.health.port", "zoarium.health.port", Port, "Separate port for `/health/live` and `/health/ready`, at `admin.serverAddress`. Zoarium only.");
     ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Interval in which one restore is accepted; a thousandth of it applies to snapshots, as in 3.9.5.").default("300000").unit("ms").at_least(0, Outside::Refused).strict();
 

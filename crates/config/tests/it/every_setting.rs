@@ -24,6 +24,7 @@ pub(crate) const TOGETHER: &[&str] = &[
     "java.security.auth.login.config",
     "sasl.serverconfig",
     "budget.*",
+    "zoarium.admin.*",
 ];
 
 /// Settings that are refused by their names, without reading their values: Java classes, and TLS of

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod admin_ports;
 mod budgets;
 mod checklist;
 mod every_setting;

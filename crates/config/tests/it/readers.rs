@@ -39,6 +39,7 @@ const BEHIND: &[(&str, &str)] = &[
     ("ensemble.last_seen", "dynamicConfigFile"),
     ("ensemble.my_id", "server.*"),
     ("ensemble.role", "peerType"),
+    ("admin.member_ports", "zoarium.admin.*"),
     ("auth.sasl.acceptor", "java.security.auth.login.config"),
     ("ensemble.sasl.learner", "quorum.auth.learnerRequireSasl"),
     ("ensemble.sasl.may_join", "quorum.auth.enableSasl"),

@@ -5,6 +5,7 @@ mod diff;
 mod feed;
 mod list;
 mod memory;
+mod origins;
 mod scan;
 mod tree;
 
@@ -13,4 +14,5 @@ pub use diff::{Difference, DifferenceKind};
 pub use feed::FeedPage;
 pub use list::{HistoryQuery, Page};
 pub use memory::FeedMemory;
+pub use origins::{KnownOrigin, Origins};
 pub use tree::TreeEntry;

@@ -1,6 +1,6 @@
 //! Every kind of query, compared between the history and the plain list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use history::record::{Change, Content, Operation, Znode};
@@ -68,6 +68,7 @@ pub(crate) fn compare(reader: &Reader, plain: &Plain, seed: u64, rounds: usize) 
         asking.tree();
         asking.diff();
         asking.blame();
+        asking.origins();
         asking.time();
         asking.feed();
     }
@@ -314,6 +315,25 @@ impl Asking<'_> {
             }
         }
         assert_eq!(found, wanted, "{path} from {from:#x} to {to:#x}");
+    }
+
+    fn origins(&mut self) {
+        let changes = &self.plain.changes;
+        let some = (0..20).map(|_| changes[self.random.usize(..changes.len())].zxid);
+        let mut zxids: BTreeSet<Zxid> = some.map(Zxid).collect();
+        zxids.extend([Zxid(0), Zxid(self.plain.head() + 1)]);
+        let found = self.reader.origins(&zxids, &OWNER).unwrap();
+        assert_eq!(found.next, None);
+        let found = found.results.into_iter().map(|origin| {
+            let host = origin.client.split(':').next().unwrap().to_owned();
+            (origin.zxid.0, (origin.identities[0].clone(), host))
+        });
+        let kept = changes.iter().filter(|change| {
+            change.zxid > self.recorded_after && zxids.contains(&Zxid(change.zxid))
+        });
+        let known = kept.filter_map(|change| Some((change.zxid, change.by.clone()?)));
+        let known: BTreeMap<i64, _> = known.collect();
+        assert_eq!(found.collect::<BTreeMap<i64, _>>(), known);
     }
 
     fn blame(&mut self) {

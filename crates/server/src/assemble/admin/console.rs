@@ -34,6 +34,8 @@ pub(super) fn names(config: &Config) -> Vec<String> {
         let own = ensemble.membership.members.get(&ensemble.my_id);
         let hosts = own.into_iter().flat_map(|own| &own.addresses);
         names.extend(hosts.map(|address| address.host.clone()));
+        let named = config.admin.member_ports.get(&ensemble.my_id);
+        names.extend(named.map(|port| port.host.clone()));
     }
     names
 }

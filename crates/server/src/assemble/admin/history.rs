@@ -13,6 +13,7 @@ use hyper::StatusCode;
 use monitoring::admin::{Access, AdminView, Answer, Body, Call, Command, Task};
 use serde_json::{Value, json};
 
+use super::members::AdminPorts;
 use crate::recorder::Readers;
 use crate::{clock, limits};
 
@@ -32,11 +33,13 @@ const EXPORT: &str = "history/export";
 pub(super) const FEED: &str = "history/feed";
 
 /// Returns the commands of a server that keeps a history.
-pub(super) fn commands(readers: &Readers) -> Vec<Command> {
+pub(super) fn commands(readers: &Readers, ports: &AdminPorts) -> Vec<Command> {
     let questions = Question::ALL.into_iter().map(|question| {
-        let readers = readers.clone();
+        let (readers, ports) = (readers.clone(), ports.clone());
         let name = name(question);
-        let look = move |view: &dyn AdminView, call: &Call| answer(question, &readers, view, call);
+        let look = move |view: &dyn AdminView, call: &Call| {
+            answer(question, (&readers, &ports), view, call)
+        };
         Command::look(name, &[], look).for_the_caller()
     });
     let of_export = readers.clone();
@@ -64,6 +67,7 @@ fn name(question: Question) -> &'static str {
         Question::Cat => "history/cat",
         Question::Tree => "history/tree",
         Question::Diff => "history/diff",
+        Question::Origins => "history/origins",
     }
 }
 
@@ -89,14 +93,25 @@ pub(super) fn effort(is_abandoned: Arc<AtomicBool>) -> Effort {
     })
 }
 
-fn answer(question: Question, readers: &Readers, view: &dyn AdminView, call: &Call) -> Answer {
+fn answer(
+    question: Question,
+    (readers, ports): (&Readers, &AdminPorts),
+    view: &dyn AdminView,
+    call: &Call,
+) -> Answer {
     let name = name(question);
     let Some(reader) = readers.get() else {
         return not_open(name);
     };
     let reader = reader.within(effort(call.is_abandoned.clone()));
     match question.answer(&reader, &call.parameters, &viewer(view, call)) {
-        Ok(found) => written(StatusCode::OK, name, found),
+        Ok(mut found) => {
+            // The caller can query the other members for their clients.
+            if question == Question::Origins {
+                ports.describe(view.role().members.as_deref(), &mut found);
+            }
+            written(StatusCode::OK, name, found)
+        }
         Err(error) => refused(name, &error),
     }
 }

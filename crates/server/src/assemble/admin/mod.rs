@@ -15,6 +15,7 @@ mod feed;
 mod history;
 mod listing;
 mod log;
+mod members;
 mod restore;
 mod secrets;
 mod served;
@@ -31,6 +32,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use transport::tls::{Acceptor, Connector};
 
+use self::members::AdminPorts;
 use super::admin_token::AdminToken;
 use super::http::{self, Place, PortTask, Workers};
 use crate::error::StartError;
@@ -139,7 +141,7 @@ impl Admin {
         };
         let mut commands = Commands::new(&config.admin.command_url);
         if config.history.is_some() {
-            history::commands(&readers)
+            history::commands(&readers, &AdminPorts::of(&config))
                 .into_iter()
                 .for_each(|command| commands.add(command));
         }
@@ -209,7 +211,7 @@ mod tests {
             })
             .collect();
         let mut commands = Commands::new("/commands");
-        history::commands(&Readers::default())
+        history::commands(&Readers::default(), &AdminPorts::default())
             .into_iter()
             .for_each(|command| commands.add(command));
         commands.add(secrets::command(&session::Passwords::default()));

@@ -9,12 +9,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use config::members::HostPort;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::Request;
 use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
 use monitoring::admin::{AdminView, Answer, Command, Object};
 use monitoring::view::View;
+use proto::Sid;
 use session::Passwords;
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
@@ -22,6 +24,7 @@ use tokio::time::{sleep, timeout};
 use transport::tls::Connector;
 
 use super::Admin;
+use super::members::AdminPorts;
 
 /// Name of the command.
 const COMMAND: &str = "session_secrets";
@@ -52,22 +55,23 @@ pub(super) fn command(passwords: &Passwords) -> Command {
     command.always()
 }
 
-/// Begins the comparison. The other members are asked at the admin port that this server has.
+/// Begins the comparison.
 pub(super) fn begin(admin: &Arc<Admin>, connector: Connector) -> Comparison {
     let admin = Arc::downgrade(admin);
     Comparison(tokio::spawn(compare(admin, connector)).abort_handle())
 }
 
 async fn compare(admin: Weak<Admin>, connector: Connector) {
-    // The hash of each member at the last comparison, by its host.
-    let mut known: BTreeMap<String, bool> = BTreeMap::new();
+    // The result of the last comparison with each member.
+    let mut known: BTreeMap<Sid, bool> = BTreeMap::new();
     loop {
         let Some(asked) = admin.upgrade().map(|admin| Asked::new(&admin)) else {
             return;
         };
-        known.retain(|host, _| asked.hosts.contains(host));
-        for host in &asked.hosts {
-            let found = timeout(ANSWER_LIMIT, ask(host, &asked, &connector)).await;
+        known.retain(|sid, _| asked.others.contains_key(sid));
+        for (sid, port) in &asked.others {
+            let host = &port.host;
+            let found = timeout(ANSWER_LIMIT, ask(port, &asked, &connector)).await;
             let Ok(Ok(found)) = found else {
                 // A server that is down, and Apache ZooKeeper, have no answer.
                 tracing::debug!(
@@ -80,7 +84,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
             if !is_equal && let Some(admin) = admin.upgrade() {
                 admin.metrics.zoarium_session_secrets_differ.inc();
             }
-            match (is_equal, known.insert(host.clone(), is_equal)) {
+            match (is_equal, known.insert(*sid, is_equal)) {
                 (false, None | Some(true)) => tracing::warn!(
                     host,
                     "another member has another zoarium.sessionSecretFile: sessions that move between it and this server may be lost"
@@ -100,8 +104,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
 
 /// The members to query, and this member's answer.
 struct Asked {
-    hosts: Vec<String>,
-    port: u16,
+    others: BTreeMap<Sid, HostPort>,
     path: String,
     own: String,
 }
@@ -111,34 +114,26 @@ impl Asked {
         let served = admin.served.get();
         let own = served.map(|served| served.clients.registry.passwords().fingerprint());
         let role = served.map(|served| served.view().role());
-        let members = role.as_ref().and_then(|role| role.members.as_ref());
-        let me = admin
-            .config
-            .ensemble
-            .as_ref()
-            .map(|ensemble| ensemble.my_id);
-        let others = members.iter().flat_map(|list| list.members.values());
-        let others = others.filter(|member| Some(member.sid) != me);
-        let hosts = others.filter_map(|member| Some(member.addresses.first()?.host.clone()));
-        let url = admin.config.admin.command_url.trim_end_matches('/');
+        let members = role.as_ref().and_then(|role| role.members.as_deref());
+        let ports = AdminPorts::of(&admin.config);
         Self {
-            hosts: hosts.collect(),
-            port: admin.config.admin.port,
-            path: format!("{url}/{COMMAND}"),
+            others: ports.of_others(members),
+            path: format!("{}/{COMMAND}", ports.path()),
             own: own.unwrap_or_default(),
         }
     }
 }
 
-async fn ask(host: &str, asked: &Asked, connector: &Connector) -> io::Result<String> {
-    let stream = TcpStream::connect((host, asked.port)).await?;
+async fn ask(port: &HostPort, asked: &Asked, connector: &Connector) -> io::Result<String> {
+    let host = port.host.as_str();
+    let stream = TcpStream::connect((host, port.port)).await?;
     let stream = connector.establish(stream, &[host]).await?;
     let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = shaken.map_err(io::Error::other)?;
     // Ends with the request.
     let _connection = Comparison(tokio::spawn(connection).abort_handle());
     let request = Request::get(&asked.path)
-        .header(HOST, format!("{host}:{}", asked.port))
+        .header(HOST, port.to_string())
         .body(Empty::<Bytes>::new())
         .map_err(io::Error::other)?;
     let response = sender.send_request(request).await;

@@ -1,0 +1,86 @@
+//! Clients of transactions, for the members that did not serve them.
+
+use std::collections::BTreeSet;
+
+use proto::Zxid;
+
+use crate::error::{HistoryError, Result};
+use crate::read::Reader;
+use crate::record::Change;
+use crate::view::Look;
+use crate::viewer::{Sight, Viewer};
+
+/// Client of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownOrigin {
+    /// The transaction.
+    pub zxid: Zxid,
+    /// Address of the client.
+    pub client: String,
+    /// Identities of the client.
+    pub identities: Vec<String>,
+}
+
+/// A page of clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origins {
+    /// Clients of the transactions whose clients are known.
+    pub results: Vec<KnownOrigin>,
+    /// First transaction that was not looked up; `None` if all of them were.
+    pub next: Option<Zxid>,
+}
+
+impl Reader {
+    /// Returns the clients of these transactions, as far as this history knows them and the viewer may read one of the
+    /// changes.
+    ///
+    /// # Errors
+    /// [`HistoryError::OriginHidden`] if the viewer may not see clients, and errors of the files.
+    pub fn origins(&self, zxids: &BTreeSet<Zxid>, viewer: &Viewer<'_>) -> Result<Origins> {
+        if !viewer.may_see_origins() {
+            return Err(HistoryError::OriginHidden);
+        }
+        let (look, sight) = (self.look(), Sight::new(viewer));
+        let mut found = Origins {
+            results: Vec::new(),
+            next: None,
+        };
+        for (number, zxid) in zxids.iter().enumerate() {
+            // A page looks up at least one transaction.
+            if number > 0 && look.is_spent()? {
+                found.next = Some(*zxid);
+                break;
+            }
+            found.results.extend(look.origin(*zxid, &sight)?);
+        }
+        Ok(found)
+    }
+}
+
+impl Look {
+    fn origin(&self, zxid: Zxid, sight: &Sight<'_>) -> Result<Option<KnownOrigin>> {
+        if zxid > self.head || zxid <= self.extent().recorded_after {
+            return Ok(None);
+        }
+        for block in self.blocks_of(zxid) {
+            let (changes, segment) = match self.block(block) {
+                // The block was dropped meanwhile.
+                Err(error) if error.is_unknown_moment() => continue,
+                other => other?,
+            };
+            let is_known = |change: &&Change| change.zxid == zxid.0 && !change.client.is_empty();
+            for change in changes.iter().filter(is_known) {
+                let change = self.with_contents(change, segment.as_ref())?;
+                let exported = self.exported(change, false, sight)?;
+                if let Some(change) = exported.and_then(|exported| exported.change) {
+                    return Ok(Some(KnownOrigin {
+                        zxid,
+                        client: change.client,
+                        identities: change.identities,
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,94 @@
+//! Admin ports of the other members: those of `zoarium.admin.N`, or derived from the member list.
+
+use std::collections::BTreeMap;
+
+use config::Config;
+use config::members::HostPort;
+use config::membership::Membership;
+use proto::Sid;
+use serde_json::{Value, json};
+
+/// How the admin ports of the other members are found.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AdminPorts {
+    my_id: Option<Sid>,
+    named: BTreeMap<Sid, HostPort>,
+    /// Port of members that have no key.
+    port: u16,
+    path: String,
+}
+
+impl AdminPorts {
+    pub(super) fn of(config: &Config) -> Self {
+        Self {
+            my_id: config.ensemble.as_ref().map(|ensemble| ensemble.my_id),
+            named: config.admin.member_ports.clone(),
+            port: config.admin.port,
+            path: config.admin.command_url.trim_end_matches('/').to_owned(),
+        }
+    }
+
+    /// Returns the admin port of each other member.
+    pub(super) fn of_others(&self, members: Option<&Membership>) -> BTreeMap<Sid, HostPort> {
+        let members = members.into_iter().flat_map(|list| list.members.values());
+        let others = members.filter(|member| Some(member.sid) != self.my_id);
+        let ports = others.filter_map(|member| {
+            let derived = || {
+                let address = member.addresses.first()?;
+                Some(HostPort::new(&address.host, self.port))
+            };
+            let port = self.named.get(&member.sid).cloned().or_else(derived)?;
+            Some((member.sid, port))
+        });
+        ports.collect()
+    }
+
+    /// Path above the commands, without a slash at the end.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Adds this member and the admin ports of the others to an answer.
+    pub(super) fn describe(&self, members: Option<&Membership>, answer: &mut Value) {
+        let path = if self.path.is_empty() {
+            "/"
+        } else {
+            &self.path
+        };
+        let others = self.of_others(members);
+        let others = others
+            .iter()
+            .map(|(sid, port)| json!({ "member": sid.0, "admin": format!("{port}{path}") }));
+        answer["member"] = json!(self.my_id.map(|sid| sid.0));
+        answer["others"] = others.collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn membership() -> Membership {
+        let list = "server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=[::1]:2888:3888\n";
+        Membership::parse(list, false).unwrap()
+    }
+
+    #[test]
+    fn a_key_overrides_the_derived_port() {
+        let ports = AdminPorts {
+            my_id: Some(Sid(1)),
+            named: [(Sid(2), HostPort::new("admin2", 9))].into(),
+            port: 8080,
+            path: "/commands".to_owned(),
+        };
+        let mut answer = json!({});
+        ports.describe(Some(&membership()), &mut answer);
+        let others = json!([
+            { "member": 2, "admin": "admin2:9/commands" },
+            { "member": 3, "admin": "[0:0:0:0:0:0:0:1]:8080/commands" },
+        ]);
+        assert_eq!(answer, json!({ "member": 1, "others": others }));
+        ports.describe(None, &mut answer);
+        assert_eq!(answer["others"], json!([]));
+    }
+}
