@@ -126,6 +126,13 @@ impl Certificates {
         self.sign_params(name, &params)
     }
 
+    /// Makes `<name>.pem`, a key and a certificate for another address.
+    pub fn sign_at(&self, name: &str, address: IpAddr) -> PathBuf {
+        let mut params = params(name);
+        params.subject_alt_names = vec![SanType::IpAddress(address)];
+        self.sign_params(name, &params)
+    }
+
     /// Creates `<file>.pem` with a key and a certificate of this kind.
     pub fn sign_for(&self, file: &str, kind: Kind) -> PathBuf {
         let own_name = match kind {

@@ -146,6 +146,7 @@ impl AddressArgs {
             authorization: self.authorization(&servers)?,
             servers,
             connector: self.connector()?,
+            ..AdminClient::default()
         })
     }
 

@@ -5,11 +5,14 @@ use std::process::ExitCode;
 
 use ::cli::Direct;
 use clap::Args;
+use client::admin::AdminClient;
 use client::changes::{ChangeOptions, Changes, ChangesError, ChangesEvent, Start};
 use proto::SessionId;
 use proto::position::{Position, parse_zxid};
+use serde_json::Value;
 
 use crate::address::AddressArgs;
+use crate::history_tool::origins::{self, Origins};
 use crate::history_tool::{FilterArgs, text};
 use crate::live;
 use crate::output::Output;
@@ -76,8 +79,21 @@ fn follow(args: &WatchArgs) -> Result<(), ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let out = io::BufWriter::new(terminal::stdout());
-    runtime.block_on(write_changes(args, options, out))
+    let origins = Origins::new(AdminClient {
+        servers: options.servers.clone(),
+        authorization: options.authorization.clone(),
+        connector: options.connector.clone(),
+        ..AdminClient::default()
+    });
+    let follower = Follower {
+        args,
+        origins,
+        by: None,
+        batch: Vec::new(),
+        left: args.limit.unwrap_or(u64::MAX),
+        out: io::BufWriter::new(terminal::stdout()),
+    };
+    runtime.block_on(follower.follow(options))
 }
 
 fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
@@ -97,39 +113,97 @@ fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
     })
 }
 
-async fn write_changes(
-    args: &WatchArgs,
-    options: ChangeOptions,
-    mut out: impl Write,
-) -> Result<(), ToolError> {
-    let mut changes = Changes::new(options);
-    let mut left = args.limit.unwrap_or(u64::MAX);
-    while left > 0 {
-        // Readers see each event immediately. Events that are ready together are written together.
-        let event = match changes.ready_event()? {
-            Some(event) => event,
-            None => {
-                out.flush()?;
-                changes.next_event().await.map_err(explained)?
-            }
-        };
-        match event {
-            ChangesEvent::Change(change) => {
-                match args.output {
-                    Output::Json => out.write_all(change.line())?,
-                    Output::Yaml => Output::Yaml.write_line(change.json(), &mut out)?,
-                    Output::Table => text::write_change(change.json(), &mut out)?,
-                }
-                left -= 1;
-            }
-            ChangesEvent::Progress(progress) if args.progress && args.output == Output::Json => {
-                out.write_all(progress.line())?;
-            }
-            ChangesEvent::Lost(error) => terminal::complain!("zoarium watch: {error}"),
-            _ => {}
+/// Largest number of changes whose clients are looked up together.
+const BATCH: usize = 100;
+
+/// Changes on their way to the output.
+struct Follower<'a, W> {
+    args: &'a WatchArgs,
+    origins: Origins,
+    /// Filter of `--by`, if this command applies it. A server finds the changes of its own clients only.
+    by: Option<String>,
+    /// Changes that have arrived and are not written.
+    batch: Vec<Value>,
+    /// Number of changes that are still to be written.
+    left: u64,
+    out: W,
+}
+
+impl<W: Write> Follower<'_, W> {
+    async fn follow(mut self, mut options: ChangeOptions) -> Result<(), ToolError> {
+        if options.by.is_some() && self.origins.members().await.is_some() {
+            self.by = options.by.take();
         }
+        let mut changes = Changes::new(options);
+        while self.left > 0 {
+            // Changes that arrive together are looked up and written together.
+            let ready = match self.batch.len() < BATCH {
+                true => changes.ready_event(),
+                false => Ok(None),
+            };
+            let event = match ready {
+                Ok(Some(event)) => event,
+                Ok(None) if !self.batch.is_empty() => {
+                    self.write_batch().await?;
+                    continue;
+                }
+                Ok(None) => {
+                    self.out.flush()?;
+                    changes.next_event().await.map_err(explained)?
+                }
+                Err(error) => {
+                    self.write_batch().await?;
+                    return Err(explained(error));
+                }
+            };
+            match event {
+                ChangesEvent::Change(change) => {
+                    self.batch.push(change.json().clone());
+                    // The rest of the batch would be discarded.
+                    if self.by.is_none() && self.batch.len() as u64 >= self.left {
+                        self.write_batch().await?;
+                    }
+                }
+                ChangesEvent::Progress(progress)
+                    if self.args.progress && self.args.output == Output::Json =>
+                {
+                    self.write_batch().await?;
+                    self.out.write_all(progress.line())?;
+                }
+                ChangesEvent::Lost(error) => terminal::complain!("zoarium watch: {error}"),
+                _ => {}
+            }
+        }
+        Ok(self.out.flush()?)
     }
-    Ok(out.flush()?)
+
+    /// Looks up the clients of the batch, and writes its changes.
+    async fn write_batch(&mut self) -> Result<(), ToolError> {
+        let mut batch = std::mem::take(&mut self.batch);
+        let mut changes: Vec<&mut Value> = batch.iter_mut().collect();
+        self.origins.complete(&mut changes).await;
+        let missing = self.origins.missing_members();
+        for failure in self.origins.new_failures() {
+            terminal::complain!("zoarium watch: {failure}");
+        }
+        let is_wanted = |change: &&mut Value| {
+            let by = self.by.as_ref();
+            by.is_none_or(|by| origins::is_by(change, by))
+        };
+        let wanted: Vec<&mut Value> = batch.iter_mut().filter(is_wanted).collect();
+        for change in wanted {
+            if self.left == 0 {
+                break;
+            }
+            self.left -= 1;
+            change["members_missing"] = missing.clone();
+            match self.args.output {
+                Output::Table => text::write_change(change, &mut self.out)?,
+                output => output.write_line(change, &mut self.out)?,
+            }
+        }
+        Ok(self.out.flush()?)
+    }
 }
 
 /// Converts an error into the terms of the command line.

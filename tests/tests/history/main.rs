@@ -9,6 +9,7 @@ mod export;
 mod feed;
 mod greedy;
 mod members;
+mod origins;
 mod permission;
 mod plain;
 mod restore_path;

@@ -1,6 +1,7 @@
 //! Client of the members' admin servers, over HTTP or HTTPS. It uses the first answer.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,12 +11,15 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use transport::Stream;
 use transport::tls::Connector;
 
 use crate::limits::ANSWER_BYTES_MAX;
+use crate::port::host_of;
 
+/// Path above the commands, unless the address of a server has another one.
+const COMMANDS: &str = "/commands";
 /// Time limit for the TCP connection and the TLS handshake together.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Longest silence of a server. A feed sends a line every 5 seconds.
@@ -51,13 +55,53 @@ pub enum AdminError {
         /// Whole answer of the server.
         answer: Value,
     },
+    /// The server was not queried, because the connection would not protect the credentials.
+    #[error("{server}: {reason}")]
+    Unprotected {
+        /// Address of the server.
+        server: String,
+        /// Connections over which the credentials would be sent.
+        reason: &'static str,
+    },
+}
+
+/// Connections over which an [`AdminClient`] sends its credentials.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CredentialRule {
+    /// Every connection: the user named the servers.
+    #[default]
+    AnyConnection,
+    /// TLS with a verified host, or the loopback interface.
+    TlsOrLoopback,
+    /// TLS with a verified host.
+    Tls,
+}
+
+impl CredentialRule {
+    /// Returns the reason why no credentials are sent to the addresses of a server, if there is one.
+    fn refuse(self, addresses: &[SocketAddr], connector: &Connector) -> Option<&'static str> {
+        let is_loopback = || {
+            addresses
+                .iter()
+                .all(|address| address.ip().to_canonical().is_loopback())
+        };
+        let reason = match self {
+            Self::AnyConnection => return None,
+            Self::TlsOrLoopback if is_loopback() => return None,
+            Self::TlsOrLoopback => {
+                "credentials are sent only on loopback, or over TLS to a verified host"
+            }
+            Self::Tls => "credentials are sent only over TLS to a verified host",
+        };
+        (!connector.verifies_hosts()).then_some(reason)
+    }
 }
 
 impl AdminError {
     /// Returns whether another member may be able to answer.
     pub fn may_be_known_elsewhere(&self) -> bool {
         match self {
-            Self::Unreachable { .. } => true,
+            Self::Unreachable { .. } | Self::Unprotected { .. } => true,
             // A server also answers with status 200 if it does not serve yet, or does not keep a
             // history.
             Self::Refused { status, .. } => {
@@ -70,10 +114,13 @@ impl AdminError {
 /// Addresses and credentials for requests to admin servers.
 #[derive(Clone, Default)]
 pub struct AdminClient {
-    /// `host:port` of each admin server, in the order in which they are tried.
+    /// `host:port` of each admin server, in the order in which they are tried. A path after the port is the path above
+    /// the commands (`admin.commandURL`), if it is not `/commands`.
     pub servers: Vec<String>,
     /// Value of the header `Authorization`: scheme and data, such as `digest user:password`.
     pub authorization: Option<String>,
+    /// Connections over which `authorization` is sent.
+    pub credential_rule: CredentialRule,
     /// TLS settings, if the servers require TLS.
     pub connector: Connector,
 }
@@ -173,19 +220,22 @@ impl AdminClient {
         command: &str,
         parameters: &[(String, String)],
     ) -> Result<Response<Incoming>, AdminError> {
-        let connecting = tokio::time::timeout(CONNECT_LIMIT, self.connect(server));
-        let stream = match connecting.await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(unreachable(server, &error)),
-            Err(_) => return Err(unreachable(server, &"no connection in time")),
+        let (address, path) = server.split_at(server.find('/').unwrap_or(server.len()));
+        let path = match path {
+            "" => COMMANDS,
+            path => path.trim_end_matches('/'),
         };
+        let connecting = tokio::time::timeout(CONNECT_LIMIT, self.connect(server, address));
+        let stream = connecting.await;
+        let stream =
+            stream.unwrap_or_else(|_| Err(unreachable(server, &"no connection in time")))?;
         let io = TokioIo::new(stream);
         let shaken = hyper::client::conn::http1::handshake(io).await;
         let (mut sender, connection) = shaken.map_err(|error| unreachable(server, &error))?;
         // The task ends with the connection. Reading the body reports any error of the connection.
         tokio::spawn(connection);
         let query = encoded(parameters);
-        let mut request = Request::get(format!("/commands/{command}?{query}")).header(HOST, server);
+        let mut request = Request::get(format!("{path}/{command}?{query}")).header(HOST, address);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization.as_bytes());
         }
@@ -195,11 +245,20 @@ impl AdminClient {
         answered.map_err(|error| unreachable(server, &error))
     }
 
-    async fn connect(&self, server: &str) -> std::io::Result<Stream> {
-        let stream = TcpStream::connect(server).await?;
-        let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        self.connector.establish(stream, &[host]).await
+    async fn connect(&self, server: &str, address: &str) -> Result<Stream, AdminError> {
+        let failed = |error: std::io::Error| unreachable(server, &error);
+        let addresses = lookup_host(address).await.map_err(failed)?;
+        let addresses: Vec<SocketAddr> = addresses.collect();
+        let refusal = self.credential_rule.refuse(&addresses, &self.connector);
+        if let Some(reason) = refusal.filter(|_| self.authorization.is_some()) {
+            let server = server.to_owned();
+            return Err(AdminError::Unprotected { server, reason });
+        }
+        let stream = TcpStream::connect(addresses.as_slice()).await;
+        let stream = stream.map_err(failed)?;
+        let hosts = [host_of(address)];
+        let established = self.connector.establish(stream, &hosts).await;
+        established.map_err(failed)
     }
 }
 

@@ -148,6 +148,7 @@ impl Changes {
             servers: options.servers.clone(),
             authorization: options.authorization.clone(),
             connector: options.connector.clone(),
+            ..AdminClient::default()
         };
         Self {
             client,

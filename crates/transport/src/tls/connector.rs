@@ -118,6 +118,11 @@ impl Connector {
         Self { members, ..self }
     }
 
+    /// Whether each connection uses TLS, and the certificate of the server must contain its host.
+    pub fn verifies_hosts(&self) -> bool {
+        self.current().is_some_and(|(_, checks_hosts)| checks_hosts)
+    }
+
     /// Returns the current configuration and whether hosts are checked; `None` for plain TCP.
     fn current(&self) -> Option<(Option<Arc<ClientConfig>>, bool)> {
         match &self.speaks {

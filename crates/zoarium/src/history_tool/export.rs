@@ -61,7 +61,10 @@ pub(super) fn export(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolE
 fn write(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolError> {
     match args.source.open()? {
         Source::Files(reader, owner) => write_files(args, (&reader, owner), out),
-        Source::Servers(client, runtime) => runtime.block_on(write_answers(args, client, out)),
+        Source::Servers(servers) => {
+            let written = write_answers(args, servers.client, out);
+            servers.runtime.block_on(written)
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! `zoarium history`, and `get`, `tree` and `diff` for past moments.
 
 mod export;
+mod merge;
+pub(crate) mod origins;
 pub(crate) mod source;
 pub(crate) mod text;
 
@@ -158,7 +160,7 @@ fn list(path: &str, args: &ListArgs, out: &mut dyn Write) -> Result<(), ToolErro
         .with("since", args.since.as_ref())
         .with("until", args.until.as_ref())
         .with("oldest_first", args.reverse.then_some(true));
-    let (source, output) = (args.source.open()?, args.source.output);
+    let (mut source, output) = (args.source.open()?, args.source.output);
     if args.limit == 0 {
         return Ok(());
     }
@@ -167,10 +169,13 @@ fn list(path: &str, args: &ListArgs, out: &mut dyn Write) -> Result<(), ToolErro
         Output::Table => text::write_change(result, out),
     };
     let last = source.pages(Question::Changes, parameters, args.limit, write)?;
-    match output {
-        Output::Table if last["next"].is_null() => text::write_extent(&last, out),
-        _ => Ok(()),
+    if output != Output::Table {
+        return Ok(());
     }
+    if last["next"].is_null() {
+        text::write_extent(&last, out)?;
+    }
+    text::write_missing_members(&last, out)
 }
 
 fn blame(args: &BlameArgs, out: &mut dyn Write) -> Result<(), ToolError> {
@@ -181,9 +186,12 @@ fn blame(args: &BlameArgs, out: &mut dyn Write) -> Result<(), ToolError> {
         Output::Json | Output::Yaml => Ok(output.write_line(result, out)?),
         Output::Table => text::write_blame(result, std::mem::take(&mut is_first), out),
     };
-    let source = args.source.open()?;
-    source.pages(Question::Blame, parameters, usize::MAX, write)?;
-    Ok(())
+    let mut source = args.source.open()?;
+    let last = source.pages(Question::Blame, parameters, usize::MAX, write)?;
+    match output {
+        Output::Table => text::write_missing_members(&last, out),
+        Output::Json | Output::Yaml => Ok(()),
+    }
 }
 
 fn cat(
@@ -229,7 +237,7 @@ fn tree(
             znode["path"].as_str().unwrap_or_default()
         )?),
     };
-    let source = source.open()?;
+    let mut source = source.open()?;
     source.pages(Question::Tree, parameters, usize::MAX, write)?;
     Ok(())
 }
@@ -248,7 +256,7 @@ fn diff(
         Output::Json | Output::Yaml => Ok(output.write_line(one, out)?),
         Output::Table => text::write_difference(one, out),
     };
-    let source = source.open()?;
+    let mut source = source.open()?;
     source.pages(Question::Diff, parameters, usize::MAX, write)?;
     Ok(())
 }

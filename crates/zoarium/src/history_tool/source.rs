@@ -6,12 +6,17 @@ use clap::Args;
 use client::admin::AdminClient;
 use history::ask::Question;
 use history::{Reader, Viewer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
+use super::merge;
+use super::origins::{self, Origins};
 use crate::address::AddressArgs;
 use crate::output::Output;
 use crate::tool::ToolError;
+
+/// Reason for a missing client in files.
+const OF_FILES: &str = "these files contain the clients of one member only";
 
 /// Where the history is.
 #[derive(Debug, Clone, Args)]
@@ -47,7 +52,14 @@ pub(crate) struct SourceArgs {
 /// An opened history.
 pub(crate) enum Source {
     Files(Box<Reader>, Viewer<'static>),
-    Servers(AdminClient, Runtime),
+    Servers(Box<Servers>),
+}
+
+/// The change histories of running servers.
+pub(crate) struct Servers {
+    pub(crate) client: AdminClient,
+    pub(crate) runtime: Runtime,
+    origins: Origins,
 }
 
 impl SourceArgs {
@@ -72,7 +84,13 @@ impl PlaceArgs {
         let Some(dir) = self.history_dir.clone().or(below) else {
             let client = self.address.admin_client()?;
             let runtime = Builder::new_current_thread().enable_all().build()?;
-            return Ok(Source::Servers(client, runtime));
+            let origins = Origins::new(client.clone());
+            let servers = Servers {
+                client,
+                runtime,
+                origins,
+            };
+            return Ok(Source::Servers(Box::new(servers)));
         };
         // A user who may read the files may read their contents.
         let owner = Viewer::FileOwner { shows_secrets };
@@ -93,7 +111,7 @@ impl Parameters {
     }
 
     /// Replaces a value.
-    fn set(&mut self, name: &str, value: &str) {
+    pub(super) fn set(&mut self, name: &str, value: &str) {
         self.0.retain(|(key, _)| key != name);
         self.0.push((name.to_owned(), value.to_owned()));
     }
@@ -103,28 +121,70 @@ impl Source {
     fn ask(&self, question: Question, parameters: &Parameters) -> Result<Value, ToolError> {
         match self {
             Self::Files(reader, owner) => Ok(question.answer(reader, &parameters.0, owner)?),
-            Self::Servers(client, runtime) => {
+            Self::Servers(servers) => {
                 let command = format!("history/{}", question.name());
-                Ok(runtime.block_on(client.ask(&command, &parameters.0))?)
+                let asked = servers.client.ask(&command, &parameters.0);
+                Ok(servers.runtime.block_on(asked)?)
             }
         }
     }
 
+    /// Completes the clients of the changes in a page. Each result contains the members that could not be queried.
+    fn complete_clients(&mut self, question: Question, page: &mut Value) {
+        let Some(results) = page["results"].as_array_mut() else {
+            return;
+        };
+        let mut changes: Vec<&mut Value> = Vec::new();
+        for result in results.iter_mut() {
+            match question {
+                Question::Changes => changes.extend(Some(result).filter(|it| it.is_object())),
+                Question::Blame => changes.extend(changes_of_blame(result)),
+                _ => return,
+            }
+        }
+        let missing = match self {
+            Self::Files(..) => {
+                for change in changes {
+                    origins::mark(change, OF_FILES);
+                }
+                json!([])
+            }
+            Self::Servers(servers) => {
+                let completed = servers.origins.complete(&mut changes);
+                servers.runtime.block_on(completed);
+                servers.origins.missing_members()
+            }
+        };
+        for result in results.iter_mut().filter(|result| result.is_object()) {
+            result["members_missing"] = missing.clone();
+        }
+        page["members_missing"] = missing;
+    }
+
     /// Queries page by page, up to `limit` results, and returns the last page.
     pub(crate) fn pages(
-        &self,
+        &mut self,
         question: Question,
         mut parameters: Parameters,
         limit: usize,
         mut each: impl FnMut(&Value) -> Result<(), ToolError>,
     ) -> Result<Value, ToolError> {
+        if let Self::Servers(servers) = self
+            && parameters.0.iter().any(|(name, _)| name == "by")
+        {
+            let merged = merge::changes(&mut servers.origins, &parameters, limit, &mut each);
+            if let Some(last) = servers.runtime.block_on(merged)? {
+                return Ok(last);
+            }
+        }
         let mut left = limit;
         loop {
             if question != Question::Cat {
                 let size = left.min(history::PAGE_RESULTS_MAX);
                 parameters.set("limit", &size.to_string());
             }
-            let page = self.ask(question, &parameters)?;
+            let mut page = self.ask(question, &parameters)?;
+            self.complete_clients(question, &mut page);
             let results = page["results"].as_array();
             for result in results.into_iter().flatten() {
                 each(result)?;
@@ -142,4 +202,17 @@ impl Source {
             }
         }
     }
+}
+
+/// The changes in an answer to `blame`.
+fn changes_of_blame(result: &mut Value) -> Vec<&mut Value> {
+    let fields = result.as_object_mut().into_iter().flatten();
+    let changes = fields.flat_map(|(_, field)| match field {
+        Value::Array(children) => {
+            let children = children.iter_mut();
+            children.filter_map(|child| child.get_mut("last")).collect()
+        }
+        field => vec![field],
+    });
+    changes.filter(|change| change.is_object()).collect()
 }

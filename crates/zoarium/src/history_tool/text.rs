@@ -46,13 +46,16 @@ pub(crate) fn change_text(change: &Value) -> String {
     let mut line = ["time", "zxid", "operation", "path"]
         .map(|name| text(&change[name]))
         .join(" ");
+    let missing = text(&change["client_missing"]);
     if change["session"].is_null() {
-        line.push_str(" (only administrators see who)");
+        line.push_str(&format!(" (client not shown: {missing})"));
         return line;
     }
     line.push_str(&format!(" session {}", text(&change["session"])));
-    if !text(&change["client"]).is_empty() {
-        line.push_str(&format!(" from {}", text(&change["client"])));
+    match text(&change["client"]) {
+        "" if missing.is_empty() => {}
+        "" => line.push_str(&format!(" from an unknown client ({missing})")),
+        client => line.push_str(&format!(" from {client}")),
     }
     for identity in list(&change["identities"]) {
         line.push_str(&format!(" as {}", text(identity)));
@@ -104,6 +107,22 @@ pub(crate) fn write_extent(page: &Value, out: &mut dyn Write) -> Result<(), Tool
     let (after, head) = (text(&extent["recorded_after"]), text(&extent["head"]));
     writeln!(out, "(changes after {after} are kept, up to {head})")?;
     Ok(())
+}
+
+/// Writes the members that could not be queried for clients.
+pub(crate) fn write_missing_members(page: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
+    for member in list(&page["members_missing"]) {
+        writeln!(out, "({})", missing_member_text(member))?;
+    }
+    Ok(())
+}
+
+fn missing_member_text(member: &Value) -> String {
+    let (address, reason) = (text(&member["admin"]), text(&member["reason"]));
+    match member["member"].as_i64() {
+        Some(id) => format!("member {id} at {address} {reason}"),
+        None => format!("the server at {address} {reason}"),
+    }
 }
 
 /// Writes the last change of each property of a znode, and its author.

@@ -57,7 +57,9 @@ impl Layout {
             .chunks_exact(PORTS_PER_MEMBER)
             .enumerate()
             .filter_map(|(index, ports)| match ports {
-                [_, quorum, election, _] => Some(server_line(index + 1, *quorum, *election)),
+                [_, quorum, election, admin] => {
+                    Some(member_lines(index + 1, (*quorum, *election), *admin))
+                }
                 _ => None,
             })
             .collect();
@@ -128,8 +130,15 @@ impl MemberLayout {
     }
 }
 
-fn server_line(id: usize, quorum: SocketAddr, election: SocketAddr) -> String {
-    format!("server.{id}={quorum}:{}\n", election.port())
+fn member_lines(
+    id: usize,
+    (quorum, election): (SocketAddr, SocketAddr),
+    admin: SocketAddr,
+) -> String {
+    format!(
+        "server.{id}={quorum}:{}\nzoarium.admin.{id}={admin}\n",
+        election.port()
+    )
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
@@ -170,6 +179,8 @@ mod tests {
             lines.map(str::to_owned).collect()
         };
         assert_eq!(list(&configs[0]).len(), 3);
+        let admin = format!("zoarium.admin.3={}", layout.members[2].admin);
+        assert!(configs[0].lines().any(|line| line == admin));
         assert!(
             configs
                 .iter()

@@ -76,7 +76,7 @@ fn restore(args: &RestorePathArgs) -> Result<(), ToolError> {
 
 /// Returns the past state of the subtree, and the kinds of its current znodes.
 fn wanted(args: &RestorePathArgs) -> Result<(Wanted, Kinds), ToolError> {
-    let source = args.place.open(true)?;
+    let mut source = args.place.open(true)?;
     let parameters = Parameters::default()
         .with("path", Some(&args.path))
         .with("at", Some(&args.at));

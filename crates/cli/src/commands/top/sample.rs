@@ -73,6 +73,7 @@ impl Asking {
             servers: vec![port],
             authorization: admins.authorization.clone(),
             connector: admins.connector.clone(),
+            ..AdminClient::default()
         });
         Self {
             admins: clients.collect(),

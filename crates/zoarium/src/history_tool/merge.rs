@@ -1,0 +1,148 @@
+//! Changes of one identity or host (`--by`) from all members: a member finds the changes of its own clients only.
+
+use std::collections::VecDeque;
+
+use client::admin::{AdminClient, AdminError};
+use history::{PAGE_RESULTS_MAX, Position};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::origins::{Member, Origins, ask_in_time, mark};
+use super::source::Parameters;
+use crate::tool::ToolError;
+
+/// Command of the admin server.
+const CHANGES: &str = "history/changes";
+
+/// Changes of one member, page by page.
+struct Stream {
+    client: AdminClient,
+    parameters: Parameters,
+    waiting: VecDeque<Value>,
+    /// Last page, without its results.
+    page: Value,
+    is_ended: bool,
+}
+
+impl Stream {
+    fn new(member: &Member, parameters: &Parameters) -> Self {
+        Self {
+            client: member.client.clone(),
+            parameters: parameters.clone(),
+            waiting: VecDeque::new(),
+            page: Value::Null,
+            is_ended: false,
+        }
+    }
+
+    /// Fetches pages until a change waits or there are no more.
+    async fn fill(&mut self) -> Result<(), AdminError> {
+        while self.waiting.is_empty() && !self.is_ended {
+            let mut page = ask_in_time(&self.client, CHANGES, &self.parameters.0).await?;
+            if let Value::Array(results) = page["results"].take() {
+                self.waiting.extend(results);
+            }
+            match page["next"].as_str() {
+                Some(next) => self.parameters.set("after", next),
+                None => self.is_ended = true,
+            }
+            self.page = page;
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Option<Position> {
+        Position::parse(self.waiting.front()?["position"].as_str()?).ok()
+    }
+}
+
+/// Queries all members and merges their changes, up to `limit` changes. Returns the last page of the first member, or
+/// `None` if the caller is not an administrator or no member answers.
+pub(super) async fn changes(
+    origins: &mut Origins,
+    parameters: &Parameters,
+    limit: usize,
+    each: &mut dyn FnMut(&Value) -> Result<(), ToolError>,
+) -> Result<Option<Value>, ToolError> {
+    let mut parameters = parameters.clone();
+    parameters.set("limit", &limit.min(PAGE_RESULTS_MAX).to_string());
+    let is_oldest_first = parameters.0.iter().any(|(name, _)| name == "oldest_first");
+    let Some(members) = origins.members().await else {
+        return Ok(None);
+    };
+    let Some((first, others)) = members
+        .split_first_mut()
+        .filter(|(first, _)| first.answers())
+    else {
+        return Ok(None);
+    };
+    let mut own = Stream::new(first, &parameters);
+    own.fill().await?;
+    let mut streams = vec![own];
+    streams.extend(streams_of(others, &parameters).await);
+    let mut left = limit;
+    while left > 0 {
+        let next = streams.iter().filter_map(Stream::next);
+        let next = match is_oldest_first {
+            true => next.min(),
+            false => next.max(),
+        };
+        let Some(next) = next else {
+            break;
+        };
+        let mut change = Value::Null;
+        for (stream, index) in streams.iter_mut().zip(0..) {
+            if stream.next() == Some(next) {
+                change = stream.waiting.pop_front().unwrap_or_default();
+                if let Err(error) = stream.fill().await {
+                    let members = origins.members().await;
+                    let member = members.and_then(|members| members.get_mut(index));
+                    stream.is_ended = true;
+                    match member.filter(|_| index > 0) {
+                        Some(member) => member.fail(&error),
+                        None => return Err(error.into()),
+                    }
+                }
+            }
+        }
+        mark(&mut change, "");
+        change["members_missing"] = origins.missing_members();
+        each(&change)?;
+        left -= 1;
+    }
+    let is_all = streams
+        .iter()
+        .all(|stream| stream.is_ended && stream.waiting.is_empty());
+    let mut page = streams.swap_remove(0).page;
+    if is_all {
+        page["next"] = Value::Null;
+    } else if page["next"].is_null() {
+        page["next"] = json!("");
+    }
+    page["members_missing"] = origins.missing_members();
+    Ok(Some(page))
+}
+
+/// Fetches the first pages of the other members at the same time. A member that does not answer has no changes.
+async fn streams_of(members: &mut [Member], parameters: &Parameters) -> Vec<Stream> {
+    let mut queries = JoinSet::new();
+    for (index, member) in members.iter().enumerate() {
+        let mut stream = Stream::new(member, parameters);
+        queries.spawn(async move {
+            let filled = stream.fill().await;
+            (index, stream, filled)
+        });
+    }
+    let mut found = queries.join_all().await;
+    found.sort_by_key(|(index, _, _)| *index);
+    let streams = found.into_iter().map(|(index, mut stream, filled)| {
+        if let Err(error) = filled {
+            stream.is_ended = true;
+            if let Some(member) = members.get_mut(index) {
+                member.fail(&error);
+            }
+        }
+        stream
+    });
+    streams.collect()
+}

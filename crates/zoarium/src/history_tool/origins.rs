@@ -1,0 +1,418 @@
+//! Clients of changes, from the knowledge of all members.
+//!
+//! A member records the addresses and identities of its own clients only. For administrators, the commands therefore
+//! query all members. A server does not forward the credentials of its caller. The command has them anyway, and sends
+//! them only over connections that protect them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use client::admin::{AdminClient, AdminError, CredentialRule, unreachable};
+use history::ORIGINS_MAX;
+use proto::Zxid;
+use serde_json::{Value, json};
+use tokio::net::lookup_host;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::tool::parse_zxid;
+
+/// Command of the admin server.
+const ORIGINS: &str = "history/origins";
+/// Time limit for each answer of a member.
+const ANSWER_LIMIT: Duration = Duration::from_secs(4);
+/// Time that a member has to record a change that another member has recorded.
+const LAG_LIMIT: Duration = Duration::from_secs(2);
+/// Pause before a member that lags is queried again.
+const LAG_PAUSE: Duration = Duration::from_millis(50);
+/// Time during which a member that failed is not queried again.
+const FAILURE_LASTS: Duration = Duration::from_secs(30);
+
+/// Reason for a missing client if the caller may not see it.
+pub(crate) const HIDDEN: &str = "only administrators see the client of a change";
+
+/// Members, and the clients that they know.
+#[derive(Debug)]
+pub(crate) struct Origins {
+    /// Client of the servers that the user named.
+    named: AdminClient,
+    /// All members; `None` before the first query.
+    members: Option<Vec<Member>>,
+}
+
+/// Client of a change, and its identities.
+type Origin = (String, Vec<String>);
+
+/// A member, and how it is queried.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    /// Id of the member; `None` for a server without an ensemble, and for one that did not report its id.
+    id: Option<i64>,
+    pub(crate) client: AdminClient,
+    failure: Option<Failure>,
+}
+
+#[derive(Debug, Clone)]
+struct Failure {
+    reason: String,
+    until: Instant,
+    is_reported: bool,
+}
+
+/// Answer of a member.
+#[derive(Debug, Default)]
+struct Answer {
+    known: HashMap<Zxid, Origin>,
+    /// Last transaction that the member has recorded, if it lags.
+    lags_at: Option<Zxid>,
+    /// Own id, and the other members.
+    id: Option<i64>,
+    others: Vec<(Option<i64>, String)>,
+}
+
+impl Origins {
+    pub(crate) fn new(named: AdminClient) -> Self {
+        let members = None;
+        Self { named, members }
+    }
+
+    /// Returns the members that can be queried, or `None` if the caller is not an administrator.
+    pub(crate) async fn members(&mut self) -> Option<&mut Vec<Member>> {
+        if self.members.is_none() {
+            let (members, _) = self.find_members(&[]).await;
+            self.members = Some(members?);
+        }
+        self.members.as_mut()
+    }
+
+    /// Adds the clients that other members know to changes of an answer. `client_missing` contains the reason if a
+    /// client is still missing.
+    pub(crate) async fn complete(&mut self, changes: &mut [&mut Value]) {
+        let zxid_of = |change: &Value| parse_zxid(change["zxid"].as_str()?).ok();
+        let wanted = changes.iter().filter(|change| is_missing(change));
+        let wanted: BTreeSet<Zxid> = wanted.filter_map(|change| zxid_of(change)).collect();
+        let wanted: Vec<Zxid> = wanted.into_iter().collect();
+        let is_hidden = |change: &&mut Value| change["session"].is_null();
+        // The first query also finds out which members do not answer.
+        let is_needed = !wanted.is_empty() || self.members.is_none();
+        let (known, reason) = match is_needed && !changes.iter().all(is_hidden) {
+            true => self.query(&wanted).await,
+            false => (HashMap::new(), String::new()),
+        };
+        for change in changes {
+            let found = zxid_of(change).and_then(|zxid| known.get(&zxid));
+            if let Some((client, identities)) = found.filter(|_| is_missing(change)) {
+                change["client"] = json!(client);
+                change["identities"] = json!(identities);
+            }
+            mark(change, &reason);
+        }
+    }
+
+    /// Returns the failures of members that were not reported before.
+    pub(crate) fn new_failures(&mut self) -> Vec<String> {
+        let members = self.members.iter_mut().flatten();
+        let failed = members.filter_map(|member| {
+            let text = member.failure_text()?;
+            let failure = member.failure.as_mut()?;
+            let is_new = !std::mem::replace(&mut failure.is_reported, true);
+            is_new.then_some(text)
+        });
+        failed.collect()
+    }
+
+    /// Members that could not be queried, as JSON.
+    pub(crate) fn missing_members(&self) -> Value {
+        let members = self.members.iter().flatten();
+        let failed = members.filter_map(|member| {
+            let failure = member.failure.as_ref()?;
+            Some(json!({
+                "member": member.id,
+                "admin": member.address(),
+                "reason": failure.reason,
+            }))
+        });
+        failed.collect()
+    }
+
+    /// Queries all members. Returns the clients, and the reason if a client is unknown.
+    async fn query(&mut self, zxids: &[Zxid]) -> (HashMap<Zxid, Origin>, String) {
+        let mut known = HashMap::new();
+        let mut lagging = Vec::new();
+        let mut answered = None;
+        let members = match &mut self.members {
+            Some(members) => members,
+            None => {
+                let (members, answer) = self.find_members(zxids).await;
+                known.extend(answer.known);
+                answered = Some(0);
+                self.members.insert(members.unwrap_or_default())
+            }
+        };
+        let mut queries = JoinSet::new();
+        for (index, member) in members.iter().enumerate() {
+            let is_silent = member.failure.as_ref().is_some_and(Failure::lasts);
+            if Some(index) != answered && !is_silent {
+                let (client, zxids) = (member.client.clone(), zxids.to_vec());
+                queries.spawn(async move { (index, ask(&client, &zxids).await) });
+            }
+        }
+        for (index, answer) in queries.join_all().await {
+            let Some(member) = members.get_mut(index) else {
+                continue;
+            };
+            match answer {
+                Ok(answer) => {
+                    member.failure = None;
+                    known.extend(answer.known);
+                    let lags_at = answer.lags_at.map(|head| member.lag_text(head));
+                    lagging.extend(lags_at);
+                }
+                Err(error) => member.fail(&error),
+            }
+        }
+        let failed = members.iter().filter_map(Member::failure_text);
+        let reasons: Vec<String> = failed.chain(lagging).collect();
+        let reason = match (reasons.is_empty(), members.len()) {
+            (false, _) => reasons.join("; "),
+            (true, 0 | 1) => "the server does not know it".to_owned(),
+            (true, _) => "no member knows it".to_owned(),
+        };
+        (known, reason)
+    }
+
+    /// Queries the servers that the user named for the members of their ensemble. There are no members if the caller is
+    /// not an administrator. The first member is the server that answered.
+    async fn find_members(&self, zxids: &[Zxid]) -> (Option<Vec<Member>>, Answer) {
+        let mut failed = Vec::new();
+        for server in &self.named.servers {
+            let client = AdminClient {
+                servers: vec![server.clone()],
+                ..self.named.clone()
+            };
+            let mut member = Member::new(None, client);
+            match ask(&member.client, zxids).await {
+                Ok(answer) => {
+                    member.id = answer.id;
+                    let rule = credential_rule(server).await;
+                    let others = answer.others.iter().map(|(id, address)| {
+                        let client = AdminClient {
+                            servers: vec![address.clone()],
+                            credential_rule: rule,
+                            ..self.named.clone()
+                        };
+                        Member::new(*id, client)
+                    });
+                    return (Some([member].into_iter().chain(others).collect()), answer);
+                }
+                Err(AdminError::Refused { status, .. }) if status.as_u16() == 403 => {
+                    return (None, Answer::default());
+                }
+                Err(error) => {
+                    member.fail(&error);
+                    failed.push(member);
+                }
+            }
+        }
+        (Some(failed), Answer::default())
+    }
+}
+
+impl Member {
+    fn new(id: Option<i64>, client: AdminClient) -> Self {
+        let failure = None;
+        Self {
+            id,
+            client,
+            failure,
+        }
+    }
+
+    /// Notes that the member did not answer.
+    pub(crate) fn fail(&mut self, error: &AdminError) {
+        let reason = match error {
+            AdminError::Unreachable { reason, .. } => format!("did not answer: {reason}"),
+            AdminError::Unprotected { reason, .. } => format!("was not queried: {reason}"),
+            AdminError::Refused { status, .. } if status.as_u16() == 404 => {
+                "has no change history, or is an older version".to_owned()
+            }
+            AdminError::Refused { text, .. } => format!("refused the query: {text}"),
+            other => format!("did not answer: {other}"),
+        };
+        let reported = self.failure.as_ref();
+        self.failure = Some(Failure {
+            is_reported: reported.is_some_and(|failure| failure.is_reported),
+            reason,
+            until: Instant::now() + FAILURE_LASTS,
+        });
+    }
+
+    /// Whether the last query was answered.
+    pub(crate) fn answers(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    fn address(&self) -> &str {
+        let address = self.client.servers.first();
+        address.map_or("", |address| address.trim_end_matches("/commands"))
+    }
+
+    fn name(&self) -> String {
+        let address = self.address();
+        match self.id {
+            Some(id) => format!("member {id} at {address}"),
+            None => format!("the server at {address}"),
+        }
+    }
+
+    fn failure_text(&self) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        Some(format!("{} {}", self.name(), failure.reason))
+    }
+
+    fn lag_text(&self, head: Zxid) -> String {
+        format!(
+            "{} has recorded changes only up to {:#x}",
+            self.name(),
+            head.0
+        )
+    }
+}
+
+impl Failure {
+    fn lasts(&self) -> bool {
+        Instant::now() < self.until
+    }
+}
+
+/// Sets `client_missing` of a change: the reason if the client is unknown, or null.
+pub(crate) fn mark(change: &mut Value, reason: &str) {
+    change["client_missing"] = match is_missing(change) {
+        _ if change["session"].is_null() => json!(HIDDEN),
+        true => json!(reason),
+        false => Value::Null,
+    };
+}
+
+/// Whether a change is by this identity, or from this host.
+pub(crate) fn is_by(change: &Value, who: &str) -> bool {
+    let identities = change["identities"].as_array().into_iter().flatten();
+    let client = change["client"].as_str().unwrap_or_default();
+    client.rsplit_once(':').is_some_and(|(host, _)| host == who)
+        || identities
+            .filter_map(Value::as_str)
+            .any(|identity| identity == who)
+}
+
+/// Whether a change has a client that is unknown. Changes of the server itself have none.
+fn is_missing(change: &Value) -> bool {
+    let is_of_session = change["session"]
+        .as_str()
+        .is_some_and(|session| session != "0x0");
+    is_of_session && change["client"].as_str().is_none_or(str::is_empty)
+}
+
+/// Returns the rule for the other members. A loopback address that another machine reports is not the member.
+async fn credential_rule(server: &str) -> CredentialRule {
+    let address = server.split('/').next().unwrap_or(server);
+    let is_loopback = match lookup_host(address).await {
+        Ok(mut found) => found.all(|address| address.ip().to_canonical().is_loopback()),
+        Err(_) => false,
+    };
+    match is_loopback {
+        true => CredentialRule::TlsOrLoopback,
+        false => CredentialRule::Tls,
+    }
+}
+
+/// Queries one member, in parts. Waits for a while if the member has not recorded the last transaction.
+async fn ask(client: &AdminClient, zxids: &[Zxid]) -> Result<Answer, AdminError> {
+    let lag_until = Instant::now() + LAG_LIMIT;
+    let mut all = Answer::default();
+    let mut left = zxids;
+    loop {
+        let (now, later) = left.split_at(left.len().min(ORIGINS_MAX));
+        let parameters = now
+            .iter()
+            .map(|zxid| ("zxid".to_owned(), format!("{:#x}", zxid.0)));
+        let parameters: Vec<(String, String)> = parameters.collect();
+        let answer = ask_in_time(client, ORIGINS, &parameters).await?;
+        let head = zxid_in(&answer["extent"]["head"]);
+        let lags_at = head.filter(|head| now.last().is_some_and(|last| last > head));
+        if lags_at.is_some() && Instant::now() < lag_until {
+            sleep(LAG_PAUSE).await;
+            continue;
+        }
+        all.lags_at = all.lags_at.or(lags_at);
+        all.read(&answer);
+        let next = zxid_in(&answer["next"]);
+        let done = next.map_or(now.len(), |next| now.partition_point(|zxid| *zxid < next));
+        left = match done {
+            0 => later,
+            _ => &left[done..],
+        };
+        if left.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+/// Queries one member, within a short time limit.
+pub(crate) async fn ask_in_time(
+    client: &AdminClient,
+    command: &str,
+    parameters: &[(String, String)],
+) -> Result<Value, AdminError> {
+    let asked = timeout(ANSWER_LIMIT, client.ask(command, parameters)).await;
+    asked.unwrap_or_else(|_| {
+        let server = client.servers.first().map_or("", String::as_str);
+        Err(unreachable(server, &"no answer in time"))
+    })
+}
+
+impl Answer {
+    fn read(&mut self, answer: &Value) {
+        let list = |name: &str| answer[name].as_array().into_iter().flatten();
+        for origin in list("results") {
+            let identities = origin["identities"].as_array().into_iter().flatten();
+            let identities = identities.filter_map(Value::as_str).map(str::to_owned);
+            if let (Some(zxid), Some(client)) =
+                (zxid_in(&origin["zxid"]), origin["client"].as_str())
+            {
+                let origin = (client.to_owned(), identities.collect());
+                self.known.insert(zxid, origin);
+            }
+        }
+        self.id = answer["member"].as_i64();
+        let others = list("others").filter_map(|other| {
+            Some((
+                other["member"].as_i64(),
+                other["admin"].as_str()?.to_owned(),
+            ))
+        });
+        self.others = others.collect();
+    }
+}
+
+fn zxid_in(value: &Value) -> Option<Zxid> {
+    parse_zxid(value.as_str()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_client_has_a_reason_and_a_change_of_the_server_has_no_client() {
+        for (session, client, reason) in [
+            (json!("0x5"), json!(""), json!("why")),
+            (json!("0x5"), json!("10.0.0.1:5"), Value::Null),
+            (json!("0x0"), json!(""), Value::Null),
+            (Value::Null, Value::Null, json!(HIDDEN)),
+        ] {
+            let mut change = json!({ "session": session, "client": client });
+            mark(&mut change, "why");
+            assert_eq!(change["client_missing"], reason, "{change}");
+        }
+    }
+}
