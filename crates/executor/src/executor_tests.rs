@@ -38,7 +38,7 @@ enum Message {
     End,
 }
 
-/// A message that it has handled.
+/// A message that the machine has handled.
 enum Seen {
     Next { of: usize, number: usize },
     Reminded,

@@ -48,8 +48,8 @@ struct Arguments {
     /// Runs only this recipe.
     #[arg(long, requires = "recipes")]
     recipe: Option<String>,
-    /// Form of the printed steps: `words` by default for a single seed, and `off` for several
-    /// seeds. `stable` prints numbers only: two builds with the same behaviour print the same.
+    /// Form of the printed steps. The default is `words` for a single seed, and `off` for several
+    /// seeds. `stable` prints only numbers, which are equal for builds with equal behaviour.
     #[arg(long)]
     trace: Option<Trace>,
 }
