@@ -167,7 +167,7 @@ where
         });
         let (stepped, next) = stepped.await?;
         if next.is_last {
-            // An empty answer confirms the login. An error refuses it.
+            // An empty answer confirms the login. An error refuses the login.
             ask(wire, next.token.into()).await?;
             return Ok(());
         }

@@ -165,8 +165,8 @@ pub fn decode_read_results(input: &mut Reader) -> Result<Vec<MultiReadResult>, D
     })
 }
 
-/// Returns the index and the code of the operation that caused the failure. Other operations fail
-/// because of it.
+/// Returns the index and the code of the operation that caused the failure. The other operations
+/// fail because this operation failed.
 pub fn first_failure(results: &[MultiResult]) -> Option<(usize, i32)> {
     results
         .iter()

@@ -254,7 +254,7 @@ fn is_open(line: &str) -> bool {
     quote.is_some()
 }
 
-/// Removes a backslash at the end. Returns whether there was one.
+/// Removes a backslash at the end. Returns whether there was a backslash.
 fn strip_continuation(line: &mut String) -> bool {
     let backslashes = line.chars().rev().take_while(|c| *c == '\\').count();
     if backslashes % 2 == 1 {

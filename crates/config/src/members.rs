@@ -119,7 +119,7 @@ pub enum MemberError {
     /// The addresses of one server have different roles.
     #[error("Multiple addresses should have similar roles: {} vs {}", .first.java_name(), .other.java_name())]
     DifferentRoles {
-        /// Role of the first address that has one.
+        /// Role of the first address that has a role.
         first: MemberRole,
         /// A different role.
         other: MemberRole,

@@ -226,8 +226,8 @@ impl Membership {
     }
 
     /// Returns the contents of a dynamic file, with the lines sorted as text. Only the file of a
-    /// configuration that is not yet in effect contains its version. Other files have it in their
-    /// name.
+    /// configuration that is not yet in effect contains its version. Other files have the version
+    /// in their name.
     ///
     /// Unlike Java, this function escapes text that a properties file would interpret differently.
     pub fn file_text(&self, with_version: bool) -> String {

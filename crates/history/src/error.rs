@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proto::Zxid;
 
-/// Errors of the history. They do not affect the server that writes it.
+/// Errors of the history. The errors do not affect the server that writes the history.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {

@@ -54,7 +54,8 @@ pub mod perms {
     pub const ALL: i32 = 31;
 }
 
-/// An ACL entry as a client sent it: any part may be null. Its encoding equals the one of [`Acl`].
+/// An ACL entry as a client sent it: any part may be null. Its encoding equals the encoding of
+/// [`Acl`].
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord)]
 pub struct RequestAcl {
     /// Permissions, as bits of [`perms`].

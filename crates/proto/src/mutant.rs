@@ -282,7 +282,7 @@ impl Mutant {
     ];
 }
 
-/// Whether this build contains the bugs. `server` does not compile for release with them.
+/// Whether this build contains the bugs. `server` does not compile for release with these bugs.
 pub const ARE_AVAILABLE: bool = cfg!(feature = "mutants");
 
 #[cfg(feature = "mutants")]

@@ -100,7 +100,7 @@ pub struct Synchronised {
     pub generation: Generation,
 }
 
-/// An effect that the host must execute. Those for the disk are executed in order.
+/// An effect that the host must execute. Effects for the disk are executed in order.
 #[derive(Debug)]
 pub enum Effect {
     /// Append a record to the log. [`Input::Synced`](crate::Input::Synced) follows once it is on

@@ -98,7 +98,7 @@ pub enum Input {
     },
     /// An event on the connection to the leader.
     Leader {
-        /// The number in the effect that opened it.
+        /// The number in the effect that opened the connection.
         attempt: u64,
         /// The event.
         event: LeaderEvent,

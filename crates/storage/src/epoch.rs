@@ -64,7 +64,7 @@ impl Epochs {
     /// Returns the result of [`load`](Self::load) without writing anything.
     ///
     /// # Errors
-    /// As for `load`.
+    /// If [`load`](Self::load) would fail, except for errors of writing.
     pub fn look<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
         let of_data = epoch_of(last_zxid);
         let accepted_path = dirs.snap.join(ACCEPTED);

@@ -42,7 +42,7 @@ pub fn bind_everywhere(port: u16, backlog: i32) -> io::Result<TcpListener> {
 /// Binds an address; `0.0.0.0` means all addresses of this machine.
 ///
 /// # Errors
-/// As [`bind`] and [`bind_everywhere`].
+/// If [`bind`] or [`bind_everywhere`] fails.
 pub fn bind_ip(ip: IpAddr, port: u16, backlog: i32) -> io::Result<TcpListener> {
     match ip {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => bind_everywhere(port, backlog),

@@ -65,7 +65,7 @@ pub(crate) struct SegmentWriter {
 const WRITE_BYTES: usize = 256 << 10;
 
 impl SegmentWriter {
-    /// Opens a segment to append at `end`. Bytes after it were never valid and are removed.
+    /// Opens a segment to append at `end`. Bytes after `end` were never valid and are removed.
     pub(crate) fn open(dir: &Path, number: u64, end: u64) -> Result<Self> {
         let path = path(dir, number);
         let opened = files::options()

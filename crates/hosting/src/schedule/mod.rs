@@ -69,7 +69,7 @@ pub enum Writer {
 /// The place of a member in a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Before the others.
+    /// Before the other members.
     First,
     /// In the order of the packets.
     Later,

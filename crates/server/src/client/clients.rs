@@ -264,7 +264,7 @@ impl Clients {
 
     /// Audits a request of this connection that is refused because its record cannot be decoded.
     /// Such a request never becomes a transaction in Zoarium. Java creates an error transaction and
-    /// audits that.
+    /// audits this transaction.
     pub(crate) fn audit_refusal(
         &self,
         connection: &Connection,

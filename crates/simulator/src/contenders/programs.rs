@@ -341,7 +341,8 @@ impl Contender<'_> {
             let Some(leadership) = self.wait(election.leads()).await? else {
                 break;
             };
-            // The check only proves that some process leads. It does not prove which one.
+            // The check only proves that some process leads. The check does not prove which process
+            // leads.
             let what = (leadership.path(), leadership.token());
             self.hold(what, None, election.yields()).await;
         }

@@ -47,7 +47,7 @@ impl Ensemble {
             .say("oracle", || format!("names server {named:?}"));
     }
 
-    /// Cuts the path between the two servers. Both notice it soon.
+    /// Cuts the path between the two servers. Both servers notice the cut soon.
     pub(crate) fn part(&mut self) {
         self.world.network.cut(0, 1);
         self.world.network.cut(1, 0);

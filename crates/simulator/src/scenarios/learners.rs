@@ -44,7 +44,8 @@ pub(super) fn commit_before_up_to_date(ensemble: &mut Ensemble) {
     ensemble.write(leader, 2);
 }
 
-/// A proposal waits for the disk of server 2. Server 1 joins and completes a quorum for it.
+/// A proposal waits for the disk of server 2. Server 1 joins and completes a quorum for the
+/// proposal.
 pub(super) fn proposal_before_new_leader(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

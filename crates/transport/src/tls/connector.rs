@@ -46,7 +46,7 @@ enum Speaks {
 /// TLS settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientStores {
-    /// The own key and certificates, for servers that request them.
+    /// The key and certificates of this process, for servers that request them.
     pub key: Option<Store>,
     /// The trusted certificates; without this store, the certificates that the platform trusts.
     pub trust: Option<Store>,

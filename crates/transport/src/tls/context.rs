@@ -86,8 +86,8 @@ impl Context {
     }
 }
 
-/// Enables tickets. Only this context knows the keys that protect them. So after other stores are
-/// loaded, a peer cannot log in with a ticket based on the old stores.
+/// Enables tickets. Only this context knows the keys that protect the tickets. So after other
+/// stores are loaded, a peer cannot log in with a ticket based on the old stores.
 fn with_tickets(mut server: ServerConfig, path: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     server.send_tls13_tickets = TICKETS;
     server.ticketer =

@@ -89,9 +89,9 @@ impl<'a> Key<'a> {
 }
 
 impl<'a> Version1<'a> {
-    /// Returns `None` for all other input, such as certificates of later versions. Those begin with
-    /// their version, and may have extensions. A certificate that claims version 1 and has
-    /// extensions is refused.
+    /// Returns `None` for all other input, such as certificates of later versions. Later versions
+    /// begin with their version, and may have extensions. A certificate that claims version 1 and
+    /// has extensions is refused.
     fn parse(certificate: &'a [u8]) -> Option<Self> {
         let signed = SignedData::parse(certificate)?;
         let mut rest = der::only(signed.data, SEQUENCE)?.content;

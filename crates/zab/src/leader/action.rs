@@ -66,7 +66,7 @@ pub enum Action {
     /// Apply the committed record to the tree. A standalone server receives only the zxid of the
     /// last one, which covers all earlier ones.
     Deliver(Record),
-    /// Start to serve, because the epoch is established. Zxids begin after counter 0 of it.
+    /// Start to serve, because the epoch is established. Zxids begin after counter 0 of the epoch.
     Lead {
         /// The epoch for the votes of this server.
         epoch: Epoch,

@@ -19,7 +19,7 @@ const WRITTEN_LIMIT: Duration = Duration::from_secs(60);
 /// Interval between two queries of the server.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// Takes a snapshot on the server and downloads it. Its name contains its zxid.
+/// Takes a snapshot on the server and downloads it. The name of the snapshot contains its zxid.
 pub(super) async fn snapshot(client: &AdminClient, to: &DataDirs) -> Result<(), ToolError> {
     let unfinished = to.snap.join("unfinished.snapshot");
     let (zxid, _) = download(client, "snapshot", &[], &unfinished).await?;

@@ -388,7 +388,7 @@ fn unknown(id: u32) -> ServerError {
 
 impl Drop for TestEnsemble {
     fn drop(&mut self) {
-        // All members stop concurrently. Then the drop of each waits for it.
+        // All members stop concurrently. Dropping each member then waits for its end.
         self.begin_to_stop();
     }
 }

@@ -7,7 +7,7 @@ use super::layers::{OFFER, read_choice};
 use super::library::Accepting;
 use super::{GssapiRefusal, TOKEN_BYTES_MAX};
 
-/// Maximum number of tokens of a client until the context is established. Kerberos needs one.
+/// Maximum number of tokens of a client until the context is established. Kerberos needs one token.
 const TOKENS_MAX: u8 = 3;
 
 /// One login of one client.
