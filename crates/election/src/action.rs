@@ -30,7 +30,7 @@ pub enum Action {
         /// The round.
         round: ElectionRound,
     },
-    /// A server has committed a newer member list than this one, and this one looks. The
+    /// A server has committed a newer member list than this one, which is looking for a leader. The
     /// notification was not handled further. Install the list. If more than the version differs,
     /// reset the election ([`crate::Election::reset`]) and start again. Otherwise only pass the
     /// list ([`crate::Election::set_electorate`]) and pass the notification again.

@@ -22,7 +22,7 @@ use proto::notification::{Notification, PeerState};
 use crate::limits::{GUARD_WAIT_MS, HOLD_UP_MS, TOLD_ANEW_MAX};
 use crate::{Action, Ballot, Election, Role, Vote};
 
-/// State of a server while it looks.
+/// State of a server while it is looking for a leader.
 #[derive(Debug)]
 pub(crate) struct Looking {
     /// Vote of this server without knowledge of other servers.

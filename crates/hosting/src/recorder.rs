@@ -48,7 +48,7 @@ pub struct Recorder<D> {
     disk: Arc<D>,
     dirs: DataDirs,
     limits: Limits,
-    /// A committed transaction that must be in the log before more of it is read.
+    /// A committed transaction that must be in the log before reading of the log continues.
     awaited: Option<Zxid>,
     /// Range of zxids in which the log is known to be continuous.
     whole: (Zxid, Zxid),

@@ -155,8 +155,9 @@ fn record(zxid: Zxid) -> TxnRecord {
 
 const EPOCH_2: i64 = 0x2_0000_0000;
 
-/// 5 may never have been committed, and others that this member never received may have been. Its
-/// leader's snapshot shows this as long as it exists; the `seam` shows it permanently.
+/// Transaction 5 may never have been committed, and others that this member never received may have
+/// been committed. Its leader's snapshot shows this as long as it exists; the `seam` shows it
+/// permanently.
 #[test]
 fn the_log_in_front_of_a_snapshot_that_is_gone_is_another_history() {
     let mut site = Site::new();

@@ -106,7 +106,7 @@ pub struct Stat {
     pub cversion: i32,
     /// Number of ACL changes.
     pub aversion: i32,
-    /// Session that owns it, 0 if it is not ephemeral (also for container and TTL znodes).
+    /// Session that owns the znode; 0 if it is not ephemeral (also for container and TTL znodes).
     pub ephemeral_owner: i64,
     /// Length of the data in bytes; 0 for null.
     pub data_length: i32,

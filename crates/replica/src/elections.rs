@@ -401,7 +401,7 @@ impl Elections {
         self.queue_actions(actions);
     }
 
-    /// Adopts a newer list that was seen while this server looks.
+    /// Adopts a newer list that was seen while this server is looking for a leader.
     fn adopt(
         &mut self,
         from: Sid,

@@ -23,7 +23,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles a client that moved to a learner with this session. A live session moves there.
+    /// Handles a client that moved to a learner with this session. A live session moves to that
+    /// learner.
     pub(crate) fn revalidate(
         &mut self,
         from: LinkId,

@@ -12,7 +12,7 @@ use zab::leader::LinkId;
 
 use crate::support::Server;
 
-/// Returns the notification of a voter that looks.
+/// Returns the notification of a voter that is looking for a leader.
 fn vote(leader: i64, zxid: Zxid, round: i64, peer_epoch: i64) -> Notification {
     Notification {
         state: PeerState::Looking,

@@ -172,7 +172,7 @@ fn power_lost_at_every_operation() {
     }
 }
 
-/// A disk may write the sectors of a group in any order. A single record is always recovered. Of a
+/// A disk may write the sectors of a group in any order. A single record is always recovered. In a
 /// group, later records may be complete while an earlier one is not. This cannot be distinguished
 /// from corruption, so the start is refused and never leaves a hole. An ensemble's member starts
 /// without a vote.
