@@ -21,7 +21,7 @@ if [ "${#directories[@]}" -eq 0 ]; then
     data=$(zoo_setting dataDir)
     log=$(zoo_setting dataLogDir)
     if [ -z "$data" ]; then
-        echo "$0: no dataDir in $ZOOCFG" >&2
+        echo "$0: $ZOOCFG does not set dataDir" >&2
         exit 1
     fi
     directories=("${log:-$data}" "$data")

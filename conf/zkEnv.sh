@@ -50,7 +50,7 @@ unset zoo_file
 # Ends the script if there is no executable.
 require_zoarium() {
     if [ ! -x "${ZOARIUM:-}" ] || [ -d "$ZOARIUM" ]; then
-        echo "$0: no zoarium executable beside this script or on PATH; set ZOARIUM to it" >&2
+        echo "$0: cannot find zoarium next to this script or on PATH; set ZOARIUM to its path" >&2
         exit 1
     fi
 }

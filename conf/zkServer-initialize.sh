@@ -33,7 +33,7 @@ for argument in "$@"; do
     esac
 done
 if [ -n "$myid" ] && ! [[ $myid =~ ^[0-9]+$ ]]; then
-    echo "$0: --myid=$myid is no number" >&2
+    echo "$0: --myid=$myid is not a number" >&2
     exit 1
 fi
 if [ ! -r "$ZOOCFG" ]; then

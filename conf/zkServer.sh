@@ -62,7 +62,7 @@ use_directories() {
     fi
     if [ -z "${ZOOPIDFILE:-}" ]; then
         if [ -z "$data" ]; then
-            echo "no dataDir in $ZOOCFG, so there is no place for the process id file" >&2
+            echo "cannot write the process id file, because $ZOOCFG does not set dataDir" >&2
             exit 1
         fi
         ZOOPIDFILE=$data/zookeeper_server.pid

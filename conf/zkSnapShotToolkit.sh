@@ -18,7 +18,7 @@ for argument in "$@"; do
     case $argument in
     -d) options=(--data) ;;
     -json)
-        echo "$0: -json is not here; \`zoarium snapshot --json FILE\` prints JSON" >&2
+        echo "$0: -json is not supported; \`zoarium snapshot --json FILE\` prints JSON" >&2
         exit 2
         ;;
     *) file=$argument ;;

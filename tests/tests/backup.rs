@@ -196,7 +196,7 @@ fn whole_or_nothing(site: &Site, dir: &Path) -> Option<(String, String)> {
     let to = site.path("nothing");
     let output = run(&["restore", "--backup", text(dir), "--to", text(&to)]);
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    let reason = "holds no backup that came to its end";
+    let reason = "does not contain a complete backup";
     assert!(complaint.contains(reason), "{complaint}");
     assert!(!to.join("version-2").exists());
     None
@@ -229,7 +229,7 @@ fn restores_are_whole_or_nothing(site: &Site, dir: &Path, rng: &mut Rng) {
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{complaint}");
     assert!(
-        complaint.contains("is not empty, it holds version-2"),
+        complaint.contains("is not empty (it contains version-2)"),
         "{complaint}"
     );
 

@@ -305,7 +305,7 @@ fn a_reader_whose_port_is_taken_is_helped() {
 member other 'zoarium server 2181 other'
 wait_for_server other
 zoarium >refused 2>&1 </dev/null && failed 'zoarium' 'starts' 0
-for text in ':2181' 'set another clientPort' '(zoarium) has port 2181' 'zoarium quickstart'; do
+for text in ':2181' 'set another clientPort' '(zoarium) uses port 2181' 'zoarium quickstart'; do
     grep -qF "$text" refused || { cat refused >&2; failed 'zoarium' "no '$text'" 1; }
 done
 quickstart other 'zoarium quickstart --members 3'

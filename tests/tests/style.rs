@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+#[path = "style/changelog.rs"]
+mod changelog;
 #[path = "style/log_lines.rs"]
 mod log_lines;
 #[path = "style/maintenance.rs"]

@@ -10,31 +10,31 @@ use client::{Handshake, Login, Secret};
 
 use super::error::{BenchError, Result};
 
-/// Whether to speak TLS, and with which files; whether to log in.
+/// Use of TLS and its files, and the login.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AccessArgs {
-    /// Speaks TLS with all servers
+    /// Uses TLS for all servers
     #[arg(long)]
     tls: bool,
-    /// Certificates to trust (.pem, .p12 or .jks), instead of the platform's
+    /// Trusted certificates (.pem, .p12 or .jks), instead of the platform's
     #[arg(long, value_name = "FILE", requires = "tls")]
     tls_trust: Option<PathBuf>,
-    /// Own key and certificate (.pem, .p12 or .jks), for servers that ask for them
+    /// Own key and certificate (.pem, .p12 or .jks), for servers that require them
     #[arg(long, value_name = "FILE", requires = "tls")]
     tls_key: Option<PathBuf>,
     /// File with the password of both
     #[arg(long, value_name = "FILE", requires = "tls")]
     tls_password_file: Option<PathBuf>,
-    /// Takes a certificate for whatever host
+    /// Accepts a certificate for any host
     #[arg(long, requires = "tls")]
     tls_any_host: bool,
-    /// Makes a whole handshake for each connection instead of resuming TLS sessions
+    /// Makes a complete handshake for each connection instead of resuming TLS sessions
     #[arg(long, requires = "tls")]
     tls_full_handshakes: bool,
-    /// Logs in on each connection by DIGEST-MD5 with this name
+    /// Logs in on each connection with DIGEST-MD5 and this name
     #[arg(long, value_name = "NAME", requires = "login_password_file")]
     login: Option<String>,
-    /// File with the password of that name
+    /// File with the password for this name
     #[arg(long, value_name = "FILE", requires = "login")]
     login_password_file: Option<PathBuf>,
 }

@@ -31,35 +31,34 @@ pub(crate) enum BenchCommand {
     Mixed(MixedArgs),
     /// multi of several setData each
     Multi(MultiArgs),
-    /// Watch fan-out: znodes change, every session is watching them
+    /// Watch fan-out: znodes change while every session watches them
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Watch(WatchArgs),
     /// Connect storm: each session opens, closes and opens a session again
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Connect(LoadArgs),
-    /// Handshakes: each connection asks for a session that nobody has, and is refused; nothing is
-    /// written
+    /// Handshakes: each connection requests an unknown session, which the server refuses; nothing is written
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Handshake(LoadArgs),
-    /// Locks that sessions hand over: each takes one by an ephemeral sequential znode and lets go
+    /// Locks that sessions pass on: each session acquires a lock with an ephemeral sequential znode and
+    /// releases it
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Lock(LockArgs),
-    /// Opens idle sessions, keeps them alive and shows what they cost
+    /// Opens idle sessions, keeps them alive and measures their cost
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Idle(LoadArgs),
-    /// Creates a tree of znodes and leaves it there
+    /// Creates a tree of znodes and does not delete it
     Fill(FillArgs),
-    /// Deletes what `fill` or a run that was cut short has left
+    /// Deletes the znodes of `fill` or of an interrupted run
     Clean(CleanArgs),
-    /// Serves as the fastest server there can be: every request gets the same answer. Its figures
-    /// are the ceiling of generator and sockets
+    /// Runs the fastest possible server: every request gets the same answer. The result is the limit of
+    /// generator and sockets
     Echo(EchoArgs),
-    /// Measures grouped fdatasync: the ceiling of durable writes
+    /// Measures grouped fdatasync, the limit of durable writes
     Fsync(FsyncArgs),
-    /// Runs one load after the other and reports them as one table, in Markdown and JSON
+    /// Runs several loads in sequence and reports them in one table, as Markdown and JSON
     Suite(SuiteArgs),
-    /// Measures how costs grow with znodes, children, sessions, watches, data and members, and draws
-    /// them
+    /// Measures how costs grow with znodes, children, sessions, watches, data and members, and draws charts
     Growth(GrowthArgs),
 }
 
@@ -75,65 +74,65 @@ fn default_servers() -> Vec<String> {
     vec![named.unwrap_or_else(|| "127.0.0.1:2181".to_owned())]
 }
 
-/// Whom to load.
+/// Servers under load.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServersArgs {
-    /// Client port of the server to load, also in ZOARIUM_SERVER; several (or `a,b`) share the sessions
+    /// Client port of the server, also in ZOARIUM_SERVER; several servers (or `a,b`) share the sessions
     #[arg(short, long, default_values_t = default_servers(), value_name = "HOST:PORT")]
     pub(crate) server: Vec<String>,
-    /// Second server to load in turns with the first, for a comparison
+    /// Second server for a comparison, loaded alternately with the first
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) versus: Vec<String>,
-    /// Process of the server, for its CPU time and memory (Linux, same machine); those of several
-    /// (`1,2`) count together
+    /// Process id of the server, for its CPU time and memory (Linux, same machine); several ids (`1,2`) are
+    /// added up
     #[arg(long, value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// Process of the second server
+    /// Process id of the second server
     #[arg(long, value_name = "PID", value_delimiter = ',', requires = "versus")]
     pub(crate) versus_pid: Vec<u32>,
     #[command(flatten)]
     pub(crate) access: AccessArgs,
 }
 
-/// How hard to load whom.
+/// Load on the servers.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) servers: ServersArgs,
-    /// Turns of each server in a comparison
+    /// Rounds for each server in a comparison
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
-    /// Sessions, each with a connection of its own
+    /// Number of sessions, each with its own connection
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) sessions: u32,
-    /// Requests that each session has in flight
+    /// Requests in flight per session
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) pipeline: u32,
-    /// Bytes of data in a znode
+    /// Bytes of data per znode
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) payload: u32,
-    /// Znodes to read and write
+    /// Number of znodes to read and write
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) keys: u32,
-    /// Time to measure, as in `10s`, `500ms`, `2m` (a bare number is seconds)
+    /// Duration of the measurement, such as `10s`, `500ms`, `2m` (without a unit: seconds)
     #[arg(long, default_value = "10s", value_parser = duration)]
     pub(crate) duration: Duration,
-    /// Operations to measure instead of a time
+    /// Number of operations to measure, instead of a duration
     #[arg(long, conflicts_with = "duration")]
     pub(crate) ops: Option<u64>,
-    /// Time under load before the measurement, in every round
+    /// Time under load before the measurement in every round
     #[arg(long, default_value = "2s", value_parser = duration)]
     pub(crate) warmup: Duration,
-    /// Threads of the generator
+    /// Number of threads of the generator
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
-    /// Session timeout to ask for
+    /// Requested session timeout
     #[arg(long, default_value = "30s", value_parser = duration)]
     pub(crate) session_timeout: Duration,
-    /// Znode to work below, instead of a new one with a unique name
+    /// Parent of the run's znodes, instead of a new znode with a unique name
     #[arg(long, value_parser = root_path)]
     pub(crate) root: Option<String>,
-    /// Leaves the znodes of the run in place
+    /// Does not delete the znodes of the run
     #[arg(long)]
     pub(crate) keep: bool,
     /// Prints the result as JSON
@@ -145,7 +144,7 @@ pub(crate) struct LoadArgs {
 pub(crate) struct MixedArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
-    /// Reads among the operations, percent
+    /// Percentage of reads
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub(crate) read_percent: u32,
 }
@@ -154,7 +153,7 @@ pub(crate) struct MixedArgs {
 pub(crate) struct MultiArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
-    /// setData operations in one multi
+    /// Number of setData operations in one multi
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) size: u32,
 }
@@ -163,7 +162,7 @@ pub(crate) struct MultiArgs {
 pub(crate) struct LockArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
-    /// Locks that the sessions share
+    /// Number of locks that the sessions share
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) locks: u32,
 }
@@ -172,21 +171,21 @@ pub(crate) struct LockArgs {
 pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
-    /// Znodes that each session watches
+    /// Number of znodes that each session watches
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) watches: u32,
 }
 
-/// Turns of one load among many.
+/// Rounds of one load among many.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TurnsArgs {
-    /// Turns of each server in each load
+    /// Rounds for each server and load
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
-    /// Time of each turn
+    /// Duration of each round
     #[arg(long, default_value = "2s", value_parser = duration)]
     pub(crate) duration: Duration,
-    /// Time under load before each turn
+    /// Time under load before each round
     #[arg(long, default_value = "1s", value_parser = duration)]
     pub(crate) warmup: Duration,
 }
@@ -197,34 +196,34 @@ pub(crate) struct GrowthArgs {
     pub(crate) servers: ServersArgs,
     #[command(flatten)]
     pub(crate) turns: TurnsArgs,
-    /// Only what grows with these, with commas between them
+    /// Only these axes, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "AXIS")]
     pub(crate) only: Vec<String>,
-    /// Where to end on an axis, as in `znodes=1000000`
+    /// Last value of an axis, such as `znodes=1000000`
     #[arg(long, value_name = "AXIS=NUMBER", value_parser = end_of_axis)]
     pub(crate) upto: Vec<(String, u32)>,
-    /// Where to end with the second server, if sooner
+    /// Last value of an axis for the second server, if lower
     #[arg(long, value_name = "AXIS=NUMBER", value_parser = end_of_axis, requires = "versus")]
     pub(crate) versus_upto: Vec<(String, u32)>,
-    /// An ensemble for the axis `voters`: how many it has, and servers of it
+    /// Ensemble for the axis `voters`: number of members, and their servers
     #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
     pub(crate) voters: Vec<EnsembleArg>,
-    /// The same of a second kind, for a comparison
+    /// Second ensemble for the axis `voters`, for a comparison
     #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
     pub(crate) versus_voters: Vec<EnsembleArg>,
-    /// An ensemble for the axis `observers`: how many members it has, three of which vote, and servers of it
+    /// Ensemble for the axis `observers`: number of members, of which three vote, and their servers
     #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
     pub(crate) observers: Vec<EnsembleArg>,
-    /// The same of a second kind, for a comparison
+    /// Second ensemble for the axis `observers`, for a comparison
     #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
     pub(crate) versus_observers: Vec<EnsembleArg>,
-    /// What the server is called in tables and drawings, instead of its address
+    /// Name of the server in tables and charts, instead of its address
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// What the second server is called
+    /// Name of the second server
     #[arg(long, value_name = "NAME")]
     pub(crate) versus_name: Option<String>,
-    /// Directory to write growth.md, growth.json and a drawing of each axis to
+    /// Directory for growth.md, growth.json and a chart of each axis
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
     /// Prints the report as JSON instead of Markdown
@@ -243,10 +242,10 @@ pub(crate) struct EnsembleArg {
 pub(crate) struct FillArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
-    /// Znodes to create, besides their parents
+    /// Number of znodes to create, without their parents
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=99_999_999))]
     pub(crate) znodes: u32,
-    /// Children of one parent
+    /// Number of children per parent
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) breadth: u32,
 }
@@ -256,7 +255,7 @@ pub(crate) struct CleanArgs {
     /// Server to clean
     #[arg(long, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
     pub(crate) server: String,
-    /// Znode to delete with all below it, instead of every `/zoarium-bench-...`
+    /// Znode to delete with its subtree, instead of every `/zoarium-bench-...`
     #[arg(long, value_parser = root_path)]
     pub(crate) root: Option<String>,
     #[command(flatten)]
@@ -265,20 +264,20 @@ pub(crate) struct CleanArgs {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EchoArgs {
-    /// Where to listen; port 0 lets the system choose
+    /// Address to listen on; with port 0, the system selects a port
     #[arg(long, default_value = "127.0.0.1:0", value_name = "HOST:PORT")]
     pub(crate) listen: String,
     /// Bytes of data in every answer
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) payload: u32,
-    /// Threads of the server
+    /// Number of threads of the server
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
-    /// Directory for a file to which writes are synced before they are answered. Its figures are the
-    /// ceiling of generator, sockets and that disk
+    /// Directory for a file to which writes are synced before the answer. The result is the limit of generator,
+    /// sockets and this disk
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
-    /// Followers, each with a file of its own: writes are answered when a majority has synced them
+    /// Number of followers, each with its own file: the answer waits until a majority has synced the write
     #[arg(long, requires = "log", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=100))]
     pub(crate) followers: u32,
@@ -286,19 +285,19 @@ pub(crate) struct EchoArgs {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FsyncArgs {
-    /// Directory for the file that is written, and removed again
+    /// Directory for the written file, which is removed afterwards
     #[arg(long, default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Bytes of one record
+    /// Bytes per record
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) bytes: u32,
-    /// Records that share one fdatasync
+    /// Number of records per fdatasync
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) group: u32,
-    /// Time to measure
+    /// Duration of the measurement
     #[arg(long, default_value = "5s", value_parser = duration)]
     pub(crate) duration: Duration,
-    /// What the file consists of before records go into it
+    /// Initial content of the file
     #[arg(long, value_enum, default_value_t = Preallocate::Zeroes)]
     pub(crate) preallocate: Preallocate,
     /// Prints the result as JSON
@@ -306,14 +305,14 @@ pub(crate) struct FsyncArgs {
     pub(crate) json: bool,
 }
 
-/// How much a file system has to do besides writing the records.
+/// Work of the file system in addition to the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preallocate {
-    /// Written zeroes: nothing but the records
+    /// Zeroes: the file system writes only the records
     Zeroes,
-    /// A hole, as Apache ZooKeeper makes it: blocks are found on the way
+    /// A hole, as with Apache ZooKeeper: the file system allocates blocks meanwhile
     Sparse,
-    /// Nothing: the length changes as well
+    /// Empty: the length of the file also changes
     None,
 }
 
@@ -328,7 +327,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "ms" => 1e-3,
         "m" => 60.0,
         "h" => 3600.0,
-        other => return Err(format!("unknown unit {other:?}: one of ms, s, m, h")),
+        other => return Err(format!("unknown unit {other:?}; use ms, s, m or h")),
     };
     let number: f64 = number.parse().map_err(|_| "not a number".to_owned())?;
     Duration::try_from_secs_f64(number * seconds_per_unit).map_err(|error| error.to_string())
@@ -336,23 +335,25 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// Parses `znodes=1000000`.
 fn end_of_axis(text: &str) -> Result<(String, u32), String> {
-    let (axis, end) = text.split_once('=').ok_or("no AXIS=NUMBER")?;
-    let end = end.parse().map_err(|_| format!("{end:?} is no number"))?;
+    let (axis, end) = text.split_once('=').ok_or("write AXIS=NUMBER")?;
+    let end = end
+        .parse()
+        .map_err(|_| format!("{end:?} is not a number"))?;
     Ok((axis.to_owned(), end))
 }
 
 /// Parses `3=one:2181,two:2181,three:2181`.
 fn ensemble(text: &str) -> Result<EnsembleArg, String> {
-    let (size, servers) = text.split_once('=').ok_or("no NUMBER=HOST:PORT,...")?;
+    let (size, servers) = text.split_once('=').ok_or("write NUMBER=HOST:PORT,...")?;
     let size = size.parse();
     Ok(EnsembleArg {
-        size: size.map_err(|_| "in front of = is no number".to_owned())?,
+        size: size.map_err(|_| "the text before = is not a number".to_owned())?,
         servers: servers.to_owned(),
     })
 }
 
 fn root_path(text: &str) -> Result<String, String> {
-    let path_error = || format!("{text:?} is no absolute path of a znode other than /");
+    let path_error = || format!("{text:?} is not an absolute path of a znode, or is /");
     let names = text.strip_prefix('/').ok_or_else(path_error)?;
     let is_name = |name: &str| {
         !name.is_empty() && name != "." && name != ".." && !name.contains(char::is_control)

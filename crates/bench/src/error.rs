@@ -12,7 +12,9 @@ pub(crate) type Result<T, E = BenchError> = std::result::Result<T, E>;
 pub(crate) enum BenchError {
     #[error("{0}")]
     Client(#[from] client::Error),
-    #[error("{0}; a server takes only maxClientCnxns connections from one address (60 by default)")]
+    #[error(
+        "{0}; a server accepts only maxClientCnxns connections from one address (60 by default)"
+    )]
     TooManyConnections(client::Error),
     #[error("{what} at {server}: {}", Code(*.code))]
     Refused {
@@ -28,7 +30,7 @@ pub(crate) enum BenchError {
     },
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
-    #[error("no answer from the servers for {0} s, the run is given up")]
+    #[error("the run was cancelled because the servers did not answer for {0} s")]
     Stalled(u64),
     #[error("{0}")]
     Argument(String),

@@ -70,10 +70,7 @@ impl Process {
     }
 
     fn unreadable(self, file: &str) -> BenchError {
-        BenchError::Argument(format!(
-            "/proc/{}/{file} is not as Linux writes it",
-            self.pid
-        ))
+        BenchError::Argument(format!("cannot parse /proc/{}/{file}", self.pid))
     }
 }
 

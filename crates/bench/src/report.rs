@@ -101,11 +101,7 @@ impl Report<'_> {
             let _ = writeln!(out, "{}: generator {cpu:.2} cpu s/Mop", side.name);
         }
         if let Some((what, growth)) = self.growth(side) {
-            let _ = writeln!(
-                out,
-                "{}: rss grew by {growth:.0} B for each {what}",
-                side.name
-            );
+            let _ = writeln!(out, "{}: rss grew by {growth:.0} B per {what}", side.name);
         }
         for complaint in side.stats().complaints() {
             let _ = writeln!(out, "{}: {complaint}", side.name);

@@ -100,7 +100,7 @@ impl Stats {
             .iter()
             .map(|(what, count)| format!("{count} sessions lost: {what}"));
         let unanswered = (self.unanswered > 0)
-            .then(|| format!("{} operations were never answered", self.unanswered));
+            .then(|| format!("{} operations received no reply", self.unanswered));
         refused.chain(lost).chain(unanswered).collect()
     }
 }
@@ -143,7 +143,7 @@ mod tests {
             [
                 "2 operations: NoNode (-101)",
                 "1 sessions lost: closed by the server",
-                "16 operations were never answered",
+                "16 operations received no reply",
             ]
         );
     }

@@ -56,7 +56,7 @@ pub(crate) async fn handshakes(context: &Context, session: u32) {
             }
             other => {
                 let why = match other {
-                    Ok(_) => "a session that nobody has was continued".to_owned(),
+                    Ok(_) => "the server continued a session that does not exist".to_owned(),
                     Err(error) => error.to_string(),
                 };
                 context.stats.borrow_mut().lose(why, 0);

@@ -40,7 +40,9 @@ impl Target {
     pub(crate) fn new(servers: &[String], pids: &[u32], access: Access) -> Result<Self> {
         let servers = load::addresses(servers);
         if servers.is_empty() {
-            return Err(BenchError::Argument("--server names no server".to_owned()));
+            return Err(BenchError::Argument(
+                "--server does not name a server".to_owned(),
+            ));
         }
         Ok(Self {
             servers: servers.into(),

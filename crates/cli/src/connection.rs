@@ -88,7 +88,7 @@ impl Connection {
                 Ok(event) => news.push(self.tell(&event)),
                 Err(TryRecvError::Lagged(count)) => {
                     news.push(format!(
-                        "\n{count} watch events came too fast and are not shown"
+                        "\n{count} watch events are not shown because they arrived too fast"
                     ));
                 }
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,

@@ -73,7 +73,7 @@ pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitC
             ExitCode::from(code)
         }
         Err(error) => {
-            terminal::complain!("zoarium: no threads to work with: {error}");
+            terminal::complain!("zoarium: cannot start threads: {error}");
             ExitCode::FAILURE
         }
     }

@@ -215,7 +215,7 @@ fn format_of(name: &str) -> Result<Format, Failure> {
         "yaml" => Ok(Format::Yaml),
         "text" | "table" => Ok(Format::Text),
         _ => Err(Failure::new(format!(
-            "--output is text, json or yaml, not \"{name}\""
+            "--output must be text, json or yaml, not \"{name}\""
         ))),
     }
 }
@@ -361,6 +361,9 @@ mod tests {
         assert!(Start::parse(vec!["get".to_owned(), "--output".to_owned()]).is_err());
         let words = ["--output", "xml"].map(str::to_owned).to_vec();
         let failure = Start::parse(words).unwrap_err();
-        assert_eq!(failure.text, "--output is text, json or yaml, not \"xml\"");
+        assert_eq!(
+            failure.text,
+            "--output must be text, json or yaml, not \"xml\""
+        );
     }
 }

@@ -379,7 +379,7 @@ fn seed() -> u64 {
     let mut bytes = [0; 8];
     let filled = getrandom::fill(&mut bytes);
     if let Err(error) = filled {
-        tracing::warn!(%error, "no random bytes");
+        tracing::warn!(%error, "cannot get random bytes");
     }
     u64::from_ne_bytes(bytes)
 }

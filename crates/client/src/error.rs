@@ -59,7 +59,7 @@ pub enum LossReason {
     #[error("closed by the server")]
     ClosedByServer,
     /// Pings were not answered, and no data arrived for two thirds of the session timeout.
-    #[error("no answer for {silent_ms} ms")]
+    #[error("no reply for {silent_ms} ms")]
     Silent {
         /// Duration of the silence, in ms.
         silent_ms: u128,
@@ -68,7 +68,7 @@ pub enum LossReason {
     #[error("{0}")]
     Frame(#[from] FrameError),
     /// The server sent a reply that does not answer the next request.
-    #[error("reply with xid {got} while {expected} was to be answered next")]
+    #[error("received a reply with xid {got} instead of {expected}")]
     OutOfOrder {
         /// Xid of the reply.
         got: i32,
@@ -76,7 +76,7 @@ pub enum LossReason {
         expected: XidOrNothing,
     },
     /// An event or internal reply does not decode.
-    #[error("{what} does not decode: {source}")]
+    #[error("cannot decode {what}: {source}")]
     Decode {
         /// Kind of the packet.
         what: &'static str,
@@ -103,28 +103,28 @@ impl From<io::Error> for LossReason {
 pub enum LoginFailure {
     /// The server refused the login, usually because of a wrong name or password. Contains the
     /// error code.
-    #[error("the server refuses name and password: {}", Code(*.0))]
+    #[error("the server refused the user name or password: {}", Code(*.0))]
     Refused(i32),
     /// The server refused a Kerberos ticket. Contains the error code.
-    #[error("the server refuses the Kerberos ticket, its log says why: {}", Code(*.0))]
+    #[error("the server refused the Kerberos ticket: {}; its log contains the reason", Code(*.0))]
     TicketRefused(i32),
     /// The server answered without a token.
     #[error(
-        "the server answers without a token: it has no SASL, or lets clients stay that have failed"
+        "the server replied without a token: it does not support SASL, or it accepts clients whose login failed"
     )]
     NoToken,
     /// The server sent data that is not a token of this exchange.
-    #[error("a token of the server cannot be taken: {0}")]
+    #[error("cannot use a token from the server: {0}")]
     Token(Refusal),
     /// There is no Kerberos ticket, or the server does not prove that it has the key of its
     /// service.
     #[error(transparent)]
     Ticket(GssapiRefusal),
     /// The server does not prove that it knows the password. It may be an impostor.
-    #[error("the server does not know the password itself")]
+    #[error("the server did not prove that it knows the password")]
     ServerUnproven,
     /// The random source of the system failed.
-    #[error("the system has no random bytes")]
+    #[error("cannot get random bytes from the system")]
     NoRandomness,
 }
 
@@ -146,7 +146,7 @@ impl fmt::Display for XidOrNothing {
 #[non_exhaustive]
 pub enum Error {
     /// The TCP connection to the server failed.
-    #[error("connect to {server}: {source}")]
+    #[error("cannot connect to {server}: {source}")]
     Connect {
         /// The server.
         server: Arc<str>,
@@ -154,7 +154,7 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// The server did not answer the handshake in time.
-    #[error("connect to {server}: no answer within {timeout_ms} ms")]
+    #[error("cannot connect to {server}: no answer within {timeout_ms} ms")]
     ConnectTimeout {
         /// The server.
         server: Arc<str>,
@@ -163,7 +163,7 @@ pub enum Error {
     },
     /// The connection ended before the server answered the handshake. The server does not serve,
     /// has too many connections, or has a smaller last zxid than this client.
-    #[error("handshake with {server}: {reason}")]
+    #[error("handshake with {server} failed: {reason}")]
     Handshake {
         /// The server.
         server: Arc<str>,
@@ -171,7 +171,7 @@ pub enum Error {
         reason: LossReason,
     },
     /// The SASL login failed. No other request was sent.
-    #[error("login at {server}: {reason}")]
+    #[error("login at {server} failed: {reason}")]
     Login {
         /// The server.
         server: Arc<str>,
@@ -179,7 +179,7 @@ pub enum Error {
         reason: LoginFailure,
     },
     /// The server does not know the session any more, or the password of the session is wrong.
-    #[error("session {session} is over, says {server}")]
+    #[error("session {session} has expired at {server}")]
     SessionExpired {
         /// The session.
         session: SessionId,
@@ -205,7 +205,7 @@ pub enum Error {
         code: i32,
     },
     /// The connection was lost before the answer arrived. The server may have executed a write.
-    #[error("{call}: connection lost before the answer: {reason}")]
+    #[error("{call}: connection lost before the reply: {reason}")]
     ConnectionLost {
         /// The request.
         call: Call,
@@ -213,7 +213,7 @@ pub enum Error {
         reason: LossReason,
     },
     /// No server was reachable for a whole session timeout. The request was never sent.
-    #[error("{call}: not sent, no server reached: {last}")]
+    #[error("{call}: not sent because no server was reached: {last}")]
     Unreachable {
         /// The request.
         call: Call,
@@ -221,7 +221,7 @@ pub enum Error {
         last: Box<Error>,
     },
     /// The reply's record does not decode.
-    #[error("{call}: reply does not decode: {source}")]
+    #[error("{call}: cannot decode the reply: {source}")]
     Reply {
         /// The request.
         call: Call,
@@ -229,7 +229,7 @@ pub enum Error {
         source: DecodeError,
     },
     /// The request exceeds the size limit. It was not sent.
-    #[error("{call}: request of {bytes} bytes, the limit is {limit}")]
+    #[error("{call}: the request has {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// The request.
         call: Call,
@@ -239,7 +239,7 @@ pub enum Error {
         limit: usize,
     },
     /// The client was closed, or its session ended. The request was not sent.
-    #[error("{} not sent: the client is closed", op.name())]
+    #[error("{} not sent because the client is closed", op.name())]
     Closed {
         /// The request's operation.
         op: OpCode,
@@ -251,13 +251,13 @@ pub enum Error {
         path: Str,
     },
     /// The root directory of the client is not a valid path.
-    #[error("{chroot:?} cannot be the root of a client")]
+    #[error("{chroot:?} is not a valid root path for a client")]
     Chroot {
         /// Root directory as the application passed it.
         chroot: String,
     },
     /// The list of servers is empty.
-    #[error("no server named to connect to")]
+    #[error("the list of servers is empty")]
     NoServers,
 }
 

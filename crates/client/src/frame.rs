@@ -40,7 +40,7 @@ pub enum FrameError {
         limit: usize,
     },
     /// The frame is too short for the header of a reply.
-    #[error("a reply of {0} bytes has no header")]
+    #[error("a reply of {0} bytes is too short for a header")]
     Header(usize),
 }
 

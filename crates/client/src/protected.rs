@@ -188,7 +188,7 @@ impl Client {
                     return Ok(created);
                 }
                 Err(error @ Error::ConnectionLost { .. }) => {
-                    tracing::debug!(%error, "looking for what may have been created");
+                    tracing::debug!(%error, "searching for a znode that may have been created");
                 }
                 // The name is not sequential. The earlier request was executed after all.
                 Err(error) if requests > 1 && error.code() == Some(ErrorCode::NodeExists) => {}

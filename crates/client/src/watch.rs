@@ -278,7 +278,7 @@ mod tests {
         assert!(queue.pop().is_none());
         queue.push(&event(7));
         let Some(Ok(Change::Event(next))) = queue.pop() else {
-            panic!("events go on");
+            panic!("later events arrive");
         };
         assert_eq!(next.zxid, Zxid(7));
     }

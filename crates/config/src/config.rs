@@ -113,7 +113,7 @@ fn warn_of_super_user_without_tls(settings: &mut Settings, client: &ClientListen
         .find(&security::X509_SUPER_USER)
         .filter(|_| !has_tls)
     {
-        let text = "no port takes TLS, so no client can show this certificate";
+        let text = "no port accepts TLS, so clients cannot use this certificate";
         settings.notices.push(found.warning(text));
     }
 }
@@ -388,7 +388,7 @@ fn check_before_use(settings: &mut Settings) -> Result<(), ConfigError> {
         && settings.number(&cluster::ELECTION_ALG)? != Some(ONLY_ELECTION_ALG)
     {
         let reason = "Invalid electionAlg value. Only 3 is supported.";
-        return Err(found.refused(reason).hint("leave electionAlg out"));
+        return Err(found.refused(reason).hint("remove electionAlg"));
     }
     if settings.find(&cluster::DYNAMIC_CONFIG_FILE).is_some() {
         let lines = settings.raw.settings();
@@ -472,7 +472,7 @@ fn read_address(
             Some(found) => found.refused(reason),
             None => ConfigError::new(reason),
         }
-        .hint("the host must be known when the server starts")
+        .hint("the host must be resolvable when the server starts")
     })?;
     let address = ClientAddress {
         host: name,
@@ -493,7 +493,7 @@ fn read_tick_time(settings: &mut Settings) -> Result<u32, ConfigError> {
         Ok(1..) => return settings.int(&keys::TICK_TIME),
         Ok(0) => "tickTime is not set".to_owned(),
         // Java accepts the value and computes negative timeouts.
-        Err(_) => format!("{number} is not a length of time"),
+        Err(_) => format!("{number} is not a valid duration"),
     };
     Err(match settings.find(&keys::TICK_TIME) {
         Some(found) => found.refused(reason),
@@ -509,7 +509,7 @@ fn read_tick_time(settings: &mut Settings) -> Result<u32, ConfigError> {
 fn warn_of_large_id(settings: &mut Settings, my_id: i64, features: &Features) {
     if features.extended_types_enabled && my_id > MAX_ID_WITH_EXTENDED_TYPES {
         let text = format!(
-            "server id {my_id} is too large: with extendedTypesEnabled the greatest is \
+            "server id {my_id} is too large: with extendedTypesEnabled the maximum is \
              {MAX_ID_WITH_EXTENDED_TYPES}"
         );
         settings.notice(NoticeLevel::Error, finding::MEMBERS, text);

@@ -128,7 +128,7 @@ pub(crate) fn values(key: &Key) -> String {
         Kind::Path => "path".to_owned(),
         Kind::Host => "host".to_owned(),
         Kind::Text | Kind::Secret | Kind::Member => "text".to_owned(),
-        Kind::List => "words, by commas".to_owned(),
+        Kind::List => "words, separated by commas".to_owned(),
         Kind::Class => "Java class name".to_owned(),
     };
     match key.range {

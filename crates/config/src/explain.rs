@@ -107,12 +107,14 @@ fn written(scope: Scope) -> &'static str {
     match scope {
         Scope::File => "in zoo.cfg only",
         Scope::FileOrProperty(_) | Scope::Prefixed => {
-            "in zoo.cfg or as a system property; zoo.cfg wins"
+            "in zoo.cfg or as a system property; zoo.cfg has priority"
         }
-        Scope::FileUnderProperty(_) => "in zoo.cfg or as a system property; the property wins",
+        Scope::FileUnderProperty(_) => {
+            "in zoo.cfg or as a system property; the property has priority"
+        }
         Scope::Property => "as a system property only",
         Scope::PropertyOrFile => {
-            "as a system property, which wins, or in zoo.cfg, where Apache ZooKeeper does not look"
+            "as a system property, which has priority, or in zoo.cfg, which Apache ZooKeeper does not read for it"
         }
         Scope::Members => "in zoo.cfg, or in the file that dynamicConfigFile names",
     }

@@ -182,7 +182,7 @@ impl Parser<'_> {
                 Token::Text(key) => key,
                 found => {
                     let fault =
-                        Fault::expected("the name of an option, or ; behind the last", &found);
+                        Fault::expected("the name of an option, or ; after the last one", &found);
                     return Err((line, fault));
                 }
             };

@@ -132,10 +132,10 @@ impl KerberosNames {
 impl fmt::Display for NoUserName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Malformed => "it is no Kerberos name",
-            Self::NoRule => "no rule of security.auth_to_local fits",
-            Self::NotSimple => "a rule of security.auth_to_local leaves a slash or an @ in it",
-            Self::NoPart => "a rule of security.auth_to_local names a part that it does not have",
+            Self::Malformed => "it is not a Kerberos name",
+            Self::NoRule => "no rule of security.auth_to_local matches",
+            Self::NotSimple => "a rule of security.auth_to_local does not remove its slash or @",
+            Self::NoPart => "a rule of security.auth_to_local names a part that is missing",
         })
     }
 }

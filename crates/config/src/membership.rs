@@ -76,7 +76,7 @@ pub enum MembershipFault {
     #[error("Server {0} is not in a group")]
     InNoGroup(Sid),
     /// A group contains a server that does not vote and does not have a weight.
-    #[error("group lists server {0}, which is no participant and has no weight")]
+    #[error("a group contains server {0}, which is not a participant or does not have a weight")]
     NotAParticipant(Sid),
     /// The key does not belong to a member list.
     #[error("Unrecognised parameter: {0}")]
@@ -474,7 +474,7 @@ mod tests {
         let twice = format!("{servers}group.1=1\ngroup.2=1:2");
         assert_eq!(refusal(&twice), "Server 1 is in multiple groups");
         let stranger = format!("{servers}group.1=1:2:3");
-        assert!(refusal(&stranger).starts_with("group lists server 3"));
+        assert!(refusal(&stranger).starts_with("a group contains server 3"));
         assert_eq!(refusal("group.x=1"), "For input string: \"x\"");
         assert_eq!(refusal("weight.1=-1"), "weight -1 is less than 0");
     }

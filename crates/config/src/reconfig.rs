@@ -90,7 +90,7 @@ pub enum ReconfigFault {
     },
     /// The list contains a character that would be interpreted differently when the list is read
     /// again.
-    #[error("the new member list cannot be written as text")]
+    #[error("cannot write the new member list as text")]
     Unwritable,
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn review(settings: &mut Settings) -> Vec<Given> {
     review_flags(settings, &mut notices, &mut given);
     for (source, flags) in settings.properties.ignored_flags() {
         let text = format!(
-            "no effect, as this server is not a JVM: {}",
+            "no effect because this server is not a JVM: {}",
             flags.join(" ")
         );
         let origin = Some(Origin::Flags(source.to_owned()));
@@ -60,7 +60,7 @@ fn review_file(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<G
             say(
                 NoticeLevel::Info,
                 finding::OVERRIDDEN,
-                format!("this line wins over line {line}, with the same key"),
+                format!("this line overrides line {line}, which has the same key"),
             );
         }
         let Some(key) = registry::find(name) else {
@@ -71,25 +71,25 @@ fn review_file(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<G
             Scope::Property => say(
                 NoticeLevel::Warn,
                 finding::NO_EFFECT,
-                format!("no effect in a file; it is a system property: -D{name}=..."),
+                format!("no effect in a file; set the system property -D{name}=..."),
             ),
             Scope::PropertyOrFile if settings.properties.get(name).is_some() => {
                 say(
                     NoticeLevel::Warn,
                     finding::OVERRIDDEN,
-                    format!("-D{name} wins over this line"),
+                    format!("-D{name} overrides this line"),
                 );
             }
             Scope::PropertyOrFile => say(
                 NoticeLevel::Warn,
                 finding::MISPLACED,
-                format!("taken from the file; Apache ZooKeeper takes it from -D{name} only"),
+                format!("read from the file; Apache ZooKeeper reads it only from -D{name}"),
             ),
             Scope::FileUnderProperty(property) if settings.properties.get(property).is_some() => {
                 say(
                     NoticeLevel::Warn,
                     finding::OVERRIDDEN,
-                    format!("-D{property} wins over this line"),
+                    format!("-D{property} overrides this line"),
                 );
             }
             _ => {}
@@ -106,7 +106,7 @@ fn unknown_in_file(name: &str) -> String {
     if let Some(rest) = name.strip_prefix(PREFIX) {
         return match registry::find(rest) {
             Some(_) => format!("no effect; in a file this setting is called {rest}"),
-            None => "no effect; settings of a file are written without `zookeeper.`".to_owned(),
+            None => "no effect; in a file, write settings without `zookeeper.`".to_owned(),
         };
     }
     if let Some((_, real)) = MISNAMED.iter().find(|(written, _)| *written == name) {
@@ -140,7 +140,7 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
                 {
                     warn(
                         finding::OVERRIDDEN,
-                        format!("{} wins over this", line.origin),
+                        format!("{} overrides this", line.origin),
                     );
                 }
                 let name = name.to_owned();
@@ -158,7 +158,7 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
         }
     }
     for (name, origin) in settings.overridden_flags() {
-        let text = format!("{origin} wins over this");
+        let text = format!("{origin} overrides this");
         let key = Some(format!("-D{name}"));
         notices.push(Notice {
             level: NoticeLevel::Warn,
@@ -176,14 +176,14 @@ fn unknown_flag(name: &str) -> Option<String> {
         return match registry::find(name)?.scope {
             Scope::Prefixed => Some(format!("no effect; this property is called {PREFIX}{name}")),
             Scope::File => Some(format!(
-                "no effect; {name} is taken from the configuration file only"
+                "no effect; {name} is read only from the configuration file"
             )),
             _ => None,
         };
     };
     if registry::find(rest).is_some_and(|key| matches!(key.scope, Scope::File | Scope::Members)) {
         return Some(format!(
-            "no effect; {rest} is taken from the configuration file only"
+            "no effect; {rest} is read only from the configuration file"
         ));
     }
     if registry::find(rest).is_some() {

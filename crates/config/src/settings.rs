@@ -172,7 +172,7 @@ impl Settings {
                     .refused(java::bad_number(&found.text))
                     .hint(expected(key)));
             }
-            let text = format!("`{}` is no number; {}", found.text, default_holds(key));
+            let text = format!("`{}` is not a number; {}", found.text, default_holds(key));
             self.notices.push(found.warning(text));
             return Ok(default);
         };
@@ -254,7 +254,7 @@ impl Settings {
                 .refused(java::bad_number(&found.text))
                 .hint(expected(key))),
             None => {
-                let text = format!("`{}` is no number; {}", found.text, default_holds(key));
+                let text = format!("`{}` is not a number; {}", found.text, default_holds(key));
                 self.notices.push(found.warning(text));
                 Ok(default)
             }
@@ -276,7 +276,7 @@ impl Settings {
             let reason = format!("Invalid option {text} for {key}. Choose 'true' or 'false.'");
             return Err(found.refused(reason));
         }
-        let text = format!("`{}` counts as false; write true or false", found.text);
+        let text = format!("`{}` means false; write true or false", found.text);
         self.notices.push(found.warning(text));
         Ok(false)
     }
@@ -290,10 +290,7 @@ impl Settings {
             return false;
         };
         if found.text != special && found.text != other {
-            let text = format!(
-                "`{}` counts as {other}; write {special} or {other}",
-                found.text
-            );
+            let text = format!("`{}` means {other}; write {special} or {other}", found.text);
             self.notices.push(found.warning(text));
         }
         found.text == special
@@ -327,11 +324,11 @@ impl Settings {
                 Err(found.refused(reason).hint(expected(key)))
             }
             None if key.is_strict => {
-                let reason = format!("`{}` is not known", found.text);
+                let reason = format!("`{}` is unknown", found.text);
                 Err(found.refused(reason).hint(expected(key)))
             }
             None => {
-                let text = format!("`{}` is not known; {}", found.text, default_holds(key));
+                let text = format!("`{}` is unknown; {}", found.text, default_holds(key));
                 self.notices.push(found.warning(text));
                 Ok(default)
             }
@@ -449,24 +446,24 @@ fn default_text(key: &Key) -> Option<&'static str> {
 
 fn default_holds(key: &Key) -> String {
     match key.default {
-        DefaultValue::Value("") | DefaultValue::Unset => "it does not count".to_owned(),
-        DefaultValue::Value(text) => format!("the default {text} holds"),
-        DefaultValue::Derived(words) => format!("the default holds, {words}"),
+        DefaultValue::Value("") | DefaultValue::Unset => "the value is ignored".to_owned(),
+        DefaultValue::Value(text) => format!("the default {text} is used"),
+        DefaultValue::Derived(words) => format!("the default is used, {words}"),
     }
 }
 
 /// Describes a valid value.
 fn expected(key: &Key) -> String {
     match key.kind {
-        Kind::Port => "a port is a whole number from 0 to 65535, without anything after it".into(),
+        Kind::Port => "write a port from 0 to 65535, without other characters".into(),
         Kind::Ratio => "write a number such as 0.5".to_owned(),
         Kind::Choice(words) => format!("choose one of {}", words.join(", ")),
         _ => match (key.unit, default_text(key)) {
-            ("", _) => "write a whole number, without anything after it".to_owned(),
+            ("", _) => "write a whole number, without other characters".to_owned(),
             (unit, Some(text)) => {
-                format!("write a whole number of {unit} such as {text}, without anything after it")
+                format!("write a whole number of {unit} such as {text}, without other characters")
             }
-            (unit, None) => format!("write a whole number of {unit}, without anything after it"),
+            (unit, None) => format!("write a whole number of {unit}, without other characters"),
         },
     }
 }

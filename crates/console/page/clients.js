@@ -111,7 +111,7 @@ export function clients(place) {
         "p",
         { class: "quiet" },
         isOff
-          ? "No request counts as slow: zoarium.slowRequestThresholdMs is not set."
+          ? "Slow requests are not listed because zoarium.slowRequestThresholdMs is not set."
           : `Those that took ${count(answer.threshold)} ms or more: ${count(answer.count)} since the start, the newest first.`,
       ),
       !isOff && table("Slow requests", ["At", "Took", "Operation", "Znode", "Client", "Session"], rows, "none yet"),
@@ -132,10 +132,10 @@ export function clients(place) {
         drawNothing(found, null, error.message);
       }
     } else {
-      drawNothing(found, null, "Identities and connections are for administrators: log in to see them.");
+      drawNothing(found, null, "Only administrators see identities and connections. Log in to see them.");
     }
     if (!mayAsk) {
-      drawNothing(slow, "Slow requests", "They name clients and paths: log in as an administrator to see them.");
+      drawNothing(slow, "Slow requests", "The list contains clients and paths. Log in as an administrator to see it.");
       return;
     }
     try {

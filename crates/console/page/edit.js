@@ -80,7 +80,7 @@ export function createBelow({ path }, after) {
           { name: "acl" },
           options([
             ["open", "anybody may do anything"],
-            ["creator-and-readers", "I may do anything, others read"],
+            ["creator-and-readers", "I have all permissions, others may read"],
             ["creator", "I alone"],
           ]),
         ),
@@ -106,7 +106,7 @@ export function editAcl({ path, known }, after) {
   });
   dialog(
     `ACL of ${oneLine(path)}`,
-    field("Entries, one a line", area, "scheme:id:cdrwa, such as world:anyone:r, or auth::cdrwa for yourself."),
+    field("One entry per line", area, "scheme:id:cdrwa, such as world:anyone:r, or auth::cdrwa for yourself."),
     "Save",
     async () => {
       const lines = area.value.split("\n").filter((line) => line.trim() !== "");

@@ -113,7 +113,7 @@ export function history(place, first) {
     const wrong = (answer) => h("p", { class: "wrong" }, answer.reason.message);
     show(
       diff,
-      title("What differs between the two", between),
+      title("Differences", between),
       between.value
         ? table(
             "Differences",
@@ -178,7 +178,7 @@ export function history(place, first) {
     later.input.value = String(changes.length);
     show(
       list,
-      h("h2", {}, "Changes, the newest first"),
+      h("h2", {}, "Changes, newest first"),
       table(
         "Changes",
         ["When", "What", "Znode", "By", "Data"],
@@ -192,7 +192,7 @@ export function history(place, first) {
               {
                 type: "button",
                 class: "plain",
-                title: "Compare with the moment before it",
+                title: "Compare with the moment before this change",
                 onclick: () => {
                   isMoved = true;
                   earlier.input.value = String(at);
@@ -234,7 +234,7 @@ export function history(place, first) {
       if (isLoading) return;
       const newest = (await json("history/changes", { path, recursive: true, limit: 1 })).results[0];
       if (!newest || newest.position === changes.at(-1)?.position) return;
-      if (isMoved) about.textContent = "There are newer changes: press Look.";
+      if (isMoved) about.textContent = "Newer changes exist. Press Look.";
       else await load();
     },
   };

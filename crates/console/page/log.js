@@ -33,7 +33,7 @@ export function log(place) {
       if (visit.user === null) {
         all = [];
         draw();
-        about.textContent = "The log names clients and paths: log in as an administrator to read it.";
+        about.textContent = "The log contains clients and paths. Log in as an administrator to read it.";
         return;
       }
       try {

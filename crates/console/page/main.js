@@ -92,9 +92,9 @@ function tellIdentity() {
 function askIdentity() {
   if (visit.user !== null) {
     const who = visit.identities.map(({ scheme, id }) => h("li", {}, oneLine(`${scheme}: ${id}`)));
-    dialog("Logged in", [h("p", {}, "The member knows you as"), h("ul", {}, who)], "Log out", async () => {
+    dialog("Logged in", [h("p", {}, "Your identities on this member:"), h("ul", {}, who)], "Log out", async () => {
       await logOut();
-      say("Logged out: the console only reads");
+      say("Logged out: the console is read-only");
     });
     return;
   }

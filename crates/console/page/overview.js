@@ -200,14 +200,14 @@ export function overview(place) {
         members,
         h("h2", {}, "Members"),
         isAlone
-          ? h("p", { class: "quiet" }, "This server stands alone: it is no member of an ensemble.")
+          ? h("p", { class: "quiet" }, "This is a standalone server.")
           : membersOf(now, seen),
         !isAlone &&
           h(
             "p",
             { class: "quiet" },
-            "Zxid: what this member knows of itself and has sent to observers; each member's own console has its own. ",
-            "Lag: at the leader, p99 of the time until a follower acknowledges a proposal.",
+            "Zxid: the last zxid of this member, and of the observers to which it sends transactions. Other members show their values in their own consoles. ",
+            "Lag (only on the leader): p99 of the time until a follower acknowledges a proposal.",
           ),
       );
       show(
@@ -217,8 +217,8 @@ export function overview(place) {
         h(
           "p",
           { class: "quiet" },
-          "The server counts by the first part of a path, since its start. Requests of single znodes are not counted, ",
-          "and there is no list of slow requests; Sessions shows the longest wait of each client.",
+          "The server has counted requests by the first part of their path since its start. It does not count requests per znode. ",
+          "The page Sessions shows the longest wait of each client.",
         ),
       );
     },

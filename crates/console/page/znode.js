@@ -108,7 +108,7 @@ function statOf(stat) {
 }
 
 function aclOf(acl) {
-  if (acl === null) return h("p", { class: "quiet" }, "This identity may not see it.");
+  if (acl === null) return h("p", { class: "quiet" }, "This identity may not see the ACL.");
   return table(
     "ACL",
     ["Scheme", "Id", "May"],
@@ -149,7 +149,7 @@ export function znode(pane, path, { changed }) {
   let isBusy = false;
 
   function drawData() {
-    if (!known.may_read) return h("p", { class: "quiet" }, "This identity may not read its data and children.");
+    if (!known.may_read) return h("p", { class: "quiet" }, "This identity may not read the data and the children.");
     if (known.data === null) return h("p", { class: "quiet" }, "No data (null).");
     if (data.length === 0) return h("p", { class: "quiet" }, "Empty.");
     const isCut = data.length < known.stat.data_length;

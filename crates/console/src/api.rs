@@ -232,8 +232,7 @@ impl Console {
     {
         let (head, body) = request.into_parts();
         if !self.names.are_meant(&head.uri, &head.headers) {
-            let text =
-                "this server is not known by the name in Host: add it to admin.console.hosts";
+            let text = "the name in Host is not a known name of this server: add it to admin.console.hosts";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "Host", text));
         }
         let is_read = head.method == Method::GET || head.method == Method::HEAD;
@@ -242,7 +241,7 @@ impl Console {
             return Ok(Outcome::Answer(file));
         }
         if !is_from_here(&head.headers) {
-            let text = "a page of another site asks";
+            let text = "the request comes from a page of another site";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "Origin", text));
         }
         let limit = self.body_limit(&head.method, path);
@@ -302,10 +301,10 @@ impl Console {
         let busy = |text| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Busy", text);
         let token = member
             .token()
-            .ok_or_else(|| busy("no random bytes are to be had"))?;
+            .ok_or_else(|| busy("cannot get random bytes from the system"))?;
         let address = caller.peer.ip().to_canonical();
         if !self.visits.begin(token.clone(), address, member.now_ms()) {
-            return Err(busy("too many consoles are open at this member"));
+            return Err(busy("too many consoles are open on this member"));
         }
         let Settings {
             commands,
@@ -338,7 +337,7 @@ impl Console {
         let token = headers.get(TOKEN).and_then(|token| token.to_str().ok());
         let address = caller.peer.ip().to_canonical();
         let visit = token.and_then(|token| self.visits.find(token, address, member.now_ms()));
-        let text = "the token of a visit is missing or no longer good";
+        let text = "the token of this visit is missing or has expired";
         visit.ok_or_else(|| Refusal::new(StatusCode::FORBIDDEN, "NoVisit", text))
     }
 }
@@ -357,16 +356,16 @@ where
     match collected {
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
-        Ok(Err(_)) => Err(wrong("the body does not come whole")),
+        Ok(Err(_)) => Err(wrong("the body is incomplete")),
         Err(_) => {
-            let text = "the body takes too long";
+            let text = "the body did not arrive in time";
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", text))
         }
     }
 }
 
 fn too_large(limit: usize) -> Refusal {
-    let text = format!("this is more than {limit} bytes");
+    let text = format!("the body has more than {limit} bytes");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", text)
 }
 
@@ -383,14 +382,14 @@ impl Asked<'_> {
 
     fn version(&self) -> Result<i32, Refusal> {
         let version = self.parameter("version").and_then(|text| text.parse().ok());
-        version.ok_or_else(|| wrong("version is missing or no number"))
+        version.ok_or_else(|| wrong("version is missing or is not a number"))
     }
 
     async fn sessions(&self) -> Result<Outcome, Refusal> {
         let skip = self.parameter("skip").filter(|text| !text.is_empty());
         let skip = skip.unwrap_or("0").parse();
         let page = SessionsPage {
-            skip: skip.map_err(|_| wrong("skip is no number"))?,
+            skip: skip.map_err(|_| wrong("skip is not a number"))?,
             like: self.parameter("like").unwrap_or_default().to_owned(),
         };
         let login = self.visit.seat.lock().await.login.clone();
@@ -413,11 +412,12 @@ impl Asked<'_> {
 
     /// Sets the visitor's identity after a session was opened with it.
     async fn log_in<M: Member>(&self, member: &M, body: &[u8]) -> Result<Answer, Refusal> {
-        let form: Value = serde_json::from_slice(body).map_err(|_| wrong("the form is no JSON"))?;
+        let form: Value =
+            serde_json::from_slice(body).map_err(|_| wrong("the form is not JSON"))?;
         let text = |name: &str| form.get(name).and_then(Value::as_str).unwrap_or_default();
         let (user, password) = (text("user"), text("password"));
         if user.is_empty() || user.contains(':') {
-            return Err(wrong("a user's name has no colon and at least one letter"));
+            return Err(wrong("a user name must not be empty or contain a colon"));
         }
         let login = Login {
             scheme: "digest".to_owned(),
@@ -427,7 +427,7 @@ impl Asked<'_> {
         let session = open(member, self.caller, Some(&login)).await?;
         let who: WhoAmIResponse = session.ask_plain(OpCode::WhoAmI).await?;
         let peer = self.caller.peer;
-        tracing::debug!(%peer, user = ?user, "console: a visitor has given an identity");
+        tracing::debug!(%peer, user = ?user, "console: a visitor logged in with an identity");
         seat.login = Some(login);
         seat.session = Some(session);
         let identities = who
@@ -501,7 +501,7 @@ impl Asked<'_> {
             }
             _ => {
                 let offset = self.parameter("offset").unwrap_or("0").parse();
-                let offset = offset.map_err(|_| wrong("offset is no number"))?;
+                let offset = offset.map_err(|_| wrong("offset is not a number"))?;
                 shown::data(session, path, offset).await
             }
         }
@@ -513,8 +513,8 @@ fn secure(caller: &Caller) -> Result<(), Refusal> {
     if caller.is_tls || caller.is_near {
         return Ok(());
     }
-    let text = "credentials are taken over HTTPS or from this machine only \
-                (admin.forceHttps, admin.portUnification)";
+    let text = "credentials are accepted only over HTTPS or from this machine (admin.forceHttps, \
+                admin.portUnification)";
     Err(Refusal::new(StatusCode::FORBIDDEN, "NotSecure", text))
 }
 
@@ -525,18 +525,22 @@ fn check_route(method: &Method, what: &str) -> Result<(), Refusal> {
         return Err(nothing_here());
     }
     if !methods.any(|(known, _)| known == method) {
-        let text = "there is no such method here";
+        let text = "this path does not support this method";
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "Method", text));
     }
     Ok(())
 }
 
 fn nothing_here() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "NotFound", "there is nothing here")
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        "NotFound",
+        "this path does not exist",
+    )
 }
 
 fn needs_identity() -> Refusal {
-    let text = "log in with a ZooKeeper identity first: without one the console only reads";
+    let text = "log in with a ZooKeeper identity first: without a login, the console is read-only";
     Refusal::new(StatusCode::FORBIDDEN, "ReadOnly", text)
 }
 

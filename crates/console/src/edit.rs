@@ -45,7 +45,7 @@ pub(crate) async fn create(
         "persistent" => (OpCode::Create2, flags::PERSISTENT),
         "sequential" => (OpCode::Create2, flags::PERSISTENT_SEQUENTIAL),
         "container" => (OpCode::CreateContainer, flags::CONTAINER),
-        _ => return Err(wrong("kind is persistent, sequential or container")),
+        _ => return Err(wrong("kind must be persistent, sequential or container")),
     };
     let acl = match acl {
         "open" => vec![Acl::open()],
@@ -54,7 +54,7 @@ pub(crate) async fn create(
             Acl::new(perms::ALL, "auth", ""),
             Acl::new(perms::READ, "world", "anyone"),
         ],
-        _ => return Err(wrong("acl is open, creator or creator-and-readers")),
+        _ => return Err(wrong("acl must be open, creator or creator-and-readers")),
     };
     let record = CreateRequest {
         path: Some(path.into()),
@@ -103,7 +103,7 @@ pub(crate) async fn set_acl(
 
 fn read_acl(body: &[u8]) -> Result<Vec<Acl>, Refusal> {
     let entries: Vec<Value> = serde_json::from_slice(body)
-        .map_err(|_| wrong("an ACL is an array of {scheme, id, perms}"))?;
+        .map_err(|_| wrong("an ACL must be an array of {scheme, id, perms}"))?;
     let read = entries.iter().map(|entry| {
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         let perms = text("perms").and_then(perms_of)?;
@@ -111,7 +111,7 @@ fn read_acl(body: &[u8]) -> Result<Vec<Acl>, Refusal> {
     });
     let read: Option<Vec<Acl>> = read.collect();
     read.ok_or_else(|| {
-        wrong("an entry has scheme, id and perms, which are some of the letters cdrwa")
+        wrong("an entry must contain scheme, id and perms, and perms consists of the letters cdrwa")
     })
 }
 

@@ -58,35 +58,45 @@ impl From<Fault> for Refusal {
             return Self::new(StatusCode::BAD_GATEWAY, "Unknown", fault.to_string());
         };
         let (status, text) = match code {
-            ErrorCode::NoNode => (StatusCode::NOT_FOUND, "there is no such znode"),
+            ErrorCode::NoNode => (StatusCode::NOT_FOUND, "the znode does not exist"),
             ErrorCode::NoAuth => (
                 StatusCode::FORBIDDEN,
-                "the ACL does not let this identity do that",
+                "the ACL does not permit this operation for this identity",
             ),
-            ErrorCode::AuthFailed => (StatusCode::FORBIDDEN, "these credentials prove nothing"),
+            ErrorCode::AuthFailed => (
+                StatusCode::FORBIDDEN,
+                "the server did not accept these credentials",
+            ),
             ErrorCode::BadVersion => (
                 StatusCode::CONFLICT,
-                "somebody has changed it meanwhile: look at it again",
+                "another client has changed the znode meanwhile: reload it",
             ),
             ErrorCode::NodeExists => (
                 StatusCode::CONFLICT,
-                "a znode of this name is there already",
+                "a znode with this name exists already",
             ),
-            ErrorCode::NotEmpty => (StatusCode::CONFLICT, "it has children: delete them first"),
+            ErrorCode::NotEmpty => (
+                StatusCode::CONFLICT,
+                "the znode has children: delete them first",
+            ),
             ErrorCode::BadArguments => (
                 StatusCode::BAD_REQUEST,
-                "the server takes no such path or argument",
+                "the server does not accept this path or argument",
             ),
-            ErrorCode::InvalidAcl => (StatusCode::BAD_REQUEST, "the server takes no such ACL"),
-            ErrorCode::QuotaExceeded => (StatusCode::FORBIDDEN, "a quota does not allow it"),
-            ErrorCode::NoChildrenForEphemerals => {
-                (StatusCode::CONFLICT, "an ephemeral znode has no children")
-            }
+            ErrorCode::InvalidAcl => (
+                StatusCode::BAD_REQUEST,
+                "the server does not accept this ACL",
+            ),
+            ErrorCode::QuotaExceeded => (StatusCode::FORBIDDEN, "a quota would be exceeded"),
+            ErrorCode::NoChildrenForEphemerals => (
+                StatusCode::CONFLICT,
+                "an ephemeral znode cannot have children",
+            ),
             ErrorCode::NotReadOnly => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "there is no leader: this member only reads",
+                "no leader is known: this member only reads",
             ),
-            _ => (StatusCode::BAD_GATEWAY, "the server refuses it"),
+            _ => (StatusCode::BAD_GATEWAY, "the server refused the operation"),
         };
         Self::new(status, code.name(), text)
     }

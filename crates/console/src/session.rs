@@ -23,18 +23,18 @@ pub(crate) enum Fault {
     #[error("{0}")]
     Refused(Code),
     /// A session cannot be opened.
-    #[error("this member opens no session: {0}")]
+    #[error("this member cannot open a session: {0}")]
     NoSession(String),
     /// The session ended before the request was sent.
     #[error("the session ended before the request was sent")]
     Unsent,
     /// The session ended after the request was sent.
     #[error(
-        "the session ended before the answer came, and nobody knows whether the request was carried out: {0}"
+        "the session ended before the reply, so it is unknown whether the request was executed: {0}"
     )]
     Lost(String),
     /// A reply does not decode.
-    #[error("the member's answer does not decode: {0}")]
+    #[error("cannot decode the member's reply: {0}")]
     Answer(String),
 }
 
@@ -121,7 +121,7 @@ where
     let mut connection = opened.map_err(|error| {
         Fault::NoSession(match error {
             // The member closes the connection without a response while it does not serve clients.
-            Error::Handshake { .. } => "it serves no clients at the moment".to_owned(),
+            Error::Handshake { .. } => "it does not serve clients at present".to_owned(),
             other => other.to_string(),
         })
     })?;
@@ -196,6 +196,6 @@ where
             };
         }
         let turned = wire.turn().await;
-        turned.map_err(|error| Fault::Lost(format!("the member has closed it ({error})")))?;
+        turned.map_err(|error| Fault::Lost(format!("the member closed it ({error})")))?;
     }
 }

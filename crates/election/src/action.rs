@@ -78,7 +78,7 @@ impl fmt::Display for Action {
             Self::ConfigSeen { from, version, .. } => {
                 write!(f, "config seen: version {version} from {from}")
             }
-            Self::SupporterLooks { sid } => write!(f, "supporter looks: {sid}"),
+            Self::SupporterLooks { sid } => write!(f, "supporter searches: {sid}"),
             Self::Refused {
                 candidate,
                 leader,
@@ -87,7 +87,7 @@ impl fmt::Display for Action {
                 ours,
             } => write!(
                 f,
-                "refused: {candidate} by list {ours}, since {leader} leads by list {theirs} as {witness} says"
+                "refused: {candidate} with list {ours}, since {witness} reports {leader} leading with list {theirs}"
             ),
         }
     }

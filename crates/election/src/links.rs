@@ -66,7 +66,7 @@ impl fmt::Display for CloseReason {
             Self::Knocked => "knocked",
             Self::CallBack => "call back",
             Self::Replaced => "replaced",
-            Self::TooManyStrangers => "too many strangers",
+            Self::TooManyStrangers => "too many unlisted servers",
         })
     }
 }

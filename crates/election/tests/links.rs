@@ -194,7 +194,7 @@ fn strangers_are_served_but_only_so_many() {
     assert!(out.iter().all(kept) && out.len() == STRANGERS_MAX);
     out.clear();
     links.handle_hello(ConnectionId(900), &hello(999, "10.1.0.1"), &mut out);
-    assert_eq!(take(&mut out), ["close #900: too many strangers"]);
+    assert_eq!(take(&mut out), ["close #900: too many unlisted servers"]);
     // Members always have a slot, and a closed connection frees one.
     links.handle_hello(ConnectionId(901), &hello(5, "10.0.0.5"), &mut out);
     links.handle_closed(ConnectionId(0), &mut out);

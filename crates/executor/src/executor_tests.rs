@@ -205,7 +205,7 @@ fn each_message_is_handled_once_and_those_of_a_thread_in_their_order() {
                     assert_eq!(number, next[of], "of thread {of}");
                     next[of] += 1;
                 }
-                (Seen::Reminded, _) => panic!("nobody wanted that"),
+                (Seen::Reminded, _) => panic!("unexpected input"),
             }
         }
         threads.into_iter().for_each(|one| one.join().unwrap());

@@ -42,7 +42,7 @@ pub enum AskError {
         reason: String,
     },
     /// The znode did not exist at that moment.
-    #[error("there was no {path} at that moment")]
+    #[error("{path} did not exist at that moment")]
     NoZnode {
         /// Path of the znode.
         path: String,
@@ -211,7 +211,7 @@ impl Asked<'_> {
         match self.0.iter().find(|(key, _)| !known.contains(&&**key)) {
             Some((key, _)) => Err(refuse(
                 key,
-                format!("not known here; there are {}", known.join(", ")),
+                format!("unknown parameter; known are {}", known.join(", ")),
             )),
             None => Ok(()),
         }
@@ -219,7 +219,7 @@ impl Asked<'_> {
 
     fn needed(&self, name: &str) -> Result<&str, AskError> {
         self.one(name)
-            .ok_or_else(|| refuse(name, "is to be given".to_owned()))
+            .ok_or_else(|| refuse(name, "is required".to_owned()))
     }
 
     fn parse<T>(
@@ -234,13 +234,13 @@ impl Asked<'_> {
     fn flag(&self, name: &str) -> Result<Option<bool>, AskError> {
         self.parse(name, |text| {
             text.parse()
-                .map_err(|_| format!("{text:?} is neither true nor false"))
+                .map_err(|_| format!("{text:?} is not true or false"))
         })
     }
 
     fn limit(&self) -> Result<usize, AskError> {
         let limit = self.parse("limit", |text| match text.parse() {
-            Ok(0) | Err(_) => Err(format!("{text:?} is not a number of results")),
+            Ok(0) | Err(_) => Err(format!("{text:?} is not a valid number of results")),
             Ok(limit) => Ok(limit),
         })?;
         Ok(limit.unwrap_or(LIMIT).min(PAGE_RESULTS_MAX))
@@ -249,7 +249,7 @@ impl Asked<'_> {
     fn moment(&self, name: &str) -> Result<Moment, AskError> {
         self.needed(name)?;
         let moment = self.parse(name, Moment::parse)?;
-        moment.ok_or_else(|| refuse(name, "is to be given".to_owned()))
+        moment.ok_or_else(|| refuse(name, "is required".to_owned()))
     }
 
     /// Parses the filters, the range of moments and the start of the page.
@@ -269,7 +269,7 @@ impl Asked<'_> {
         for (_, name) in self.0.iter().filter(|(key, _)| key == "op") {
             let names = || Operation::ALL.map(Operation::name).join(", ");
             let operation = Operation::parse(name)
-                .ok_or_else(|| refuse("op", format!("no operation; there are {}", names())))?;
+                .ok_or_else(|| refuse("op", format!("not an operation; known are {}", names())))?;
             query.operations.push(operation);
         }
         Ok(())

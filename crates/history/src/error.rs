@@ -28,7 +28,7 @@ pub enum HistoryError {
         reason: String,
     },
     /// The files have a version that this build does not support.
-    #[error("the history in {path} has format {found}, this build reads {known}")]
+    #[error("the history in {path} has format {found}, but this build reads format {known}")]
     Version {
         /// Directory of the history.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum HistoryError {
         known: u32,
     },
     /// The history was recorded with other patterns of paths.
-    #[error("the history in {path} was recorded with other patterns of paths ({found})")]
+    #[error("the history in {path} was recorded with different path patterns ({found})")]
     OtherPatterns {
         /// Directory of the history.
         path: PathBuf,
@@ -47,19 +47,21 @@ pub enum HistoryError {
     },
     /// The history contains a transaction that is not in the log, so it belongs to another
     /// ensemble.
-    #[error("the history has another transaction {zxid} than the log: it is of another ensemble")]
+    #[error(
+        "the history belongs to another ensemble: its transaction {zxid} differs from the log's"
+    )]
     OtherEnsemble {
         /// Zxid of the transaction.
         zxid: Zxid,
     },
     /// The directory does not contain a history.
-    #[error("there is no history in {path}")]
+    #[error("{path} does not contain a change history")]
     Missing {
         /// The directory without a history.
         path: PathBuf,
     },
     /// The moment is later than the last recorded transaction.
-    #[error("transaction {wanted} is not recorded yet: the history reaches to {head}")]
+    #[error("transaction {wanted} is not recorded yet: the history ends at {head}")]
     Future {
         /// The requested transaction.
         wanted: Zxid,
@@ -67,7 +69,7 @@ pub enum HistoryError {
         head: Zxid,
     },
     /// The moment is earlier than the oldest kept change.
-    #[error("the tree at {wanted} is no longer kept: the history begins after {oldest}")]
+    #[error("the tree at {wanted} is no longer stored: the history begins after {oldest}")]
     NotKept {
         /// The requested transaction.
         wanted: Zxid,
@@ -75,7 +77,7 @@ pub enum HistoryError {
         oldest: Zxid,
     },
     /// The moment is in a hole.
-    #[error("the history has a hole from {from} to {to}: the tree between is not known")]
+    #[error("the history has a gap from {from} to {to}, so the trees in between are unknown")]
     Hole {
         /// The last transaction recorded before the hole.
         from: Zxid,
@@ -83,15 +85,13 @@ pub enum HistoryError {
         to: Zxid,
     },
     /// All recorded changes are later than the time.
-    #[error(
-        "no recorded change is as old as that: the history begins at {oldest_ms} ms since 1970"
-    )]
+    #[error("the history begins later, at {oldest_ms} ms since 1970")]
     TooEarly {
         /// Time of the earliest known moment.
         oldest_ms: i64,
     },
     /// The patterns exclude this path.
-    #[error("{path} is not recorded: history.include and history.exclude leave it out")]
+    #[error("{path} is not recorded because of history.include and history.exclude")]
     NotRecorded {
         /// The excluded path.
         path: String,
@@ -111,10 +111,10 @@ pub enum HistoryError {
         path: String,
     },
     /// The query selects by origin, and the viewer may not see origins.
-    #[error("by and session choose changes by their origin, which only administrators may see")]
+    #[error("`by` and `session` select changes by their origin, which only administrators may see")]
     OriginHidden,
     /// The client no longer waits for the answer.
-    #[error("the query was given up: nobody waits for its answer")]
+    #[error("the query was cancelled because its client disconnected")]
     Abandoned,
     /// A transaction is not a successor of the last recorded one.
     #[error("transaction {got} does not follow {head}")]

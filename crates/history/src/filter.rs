@@ -77,7 +77,7 @@ pub(crate) fn check(path: &str) -> Result<()> {
         return refuse("it has an empty component");
     }
     if rest.contains('\0') {
-        return refuse("it holds a NUL");
+        return refuse("it contains a NUL");
     }
     Ok(())
 }

@@ -273,7 +273,7 @@ fn read_ephemerals(rows: &dyn Rows, path: &Path) -> Result<Ephemerals> {
         let (Some(of), Some(session)) = (of, session) else {
             return Err(HistoryError::damaged(
                 path,
-                "the row of an ephemeral does not decode",
+                "cannot decode the row of an ephemeral",
             ));
         };
         ephemerals.insert(of.to_owned(), session);

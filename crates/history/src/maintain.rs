@@ -134,7 +134,7 @@ impl Merge {
         };
         if !is_whole {
             let path = self.inputs[0].file.path();
-            let reason = "a list of blocks does not decode";
+            let reason = "cannot decode a list of blocks";
             return Err(HistoryError::damaged(path, reason));
         }
         self.cursor.advance().map(Some)

@@ -17,9 +17,9 @@ impl Moment {
             return Ok(Self::Zxid(zxid));
         }
         let time: Result<Timestamp, _> = text.parse();
-        let time = time.map_err(|_| {
-            "neither a zxid (decimal, or hex with 0x in front) nor a time (2026-11-20T14:02:00Z)"
-        })?;
+        let time = time.map_err(
+            |_| "not a zxid (decimal, or hex digits after 0x) or a time (2026-11-20T14:02:00Z)",
+        )?;
         Ok(Self::Time(time.as_millisecond()))
     }
 
@@ -36,9 +36,7 @@ impl Moment {
         }
         match typed_time(text, now) {
             Some(time) => Ok(Self::Time(time.as_millisecond())),
-            None => Err(format!(
-                "`{text}` is neither a zxid nor a time; {TYPED_FORMS}"
-            )),
+            None => Err(format!("`{text}` is not a zxid or a time; {TYPED_FORMS}")),
         }
     }
 }
@@ -98,7 +96,7 @@ pub fn parse_session(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16)
         .map(u64::cast_signed)
-        .map_err(|_| "not a session: hex digits, 0x may stand in front".to_owned())
+        .map_err(|_| "not a session id; write hex digits, with or without 0x".to_owned())
 }
 
 /// Formats a time (ms since 1970).

@@ -260,7 +260,7 @@ impl Look {
         let content = segment.read(row.offset, Some(row.bytes))?;
         let decoded: Block = crate::record::decode(content.into(), segment.path())?;
         if decoded.changes.len() != row.changes as usize {
-            let reason = "a block has another number of changes than its row";
+            let reason = "a block and its row have different numbers of changes";
             return Err(HistoryError::damaged(segment.path(), reason));
         }
         let changes = Arc::new(decoded.changes);
@@ -287,7 +287,7 @@ impl Look {
     }
 
     fn decode_postings(&self, run: &Run, value: &[u8], out: &mut Vec<Posting>) -> Result<()> {
-        let damaged = || HistoryError::damaged(run.file.path(), "a list of blocks does not decode");
+        let damaged = || HistoryError::damaged(run.file.path(), "cannot decode a list of blocks");
         decode(value, out).ok_or_else(damaged)
     }
 
@@ -326,7 +326,7 @@ impl Look {
         let bytes = segment.read(offset, None)?;
         if bytes.len() as u64 != content.size || crate::expand::hash_of(&bytes)[..] != content.hash
         {
-            let reason = "a content is not the one that its change names";
+            let reason = "a stored content does not match its change";
             return Err(HistoryError::damaged(segment.path(), reason));
         }
         Ok(Content {

@@ -144,7 +144,7 @@ pub enum DiskFailure {
     #[error(transparent)]
     History(#[from] StorageError),
     /// A required member list could not be written.
-    #[error("a member list cannot be written: {0}")]
+    #[error("cannot write the member list: {0}")]
     Members(io::Error),
 }
 
@@ -198,7 +198,7 @@ pub fn carry_out<D: Disk>(
         DiskOrder::SaveMembers { file, is_required } => match beside.write_members(&file) {
             Ok(()) => Done::default(),
             Err(error) => {
-                tracing::error!(err = %error, "a member list cannot be written");
+                tracing::error!(err = %error, "cannot write the member list");
                 if is_required {
                     return Err(DiskFailure::Members(error));
                 }
@@ -207,7 +207,7 @@ pub fn carry_out<D: Disk>(
         },
         DiskOrder::Reload { keep } => Done::from(match history.reload(keep)? {
             Reloaded::NotCut(error) => {
-                tracing::error!(zxid = ?keep, err = %error, "the log cannot be cut as the leader wants it");
+                tracing::error!(zxid = ?keep, err = %error, "cannot truncate the log to the zxid that the leader requires");
                 let end = state.tree().last_zxid();
                 Input::Reloaded { tree: None, end }
             }
@@ -220,8 +220,10 @@ pub fn carry_out<D: Disk>(
         DiskOrder::KeepTree => {
             let kept = keep_tree(history, state);
             match &kept {
-                Ok(path) => tracing::warn!(file = %path.display(), "the wrong tree is kept here"),
-                Err(error) => tracing::error!(err = %error, "the wrong tree cannot be kept"),
+                Ok(path) => {
+                    tracing::warn!(file = %path.display(), "the diverging tree was saved to this file")
+                }
+                Err(error) => tracing::error!(err = %error, "cannot save the diverging tree"),
             }
             let is_kept = kept.is_ok();
             Done::from(Input::TreeKept { is_kept })

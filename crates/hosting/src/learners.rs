@@ -29,7 +29,7 @@ pub fn read_log<'d, D: Disk>(
             LearnerEvent::LogRecords { link, records }
         }
         Err(error) => {
-            tracing::info!(link = link.0, %from, err = %error, "log not used for a learner");
+            tracing::info!(link = link.0, %from, err = %error, "cannot sync a learner from the log, sending a snapshot");
             LearnerEvent::LogUnusable { link }
         }
     }

@@ -140,7 +140,7 @@ impl<D: Disk> Recorder<D> {
             let caught = match self.read(history, upto) {
                 // A retry does not help: later transactions follow a hole.
                 Err(FillError::Storage(error)) if error.is_damage() => {
-                    tracing::warn!(err = %error, "the change history cannot read on in the log");
+                    tracing::warn!(err = %error, "the change history cannot read the rest of the log");
                     Caught::Gap
                 }
                 other => other?,
@@ -154,7 +154,7 @@ impl<D: Disk> Recorder<D> {
                         break;
                     };
                     history.begin_era(znodes, at)?;
-                    tracing::warn!(%after, from = %history.head(), "the log does not reach back to the change history: it has a hole");
+                    tracing::warn!(%after, from = %history.head(), "the log begins after the last recorded change, so the change history has a gap");
                 }
             }
         }

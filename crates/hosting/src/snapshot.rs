@@ -69,14 +69,14 @@ impl<D: Disk> StateSnapshot<D> {
             Wanted::Synchronised(ordered) => {
                 of = Some(ordered);
                 let reader = DurableReader::taken_over(&tree, generation, ordered.generation);
-                reader.map_err(|_| "the role that asked for it is over".to_owned())
+                reader.map_err(|_| "the role that requested it has ended".to_owned())
             }
         };
         drop(tree);
         let reader = match reader {
             Ok(reader) => reader,
             Err(reason) => {
-                tracing::info!(%zxid, reason, "snapshot not begun");
+                tracing::info!(%zxid, reason, "snapshot not started");
                 return Ok(None);
             }
         };
@@ -153,6 +153,6 @@ impl<D: Disk> StateSnapshot<D> {
 
     fn say_given_up(&self) {
         let zxid = self.zxid();
-        tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
+        tracing::info!(%zxid, "snapshot cancelled because it would contain uncommitted transactions");
     }
 }

@@ -188,11 +188,11 @@ impl DueSnapshots {
     /// Returns whether a due snapshot begins. If not, the next trigger asks again.
     pub fn begin(&mut self, now_ms: i64) -> bool {
         if now_ms < self.rests_until_ms {
-            tracing::debug!("the last snapshot was large and is recent, none is begun");
+            tracing::debug!("no snapshot started because the last one is large and recent");
             return false;
         }
         if self.is_under_way {
-            tracing::warn!("a snapshot is still being written, too busy to start another");
+            tracing::warn!("the previous snapshot is still being written, skipping a new one");
             return false;
         }
         self.is_under_way = true;

@@ -85,7 +85,7 @@ fn report(suppressed: Vec<Suppressed>) {
             tracing::warn!(
                 left_out,
                 place,
-                "lines of the log were left out: there were too many of one kind"
+                "log lines dropped because too many similar ones occurred"
             );
         }
     }

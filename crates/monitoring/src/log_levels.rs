@@ -26,13 +26,13 @@ pub static LOG_LEVELS: LogLevels = LogLevels::new();
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LevelsError {
     /// Another program embeds this server and owns the log.
-    #[error("the levels of this process's log cannot be changed")]
+    #[error("cannot change the log levels of this process")]
     Fixed,
     /// The levels exceed the size limit.
-    #[error("levels of {0} bytes are too long: {LEVELS_BYTES_MAX} are taken")]
+    #[error("the log levels have {0} bytes, the limit is {LEVELS_BYTES_MAX}")]
     TooLong(usize),
     /// The levels are invalid.
-    #[error("`{levels}` are no levels, as `info,server::client=debug` are: {reason}")]
+    #[error("`{levels}` is not a list of log levels such as `info,server::client=debug`: {reason}")]
     Invalid {
         /// Requested levels.
         levels: String,
@@ -78,7 +78,7 @@ impl LogLevels {
             reason,
         };
         if levels.is_empty() {
-            return Err(invalid("nothing is named".to_owned()));
+            return Err(invalid("the list is empty".to_owned()));
         }
         // The lock serializes changes, so that the recorded levels are the effective ones.
         let mut current = self.current.lock();

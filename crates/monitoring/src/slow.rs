@@ -135,7 +135,7 @@ impl SlowRequests {
         if left_out > 0 {
             tracing::warn!(
                 left_out,
-                "further slow requests within a second are not told"
+                "more slow requests within one second are not logged"
             );
         }
     }

@@ -71,9 +71,9 @@ pub(crate) fn config_directory(path: &Path, config: &Config) -> Option<Finding> 
     if directory::may_write(dir) {
         return None;
     }
-    let problem = "reconfigEnabled=true rewrites files in this directory, which cannot be written";
+    let problem = "reconfigEnabled=true rewrites files in this directory, but it is not writable";
     let found = Finding::new(finding::CONFIG_DIRECTORY, Severity::Blocker, problem);
-    let way_out = "let the server write there, or set reconfigEnabled=false";
+    let way_out = "make it writable for the server, or set reconfigEnabled=false";
     Some(found.at(Some(Origin::file(dir))).way_out(way_out))
 }
 
@@ -142,25 +142,24 @@ fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<F
             own.push(process.to_string());
             continue;
         }
-        let problem = format!("{process} has the data open, and is not the server of this zoo.cfg");
+        let problem =
+            format!("{process} has opened the data and is not the server of this zoo.cfg");
         let found = Finding::new(finding::IN_USE, Severity::Blocker, problem).at(place());
-        findings.push(
-            found.way_out(
-                "stop it, or name another dataDir: two servers on one directory destroy it",
-            ),
-        );
+        findings.push(found.way_out(
+            "stop it, or name another dataDir: two servers in one directory destroy its data",
+        ));
     }
     if processes.has_hidden_holder {
-        own.push("a process that cannot be looked into".to_owned());
+        own.push("a process that preflight cannot inspect".to_owned());
     }
     if !own.is_empty() {
         let problem = format!(
-            "the server of this zoo.cfg runs now: {}. What is said of data and ports is how they are while it runs",
+            "the server of this zoo.cfg is running: {}. The findings on data and ports describe the running server",
             own.join(", ")
         );
         let note = Finding::new(finding::RUNNING, Severity::Note, problem).at(place());
         findings.push(note.way_out(
-            "stop it before this one is started; Apache ZooKeeper takes no lock that would tell",
+            "stop it before you start this server; Apache ZooKeeper does not lock its directory",
         ));
     }
     findings
@@ -181,20 +180,20 @@ fn without_history(config: &Config) -> Finding {
     let (id, problem, way_out) = match empty {
         Empty::Untrusted if matches!(server::ahead::is_untrusted(config), Ok(true)) => (
             finding::UNTRUSTED,
-            "the files here were set aside at an earlier start: this member starts without a vote, and takes its \
-             leader's data",
-            "start it while the other members serve",
+            "the files in this directory were set aside at an earlier start: this member starts \
+             without a vote and loads its leader's data",
+            "start it while the other members serve clients",
         ),
         Empty::Untrusted => (
             finding::NEW,
-            "holds no data, and db.autocreate=false says that this is not a new database: this member starts \
-             without a vote, and takes its leader's data",
-            "put the data back, or create the empty file `initialize` in dataLogDir for a new database",
+            "is empty, and db.autocreate=false forbids a new database: this member starts without \
+             a vote and loads its leader's data",
+            "restore the data, or create the empty file `initialize` in dataLogDir for a new database",
         ),
         Empty::Trusted => (
             finding::NEW,
-            "holds no data: the server would begin with an empty tree",
-            "look at dataDir and dataLogDir if there should be data",
+            "does not contain data: the server would start with an empty tree",
+            "if you expect data, check dataDir and dataLogDir",
         ),
     };
     Finding::new(id, Severity::Warning, problem)
@@ -269,7 +268,7 @@ fn judged(
         .filter(|_| config.ensemble.is_some())
     {
         let problem = format!(
-            "{error}. The last transaction and acceptedEpoch determine the epoch, and the start writes it"
+            "{error}. The last transaction and acceptedEpoch determine the epoch, and the server rewrites the file when it starts"
         );
         findings.push(Finding::new(finding::EPOCH_FILES, Severity::Warning, problem).at(place()));
     }
@@ -278,12 +277,12 @@ fn judged(
     }
     if let Some((file, torn)) = &survey.recovered.torn_tail {
         let cause = if is_running {
-            ", or one that is being written"
+            ", or the record is being written"
         } else {
             ""
         };
         let problem = format!(
-            "ends at offset {} with a part of a record, as a crash leaves it{cause}; it was never acknowledged",
+            "ends at offset {} with an incomplete record, as after a crash{cause}; the record was never acknowledged",
             torn.offset
         );
         findings.push(
@@ -299,22 +298,22 @@ fn judged(
         findings.push(
             found
                 .at(place())
-                .way_out("look at the disk; a new snapshot is written at the start"),
+                .way_out("check the disk; the server writes a new snapshot when it starts"),
         );
     }
     if let Some(count @ 1..) = survey.digest_mismatches {
         let problem = format!(
-            "the tree differs from its recorded digest in {}: the history may have been altered",
+            "the tree differs from its recorded digest in {}: the log may have been altered",
             number(count, "place")
         );
         let found = Finding::new(finding::DIGEST, Severity::Warning, problem).at(place());
         findings.push(found.way_out(
-            "compare with another member: `zoarium snapshot --verify`, the admin command hash",
+            "compare it with another member: `zoarium snapshot --verify`, or the admin command hash",
         ));
     }
     if let Some(count @ 1..) = survey.orphan_owners {
         let problem = format!(
-            "ephemerals of {} that are gone are deleted at the start",
+            "the server will delete ephemerals of {} that no longer exist when it starts",
             number(count, "session")
         );
         findings.push(Finding::new(finding::ORPHANS, Severity::Note, problem).at(place()));
@@ -340,7 +339,7 @@ fn unrecognised_ttls(config: &Config, error: &StartError) -> Finding {
     let found = Finding::new(finding::TTL, Severity::Blocker, error.to_string());
     let found = found.at(Some(Origin::file(&config.data_dir)));
     found.key("extendedTypesEnabled").way_out(
-        "set extendedTypesEnabled=true; to be without it, delete them first while it is set",
+        "set extendedTypesEnabled=true; to run without it, delete these znodes first while it is set",
     )
 }
 
@@ -363,7 +362,7 @@ fn described(config: &Config, summary: &DataSummary) -> Finding {
         ));
     }
     if !summary.is_loaded {
-        text.push_str("; digests were not compared, for want of memory");
+        text.push_str("; digests were not compared because memory is too small");
     }
     Finding::new(finding::SUMMARY, Severity::Note, text).at(Some(Origin::file(&config.data_dir)))
 }
@@ -419,12 +418,12 @@ fn of_damage(error: &StorageError, config: &Config, is_damage: bool) -> Finding 
     let (severity, way_out) = match is_damage && server::ahead::sets_damage_aside(config) {
         true => (
             Severity::Warning,
-            "this member would set its files aside, start without a vote and take its leader's data: keep it for \
-             when all others are whole",
+            "this member would set its files aside, start without a vote and load its leader's \
+             data: start it last, after all other members are intact",
         ),
         false => (
             Severity::Blocker,
-            "the text says what mends it; keep a copy of the files first",
+            "follow the instructions in the message; first copy the files",
         ),
     };
     Finding::new(id, severity, error.to_string())

@@ -47,7 +47,7 @@ const CONFIGURATION: &[&str] = &[
 /// First part of the names of files that are not logs or snapshots any more, or not yet.
 const SET_ASIDE: &[&str] = &["aside", "damaged", "repaired", "chopped", "unfinished"];
 /// Advice for missing permissions.
-const AS_OWNER: &str = "run this, and the server, as the user who owns the data";
+const AS_OWNER: &str = "run preflight and the server as the user that owns the data";
 /// Maximum number of listed names. A directory of another program may contain very many.
 const NAMES_MAX: usize = 3;
 
@@ -128,13 +128,13 @@ impl Look {
             true => Finding::new(
                 finding::FOREIGN,
                 Severity::Warning,
-                format!("holds no data of ZooKeeper, but files of something else: {shown}"),
+                format!("contains files of another program instead of ZooKeeper's data: {shown}"),
             )
             .way_out("name the directory of ZooKeeper, or an empty one"),
             false => Finding::new(
                 finding::STRAY,
                 Severity::Note,
-                format!("holds files that no server reads: {shown}"),
+                format!("contains files that servers do not read: {shown}"),
             ),
         };
         self.findings.push(found.at(Some(Origin::file(dir))));
@@ -159,11 +159,11 @@ impl Look {
         }
         for path in [dir, within] {
             if !may_write(path) {
-                let problem = "cannot be written by who asks";
+                let problem = "is not writable for the user that runs preflight";
                 let found = Finding::new(finding::PERMISSIONS, Severity::Blocker, problem);
                 let found = found.at(Some(Origin::file(path)));
                 self.findings
-                    .push(found.way_out("start the server as the user who owns the data"));
+                    .push(found.way_out("start the server as the user that owns the data"));
             }
         }
         self.check_owners(within, files);
@@ -187,17 +187,21 @@ impl Look {
         if owners.len() > 1 {
             let problem = format!("files belong to {named}");
             let found = Finding::new(finding::OWNER, Severity::Warning, problem).at(place());
-            self.findings
-                .push(found.way_out("give them to the user by whom the server runs: chown -R"));
+            self.findings.push(
+                found.way_out("change their owner to the user that runs the server: chown -R"),
+            );
         } else if !owners.contains(&me) {
-            let problem = format!("files belong to {named}, and {} asks", user_name(me));
+            let problem = format!(
+                "files belong to {named}, but {} runs preflight",
+                user_name(me)
+            );
             let found = Finding::new(finding::OWNER, Severity::Note, problem).at(place());
             self.findings.push(found.way_out(
-                "start the server as their owner, or those that it writes get another one",
+                "start the server as their owner, or its new files will have another owner",
             ));
         }
         if all.iter().any(|metadata| metadata.mode() & 0o002 != 0) {
-            let problem = "everybody on this machine may write here";
+            let problem = "every user of this machine may write to it";
             let found = Finding::new(finding::OPEN, Severity::Warning, problem).at(place());
             self.findings.push(found.way_out("chmod -R o-w"));
         }
@@ -227,14 +231,14 @@ fn fault_of(dir: &Path) -> Option<Finding> {
             }
             found(
                 finding::PERMISSIONS,
-                "is missing, and cannot be made".to_owned(),
-                "make it, and give it to the user by whom the server runs",
+                "does not exist and cannot be created".to_owned(),
+                "create it, and make the user that runs the server its owner",
             )
         }
         Err(error) => found(
             DATA_DIRECTORY,
             format!("cannot be used: {error}"),
-            "correct the path, or who may go there",
+            "correct the path, or the permissions of its directories",
         ),
     }
 }
@@ -260,12 +264,12 @@ pub(crate) fn space(config: &Config, summary: &DataSummary) -> Vec<Finding> {
             _ => continue,
         };
         let problem = format!(
-            "{} MiB are free, and {} are wanted",
+            "{} MiB are free, but {} MiB are recommended",
             free >> 20,
             good.div_ceil(1 << 20)
         );
         let found = Finding::new(finding::SPACE, severity, problem).at(Some(Origin::file(dir)));
-        findings.push(found.way_out("make room: a server whose log finds none ends"));
+        findings.push(found.way_out("free some space: a server without space for its log stops"));
     }
     findings
 }

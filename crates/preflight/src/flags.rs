@@ -58,7 +58,7 @@ pub fn gather(
                 )
                 .at(Some(Origin::file(&path)))
                 .way_out(
-                    "let whoever starts the server read it: zkServer.sh takes its flags from there",
+                    "make it readable for the user that starts the server: zkServer.sh reads its flags from this file",
                 ),
             ),
         }
@@ -72,8 +72,8 @@ pub fn gather(
         .iter()
         .find(|place| matches!(place, Origin::File { .. }))
     {
-        let problem = "flags of this file count when conf/zkServer.sh starts the server; `zoarium server` alone does \
-                       not read it";
+        let problem = "conf/zkServer.sh uses the flags in this file; `zoarium server` does not \
+                       read it";
         findings
             .push(Finding::new(finding::ENV_FILE, Severity::Note, problem).at(Some(place.clone())));
     }
@@ -112,10 +112,12 @@ impl Flags {
 }
 
 fn command(path: &Path, line: u32) -> Finding {
-    let problem = "a command, which is not run here: flags that it sets are not known";
+    let problem = "contains a command that preflight does not run, so flags that the command sets are unknown";
     Finding::new(finding::ENV_LINE, Severity::Warning, problem)
         .at(Some(Origin::line_of(path, line)))
-        .way_out("look at it; flags that it sets can be given here by -Dname=value")
+        .way_out(
+            "check the command, and pass the flags that it sets to preflight with -Dname=value",
+        )
 }
 
 /// Reads a file, if it exists.

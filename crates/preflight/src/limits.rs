@@ -60,10 +60,11 @@ fn files(config: &Config) -> Option<Finding> {
     if most >= wanted {
         return None;
     }
-    let problem =
-        format!("{most} open files are allowed, and {wanted} may be wanted: a connection is one");
+    let problem = format!(
+        "the limit is {most} open files, but the server may need {wanted} (each connection needs one)"
+    );
     let found = Finding::new(finding::FILES, Severity::Warning, problem);
-    Some(found.way_out("raise `ulimit -n`, LimitNOFILE of the unit"))
+    Some(found.way_out("raise `ulimit -n`, or LimitNOFILE of the unit"))
 }
 
 fn memory(data: &DataSummary, available: Option<u64>) -> Option<Finding> {
@@ -72,20 +73,20 @@ fn memory(data: &DataSummary, available: Option<u64>) -> Option<Finding> {
         return None;
     }
     let problem = format!(
-        "{} MiB of memory are free, and the data may take {}; what a server that runs now has is not counted as free",
+        "{} MiB of memory are free, but the data may need {} MiB; the memory of a running server is not free",
         available >> 20,
         data.memory_bytes >> 20
     );
     let found = Finding::new(finding::MEMORY, Severity::Warning, problem);
-    Some(found.way_out("compare with the memory of the server that runs now: this one takes about a fifth of a JVM's"))
+    Some(found.way_out("compare with the memory of the present server: Zoarium needs about a fifth of a JVM's memory"))
 }
 
 fn clock(newest_ms: Option<i64>, now: SystemTime) -> Option<Finding> {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let way_out = "set the clock: time of TTLs and of new sessions follows it";
+    let way_out = "set the clock: TTLs and new session ids depend on it";
     if since < EARLIEST {
         let problem = format!(
-            "the clock is {} days after 1970, which cannot be",
+            "the clock is wrong: it shows {} days after 1970",
             since.as_secs() / 86_400
         );
         return Some(Finding::new(finding::CLOCK, Severity::Warning, problem).way_out(way_out));
@@ -96,7 +97,7 @@ fn clock(newest_ms: Option<i64>, now: SystemTime) -> Option<Finding> {
         return None;
     }
     let problem = format!(
-        "the clock is {} s behind the time of the newest transaction",
+        "the clock is {} s earlier than the newest transaction",
         behind / 1000
     );
     Some(Finding::new(finding::CLOCK, Severity::Warning, problem).way_out(way_out))
@@ -139,7 +140,11 @@ mod tests {
         assert_eq!(clock(newest(now + 59_000), at(now)), None);
         assert_eq!(clock(newest(now - 1), at(now)), None);
         let found = clock(newest(now + 3_600_000), at(now)).unwrap();
-        assert!(found.problem.contains("3600 s behind"), "{}", found.problem);
+        assert!(
+            found.problem.contains("3600 s earlier"),
+            "{}",
+            found.problem
+        );
         assert_eq!(clock(None, at(now)), None);
         assert!(clock(None, at(0)).is_some());
     }

@@ -28,16 +28,16 @@ pub(crate) fn examine(config: &Config, addresses: &Addresses) -> Vec<Finding> {
     for member in ensemble.membership.members.values() {
         for address in &member.addresses {
             if addresses.get(&address.host).is_none_or(Option::is_none) {
-                let problem = format!("the host {} is not known here", address.host);
+                let problem = format!("the host {} cannot be resolved", address.host);
                 let found = at(member.sid, UNRESOLVED, Severity::Warning, problem);
-                findings.push(found.way_out("add it to the name service or to /etc/hosts; it is looked up again at every connection"));
+                findings.push(found.way_out("add it to the name service or to /etc/hosts; the server resolves it again for every connection"));
             }
         }
     }
     for (sid, other) in twice(ensemble) {
         let problem = format!("has the address of server.{other}");
         let found = at(sid, finding::MEMBER_TWICE, Severity::Warning, problem);
-        findings.push(found.way_out("every member needs a host or ports of its own"));
+        findings.push(found.way_out("give every member a different host or different ports"));
     }
     findings.extend(own_address(ensemble, addresses, at));
     findings
@@ -65,9 +65,8 @@ fn own_address(
         .collect::<Vec<_>>()
         .join(", ");
     if !own.iter().any(|ip| is_local(*ip)) && !ensemble.listen_on_all_ips {
-        let problem = format!(
-            "this server is to listen at {listed}, which is not an address of this machine"
-        );
+        let problem =
+            format!("this server must listen on {listed}, which is not an address of this machine");
         let found = at(
             ensemble.my_id,
             finding::MEMBER_ADDRESS,
@@ -75,7 +74,7 @@ fn own_address(
             problem,
         );
         return Some(found.way_out(
-            "correct the host or myid; behind a translated address set quorumListenOnAllIPs=true",
+            "correct the host or myid; with network address translation, set quorumListenOnAllIPs=true",
         ));
     }
     let mut others = ensemble
@@ -90,7 +89,7 @@ fn own_address(
     };
     if own.iter().all(IpAddr::is_loopback) && others.any(is_elsewhere) {
         let problem =
-            format!("this server would listen at {listed}, where no other machine reaches it");
+            format!("this server would listen on {listed}, which other machines cannot reach");
         let found = at(
             ensemble.my_id,
             finding::MEMBER_LOOPBACK,
@@ -98,7 +97,7 @@ fn own_address(
             problem,
         );
         return Some(found.way_out(
-            "name its address in the network; /etc/hosts often has the own name at 127.0.1.1",
+            "write its network address; /etc/hosts often maps a machine's own name to 127.0.1.1",
         ));
     }
     None

@@ -132,10 +132,10 @@ fn same_twice(config: &Config, wanted: &[Wanted]) -> Vec<Finding> {
             one.port == other.port && (is_everywhere || one.ip == other.ip)
         };
         if let Some(other) = wanted.iter().take(index).find(overlaps) {
-            let problem = format!("port {} is also that of {}", one.port, other.key);
+            let problem = format!("port {} is also used by {}", one.port, other.key);
             let found = Finding::new(finding::PORT_TWICE, Severity::Blocker, problem);
             let found = found.at(place(config, &one.key)).key(&one.key);
-            findings.push(found.way_out("give each a port of its own"));
+            findings.push(found.way_out("use different ports"));
         }
     }
     findings
@@ -153,25 +153,25 @@ fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding
     let port = one.port;
     let Err(error) = bind(one.ip, port) else {
         return (port < privileged_below()).then(|| {
-            let problem = format!("port {port} is one of those for root");
+            let problem = format!("port {port} is reserved for root");
             found(finding::PORT_PRIVILEGED, Severity::Warning, problem)
-                .way_out("give the server the right (CAP_NET_BIND_SERVICE), or choose another port")
+                .way_out("grant CAP_NET_BIND_SERVICE to the server, or choose another port")
         });
     };
     let at = SocketAddr::new(one.ip, port);
     match error.kind() {
         io::ErrorKind::AddrInUse => Some(taken(one, processes, found, needed)),
         io::ErrorKind::PermissionDenied => Some(
-            found(finding::PORT_PRIVILEGED, needed, format!("port {port} is refused to who asks"))
-                .way_out("give the server the right (CAP_NET_BIND_SERVICE), or choose another port"),
+            found(finding::PORT_PRIVILEGED, needed, format!("the user that runs preflight may not use port {port}"))
+                .way_out("grant CAP_NET_BIND_SERVICE to the server, or choose another port"),
         ),
         // A separate check covers the member list.
         io::ErrorKind::AddrNotAvailable if one.is_member => None,
         io::ErrorKind::AddrNotAvailable => Some(
             found(finding::PORT_ADDRESS, needed, format!("{} is not an address of this machine", one.ip))
-                .way_out("name one of its addresses; for members behind a translated address set quorumListenOnAllIPs=true"),
+                .way_out("write one of its addresses; with network address translation, set quorumListenOnAllIPs=true"),
         ),
-        _ => Some(found(finding::PORT_TAKEN, needed, format!("{at} cannot be listened at: {error}"))),
+        _ => Some(found(finding::PORT_TAKEN, needed, format!("cannot listen on {at}: {error}"))),
     }
 }
 
@@ -187,7 +187,7 @@ fn taken(
         Ok(process) if processes.is_server(process) => found(
             finding::RUNNING,
             Severity::Note,
-            format!("port {port} is that of the server that runs now, {process}"),
+            format!("port {port} is used by the running server, {process}"),
         ),
         Ok(process) => found(
             finding::PORT_TAKEN,
@@ -201,15 +201,15 @@ fn taken(
                 true => Severity::Warning,
                 false => Severity::Note,
             },
-            format!("port {port} is taken, it seems by the server that runs now"),
+            format!("port {port} is taken, probably by the running server"),
         )
-        .way_out("ask again as root to see by whom"),
+        .way_out("run preflight as root to see the process"),
         Err(_) => found(
             finding::PORT_TAKEN,
             needed,
-            format!("port {port} is taken by a process that cannot be looked into"),
+            format!("port {port} is taken by a process that preflight cannot inspect"),
         )
-        .way_out("ask again as root to see by whom, and stop it, or choose another port"),
+        .way_out("run preflight as root to see the process. Then stop it, or choose another port"),
     }
 }
 

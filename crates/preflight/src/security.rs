@@ -42,8 +42,8 @@ fn point(id: &'static str, is_open: bool, problem: impl Into<String>, way_out: &
 
 fn root_open(is_open: Option<bool>) -> Point {
     let problem = match is_open {
-        Some(_) => "the ACL of / permits everybody everything",
-        None => "the ACL of / could not be read, so it may permit everybody everything",
+        Some(_) => "the ACL of / grants all permissions to everybody",
+        None => "the ACL of / could not be read and may grant all permissions to everybody",
     };
     point(
         finding::ROOT_OPEN,
@@ -64,7 +64,7 @@ fn admin_everywhere(config: &Config) -> Point {
     point(
         finding::ADMIN_EVERYWHERE,
         is_open,
-        "the admin port listens on every address without TLS",
+        "the admin port listens on all addresses without TLS",
         "set admin.serverAddress=127.0.0.1, or admin.forceHttps=true with admin.needClientAuth=true",
     )
 }
@@ -81,7 +81,7 @@ fn admin_no_credential(config: &Config) -> Point {
     point(
         finding::ADMIN_NO_CREDENTIAL,
         config.admin.is_enabled && !has_super && !has_token,
-        "there is no credential of an administrator, so nobody can back the server up over its admin port",
+        "no credential of an administrator exists, so backups over the admin port are not possible",
         "run `zoarium admin-token` with this zoo.cfg, or set DigestAuthenticationProvider.superDigest",
     )
 }
@@ -105,7 +105,7 @@ fn plain_clients(config: &Config) -> Point {
     point(
         finding::PLAIN_CLIENTS,
         plain.is_some_and(|at| !at.ip.is_loopback()),
-        "clientPort takes plain connections from other machines",
+        "clientPort accepts plain connections from other machines",
         "use secureClientPort with certificates, or set clientPortAddress=127.0.0.1",
     )
 }
@@ -118,7 +118,7 @@ fn plain_members(config: &Config) -> Point {
     point(
         finding::PLAIN_MEMBERS,
         is_open,
-        "members take plain connections from each other, and log in with nothing",
+        "members accept plain connections from each other without a login",
         "set sslQuorum=true without portUnification, or quorum.auth.serverRequireSasl=true",
     )
 }
@@ -129,8 +129,8 @@ fn any_certificate(config: &Config) -> Point {
     point(
         finding::ANY_CERTIFICATE,
         config.ensemble.is_some() && quorum_tls.is_some_and(accepts),
-        "every certificate that the trust store of the members trusts may join",
-        "set zoarium.ssl.quorum.memberCheck=refuse, once the log has no line about a certificate that belongs to no member",
+        "every peer with a certificate that the members' trust store trusts may join",
+        "set zoarium.ssl.quorum.memberCheck=refuse once the log does not report certificates that do not belong to a member",
     )
 }
 
@@ -138,8 +138,8 @@ fn session_secrets(config: &Config) -> Point {
     point(
         finding::SESSION_SECRETS,
         config.ensemble.is_some() && config.sessions.secrets.is_empty(),
-        "members have no common secret for session passwords, so whoever sees a session id can compute its password",
-        "set zoarium.sessionSecretFile at every member, once none of them is Apache ZooKeeper",
+        "members do not share a secret for session passwords, so anyone with a session id can compute its password",
+        "set zoarium.sessionSecretFile on every member when none of them runs Apache ZooKeeper",
     )
 }
 
@@ -147,7 +147,7 @@ fn guessing(config: &Config) -> Point {
     point(
         finding::GUESSING,
         config.auth.failures_per_minute_max.is_none(),
-        "logins may fail as often as a peer likes",
+        "the number of failed logins is not limited",
         "set auth.maxFailuresPerMinute, for example to 30",
     )
 }
@@ -156,7 +156,7 @@ fn no_audit(config: &Config) -> Point {
     point(
         finding::NO_AUDIT,
         config.audit.is_none(),
-        "no audit log has the changes of clients",
+        "changes by clients are not written to an audit log",
         "set audit.enable=true",
     )
 }
@@ -166,8 +166,8 @@ fn any_host(config: &Config) -> Point {
     point(
         finding::ANY_HOST,
         admin.is_enabled && !admin.strict_host,
-        "commands that change nothing are answered under any name in Host",
-        "set admin.strictHost=true, and name the server's names in admin.console.hosts",
+        "read-only admin commands accept any name in Host",
+        "set admin.strictHost=true, and list the server's names in admin.console.hosts",
     )
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn examine(config: &Config, now: SystemTime) -> Vec<Finding> {
         Some(
             found
                 .key(key)
-                .way_out("have it renewed: nobody trusts one that has ended"),
+                .way_out("renew it: peers do not trust an expired certificate"),
         )
     });
     told.collect()
@@ -46,11 +46,11 @@ pub(crate) fn examine(config: &Config, now: SystemTime) -> Vec<Finding> {
 fn end(ends_s: i64, now_s: i64) -> Option<String> {
     match ends_s.saturating_sub(now_s) {
         left if left <= 0 => Some(format!(
-            "its certificate has ended {} days ago",
+            "its certificate expired {} days ago",
             -left / DAY_S
         )),
         left if left < DAYS_AHEAD * DAY_S => {
-            Some(format!("its certificate ends in {} days", left / DAY_S))
+            Some(format!("its certificate expires in {} days", left / DAY_S))
         }
         _ => None,
     }
@@ -65,10 +65,10 @@ mod tests {
         let now = 1_800_000_000;
         assert_eq!(end(now + 31 * DAY_S, now), None);
         let in_days = |days: i64| end(now + days * DAY_S + 1, now).unwrap();
-        assert_eq!(in_days(29), "its certificate ends in 29 days");
+        assert_eq!(in_days(29), "its certificate expires in 29 days");
         assert_eq!(
             end(now - 3 * DAY_S, now).unwrap(),
-            "its certificate has ended 3 days ago"
+            "its certificate expired 3 days ago"
         );
     }
 }

@@ -82,19 +82,19 @@ pub enum HelloAddresses {
 #[non_exhaustive]
 pub enum HelloFault {
     /// The version is neither 1 nor 2.
-    #[error("election hello of unknown version {version}")]
+    #[error("election hello has the unknown version {version}")]
     Version {
         /// The received version.
         version: i64,
     },
     /// The length is not between 1 and [`Hello::ADDRESS_BYTES_MAX`].
-    #[error("election hello with {len} bytes of addresses")]
+    #[error("election hello declares an address list of {len} bytes, which is out of range")]
     Length {
         /// The received length.
         len: i32,
     },
     /// The port is missing or is not a number.
-    #[error("election hello with the address {address:?}")]
+    #[error("election hello contains the malformed address {address:?}")]
     Address {
         /// The invalid address.
         address: String,

@@ -73,7 +73,7 @@ pub fn parse_zxid(text: &str) -> Result<Zxid, String> {
     match parsed {
         Ok(number) if number >= 0 => Ok(Zxid(number)),
         Ok(_) => Err("a zxid is not negative".to_owned()),
-        Err(_) => Err("not a zxid: decimal, or hex with 0x in front".to_owned()),
+        Err(_) => Err("not a zxid; write a decimal number, or 0x and hex digits".to_owned()),
     }
 }
 

@@ -329,7 +329,7 @@ mod tests {
         assert!(put(&mut nodes, "/a", node(1, 5)));
         assert!(!put(&mut nodes, "/a", node(1, 5)));
         assert!(!put(&mut nodes, "/a", node(1, 4)));
-        assert!(put(&mut nodes, "/a", node(6, 6)), "made again");
+        assert!(put(&mut nodes, "/a", node(6, 6)), "rebuilding it");
         assert!(put(&mut nodes, "/a", None));
         assert!(!put(&mut nodes, "/a", None));
         assert!(nodes.is_empty());

@@ -113,7 +113,7 @@ impl Instance {
     pub fn from_json(json: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let needed = |key: &str| text(key).ok_or_else(|| format!("no text as {key:?}"));
+        let needed = |key: &str| text(key).ok_or_else(|| format!("{key:?} is not a text"));
         let port = |key: &str| match value.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(port) => {
@@ -159,7 +159,7 @@ impl ServiceDiscovery {
         let path = format!("{}/{}/{}", self.base, instance.name, instance.id);
         let is_name = |name: &str| !name.is_empty() && !name.contains('/');
         if !is_name(&instance.name) || !is_name(&instance.id) {
-            let reason = "name or id is no name";
+            let reason = "the service name or id is not a valid znode name";
             return Err(Error::Path { path, reason });
         }
         PersistentNode::start(&self.client, &path, instance.to_json())
@@ -190,7 +190,11 @@ impl ServiceDiscovery {
                 };
             match Instance::from_json(&data.unwrap_or_default()) {
                 Ok(instance) => instances.push(instance),
-                Err(reason) => tracing::warn!(path, reason, "no instance of a service"),
+                Err(reason) => tracing::warn!(
+                    path,
+                    reason,
+                    "ignoring a znode that does not describe a service instance"
+                ),
             }
         }
         Ok(instances)
@@ -234,8 +238,8 @@ mod tests {
     fn what_is_no_instance_is_refused_with_a_reason() {
         for (json, reason) in [
             ("", "EOF"),
-            ("{}", "no text as \"name\""),
-            ("{\"name\":\"a\"}", "no text as \"id\""),
+            ("{}", "\"name\" is not a text"),
+            ("{\"name\":\"a\"}", "\"id\" is not a text"),
             (
                 "{\"name\":\"a\",\"id\":\"b\",\"port\":70000}",
                 "\"port\" is 70000",

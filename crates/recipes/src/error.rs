@@ -18,15 +18,13 @@ pub enum Error {
         path: String,
     },
     /// The lock to be changed is not held any more.
-    #[error(
-        "the lock at {path} is not held any more: its session is over, or its znode was deleted"
-    )]
+    #[error("the lock at {path} is lost: its session expired, or its znode was deleted")]
     NotHeld {
         /// Directory of the lock.
         path: String,
     },
     /// The connection was lost before the answer, and the result of the write cannot be determined.
-    #[error("it is unknown whether the value at {path} was written by this or by somebody else")]
+    #[error("it is unknown whether this client or another one wrote the value at {path}")]
     Unknown {
         /// Path of the value.
         path: String,
@@ -34,7 +32,7 @@ pub enum Error {
     /// The session ended before the answer. It cannot be determined whether the item is in the
     /// queue.
     #[error(
-        "it is unknown whether an item was put in the queue at {path}: the session ended first"
+        "it is unknown whether an item was put in the queue at {path}, because the session ended first"
     )]
     UnknownPut {
         /// Path of the queue.
@@ -49,7 +47,7 @@ pub enum Error {
         what: String,
     },
     /// The path is invalid for a recipe.
-    #[error("{path:?} cannot be the path of a recipe: {reason}")]
+    #[error("{path:?} is not a valid path for a recipe: {reason}")]
     Path {
         /// Path as the application passed it.
         path: String,

@@ -39,7 +39,7 @@ pub(crate) fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
         match data.try_get_u8().map_err(|_| SHORT)? {
             END => return Ok(items),
             ITEM => {}
-            _ => return Err("it holds something that is neither an item nor the end"),
+            _ => return Err("it contains a byte that is not the start of an item or the end"),
         }
         let len = data.try_get_u32().map_err(|_| SHORT)?;
         let len = usize::try_from(len).map_err(|_| SHORT)?;

@@ -205,7 +205,7 @@ impl Candidate {
             && let Some(place) = Arc::into_inner(place)
             && let Err(error) = place.leave().await
         {
-            tracing::warn!(%error, "a candidate cannot be deleted");
+            tracing::warn!(%error, "cannot delete the znode of a candidate");
         }
     }
 
@@ -231,7 +231,7 @@ impl Candidate {
             let leading = Standing::Leading(Arc::clone(place));
             self.standing.send_replace(leading);
             let doubt = place.doubt().await;
-            tracing::info!(path = place.path(), ?doubt, "leadership is in doubt");
+            tracing::info!(path = place.path(), ?doubt, "leadership is uncertain");
             self.standing.send_replace(Standing::Waiting);
             if doubt == Doubt::Gone {
                 return Ok(());

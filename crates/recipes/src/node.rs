@@ -221,7 +221,7 @@ impl Keeper {
         let is_own = |_: Option<&Bytes>, stat: &Stat| stat.ephemeral_owner == owner.0;
         let deleted = delete_own(&self.client, (&self.path, owner), false, is_own).await;
         if let Err(error) = deleted {
-            tracing::warn!(%error, "a znode cannot be deleted");
+            tracing::warn!(%error, "cannot delete a znode");
         }
     }
 }
@@ -297,7 +297,7 @@ impl GroupMember {
         let payload = payload.into();
         let path = format!("{directory}/{id}");
         if id.is_empty() || id.contains('/') {
-            let reason = "the id is no name";
+            let reason = "the id is not a valid znode name";
             return Err(Error::Path { path, reason });
         }
         Ok(Self {

@@ -105,7 +105,9 @@ impl Queue {
             let place = self.join(word, data).await?;
             match place.wait().await? {
                 Turn::Granted => return Ok(place),
-                Turn::Gone => tracing::debug!(path = place.path(), "lost its place in the queue"),
+                Turn::Gone => {
+                    tracing::debug!(path = place.path(), "lost the position in the queue")
+                }
             }
         }
     }

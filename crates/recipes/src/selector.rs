@@ -130,7 +130,7 @@ async fn lead_at<F: Future>(
     tokio::select! {
         biased;
         doubt = place.doubt() => {
-            tracing::info!(path = place.path(), ?doubt, "leadership is in doubt");
+            tracing::info!(path = place.path(), ?doubt, "leadership is uncertain");
             None
         }
         led = lead(leadership) => Some(led),

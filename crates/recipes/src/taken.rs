@@ -149,7 +149,11 @@ pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>
             token: Token(stat.czxid),
         })),
         Err(reason) => {
-            tracing::warn!(path, reason, "an item of a queue cannot be read and stays");
+            tracing::warn!(
+                path,
+                reason,
+                "cannot decode an item of a queue, leaving it in the queue"
+            );
             items.unreadable.lock().insert(name.to_owned());
             held.let_go().await?;
             Ok(None)
@@ -267,7 +271,7 @@ impl Drop for Held {
             match unlock(&queue, &mut marker, &name, is_locked).await {
                 Ok(true) => queue.markers.put_back(marker),
                 Ok(false) => {}
-                Err(error) => tracing::debug!(%error, name, "an item stays locked"),
+                Err(error) => tracing::debug!(%error, name, "an item remains locked"),
             }
         });
     }

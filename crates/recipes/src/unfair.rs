@@ -273,7 +273,7 @@ impl Candidate {
             let is_own = |data: Option<&Bytes>, stat: &Stat| self.is_own(data, stat);
             let deleted = delete_own(&self.client, (&self.path, owner), true, is_own).await;
             if let Err(error) = deleted {
-                tracing::warn!(%error, "a leader's znode cannot be deleted");
+                tracing::warn!(%error, "cannot delete the znode of a leader");
             }
         }
     }

@@ -62,7 +62,7 @@ pub fn recover_tree<D: Disk>(
     if restore.unmatched_digests > 0 {
         tracing::warn!(
             unmatched = restore.unmatched_digests,
-            "no digest behind the snapshot was that of the tree: it was taken while its leader went on, and not enough was logged since to compare"
+            "cannot verify the tree: no digest in the log after the snapshot matches it, because the snapshot was taken during writes and too few transactions follow it"
         );
     }
     Ok(RecoveredTree {
@@ -107,7 +107,7 @@ pub fn recover_member<D: Disk>(
     for file in &moved {
         tracing::warn!(file = %file.display(), "moved aside");
     }
-    tracing::error!(reason, marker = %untrusted_marker(dirs).display(), "the logs and snapshots are not this server's whole history: it has no vote until it has its leader's snapshot");
+    tracing::error!(reason, marker = %untrusted_marker(dirs).display(), "the logs and snapshots are incomplete, so this server does not vote until it has received a snapshot from its leader");
     recover_tree(disk, dirs, recovery, tree)
 }
 
@@ -144,7 +144,7 @@ pub fn complete_start<D: Disk>(
 /// would wait for a seam that was never completed, or have an unnecessary hole.
 pub(crate) fn forget_seams<D: Disk>(disk: &D, dirs: &DataDirs, end: Zxid) {
     if let Err(error) = forget_seams_behind(disk, dirs, end) {
-        tracing::warn!(err = %error, "where the log is parted is not brought up to date");
+        tracing::warn!(err = %error, "cannot update the file of history boundaries in the log");
     }
 }
 
@@ -301,7 +301,7 @@ impl Restore {
         }
         self.digest_mismatches += 1;
         if self.digest_mismatches == 1 {
-            tracing::error!(%zxid, recorded, computed, "digest of the tree differs from the recorded one: the history may have been altered");
+            tracing::error!(%zxid, recorded, computed, "the digest of the tree differs from the recorded digest, so the log may have been altered");
         }
     }
 }

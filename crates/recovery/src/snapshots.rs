@@ -28,7 +28,7 @@ pub struct TreeReader {
 
 /// The tree no longer contains the history in which the snapshot was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the tree was replaced, or holds what may never be committed")]
+#[error("the tree was replaced, or contains uncommitted transactions")]
 pub struct TreeReplaced;
 
 impl TreeReader {
@@ -70,7 +70,7 @@ impl TreeReader {
 
 /// The tree may contain transactions that were never committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this member is not in a quorum: what it has may not be committed")]
+#[error("this member is not in a quorum, so its data may be uncommitted")]
 pub struct NotEstablished;
 
 /// A tree that may become durable. A snapshot on the disk can only be written from this type.

@@ -155,14 +155,14 @@ impl<H: Host> Replica<H> {
             match self.decode(&record) {
                 Ok(txn) => self.in_flight.push_back(InFlight::of_others(txn)),
                 Err(error) => {
-                    tracing::error!(zxid = %record.zxid, err = %error, "an appended transaction does not decode");
+                    tracing::error!(zxid = %record.zxid, err = %error, "cannot decode a logged transaction");
                 }
             }
         }
         let Some(last) = self.in_flight.back() else {
             return;
         };
-        tracing::info!(zxid = %last.record.header.zxid, len = self.in_flight.len(), "appended and not known to be committed, taken into the history");
+        tracing::info!(zxid = %last.record.header.zxid, len = self.in_flight.len(), "applied logged transactions that are not yet known to be committed");
         begin_unestablished(turn);
         self.committed = 0;
         let (mut requests, mut large_bytes) = (0, LargeBytes::NONE);
@@ -199,7 +199,7 @@ impl<H: Host> Replica<H> {
                     self.committed += 1;
                 }
                 Err(error) => {
-                    tracing::error!(zxid = %record.zxid, err = %error, "the leader's transaction does not decode, leaving the leader");
+                    tracing::error!(zxid = %record.zxid, err = %error, "cannot decode a transaction from the leader, disconnecting from it");
                     return self.leave_role(crate::role::Next::LookLater, turn);
                 }
             }

@@ -64,7 +64,7 @@ impl<H: Host> Replica<H> {
         };
         let now = check.due.len().min(at_once);
         for path in check.due.drain(..now) {
-            tracing::debug!(path = &*path, "container or TTL znode is deleted");
+            tracing::debug!(path = &*path, "deleting a container or TTL znode");
             let delete = WriteRequest::DeleteContainer { path };
             let order = Order::own(SessionId::NONE, delete);
             self.incoming.push(Incoming::Order(order));

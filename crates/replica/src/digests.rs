@@ -98,7 +98,7 @@ fn log(zxid: Zxid, record: Option<&TxnRecord>, mismatch: DigestMismatch) {
     let end = ends.find(|end| path.is_char_boundary(*end));
     let path = path.get(..end.unwrap_or_default()).unwrap_or_default();
     let DigestMismatch { recorded, computed } = mismatch;
-    tracing::error!(%zxid, ?path, recorded, computed, "after this transaction the digest of this server's tree is not the digest that others have: members hold different data (docs/ENSEMBLES.md, \"Members that hold different data\")");
+    tracing::error!(%zxid, ?path, recorded, computed, "members hold different data: after this transaction, this server's tree has another digest than theirs (docs/ENSEMBLES.md, \"Members that hold different data\")");
 }
 
 impl<H: Host> Replica<H> {
@@ -112,7 +112,10 @@ impl<H: Host> Replica<H> {
             Role::Leading(_) if self.member.is_none() => {
                 // The tree differs from the tree that this server has prepared.
                 if self.settings.on_digest_mismatch != OnDigestMismatch::Log {
-                    self.stop_for_data("the tree is not what this server has prepared", turn);
+                    self.stop_for_data(
+                        "the tree differs from the transactions that this server has prepared",
+                        turn,
+                    );
                 }
             }
             Role::Leading(leading) => leading.compares_digests = true,
@@ -176,19 +179,19 @@ impl<H: Host> Replica<H> {
         match (self.settings.on_digest_mismatch, agreed) {
             (OnDigestMismatch::Log, _) => {
                 if self.digests.may_log(turn.now.ms) {
-                    tracing::error!(%zxid, own, ?agreed, "this server holds other data than its leader; agreed is the digest of a quorum with the leader");
+                    tracing::error!(%zxid, own, ?agreed, "this server's data differs from its leader's; `agreed` is the digest on which a quorum and the leader agree");
                 }
             }
             (OnDigestMismatch::Repair, Some(agreed)) => {
-                tracing::error!(%zxid, own, agreed, "this server holds other data than a quorum with the leader: it keeps its tree apart and takes the leader's snapshot");
+                tracing::error!(%zxid, own, agreed, "this server's data differs from the leader's and a quorum's: saving its tree and loading the leader's snapshot");
                 self.leave_for_repair(Next::Follow(leader), turn);
             }
             (OnDigestMismatch::Repair, None) => self.stop_for_data(
-                "this server and its leader hold different data, and no quorum agrees on either",
+                "this server and its leader hold different data, and a quorum agrees with neither of them",
                 turn,
             ),
             (OnDigestMismatch::Stop, _) => {
-                self.stop_for_data("this server holds other data than its leader", turn);
+                self.stop_for_data("this server's data differs from its leader's", turn);
             }
         }
     }
@@ -213,11 +216,11 @@ impl<H: Host> Replica<H> {
         match self.settings.on_digest_mismatch {
             OnDigestMismatch::Log => {}
             OnDigestMismatch::Stop => {
-                self.stop_for_data("this leader holds other data than a quorum", turn);
+                self.stop_for_data("this leader's data differs from a quorum's", turn);
             }
             OnDigestMismatch::Repair if mutant::is(Mutant::WrongLeaderStays) => {}
             OnDigestMismatch::Repair => {
-                tracing::error!(%zxid, own, theirs, "this leader holds other data than a quorum: it makes way, keeps its tree apart and takes the next leader's snapshot");
+                tracing::error!(%zxid, own, theirs, "this leader's data differs from a quorum's: stepping down, saving its tree and loading the next leader's snapshot");
                 self.find_wrong_tree();
                 self.with_leader(turn, |leader, _, out| leader.handle_data_differs(out));
             }
@@ -258,7 +261,7 @@ impl<H: Host> Replica<H> {
         }
         match is_kept {
             true => self.drain(turn),
-            false => self.stop_for_data("the wrong tree cannot be kept in a separate place", turn),
+            false => self.stop_for_data("cannot save the diverging tree", turn),
         }
     }
 

@@ -38,7 +38,7 @@ impl<H: Host> Replica<H> {
                 if matches!(self.role, Role::Looking) {
                     self.take_role(state, vote.leader, turn);
                 } else {
-                    tracing::debug!(%round, "an election is over that nobody waits for");
+                    tracing::debug!(%round, "ignoring the result of an election that was cancelled");
                 }
             }
             ElectionAction::ListSeen { from, list } => {
@@ -47,7 +47,7 @@ impl<H: Host> Replica<H> {
                 self.install_list(list, turn);
             }
             ElectionAction::SupporterLooks { sid } => {
-                tracing::debug!(%sid, "a voter that elected this server looks for a leader");
+                tracing::debug!(%sid, "a voter that elected this server is looking for a leader");
                 self.with_leader(turn, |leader, now_ms, out| {
                     leader.handle_supporter_looks(now_ms, out);
                 });

@@ -266,7 +266,7 @@ impl Elections {
             Ok(electorate) => electorate,
             Err(error) => {
                 let version = lists.committed.version;
-                return tracing::error!(%version, err = %error, "member list not used in elections");
+                return tracing::error!(%version, err = %error, "cannot use this member list in elections");
             }
         };
         self.install(lists, out);
@@ -420,12 +420,12 @@ impl Elections {
             Err(error) => {
                 // Every notification of that server repeats the list.
                 if self.refused_list.replace((from, version)) != Some((from, version)) {
-                    log_limiter::limited!(warn, %from, %version, err = %error, "member list of another server not taken over");
+                    log_limiter::limited!(warn, %from, %version, err = %error, "cannot adopt the member list of another server");
                 }
                 return;
             }
         };
-        log_limiter::limited!(info, %from, %version, "newer member list of another server taken over");
+        log_limiter::limited!(info, %from, %version, "adopted the newer member list of another server");
         let is_different = !self.lists.committed.has_same_members(&seen);
         self.install(lists, out);
         self.role = electorate::role_in(&seen, self.settings.me);

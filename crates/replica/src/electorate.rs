@@ -19,7 +19,7 @@ pub enum ElectorateError {
     #[error("the member list names no participant")]
     NoParticipants,
     /// Other servers would close the connection on a notification of this size.
-    #[error("the text of the member list has {len} bytes, more than a notification holds")]
+    #[error("the text of the member list has {len} bytes and does not fit into a notification")]
     TooLong {
         /// Size of the text, bytes.
         len: usize,

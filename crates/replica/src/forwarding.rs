@@ -51,7 +51,7 @@ impl<H: Host> Replica<H> {
         let (session, op) = (request.session, request.request.op());
         let observers = learning.observers.as_ref();
         if observers.is_some_and(|of| of.is_late(session, op, Holder::Client)) {
-            tracing::debug!(%session, "a session has moved to an observer, its late request is dropped");
+            tracing::debug!(%session, "dropping a late request of a session that moved to an observer");
             return self.drop_request(&request, turn);
         }
         let Some(learner) = &mut learning.learner else {
@@ -190,7 +190,7 @@ impl<H: Host> Replica<H> {
 fn upgrade_of(request: &ClientRequest) -> Option<LearnerRequest> {
     let upgrades = !mutant::is(Mutant::UpgradeForgotten);
     let timeout_ms = request.upgrade_ms.filter(|_| upgrades)?;
-    tracing::debug!(session = %request.session, "a local session becomes global");
+    tracing::debug!(session = %request.session, "upgrading a local session to a global one");
     Some(LearnerRequest {
         session: request.session,
         cxid: 0,

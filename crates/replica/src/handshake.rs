@@ -51,13 +51,13 @@ pub enum HandshakeKind {
 #[non_exhaustive]
 pub enum HandshakeRefusal {
     /// Clients are not served.
-    #[error("there is no leader")]
+    #[error("no leader is known")]
     NoLeader,
     /// Only reads are served, and the client does not accept that.
-    #[error("there is no leader, and the client has not said that reads will do")]
+    #[error("no leader is known, and the client did not request a read-only session")]
     NotForReads,
     /// The client has seen a transaction elsewhere that this server does not have yet.
-    #[error("the client has seen zxid {seen}, newer than {last}, the last one of this server")]
+    #[error("the client has seen zxid {seen}, but the last zxid of this server is {last}")]
     ClientAhead {
         /// The newest zxid that the client has seen.
         seen: Zxid,
@@ -65,7 +65,7 @@ pub enum HandshakeRefusal {
         last: Zxid,
     },
     /// The tree contains the client's session, but only a leader knows whether it is alive.
-    #[error("there is no leader to say whether session {session} lives")]
+    #[error("no leader is known that can validate session {session}")]
     NobodyToAsk {
         /// The session.
         session: SessionId,

@@ -206,7 +206,7 @@ impl<H: Host> Replica<H> {
             false => turn.now.ms - self.backlog.since_ms().unwrap_or(turn.now.ms),
         };
         if bytes > limits::LEADER_BACKLOG_BYTES || waits_ms > member.settings.zab.sync_ms() {
-            tracing::error!(bytes, waits_ms, synced = %self.synced, "the disk does not keep up with the transaction log, leading is over until it has");
+            tracing::error!(bytes, waits_ms, synced = %self.synced, "the disk is too slow for the transaction log, stepping down until it catches up");
             self.leave_role(Next::Look, turn);
         }
     }
@@ -358,7 +358,7 @@ impl<H: Host> Replica<H> {
     /// so that log and tree stay equal.
     fn end_orphans(&mut self, orphans: Vec<proto::SessionId>) {
         for session in orphans {
-            tracing::warn!(%session, "ephemeral znodes of a session that is gone are deleted");
+            tracing::warn!(%session, "deleting ephemeral znodes whose session no longer exists");
             self.incoming.push(Incoming::Order(Order::own(
                 session,
                 WriteRequest::CloseSession,
@@ -387,7 +387,7 @@ impl<H: Host> Replica<H> {
     }
 
     fn step_down(&mut self, reason: StepDown, turn: &mut Turn<'_, H>) {
-        tracing::warn!(%reason, "leading is over");
+        tracing::warn!(%reason, "stopped leading");
         match (reason, &mut self.member) {
             // The next election needs the oracle.
             (StepDown::LostQuorum, Some(member)) => member.elections.set_oracle_needed(true),
@@ -411,7 +411,7 @@ impl<H: Host> Replica<H> {
     ) {
         let is_late = grants && age_ms > self.settings.tick_ms;
         if is_late {
-            tracing::debug!(age_ms, "an answer of the oracle is too old");
+            tracing::debug!(age_ms, "ignoring an outdated answer of the oracle");
         } else {
             self.with_leader(turn, |leader, now_ms, out| {
                 leader.handle_oracle(grants, now_ms, out);

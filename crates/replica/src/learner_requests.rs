@@ -71,7 +71,7 @@ pub(crate) fn incoming(
     let Some(op) = op else {
         tracing::debug!(
             link = from.0,
-            "a learner's request of an unknown type is dropped"
+            "dropping a learner's request of an unknown type"
         );
         return None;
     };
@@ -94,7 +94,11 @@ pub(crate) fn incoming(
         op => match Request::decode(op, &mut input) {
             Ok(Request::Write(write)) => Ok(write),
             Ok(Request::Read(_) | Request::Sync(_)) => {
-                tracing::debug!(link = from.0, op = op.name(), "a learner's read is dropped");
+                tracing::debug!(
+                    link = from.0,
+                    op = op.name(),
+                    "dropping a read that a learner forwarded"
+                );
                 return None;
             }
             Err(error) => Err(error),
@@ -104,12 +108,12 @@ pub(crate) fn incoming(
     let needs_identities = !matches!(op, OpCode::CreateSession | OpCode::CloseSession);
     let request = match write {
         Ok(_) if needs_identities && authinfo.is_none() => {
-            tracing::debug!(link = from.0, %session, op = op.name(), "refusing a request that a learner passes on without identities, or with more of them than jute.maxbuffer and its extra size; have the client authenticate with fewer");
+            tracing::debug!(link = from.0, %session, op = op.name(), "refusing a forwarded request: its identities are missing or exceed jute.maxbuffer and its extra size; the client must authenticate with fewer identities");
             Err(ErrorCode::MarshallingError)
         }
         Ok(write) => Ok(write),
         Err(error) => {
-            tracing::debug!(link = from.0, %session, op = op.name(), err = %error, "a learner passes on a request that does not decode");
+            tracing::debug!(link = from.0, %session, op = op.name(), err = %error, "cannot decode a request that a learner forwarded");
             Err(ErrorCode::MarshallingError)
         }
     };

@@ -338,7 +338,7 @@ impl<H: Host> Replica<H> {
         };
         let matched = learning.forwarded.take(&in_flight.record);
         for skipped in matched.skipped {
-            tracing::warn!(session = %in_flight.record.header.session, cxid = skipped.cxid, "the leader has left out a request, closing its connection");
+            tracing::warn!(session = %in_flight.record.header.session, cxid = skipped.cxid, "the leader skipped a forwarded request, closing the connection of its client");
             turn.effect(Effect::Release {
                 requests: 1,
                 large_bytes: skipped.large_bytes,
@@ -355,7 +355,7 @@ impl<H: Host> Replica<H> {
     }
 
     fn leave_leader(&mut self, fault: &Fault, turn: &mut Turn<'_, H>) {
-        tracing::warn!(err = %fault, "following is over");
+        tracing::warn!(err = %fault, "stopped following");
         turn.note(Note::LeaderLeft(fault));
         if let (Fault::CannotTruncate { epoch, .. }, Some(member)) = (fault, &mut self.member) {
             member.truncation_failed_in = Some(*epoch);
@@ -365,7 +365,7 @@ impl<H: Host> Replica<H> {
                 if learning.is_observer {
                     // For a voter, the leader steps down, and the next epoch is above the accepted
                     // one.
-                    tracing::warn!(%proposed, %accepted, "this observer stays outside until elections have come to an epoch that is not below the one that it has accepted; unless its data is newer than the ensemble's, stop this server, move its data away and start it again");
+                    tracing::warn!(%proposed, %accepted, "this observer cannot join until the ensemble's epoch reaches its accepted epoch. Unless its data is newer than the ensemble's, stop this server, move its data away and start it again");
                 }
                 Next::LookLater
             }

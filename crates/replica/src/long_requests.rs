@@ -323,7 +323,7 @@ impl LongRequests {
             tracing::warn!(
                 link = link.0,
                 bytes = self.bytes,
-                "a learner passes on more long requests at once than this leader keeps, refusing some of them (ThrottledOp); lower globalOutstandingLimit or the number of clients that write long data at the same time"
+                "a learner forwards too many long requests, refusing some of them (ThrottledOp); lower globalOutstandingLimit or the number of clients that write long data concurrently"
             );
         }
         order.request = Err(ErrorCode::ThrottledOp);

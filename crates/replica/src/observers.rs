@@ -330,7 +330,7 @@ impl<H: Host> Replica<H> {
         let Some(op) = request.op() else {
             return tracing::debug!(
                 link = from.0,
-                "an observer's request of an unknown type is dropped"
+                "dropping an observer's request of an unknown type"
             );
         };
         if !decodes(op, &request.body, self.settings.field_limits) {
@@ -357,7 +357,7 @@ impl<H: Host> Replica<H> {
         let mut actions = Vec::new();
         let is_sent = learner.forward(request, &mut actions);
         if is_sent && is_late {
-            tracing::debug!(%session, cxid, link = from.0, "a session has moved, its late request is refused");
+            tracing::debug!(%session, cxid, link = from.0, "refusing a late request of a session that moved");
             observers.refused.push_back(Refused {
                 link: from,
                 session,

@@ -151,7 +151,7 @@ impl<'a> From<&'a ClientRequest> for Asked<'a> {
 ///
 /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
 fn upgrade(session: SessionId, timeout_ms: i32) -> Order {
-    tracing::debug!(%session, "a local session becomes global");
+    tracing::debug!(%session, "upgrading a local session to a global one");
     Order::own(session, WriteRequest::CreateSession { timeout_ms })
 }
 
@@ -376,7 +376,7 @@ impl<H: Host> Replica<H> {
             }
             Err(error) => {
                 // Its client will lose its connection, like all clients.
-                log_limiter::limited!(warn, %zxid, err = %error, "a request is not proposed");
+                log_limiter::limited!(warn, %zxid, err = %error, "cannot propose a request");
                 turn.effect(Effect::Release {
                     requests: usize::from(asked.is_counted),
                     large_bytes: asked.large_bytes,

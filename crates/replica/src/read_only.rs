@@ -36,7 +36,7 @@ impl<H: Host> Replica<H> {
             // ReadOnlyZooKeeperServer.
             tracing::info!(
                 zxid = %self.last_zxid,
-                "Read-only server started: there is no leader yet, and read-only clients are served"
+                "Read-only server started: no leader is known yet, and read-only clients are served"
             );
         }
     }
@@ -47,7 +47,7 @@ impl<H: Host> Replica<H> {
             member.read_only_at_ms = None;
         }
         if self.service == Service::ReadOnly {
-            tracing::info!("a leader is known, read-only clients are sent away");
+            tracing::info!("a leader is known, disconnecting read-only clients");
             self.stop_serving(turn);
         }
     }

@@ -163,7 +163,7 @@ impl<H: Host> Replica<H> {
         let Some(member) = &self.member else { return };
         let me = member.lists.me();
         if let Some(client) = &change.client {
-            tracing::warn!(address = %client, "the member list names another client address for this server: it serves there from its next start on");
+            tracing::warn!(address = %client, "the member list changes the client address of this server; restart the server to use it");
         }
         let next = match (&self.role, designated_leader) {
             (Role::Leading(_), Some(leader)) if leader != me => Some(Next::Follow(leader)),
@@ -190,7 +190,7 @@ impl<H: Host> Replica<H> {
         match member.lists.parse(text) {
             Ok(list) => Some(list),
             Err(error) => {
-                tracing::error!(err = %error, "a configuration cannot be read");
+                tracing::error!(err = %error, "cannot parse a member list");
                 None
             }
         }

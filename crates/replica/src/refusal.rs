@@ -44,11 +44,10 @@ impl fmt::Display for Refusal<'_> {
         let only_theirs = named(theirs.voters.difference(&ours.voters).collect());
         write!(
             f,
-            "server {candidate} is not made leader: server {leader} leads already, and its member \
-             list is another one (only in ours: {only_ours}; only in theirs: {only_theirs}). Give \
-             this server the server.N lines of that leader and restart it, and then change the \
-             lists one server at a time, the leader last; zoarium.membershipGuard=false elects \
-             without this check"
+            "refusing to elect server {candidate}: server {leader} is the leader and has a \
+             different member list (only in ours {only_ours}; only in theirs {only_theirs}). Copy \
+             the leader's server.N lines to this server and restart it. Then change the lists one \
+             server at a time, the leader last; zoarium.membershipGuard=false disables this check"
         )
     }
 }
@@ -86,8 +85,8 @@ mod tests {
         };
         let text = refusal.to_string();
         for part in [
-            "server 5 is not made leader: server 3 leads already",
-            "only in ours: 4, 5; only in theirs: 3",
+            "refusing to elect server 5: server 3 is the leader",
+            "only in ours 4, 5; only in theirs 3",
             "the leader last",
         ] {
             assert!(text.contains(part), "{text}");
@@ -97,6 +96,6 @@ mod tests {
             ours: &ours,
             ..refusal
         };
-        assert!(refusal.to_string().contains("only in theirs: none"));
+        assert!(refusal.to_string().contains("only in theirs none"));
     }
 }

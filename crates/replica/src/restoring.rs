@@ -35,11 +35,11 @@ impl<H: Host> Replica<H> {
     pub(crate) fn handle_restore(&mut self, tree: Box<Tree>, turn: &mut Turn<'_, H>) {
         if !self.is_alone() || self.is_ending || self.restoring.is_some() {
             tracing::error!(
-                "a tree that was to be restored is not: the server is not in a state for it"
+                "cannot restore a tree: the server is stopping, restoring, or a member of an ensemble"
             );
             return;
         }
-        tracing::warn!(zxid = %tree.last_zxid(), znodes = tree.node_count(), "restoring another tree, clients are cut off");
+        tracing::warn!(zxid = %tree.last_zxid(), znodes = tree.node_count(), "restoring another tree, disconnecting all clients");
         self.stop_serving(turn);
         self.restoring = Some(Restoring::Waiting(tree));
     }
@@ -70,7 +70,7 @@ impl<H: Host> Replica<H> {
             matches!(self.restoring, Some(Restoring::Writing { attempt: own }) if own == attempt);
         if is_it && !self.is_ending {
             self.restoring = None;
-            tracing::info!(zxid = %self.last_zxid, "restored, serving again");
+            tracing::info!(zxid = %self.last_zxid, "restored the tree, serving clients again");
             self.begin_standalone(turn);
         }
     }

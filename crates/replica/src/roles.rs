@@ -314,11 +314,11 @@ impl<H: Host> Replica<H> {
     ) {
         match (port, &mut self.role) {
             (Port::Learners, Role::Leading(leading)) if leading.attempt == attempt => {
-                tracing::error!("cannot listen for learners, looking for another leader");
+                tracing::error!("cannot listen for learners, searching for another leader");
                 self.leave_role(Next::LookLater, turn);
             }
             (Port::Observers, Role::Learning(learning)) if learning.attempt == attempt => {
-                tracing::error!("cannot listen for observers, following without them");
+                tracing::error!("cannot listen for observers, continuing without them");
                 learning.observers = None;
             }
             _ => {}

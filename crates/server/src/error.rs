@@ -46,7 +46,7 @@ pub enum StartError {
     Tls(#[from] transport::tls::TlsError),
     /// The key for Kerberos logins is missing.
     #[error(
-        "nobody can log in by Kerberos as a client of {principal}, the key of which is to be in {}: {refusal} (see keyTab and principal in the JAAS file)", key_tab.display()
+        "cannot accept Kerberos logins of clients as {principal} with the key tab {}: {refusal} (see keyTab and principal in the JAAS file)", key_tab.display()
     )]
     Kerberos {
         /// Principal of the key.
@@ -58,7 +58,7 @@ pub enum StartError {
     },
     /// The exporter cannot listen on its address.
     #[error(
-        "cannot listen for metrics to be fetched on {address}: {source} (choose another metricsProvider.httpPort or metricsProvider.httpHost)"
+        "cannot listen for metrics requests on {address}: {source} (choose another metricsProvider.httpPort or metricsProvider.httpHost)"
     )]
     BindExporter {
         /// The address.
@@ -79,7 +79,7 @@ pub enum StartError {
     Unsupported(Box<ConfigError>),
     /// The data contains TTL znodes, and the configuration does not let this server recognise them.
     #[error(
-        "the data holds {count} TTL znodes, but extendedTypesEnabled is off: they would be taken for ephemerals of dead sessions and deleted. Set extendedTypesEnabled=true in zoo.cfg; to be without it, delete them first while it is set"
+        "the data contains {count} TTL znodes, but extendedTypesEnabled is off, so the server would treat them as ephemerals of dead sessions and delete them. Set extendedTypesEnabled=true in zoo.cfg. To run without it, delete these znodes first while it is set"
     )]
     UnrecognisedTtls {
         /// Number of TTL znodes.
@@ -87,7 +87,7 @@ pub enum StartError {
     },
     /// The data directory is empty, and the configuration requires existing data.
     #[error(
-        "{} holds no data, and db.autocreate=false says that this is not a new database: put the data back, or create the empty file {} to begin a new one", data_dir.display(), marker.display()
+        "{} is empty, and db.autocreate=false forbids a new database: restore the data, or create the empty file {} to start a new database", data_dir.display(), marker.display()
     )]
     EmptyUntrusted {
         /// `dataDir`.
@@ -100,14 +100,14 @@ pub enum StartError {
     Members(String),
     /// zoo.cfg cannot be backed up before reconfigurations change the file.
     #[error(
-        "cannot back up zoo.cfg, which reconfigurations rewrite: {source} (let this server write there, or set reconfigEnabled=false)"
+        "cannot back up zoo.cfg, which reconfigurations rewrite: {source} (make its directory writable for this server, or set reconfigEnabled=false)"
     )]
     Backup {
         /// The system's error.
         source: io::Error,
     },
     /// The history thread cannot be started.
-    #[error("cannot keep a change history: {0} (see history.enabled)")]
+    #[error("cannot open the change history: {0} (see history.enabled)")]
     History(String),
     /// The audit log cannot be opened. The server does not run without an audit log that the
     /// operator expects.
@@ -122,7 +122,7 @@ pub enum StartError {
     },
     /// Random numbers are not available, so session ids would repeat.
     #[error(
-        "the system gives no random numbers, which session ids start with: {0} (the server needs getrandom(2) or /dev/urandom)"
+        "cannot get random bytes for session ids from the system: {0} (the server needs getrandom(2) or /dev/urandom)"
     )]
     Random(io::Error),
     /// A thread cannot be started.

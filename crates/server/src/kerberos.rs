@@ -57,7 +57,7 @@ pub(crate) fn user_name(names: &KerberosNames, name: &str) -> String {
     match names.user_name(name, &transport::sasl::gssapi::default_realm()) {
         Ok(user) => user,
         Err(reason) => {
-            log_limiter::limited!(warn, name = ?name, err = %reason, "a Kerberos name is taken as it is");
+            log_limiter::limited!(warn, name = ?name, err = %reason, "no rule maps a Kerberos name, using the complete name");
             name.to_owned()
         }
     }

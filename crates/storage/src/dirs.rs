@@ -89,7 +89,9 @@ impl DataDirs {
             }
             let reason = match options.autocreate {
                 true => obstacle(&dir),
-                false => Some("it is missing and zookeeper.datadir.autocreate is false".to_owned()),
+                false => {
+                    Some("it does not exist, and zookeeper.datadir.autocreate is false".to_owned())
+                }
             };
             if let Some(reason) = reason {
                 return Err(StorageError::Directory { dir, reason });
@@ -127,7 +129,7 @@ impl DataDirs {
             return Err(StorageError::Directory {
                 dir: parent.join(name),
                 reason: format!(
-                    "there are {count_max} directories {prefix}* already: look at them and move them away"
+                    "{count_max} directories {prefix}* already exist; check them and move them away"
                 ),
             });
         }
@@ -157,7 +159,7 @@ impl DataDirs {
                 if !entry.is_dir && FileName::parse(&entry.name).prefix == UNFINISHED {
                     let path = dir.join(&entry.name);
                     disk.remove(&path).map_err(io_error("remove", &path))?;
-                    tracing::info!(file = entry.name, "removed a file that was never finished");
+                    tracing::info!(file = entry.name, "removed an unfinished file");
                 }
             }
         }
@@ -233,7 +235,7 @@ fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<Box<dyn DiskLock>, StorageError
         }),
         Err(error) => Err(StorageError::Directory {
             dir: dir.to_path_buf(),
-            reason: format!("no lock file can be made: {error}"),
+            reason: format!("cannot create a lock file: {error}"),
         }),
     }
 }

@@ -50,7 +50,7 @@ impl Epochs {
         let written = Written::read(disk, dirs, epoch_of(last_zxid))?;
         let epochs = Self::look(disk, dirs, last_zxid)?;
         if let Some(error) = &written.repaired {
-            tracing::warn!(epoch = %epochs.current, "{error}: the last transaction and acceptedEpoch determine the epoch, which is written again");
+            tracing::warn!(epoch = %epochs.current, "{error}: rewriting the epoch, which the last transaction and acceptedEpoch determine");
         }
         if written.current != Some(epochs.current) {
             Self::store_current(disk, dirs, epochs.current)?;
@@ -145,14 +145,14 @@ impl Epochs {
         };
         match unfinished {
             Some(epoch) if epoch >= of_data => {
-                tracing::warn!(%epoch, "currentEpoch finished from its temporary file");
+                tracing::warn!(%epoch, "completed currentEpoch from its temporary file");
                 Ok(epoch)
             }
             // The process died after it made its leader's history durable and before it did the
             // same for the epoch (ZOOKEEPER-4643). The epoch states whose history the member has
             // completely, so it is kept.
             _ if promised.is_some_and(|promised| promised >= of_data) => {
-                tracing::info!(%current, %of_data, "the history ends in an epoch that was not taken on");
+                tracing::info!(%current, %of_data, "the log ends in a later epoch than currentEpoch; keeping currentEpoch");
                 Ok(current)
             }
             _ => Err(StorageError::EpochOrder {

@@ -78,12 +78,12 @@ pub enum StorageError {
         source: io::Error,
     },
     /// An earlier write or sync failed, so the content of the disk is unknown.
-    #[error("log writer is out of use since a write or sync failed")]
+    #[error("the log writer stopped after a failed write or sync")]
     LogPoisoned,
     /// A log of this name exists and contains transactions, which a new file would destroy.
     #[error(
-        "log {} exists and holds transactions; it is not overwritten. Move it away if they are \
-         not wanted",
+        "log {} exists, contains transactions, and is not overwritten. Move it away if you do not \
+         need them",
         path.display()
     )]
     LogExists {
@@ -101,7 +101,7 @@ pub enum StorageError {
         source: io::Error,
     },
     /// A log file does not begin with the header of a log.
-    #[error("{} is not a transaction log: {reason}. If it holds nothing of value, move it away", path.display())]
+    #[error("{} is not a transaction log: {reason}. Move it away if you do not need it", path.display())]
     LogHeader {
         /// Path of the file.
         path: PathBuf,
@@ -128,8 +128,8 @@ pub enum StorageError {
     },
     /// Transactions are missing between two existing ones.
     #[error(
-        "transactions are missing: {} at offset {offset} goes on with zxid {next}, but {before} \
-         ends with {last}{}. Put the missing log back; to give up everything after {last} instead, \
+        "transactions are missing: {} continues at offset {offset} with zxid {next}, but {before} \
+         ends with {last}{}. Restore the missing log. To discard everything after {last} instead, \
          {}",
         path.display(), torn_note(*torn_at), giving_up(path, before, *last)
     )]
@@ -149,7 +149,7 @@ pub enum StorageError {
     },
     /// Snapshots exist, but none can be loaded.
     #[error(
-        "no snapshot in {} can be loaded; the newest, {}: {reason}. Put back a good one",
+        "cannot load any snapshot in {}; the newest is {}: {reason}. Restore an intact snapshot",
         dir.display(), newest.display()
     )]
     NoUsableSnapshot {
@@ -162,9 +162,9 @@ pub enum StorageError {
     },
     /// A newer snapshot is corrupted, and the logs do not lead to its transaction.
     #[error(
-        "snapshot {} cannot be loaded ({reason}) and the rest leads only to zxid {reached} on the \
-         way to it: transactions would be lost. Put back a good copy or the missing logs; to give \
-         up everything after {reached} instead, move the snapshot and all later logs away",
+        "cannot load snapshot {} ({reason}), and without it the data ends at zxid {reached}, so \
+         transactions would be lost. Restore an intact copy or the missing logs. To discard \
+         everything after {reached} instead, move the snapshot and all later logs away",
         path.display()
     )]
     SnapshotLost {
@@ -177,9 +177,9 @@ pub enum StorageError {
     },
     /// There are logs, but no snapshot.
     #[error(
-        "there is no snapshot in {}, but {} is a transaction log: the database would start \
-         without what the snapshot held. Put the snapshot back; after an upgrade from 3.4 or with \
-         the complete history in the logs, start once with -Dzookeeper.snapshot.trust.empty=true",
+        "{} does not contain a snapshot, but {} is a transaction log, so the server would start \
+         without the snapshot's data. Restore the snapshot. After an upgrade from 3.4, or if the \
+         logs are complete, start once with -Dzookeeper.snapshot.trust.empty=true",
         dir.display(), log.display()
     )]
     NoSnapshot {
@@ -200,9 +200,9 @@ pub enum StorageError {
     },
     /// The files are not this server's whole history, and the server is standalone.
     #[error(
-        "{} says that this server's logs and snapshots were damaged and set aside: only a leader \
-         can give it the data back. Let it join its ensemble again; to start it alone, rename the \
-         aside.* files back (`aside.log.5` to `log.5`), repair them, and remove {}",
+        "{} exists because this server's damaged logs and snapshots were set aside. Only a leader \
+         can restore its data, so start it as a member of its ensemble. To start it alone, rename \
+         the aside.* files back (`aside.log.5` to `log.5`), repair them, and remove {}",
         marker.display(), marker.display()
     )]
     Untrusted {
@@ -221,8 +221,8 @@ pub enum StorageError {
     },
     /// An epoch file does not contain a number.
     #[error(
-        "{} holds {content:?} where a decimal number is expected; restore it, or write the epoch \
-         of the last transaction into it", path.display()
+        "{} contains {content:?} instead of a decimal number; restore it, or write the epoch of \
+         the last transaction into it", path.display()
     )]
     EpochFile {
         /// Path of the epoch file.
@@ -231,7 +231,7 @@ pub enum StorageError {
         content: String,
     },
     /// The epoch files contradict the data or each other.
-    #[error("{} holds epoch {found}, below {least} of {of}", path.display())]
+    #[error("{} contains epoch {found}, lower than {least} of {of}", path.display())]
     EpochOrder {
         /// Path of the epoch file.
         path: PathBuf,
@@ -326,21 +326,21 @@ impl fmt::Display for Damage {
         match self {
             Self::Checksum { stored, computed } => write!(
                 f,
-                "the record's checksum is {stored:#x}, but its bytes give {computed:#x}"
+                "the stored checksum is {stored:#x}, but the record has checksum {computed:#x}"
             ),
             Self::Length { found, limit } => write!(
                 f,
-                "the record's length is {found}, out of range (limit {limit})"
+                "the record's length {found} is out of range (limit {limit})"
             ),
             Self::WrongLength { found, actual } => write!(
                 f,
-                "the record's length is {found}, but the record that fits its checksum has {actual} \
+                "the record's length is {found}, but its checksum matches a record of {actual} \
                  bytes"
             ),
             Self::EndByte { found } => write!(
                 f,
-                "the record's end byte is {found:#04x} instead of 0x42, and more follows or its \
-                 checksum is right"
+                "the record's end byte is {found:#04x} instead of 0x42, although more records \
+                 follow or the checksum is correct"
             ),
             Self::Followed { offset, zxid } => write!(
                 f,
@@ -356,7 +356,7 @@ impl fmt::Display for Damage {
             Self::Undecodable { reason } => {
                 write!(
                     f,
-                    "the record's checksum is right, but it cannot be read: {reason}"
+                    "the record's checksum is correct, but the record cannot be decoded: {reason}"
                 )
             }
         }

@@ -115,7 +115,7 @@ pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageE
     let mut logs: Vec<LogFile> = Vec::with_capacity(found.len());
     for (zxid, _, name, len) in found {
         if logs.last().is_some_and(|last| last.zxid == zxid) {
-            tracing::warn!(file = name, %zxid, "log ignored: a plainer name holds the same zxid");
+            tracing::warn!(file = name, %zxid, "log ignored because another file name contains the same zxid");
             continue;
         }
         let path = dir.join(name);

@@ -95,7 +95,7 @@ pub fn remove_other_snapshots<D: Disk>(
         if snapshot.zxid != zxid {
             let path = snapshot.path;
             disk.remove(&path).map_err(io_error("remove", &path))?;
-            tracing::info!(file = %path.display(), "removed, the leader's history takes its place");
+            tracing::info!(file = %path.display(), "removed because the leader's snapshot replaces it");
             removed.push(path);
         }
     }

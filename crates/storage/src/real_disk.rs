@@ -27,7 +27,7 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(
-                "cannot give up the lock of a data directory, which ends a moment later: {error}"
+                "cannot release the lock of a data directory, which closing the file releases: {error}"
             );
         }
     }
@@ -57,7 +57,7 @@ impl Disk for RealDisk {
     }
 
     fn is_dir(&self, path: &Path) -> bool {
-        blocking::mark("look for a directory");
+        blocking::mark("check a directory");
         path.is_dir()
     }
 
@@ -121,7 +121,7 @@ impl Disk for RealDisk {
 
 impl DiskFile for File {
     fn len(&self) -> io::Result<u64> {
-        blocking::mark("look at a file");
+        blocking::mark("check a file");
         Ok(self.metadata()?.len())
     }
 
@@ -149,7 +149,7 @@ impl DiskFile for File {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        blocking::mark("cut a file");
+        blocking::mark("truncate a file");
         File::set_len(self, len)
     }
 }

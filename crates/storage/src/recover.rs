@@ -243,7 +243,7 @@ fn warnings_about(rejected: &[Rejected], info: &SnapshotInfo, reached: Zxid) -> 
     if let Some(covers) = info.covers().filter(|covers| *covers > reached) {
         warnings.push(format!(
             "the snapshot was written while transactions up to {covers} were applied, but the log \
-             reaches only to {reached}: the tree may hold parts of lost transactions"
+             ends at {reached}, so the tree may contain parts of lost transactions"
         ));
     }
     for warning in &warnings {
@@ -293,7 +293,7 @@ fn load_snapshot<D: Disk, S: State>(
             Ok(info) => return Ok((Some((file, info)), rejected)),
             Err(error) => {
                 tracing::warn!(file = %file.path.display(), %error,
-                    "snapshot does not load, an older one is tried");
+                    "cannot load a snapshot, trying an older one");
                 let reason = match error {
                     StorageError::SnapshotDamaged { offset, reason, .. } => {
                         format!("at offset {offset}: {reason}")
@@ -412,7 +412,7 @@ impl Rejected {
 
     fn warning(&self) -> String {
         format!(
-            "snapshot {} is damaged ({}); an older one and the log made up for it",
+            "snapshot {} is damaged ({}); an older snapshot and the log contain its data",
             self.file.path.display(),
             self.reason
         )

@@ -79,7 +79,7 @@ pub fn forget_seams_behind<D: Disk>(
             write(disk, dirs, &path, &seams)
         }
         Err(error @ StorageError::Seam { .. }) => {
-            tracing::warn!(err = %error, %end, "what the log holds up to here is taken for another history");
+            tracing::warn!(err = %error, %end, "treating the log up to this zxid as part of another history");
             write(disk, dirs, &path, &[end])
         }
         Err(other) => Err(other),
@@ -103,7 +103,7 @@ fn read<D: Disk>(disk: &D, path: &Path) -> Result<Vec<Zxid>, StorageError> {
         }
         Err(error) => return Err(io_error("read", path)(error)),
     };
-    let text = std::str::from_utf8(&content).map_err(|_| damaged("it is no text"))?;
+    let text = std::str::from_utf8(&content).map_err(|_| damaged("it is not text"))?;
     let (zxids, sum) = text
         .trim_end_matches('\n')
         .rsplit_once('\n')
@@ -113,7 +113,7 @@ fn read<D: Disk>(disk: &D, path: &Path) -> Result<Vec<Zxid>, StorageError> {
     }
     let zxids = zxids.lines().map(|line| i64::from_str_radix(line, 16));
     let zxids: Result<Vec<i64>, _> = zxids.collect();
-    let zxids = zxids.map_err(|_| damaged("it holds no zxid"))?;
+    let zxids = zxids.map_err(|_| damaged("it does not contain a zxid"))?;
     Ok(zxids.into_iter().map(Zxid).collect())
 }
 

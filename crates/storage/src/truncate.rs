@@ -105,7 +105,7 @@ fn beyond<D: Disk>(
     };
     let last = crate::log::chain::last_logged_zxid(disk, dirs, limits)?;
     let Some(last) = last else {
-        return Err(refused("there is no log"));
+        return Err(refused("no log exists"));
     };
     if last < target {
         return Err(refused(&format!("the log ends at {last}")));
@@ -115,7 +115,7 @@ fn beyond<D: Disk>(
         .partition(|snapshot| snapshot.zxid > target);
     if !beyond.is_empty() && !is_reloadable(disk, dirs, &kept, target, limits)? {
         return Err(refused(
-            "no good snapshot at or below it is left from which the log reaches it",
+            "no intact snapshot at or below that zxid is left from which the log reaches it",
         ));
     }
     Ok(beyond)
@@ -267,7 +267,7 @@ fn end_at<D: Disk>(
 
 fn remove<D: Disk>(disk: &D, path: &std::path::Path) -> Result<(), StorageError> {
     disk.remove(path).map_err(io_error("remove", path))?;
-    tracing::info!(file = %path.display(), "removed: beyond the truncation");
+    tracing::info!(file = %path.display(), "removed because it is beyond the truncation point");
     Ok(())
 }
 

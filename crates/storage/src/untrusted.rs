@@ -119,8 +119,9 @@ fn history_zxid(name: &str) -> Option<Zxid> {
 fn write_marker<D: Disk>(disk: &D, dirs: &DataDirs, reason: &str) -> Result<(), StorageError> {
     let path = untrusted_marker(dirs);
     let text = format!(
-        "{reason}\n\nThe logs and snapshots here were renamed to {ASIDE}.*; this server has no vote until it has \
-         its leader's snapshot, and removes this file then.\n"
+        "{reason}\n\nThe logs and snapshots in this directory were renamed to {ASIDE}.*. This \
+         server does not vote until it has received a snapshot from its leader. It then removes \
+         this file.\n"
     );
     let write = || {
         let file = disk.create(&path)?;
@@ -158,6 +159,6 @@ pub(crate) fn trust_again<D: Disk>(
     synced()?;
     disk.remove(&marker).map_err(io_error("remove", &marker))?;
     synced()?;
-    tracing::info!(%zxid, "the leader's history is on disk: this server votes again");
+    tracing::info!(%zxid, "the leader's snapshot is on disk, this server votes again");
     Ok(())
 }

@@ -123,14 +123,14 @@ pub async fn connect_patiently(
     }
     let mut last = DialFailure {
         address: "nowhere".to_owned(),
-        reason: format!("{to} has no address"),
+        reason: format!("the host of {to} does not have an address"),
     };
     // Dropping the set aborts the other attempts.
     while let Some(dialled) = dialling.join_next().await {
         match dialled {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => last = error,
-            Err(error) => tracing::error!(err = %error, "an attempt to connect broke off"),
+            Err(error) => tracing::error!(err = %error, "an attempt to connect panicked"),
         }
     }
     Err(last)
@@ -157,7 +157,7 @@ async fn dial_one(
         let is_over = Instant::now() + patience.retry_delay >= deadline;
         let next_quick = quick.next().filter(|_| !is_over);
         if let Some(pause) = next_quick {
-            tracing::debug!(to, %address, err = reason, "no connection is taken yet");
+            tracing::debug!(to, %address, err = reason, "the server does not accept connections yet");
             sleep(pause).await;
             continue;
         }

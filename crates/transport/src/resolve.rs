@@ -22,7 +22,7 @@ pub const ADDRESSES_MAX: usize = 16;
 pub async fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>> {
     let looked_up = timeout(limit, lookup_host((host, port))).await;
     let found = looked_up.unwrap_or_else(|_| {
-        let text = format!("{host} is not looked up in time");
+        let text = format!("the lookup of {host} timed out");
         Err(io::Error::new(io::ErrorKind::TimedOut, text))
     })?;
     Ok(found.collect())

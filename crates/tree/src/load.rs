@@ -16,25 +16,25 @@ use crate::{Tree, TreeSettings, path};
 #[non_exhaustive]
 pub enum LoadError {
     /// A znode precedes its parent, or the root is not the first znode.
-    #[error("znode {path:?} has no parent before it")]
+    #[error("znode {path:?} precedes its parent")]
     MissingParent {
         /// Path of the znode.
         path: String,
     },
     /// A path occurs twice.
-    #[error("znode {path:?} is there twice")]
+    #[error("znode {path:?} occurs twice")]
     Duplicate {
         /// The duplicate path.
         path: String,
     },
     /// The path is not valid for a znode.
-    #[error("{path:?} cannot be the path of a znode")]
+    #[error("{path:?} is not a valid path of a znode")]
     Path {
         /// The invalid path.
         path: String,
     },
     /// There is no znode.
-    #[error("there is no root znode")]
+    #[error("the root znode is missing")]
     NoRoot,
 }
 

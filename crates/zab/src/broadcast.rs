@@ -35,7 +35,7 @@ use proto::{Sid, Zxid};
 /// An acknowledgement of a zxid that was never proposed. The counts do not change. The host decides
 /// whether to drop the connection (Apache ZooKeeper ignores the packet).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("server {sid} acknowledges {zxid}, the last proposal is {last_proposed}")]
+#[error("server {sid} acknowledges {zxid}, but the last proposal is {last_proposed}")]
 pub struct NeverProposed {
     /// The server that acknowledged.
     pub sid: Sid,

@@ -365,7 +365,7 @@ impl Leader {
         let sid = self.links.get(&link).and_then(|link| link.sid);
         let sid = sid.map(|sid| sid.0);
         // The host logs this fault with the address, at a higher level.
-        tracing::debug!(sid, link = link.0, err = %fault, "drops a learner");
+        tracing::debug!(sid, link = link.0, err = %fault, "disconnecting a learner");
         self.remove(link);
         out.push(Action::Close { link, fault });
     }
@@ -382,7 +382,7 @@ impl Leader {
 
     fn step_down(&mut self, reason: StepDown, out: &mut Vec<Action>) {
         if !matches!(self.phase, Phase::Down) {
-            tracing::info!(sid = %self.sid, epoch = %self.epoch, %reason, "steps down");
+            tracing::info!(sid = %self.sid, epoch = %self.epoch, %reason, "stepping down");
             self.phase = Phase::Down;
             self.links.clear();
             self.outstanding.clear();

@@ -526,7 +526,7 @@ impl Learner {
 
     fn leave(&mut self, fault: Fault, out: &mut Vec<Action>) {
         if !matches!(self.phase, Phase::Left { .. }) {
-            tracing::info!(sid = %self.sid, epoch = %self.epoch, err = %fault, "leaves its leader");
+            tracing::info!(sid = %self.sid, epoch = %self.epoch, err = %fault, "disconnecting from the leader");
             self.phase = Phase::Left {
                 is_tree_unsaved: self.is_tree_unsaved(),
             };

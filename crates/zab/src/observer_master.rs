@@ -427,7 +427,7 @@ impl ObserverMaster {
     fn close(&mut self, link: LinkId, fault: LinkFault, out: &mut Vec<Action>) {
         let closed = self.links.remove(&link);
         let sid = closed.and_then(|link| link.sid).map(|sid| sid.0);
-        tracing::debug!(sid, link = link.0, err = %fault, "drops an observer");
+        tracing::debug!(sid, link = link.0, err = %fault, "disconnecting an observer");
         out.push(Action::Close { link, fault });
     }
 

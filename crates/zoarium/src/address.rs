@@ -41,10 +41,11 @@ pub(crate) struct AddressArgs {
     /// Admin ports of servers, tried in turn [default: port 8080 of the hosts of --server]
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
     admin: Vec<String>,
-    /// Identity, such as `digest user:password`; the environment variable ZOARIUM_AUTH works too
+    /// Identity, such as `digest user:password`; also in ZOARIUM_AUTH
     #[arg(long, value_name = "SCHEME DATA")]
     auth: Option<String>,
-    /// File that `zoarium admin-token` wrote; without --auth, the file of a server on this machine is found
+    /// File that `zoarium admin-token` wrote; without --auth, the command finds the file of a server on this
+    /// machine
     #[arg(long, value_name = "FILE", conflicts_with = "auth")]
     token_file: Option<PathBuf>,
     /// Uses TLS for all connections
@@ -297,7 +298,7 @@ async fn client_ports(client: &AdminClient) -> Result<Vec<String>, String> {
                     .map_or(server.as_str(), |(host, _)| host);
                 match port {
                     Some(port) => ports.push(format!("{host}:{port}")),
-                    None => reason = format!("{server} has no client port"),
+                    None => reason = format!("{server} does not have a client port"),
                 }
             }
             Ok(Err(error)) => reason = error.to_string(),

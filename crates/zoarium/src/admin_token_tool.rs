@@ -15,15 +15,15 @@ use crate::tool::ToolError;
 
 /// Writes the credential of administrators to the dataDir and prints it, with the console's address
 ///
-/// The file `admin-token` in the dataDir has mode 0600. Whoever has the credential is a super user of this server. A
-/// server takes the file up while it runs, and forgets the credential when the file is removed.
+/// The file `admin-token` in the dataDir has mode 0600. Anyone with the credential is a super user of this
+/// server. A running server reads a new file, and forgets the credential when the file is removed.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium admin-token conf/zoo.cfg")]
 pub(crate) struct AdminTokenArgs {
-    /// The configuration; the built-in settings unless it is given
+    /// The configuration; without it, the built-in settings
     #[arg(value_name = "ZOO.CFG")]
     config: Option<PathBuf>,
-    /// Replaces a credential that is there
+    /// Replaces an existing credential
     #[arg(long)]
     new: bool,
 }
@@ -70,7 +70,7 @@ pub(crate) fn text(config: &Config, anew: bool) -> io::Result<String> {
     let user = admin_token::USER;
     text.push_str(&format!("user:     {user}\npassword: {password}\nheader:   Authorization: digest {user}:{password}\n"));
     if !config.auth.digest_enabled {
-        text.push_str("It has no effect while DigestAuthenticationProvider.enabled=false switches the scheme digest off.\n");
+        text.push_str("It has no effect while DigestAuthenticationProvider.enabled=false disables the scheme digest.\n");
     }
     Ok(text)
 }

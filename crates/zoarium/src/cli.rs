@@ -31,9 +31,9 @@ use crate::test_server::{self, TestServerArgs};
 use crate::watch_tool::{self, WatchArgs};
 use crate::word::{self, WordArgs};
 
-/// A coordination server that speaks ZooKeeper, and its tools.
+/// Coordination server with the protocol of Apache ZooKeeper, and its tools.
 ///
-/// Without a command it serves with built-in settings: port 2181, data in ./zoarium-data.
+/// Without a command, it runs a server with built-in settings: port 2181, data in ./zoarium-data.
 #[derive(Debug, Parser)]
 #[command(name = "zoarium", version = monitoring::version::PRODUCT, max_term_width = 100)]
 struct Cli {
@@ -45,14 +45,14 @@ struct Cli {
 enum Command {
     /// Runs a server
     ///
-    /// With a configuration file, with a port and a data directory, or with neither.
+    /// Its arguments are a configuration file, or a port and a data directory, or nothing.
     Server(ServerArgs),
     Quickstart(QuickstartArgs),
     Preflight(PreflightArgs),
     Config(ConfigArgs),
     AdminToken(AdminTokenArgs),
     Bench(Box<BenchArgs>),
-    /// Prints, checks, cuts and repairs transaction logs
+    /// Prints, checks, truncates and repairs transaction logs
     Log(LogToolArgs),
     /// Prints and checks snapshots
     Snapshot(SnapshotArgs),
@@ -87,7 +87,7 @@ enum Command {
     TestServer(TestServerArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
-    /// Starts a shell with the commands of zkCli.sh, or runs one of them
+    /// Starts a shell with the commands of zkCli.sh, or runs one of these commands
     #[command(disable_help_flag = true)]
     Cli(ShellArgs),
 }
@@ -98,7 +98,7 @@ enum Command {
     override_usage = "zoarium cli [-server HOST:PORT[,...][/CHROOT]] [-timeout MS] [-r] [-waitforconnection] [-client-configuration FILE] [COMMAND [ARGUMENT]...]"
 )]
 struct ShellArgs {
-    /// As for zkCli.sh; the command `help` lists the commands
+    /// Arguments of zkCli.sh; the command `help` lists the commands
     // Taken as they are: its options have one hyphen, and unknown ones are passed over.
     #[arg(
         trailing_var_arg = true,
@@ -116,7 +116,7 @@ struct ShellArgs {
 struct ServerArgs {
     #[command(flatten)]
     log: LogArgs,
-    /// As for Apache ZooKeeper: properties, then a zoo.cfg, or port and data directory
+    /// Arguments of Apache ZooKeeper: properties, then a zoo.cfg, or port and data directory
     // Taken as they are: a property begins with a hyphen but is no option of ours.
     #[arg(
         trailing_var_arg = true,

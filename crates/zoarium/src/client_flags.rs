@@ -34,7 +34,7 @@ pub(crate) fn properties() -> SystemProperties {
 pub(crate) fn of_cli() -> ClientSettings {
     let properties = properties();
     let login = login(&properties).unwrap_or_else(|reason| {
-        terminal::complain!("zoarium cli: {reason}; the session has no login");
+        terminal::complain!("zoarium cli: {reason}; the session is not logged in");
         None
     });
     ClientSettings {
@@ -81,7 +81,10 @@ fn login(properties: &SystemProperties) -> Result<Option<SaslClient>, String> {
         return match section {
             // A server's JAAS file has no section for clients.
             None => Ok(None),
-            Some(name) => Err(format!("{} has no section {name}", path.display())),
+            Some(name) => Err(format!(
+                "{} does not contain the section {name}",
+                path.display()
+            )),
         };
     };
     let modules = found.modules.iter();
@@ -89,7 +92,7 @@ fn login(properties: &SystemProperties) -> Result<Option<SaslClient>, String> {
     match logins.next() {
         Some(login) => login.map(Some),
         None => Err(format!(
-            "{}: section {} has neither DigestLoginModule nor Krb5LoginModule",
+            "{}: section {} must contain DigestLoginModule or Krb5LoginModule",
             path.display(),
             found.name
         )),
@@ -108,7 +111,8 @@ fn login_of(module: &Module, properties: &SystemProperties) -> Option<Result<Sas
             _ => Err("DigestLoginModule needs username and password".to_owned()),
         }),
         "Krb5LoginModule" if !server::HAS_GSSAPI => Some(Err(
-            "this executable has no Kerberos: build it with the feature gssapi".to_owned(),
+            "this executable does not support Kerberos: build it with the feature gssapi"
+                .to_owned(),
         )),
         "Krb5LoginModule" => {
             let user = properties.get("zookeeper.sasl.client.username");

@@ -15,7 +15,7 @@ use crate::output::{Output, write_stdout};
 use crate::server_cmd::ThisMachine;
 use crate::tool::{NO_GO, ToolError};
 
-/// Checks a zoo.cfg, explains a setting, shows what is in force
+/// Checks a zoo.cfg, explains a setting, or prints the effective values
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium config explain snapCount")]
 pub(crate) struct ConfigArgs {
@@ -25,37 +25,38 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Says everything that is wrong with a zoo.cfg, and not only the first thing
+    /// Prints all errors of a zoo.cfg, and not only the first one
     ///
-    /// Neither data nor ports are looked at; `zoarium preflight` does. Exit code 0 if a server would accept it, 1 for
-    /// warnings with --strict, 3 if it would not.
+    /// It does not check data and ports; `zoarium preflight` does. Exit code 0 means that a server would accept
+    /// the file, 1 means warnings with --strict, and 3 means that a server would refuse it.
     Check {
         #[command(flatten)]
         file: FileArgs,
-        /// Warnings count: exit code 1
+        /// Ends with exit code 1 after warnings
         #[arg(long)]
         strict: bool,
     },
-    /// Says all that is known about a setting, by its name in zoo.cfg or as a system property
+    /// Explains a setting, given by its name in zoo.cfg or as a system property
     Explain {
-        /// The name
+        /// Name of the setting
         key: String,
-        /// How the answer looks
+        /// Form of the output
         #[arg(long, value_enum, default_value = "table")]
         output: Output,
     },
-    /// Shows the value in force of every setting, and where it comes from; secrets are masked
+    /// Prints the effective value and the origin of every setting; secrets are masked
     Effective(FileArgs),
 }
 
 #[derive(Debug, Args)]
 struct FileArgs {
-    /// The configuration; flags of java.env and zookeeper-env.sh beside it, and of SERVER_JVMFLAGS and JVMFLAGS, count
+    /// The configuration; the command also reads flags from java.env and zookeeper-env.sh in its directory,
+    /// and from SERVER_JVMFLAGS and JVMFLAGS
     #[arg(value_name = "ZOO.CFG")]
     config: PathBuf,
     #[command(flatten)]
     definitions: DefinitionArgs,
-    /// How the answer looks
+    /// Form of the output
     #[arg(long, value_enum, default_value = "table")]
     output: Output,
 }
@@ -71,8 +72,8 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
 }
 
 /// Advice for a new user of the admin port.
-const NO_ADMINISTRATOR: &str = "administration: an ACL of / that is open to everybody makes nobody an administrator; \
-    `zoarium admin-token` writes a credential for the admin port and the console";
+const NO_ADMINISTRATOR: &str = "administration: the default ACL of / does not name an \
+    administrator; `zoarium admin-token` writes a credential for the admin port and the console";
 
 fn check(file: &FileArgs, is_strict: bool) -> Result<ExitCode, ToolError> {
     let path = &file.config;
@@ -105,8 +106,8 @@ fn check(file: &FileArgs, is_strict: bool) -> Result<ExitCode, ToolError> {
 fn explained(key: &str, output: Output) -> Result<ExitCode, ToolError> {
     let found = explain(key).map_err(|unknown| {
         ToolError::NotFound(match unknown.nearest {
-            Some(nearest) => format!("{key} is no setting; did you mean {nearest}?"),
-            None => format!("{key} is no setting, and none has a name like it"),
+            Some(nearest) => format!("{key} is not a setting; did you mean {nearest}?"),
+            None => format!("{key} is not a setting, and no setting has a similar name"),
         })
     })?;
     write_stdout(|out| match output {
@@ -180,7 +181,7 @@ fn effective(file: &FileArgs) -> Result<ExitCode, ToolError> {
         Ok(rows) => rows,
         Err(error) => {
             terminal::complain!(
-                "zoarium config: nothing is in force, since a server refuses this: {error}"
+                "zoarium config: no values are effective because a server refuses this configuration: {error}"
             );
             return Ok(ExitCode::from(NO_GO));
         }

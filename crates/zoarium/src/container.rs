@@ -22,14 +22,14 @@ use crate::logging::LogArgs;
 use crate::server_cmd::{ThisMachine, flags};
 use crate::tool::ToolError;
 
-/// The entry point of an image: zoo.cfg and myid from ZOO_* variables, then a server
+/// Entry point of an image: creates zoo.cfg and myid from ZOO_* variables, and then runs a server
 ///
-/// As the official image of Apache ZooKeeper: with `zkServer.sh start-foreground` or nothing a
-/// server, with `zkCli.sh ...` a shell, and anything else is run as it stands.
+/// As in the official image of Apache ZooKeeper, `zkServer.sh start-foreground` or no argument runs a server,
+/// and `zkCli.sh ...` runs a shell. Any other command is run unchanged.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium container zkServer.sh start-foreground")]
 pub(crate) struct ContainerArgs {
-    /// What to run
+    /// Command to run
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &ContainerArgs) -> ExitCode {
             }
         }
         ["zkServer.sh", other, ..] => {
-            let reason = format!("zkServer.sh {other}: in a container there is start-foreground");
+            let reason = format!("zkServer.sh {other}: a container supports only start-foreground");
             ToolError::Usage(reason).report("container")
         }
         ["zkCli.sh", ..] => ours("cli", 1),
@@ -134,7 +134,7 @@ fn prepare(variables: Variables<'_>) -> Result<PathBuf, ToolError> {
         write_whole(&config, &text)?;
     } else {
         terminal::complain!(
-            "{}: taken as it is, ZOO_* variables do not count",
+            "{}: using this file and ignoring the ZOO_* variables",
             config.display()
         );
         write_my_id(&data, &my_id)?;
@@ -146,7 +146,7 @@ fn value_of(variables: Variables<'_>, name: &str, default: &str) -> Result<Strin
     let value = variables(name).filter(|value| !value.trim().is_empty());
     let value = value.unwrap_or_else(|| default.to_owned());
     if value.contains(['\n', '\r', '\0']) {
-        let reason = format!("{name}: a value of one line is expected");
+        let reason = format!("{name}: the value must have exactly one line");
         return Err(ToolError::Usage(reason));
     }
     Ok(value.trim().to_owned())
@@ -165,7 +165,7 @@ fn zoo_cfg(variables: Variables<'_>) -> Result<String, ToolError> {
     for server in value_of(variables, SERVERS.0, SERVERS.1)?.split_ascii_whitespace() {
         if !server.starts_with("server.") || !server.contains('=') {
             return Err(ToolError::Usage(format!(
-                "{}: {server} is no member: server.N=HOST:2888:3888;2181 is expected, parted by blanks",
+                "{}: {server} is not a member; write server.N=HOST:2888:3888;2181, separated by spaces",
                 SERVERS.0
             )));
         }
@@ -178,7 +178,7 @@ fn zoo_cfg(variables: Variables<'_>) -> Result<String, ToolError> {
     for extra in value_of(variables, EXTRA, "")?.split_ascii_whitespace() {
         if !extra.contains('=') {
             return Err(ToolError::Usage(format!(
-                "{EXTRA}: {extra} is no setting: key=value is expected, parted by blanks"
+                "{EXTRA}: {extra} is not a setting; write key=value, separated by spaces"
             )));
         }
         line(extra);
@@ -210,7 +210,7 @@ fn my_id(variables: Variables<'_>) -> Result<String, ToolError> {
 }
 
 fn number(name: &str, text: &str) -> Result<u64, ToolError> {
-    let odd = |_| ToolError::Usage(format!("{name}: a number is expected, and not {text:?}"));
+    let odd = |_| ToolError::Usage(format!("{name}: {text:?} is not a number"));
     text.parse::<u32>().map(u64::from).map_err(odd)
 }
 
@@ -221,7 +221,9 @@ fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
         Ok(there) => {
             if there.trim() != id {
                 let (path, there) = (path.display(), there.trim());
-                terminal::complain!("{path} holds {there}, which stays: ZOO_MY_ID is {id}");
+                terminal::complain!(
+                    "{path} contains {there} and is not changed, although ZOO_MY_ID is {id}"
+                );
             }
             Ok(())
         }
@@ -236,7 +238,7 @@ fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
 fn judge(path: &Path, text: &str) -> Result<(), ToolError> {
     let refused = |error: String| {
         ToolError::Usage(format!(
-            "the zoo.cfg that ZOO_* variables make is refused: {error}\n{text}"
+            "a server refuses the zoo.cfg that the ZOO_* variables define: {error}\n{text}"
         ))
     };
     let raw =

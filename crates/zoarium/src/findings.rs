@@ -15,7 +15,7 @@ use crate::tool::NO_GO;
 /// System properties on the command line.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DefinitionArgs {
-    /// A system property, as for `zoarium server`
+    /// System property, as for `zoarium server`
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     pub(crate) definitions: Vec<String>,
 }

@@ -75,7 +75,7 @@ impl LogOutput {
                 if taken.dropped > 0 {
                     tracing::warn!(
                         lines = taken.dropped,
-                        "log lines were dropped because standard error did not accept them in time"
+                        "log lines were dropped because standard error was too slow"
                     );
                 }
             }

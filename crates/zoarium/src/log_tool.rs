@@ -18,24 +18,23 @@ use crate::tool::{LimitArgs, ToolError, files_dir, parse_zxid};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium log --verify zoarium-data/version-2")]
 pub(crate) struct LogArgs {
-    /// Log files, or data directories for all the logs in them
+    /// Log files, or data directories, whose logs are all used
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Checks the files instead and says what is wrong with them
+    /// Verifies the files instead and prints their damage
     #[arg(long, conflicts_with_all = ["chop", "repair"])]
     verify: bool,
     /// Writes a copy, `chopped.NAME`, that ends with this zxid
     #[arg(long, value_name = "ZXID", value_parser = parse_zxid, conflicts_with = "repair")]
     chop: Option<Zxid>,
-    /// Writes a copy, `repaired.NAME`, of all that is good or can be made good without guessing
+    /// Writes a copy, `repaired.NAME`, with all records that are intact or can be repaired with certainty
     #[arg(long)]
     repair: bool,
-    /// Repairs records with a wrong checksum by making it fit, right or wrong, instead of
-    /// ending the copy before the first
+    /// Recalculates wrong checksums, although the data of these records may be wrong, instead of ending the
+    /// copy before the first of them
     #[arg(long, requires = "repair")]
     accept_checksums: bool,
-    /// Puts the copy in the log's place and keeps the log as `damaged.NAME`; no server may be
-    /// running there
+    /// Replaces the log with the copy and keeps the log as `damaged.NAME`; the server must be stopped
     #[arg(long)]
     replace: bool,
     #[command(flatten)]
@@ -49,7 +48,7 @@ pub(crate) fn run(args: &LogArgs) -> ExitCode {
         copy(args)
     } else if args.replace {
         Err(ToolError::Usage(
-            "--replace goes with --chop or --repair".to_owned(),
+            "--replace requires --chop or --repair".to_owned(),
         ))
     } else if args.verify {
         write_stdout(|out| verify(args, out))
@@ -71,7 +70,7 @@ fn files(args: &LogArgs) -> Result<Vec<PathBuf>, ToolError> {
         let logs = list_logs(&RealDisk, &dir)?;
         if logs.is_empty() {
             return Err(ToolError::Usage(format!(
-                "there are no logs in {}",
+                "{} does not contain logs",
                 dir.display()
             )));
         }
@@ -117,7 +116,7 @@ fn verify(args: &LogArgs, out: &mut dyn Write) -> Result<ExitCode, ToolError> {
             let (path, earlier) = (path.display(), earlier.display());
             writeln!(
                 out,
-                "{path}: transactions are missing: begins with zxid {first}, {earlier} ends with {last}"
+                "{path}: transactions are missing, because it begins with zxid {first} but {earlier} ends with {last}"
             )?;
         }
         before = report.last.map(|last| (path, last)).or(before);
@@ -149,7 +148,7 @@ fn write_report(path: &Path, report: &LogReport, out: &mut dyn Write) -> std::io
     if let Some(offset) = report.torn_at {
         writeln!(
             out,
-            "{path}: offset {offset}: the beginning of a record, as a crash leaves it; it was never acknowledged"
+            "{path}: offset {offset} begins an incomplete record, as after a crash; it was never acknowledged"
         )?;
     }
     for (offset, damage) in &report.faults {
@@ -208,7 +207,7 @@ fn write_copied(
         writeln!(out, "{original}: {}", fix_text(fix))?;
     }
     if copied.fixes.is_empty() {
-        writeln!(out, "{original}: nothing had to be changed")?;
+        writeln!(out, "{original}: no changes are necessary")?;
     }
     let written = replaced.map_or(&*copied.path, |_| path).display();
     let records = copied.records;
@@ -217,13 +216,13 @@ fn write_copied(
             out,
             "{written}: written, {records} records up to zxid {last}"
         )?,
-        None => writeln!(out, "{written}: written, without any record")?,
+        None => writeln!(out, "{written}: written without records")?,
     }
     match replaced {
-        Some(kept) => writeln!(out, "{}: the log as it was", kept.display())?,
+        Some(kept) => writeln!(out, "{}: the original log", kept.display())?,
         None => writeln!(
             out,
-            "{original} is as it was; --replace puts the copy in its place"
+            "{original} is unchanged; --replace replaces it with the copy"
         )?,
     }
     Ok(())
@@ -238,14 +237,14 @@ fn fix_text(fix: &Fix) -> String {
             format!("offset {offset}: end byte of zxid {zxid} corrected, nothing is lost")
         }
         Fix::Checksum { offset, zxid } => format!(
-            "offset {offset}: checksum of zxid {zxid} made to fit; some byte of it is wrong"
+            "offset {offset}: checksum of zxid {zxid} recalculated; at least one byte of the record is wrong"
         ),
         Fix::Cut {
             offset,
             bytes,
             reason: Some(reason),
         } => {
-            format!("offset {offset}: {reason}; {bytes} bytes from here on are left out")
+            format!("offset {offset}: {reason}; {bytes} bytes from this offset are left out")
         }
         Fix::Cut {
             offset,

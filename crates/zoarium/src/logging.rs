@@ -20,23 +20,23 @@ pub(crate) const DEFAULT_LEVELS: &str = "info";
 /// Environment variable with the format of the lines, if no option sets it.
 const FORMAT_VARIABLE: &str = "ZOARIUM_LOG_FORMAT";
 
-/// What the log looks like.
+/// Form and levels of the log.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LogArgs {
-    /// Form of the log's lines; ZOARIUM_LOG_FORMAT says it, too
+    /// Form of the log lines, also in ZOARIUM_LOG_FORMAT
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
-    /// File with the log's levels (`info,server::client=debug`), read at the start and at each SIGHUP
+    /// File with the log levels (`info,server::client=debug`), read at the start and after each SIGHUP
     #[arg(long, value_name = "FILE")]
     log_levels: Option<PathBuf>,
 }
 
-/// The form of a line.
+/// Form of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LogFormat {
-    /// For people
+    /// Text for people
     Text,
-    /// One JSON object a line
+    /// JSON, one object per line
     Json,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
 fn format_of_environment() -> Result<LogFormat, String> {
     match std::env::var(FORMAT_VARIABLE) {
         Ok(text) if !text.is_empty() => LogFormat::from_str(&text, false)
-            .map_err(|_| format!("{FORMAT_VARIABLE} is `{text}`, and not `text` or `json`")),
+            .map_err(|_| format!("{FORMAT_VARIABLE} is `{text}`; write `text` or `json`")),
         _ => Ok(LogFormat::Text),
     }
 }
@@ -113,17 +113,20 @@ fn begin<S: 'static>(levels: &str, handle: Handle<EnvFilter, S>) {
 }
 
 fn read(file: &Path) -> Result<String, String> {
-    blocking::mark("read the levels of the log");
+    blocking::mark("read the log levels");
     let mut text = String::new();
     let limit = u64::try_from(LEVELS_BYTES_MAX).unwrap_or(u64::MAX);
     // One byte more than allowed shows that the file is longer.
     let found = File::open(file).and_then(|open| open.take(limit + 1).read_to_string(&mut text));
     match found {
         Ok(_) if text.len() > LEVELS_BYTES_MAX => Err(format!(
-            "{}: more than {LEVELS_BYTES_MAX} bytes are no levels of a log",
+            "{}: the file of log levels has more than {LEVELS_BYTES_MAX} bytes",
             file.display()
         )),
-        Ok(_) if text.trim().is_empty() => Err(format!("{}: no levels of a log", file.display())),
+        Ok(_) if text.trim().is_empty() => Err(format!(
+            "{}: the file does not contain log levels",
+            file.display()
+        )),
         Ok(_) => Ok(text.trim().to_owned()),
         Err(error) => Err(format!("{}: {error}", file.display())),
     }
@@ -136,7 +139,7 @@ impl Logging {
         let mut hang_up = match hang_up {
             Ok(hang_up) => hang_up,
             Err(error) => {
-                tracing::warn!(err = %error, "cannot listen for SIGHUP: it will stop this server");
+                tracing::warn!(err = %error, "cannot listen for SIGHUP, so SIGHUP will stop this server");
                 return std::future::pending().await;
             }
         };
@@ -155,9 +158,12 @@ impl Logging {
             match changed {
                 Ok(()) => tracing::info!(
                     levels = LOG_LEVELS.current(),
-                    "levels of the log, by SIGHUP"
+                    "log levels changed by SIGHUP"
                 ),
-                Err(error) => tracing::error!(err = error, "levels of the log stay as they are"),
+                Err(error) => tracing::error!(
+                    err = error,
+                    "cannot change the log levels, keeping the present ones"
+                ),
             }
         }
     }

@@ -30,6 +30,6 @@ async fn keep_alive(every: Duration) {
 
 fn tell(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(err = %error, "systemd is not told");
+        tracing::warn!(err = %error, "cannot notify systemd");
     }
 }

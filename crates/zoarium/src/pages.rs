@@ -12,7 +12,7 @@ use clap_mangen::Man;
 
 use crate::tool::ToolError;
 
-/// Prints a script that completes commands and options of zoarium in a shell
+/// Prints a script for a shell that completes commands and options of zoarium
 ///
 /// For bash: `zoarium completions bash > ~/.local/share/bash-completion/completions/zoarium`
 #[derive(Debug, Args)]
@@ -23,11 +23,11 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Writes the manual pages, one for each command, into a directory
+/// Writes the manual pages, one per command, to a directory
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// Such as ~/.local/share/man/man1
+    /// Directory, such as ~/.local/share/man/man1
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }

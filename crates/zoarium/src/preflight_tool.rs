@@ -12,25 +12,26 @@ use crate::output::{Output, write_stdout};
 use crate::server_cmd::ThisMachine;
 use crate::tool::ToolError;
 
-/// Looks whether a server can start on a zoo.cfg, its data and this machine
+/// Checks whether a server can start with a zoo.cfg, its data and this machine
 ///
-/// Changes nothing, listens at no port, and can run beside the server that is to be replaced. Exit code 0 for go, 1 for
-/// warnings with --strict, 3 for no-go.
+/// Changes nothing, does not listen on a port, and can run while the present server runs. Exit code 0 means go,
+/// 1 means warnings with --strict, and 3 means no-go.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium preflight conf/zoo.cfg")]
 pub(crate) struct PreflightArgs {
-    /// The configuration; flags of java.env and zookeeper-env.sh beside it, and of SERVER_JVMFLAGS and JVMFLAGS, count
+    /// The configuration; preflight also reads flags from java.env and zookeeper-env.sh in its directory, and
+    /// from SERVER_JVMFLAGS and JVMFLAGS
     #[arg(value_name = "ZOO.CFG")]
     config: PathBuf,
     #[command(flatten)]
     definitions: DefinitionArgs,
-    /// How the answer looks
+    /// Form of the output
     #[arg(long, value_enum, default_value = "table")]
     output: Output,
-    /// Checks and prints the points of the checklist in docs/SECURITY.md as well; each open point is a warning
+    /// Also checks and prints the checklist in docs/SECURITY.md; each open point is a warning
     #[arg(long)]
     security: bool,
-    /// Warnings count: exit code 1
+    /// Ends with exit code 1 after warnings
     #[arg(long)]
     strict: bool,
 }

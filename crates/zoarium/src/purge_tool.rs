@@ -14,17 +14,17 @@ const KEPT_MIN: usize = 3;
 
 /// Removes old snapshots, and the logs that only they need
 ///
-/// Beside a server that runs as well. `autopurge.purgeInterval` has a server do it by itself.
+/// The server may run meanwhile. With `autopurge.purgeInterval`, a server purges automatically.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium purge --data-dir zoarium-data -n 3")]
 pub(crate) struct PurgeArgs {
-    /// The dataDir
+    /// dataDir of the server
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
-    /// The dataLogDir, if that is another one
+    /// dataLogDir of the server, if it is different
     #[arg(long, value_name = "DIR")]
     data_log_dir: Option<PathBuf>,
-    /// Snapshots that stay; 3 or more
+    /// Number of snapshots to keep; 3 or more
     #[arg(short = 'n', long = "keep", value_name = "COUNT")]
     keep: usize,
     #[command(flatten)]
@@ -64,6 +64,6 @@ fn refuse_missing(dir: &Path) -> Result<(), ToolError> {
     if dir.is_dir() {
         return Ok(());
     }
-    let reason = format!("{} is not there: is that the dataDir?", dir.display());
+    let reason = format!("{} does not exist; name the dataDir", dir.display());
     Err(ToolError::Refused(reason))
 }

@@ -17,17 +17,17 @@ use tokio::time::interval;
 use self::layout::Layout;
 use self::members::Members;
 
-/// Starts an ensemble on this machine, to try it
+/// Starts an ensemble on this machine for a trial
 ///
-/// Writes a zoo.cfg with free ports for each member, starts the members as processes of their own, and prints their
-/// addresses. Ctrl-C stops all members and removes their files, unless --dir names the directory.
+/// It writes a zoo.cfg with free ports for each member, starts each member as a separate process, and prints
+/// their addresses. Ctrl-C stops all members and removes their files, unless --dir names the directory.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium quickstart --members 3 --dir try-zoarium")]
 pub(crate) struct QuickstartArgs {
-    /// Members of the ensemble, all with a vote
+    /// Number of members, which all vote
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=9))]
     members: u32,
-    /// Directory for the members' files, which stay there; it must be empty or not exist yet
+    /// Directory for the members' files, which is not removed; it must be empty or new
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -19,32 +19,31 @@ use crate::staging::Staging;
 use crate::tool::{LimitArgs, ToolError};
 use history::Moment;
 
-/// Makes a data directory as it was at a moment: a snapshot, and the log up to there
+/// Restores a data directory to a moment: a snapshot, and the log up to that moment
 ///
-/// Out of a backup, or of the files of a server, Apache ZooKeeper's as well, that runs or does not.
-/// Nothing of the source is changed, and the target has its data in the moment in which all of it is
-/// known to be good. It holds no epochs: it is for a server that stands alone, or for each member of
-/// a new ensemble.
+/// The source is a backup, or the files of a running or stopped server, also of Apache ZooKeeper. The source is
+/// not changed. The target receives its data only after all of it has been verified. It does not contain
+/// epochs, so it is for a standalone server, or for each member of a new ensemble.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium restore --backup /backups/zk1 --to new-data")]
 pub(crate) struct RestoreArgs {
-    /// A directory, or a file, that `zoarium backup` made
+    /// Directory or file that `zoarium backup` wrote
     #[arg(long, value_name = "BACKUP", required_unless_present = "data_dir")]
     backup: Option<PathBuf>,
-    /// The dataDir to read
+    /// dataDir to read
     #[arg(long, value_name = "DIR", conflicts_with = "backup", requires = "at")]
     data_dir: Option<PathBuf>,
-    /// Its dataLogDir, if that is another one
+    /// dataLogDir to read, if it is different
     #[arg(long, value_name = "DIR", requires = "data_dir")]
     data_log_dir: Option<PathBuf>,
-    /// The dataDir to make; not there, or empty but for `myid`
+    /// dataDir to create; it must not exist, or be empty except for `myid`
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// Its dataLogDir, if that is to be another one
+    /// dataLogDir to create, if it is different
     #[arg(long, value_name = "DIR")]
     to_log: Option<PathBuf>,
-    /// After this transaction, or the last one not later than this time; without it, all that a
-    /// backup has
+    /// Moment: after this transaction, or after the last transaction up to this time; by default the end of the
+    /// backup
     #[arg(long, value_name = "ZXID|TIME", value_parser = typed_moment)]
     at: Option<Moment>,
     #[command(flatten)]
@@ -102,7 +101,7 @@ fn restore(args: &RestoreArgs) -> Result<Made, ToolError> {
     {
         let digest = found.tree.digest();
         return Err(ToolError::Refused(format!(
-            "the tree after {} has digest {digest:#x}, and had another one when the backup was taken: use another backup",
+            "the tree after {} has digest {digest:#x}, which differs from the digest in the backup; use another backup",
             made.wanted
         )));
     }
@@ -125,7 +124,7 @@ struct Staged {
 
 fn from_files(args: &RestoreArgs, staging: &Staging) -> Result<Staged, ToolError> {
     let (Some(data_dir), Some(at)) = (&args.data_dir, args.at) else {
-        return Err(ToolError::Usage("--at says up to where".to_owned()));
+        return Err(ToolError::Usage("--at is required".to_owned()));
     };
     let limits = args.limits.limits();
     let log_dir = args.data_log_dir.as_ref().unwrap_or(data_dir);
@@ -160,7 +159,7 @@ fn from_backup(
     };
     if upto < first || upto > last {
         return Err(ToolError::Usage(format!(
-            "the backup {} goes from {first} to {last}, and has no {upto}",
+            "the backup {} contains {first} to {last}, but not {upto}",
             called.display()
         )));
     }
@@ -171,7 +170,7 @@ fn from_backup(
     };
     if wanted < first {
         return Err(ToolError::Usage(format!(
-            "the backup {} begins with {first}, and that is later",
+            "the backup {} begins later, with {first}",
             called.display()
         )));
     }
@@ -214,11 +213,11 @@ fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, ToolErr
     match at {
         Moment::Zxid(zxid) if last == Some(zxid) || has_snapshot(zxid)? => Ok(zxid),
         Moment::Zxid(zxid) => Err(ToolError::Usage(format!(
-            "there is no transaction {zxid} in the log, which ends at {}",
+            "the log does not contain transaction {zxid}; it ends at {}",
             newest.unwrap_or(Zxid::ZERO)
         ))),
         Moment::Time(_) => last.ok_or_else(|| {
-            ToolError::Usage("the log holds no transaction that is as old as that".to_owned())
+            ToolError::Usage("the oldest transaction of the log is newer".to_owned())
         }),
     }
 }
@@ -243,11 +242,11 @@ pub(crate) fn snapshot_before(
                     return Ok((file, covers));
                 }
             }
-            Err(error) => terminal::complain!("zoarium: {error}; an older snapshot is tried"),
+            Err(error) => terminal::complain!("zoarium: {error}; trying an older snapshot"),
         }
     }
     Err(ToolError::Usage(format!(
-        "no snapshot of {} was complete by {wanted}: that far back nothing is left",
+        "{} does not contain a snapshot from before {wanted}",
         source.snap.display()
     )))
 }

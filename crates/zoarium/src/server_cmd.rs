@@ -49,7 +49,7 @@ pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
     match configure(args) {
         Ok(config) => {
             if let Err(error) = enter_environment(&config) {
-                tracing::error!(err = %error, "cannot start again with the environment of the Kerberos library");
+                tracing::error!(err = %error, "cannot restart with the environment of the Kerberos library");
                 return ExitCode::from(1);
             }
             serve(Arc::new(config), logging)
@@ -223,7 +223,7 @@ async fn serve_until_told(
         biased;
         started = &mut starting => started,
         name = &mut told => {
-            tracing::info!(signal = name, "stopped before it served");
+            tracing::info!(signal = name, "stopped before serving clients");
             return ExitCode::SUCCESS;
         }
     };
@@ -241,7 +241,7 @@ async fn serve_until_told(
                 report_port_holder(address);
                 if config.source.is_none() {
                     terminal::complain!(
-                        "zoarium: `zoarium quickstart` starts servers at free ports"
+                        "zoarium: `zoarium quickstart` starts servers on free ports"
                     );
                 }
             }
@@ -286,7 +286,7 @@ async fn serve_until_told(
 /// Reports which process has a port that this server needs.
 fn report_port_holder(address: SocketAddr) {
     if let Some(process) = preflight::port_holder(address) {
-        terminal::complain!("zoarium: {process} has port {}", address.port());
+        terminal::complain!("zoarium: {process} uses port {}", address.port());
     }
 }
 
@@ -306,7 +306,7 @@ async fn log_state_when_asked(server: &Server, asked: io::Result<Signal>) {
             }
         }
         Err(error) => {
-            tracing::warn!(err = %error, "cannot listen for SIGQUIT: it will stop this server")
+            tracing::warn!(err = %error, "cannot listen for SIGQUIT, so SIGQUIT will stop this server")
         }
     }
     std::future::pending().await
@@ -319,7 +319,7 @@ async fn told_to_stop(stop: io::Result<Stop>) -> &'static str {
             _ = second.recv() => other,
         },
         Err(error) => {
-            tracing::error!(err = %error, "cannot listen for SIGTERM and SIGINT: either ends this server at once");
+            tracing::error!(err = %error, "cannot listen for SIGTERM and SIGINT, so both signals end this server immediately");
             std::future::pending().await
         }
     }
@@ -332,7 +332,7 @@ fn forbid_core_dumps(config: &Config) {
     }
     let core = rlimit::Resource::CORE;
     if let Err(error) = core.get().and_then(|(_, hard)| core.set(0, hard)) {
-        tracing::warn!(err = %error, "cannot forbid core dumps, which would contain data and secrets");
+        tracing::warn!(err = %error, "cannot disable core dumps, which would contain data and secrets");
     }
 }
 
@@ -344,7 +344,7 @@ fn raise_open_files(config: &Config) {
             tracing::warn!(
                 limit,
                 per_address,
-                "few open files are allowed: raise `ulimit -n` to serve many clients"
+                "the limit of open files is low, raise `ulimit -n` to serve many clients"
             );
         }
         Ok(limit) => tracing::debug!(limit, "limit of open files"),

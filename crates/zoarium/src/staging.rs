@@ -126,7 +126,7 @@ fn refuse_full(dir: &Path) -> Result<(), ToolError> {
         let name = entry?.file_name();
         if !HARMLESS.iter().any(|harmless| name == *harmless) {
             return Err(ToolError::Usage(format!(
-                "{} is not empty, it holds {}: nothing is written over; move it away, or name another directory",
+                "{} is not empty (it contains {}) and is not overwritten; move it away, or name another directory",
                 dir.display(),
                 name.display()
             )));

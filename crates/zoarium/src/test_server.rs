@@ -13,24 +13,25 @@ use crate::testing::TestEnsemble;
 
 /// Starts a server, or an ensemble, for a test
 ///
-/// Prints one line of JSON when it serves: `connectString` for all members, `members` with one for each. Ends when its
-/// standard input is closed, which the end of whoever started it does, too; its data goes with it.
+/// When it serves clients, it prints one line of JSON: `connectString` for all members, and `members` with one
+/// entry each. It ends when its standard input is closed, for example because its parent process ended, and
+/// deletes its data.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium test-server --members 3")]
 pub(crate) struct TestServerArgs {
-    /// Members that vote; 1 is an ensemble of one
+    /// Number of voting members; 1 is an ensemble with one member
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=31))]
     members: u32,
-    /// Members that do not vote
+    /// Number of observers
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=31))]
     observers: u32,
-    /// A line of zoo.cfg for all members; may be repeated
+    /// Line of zoo.cfg for all members; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("it is to be KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     Ok((key.trim().to_owned(), value.to_owned()))
 }
 

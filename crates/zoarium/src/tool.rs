@@ -95,10 +95,10 @@ fn admin_code(error: &AdminError) -> u8 {
 /// every server reads a record of a log.
 const MAX_BUFFER: usize = storage::log::scan::RECORD_BYTES_MAX / 2;
 
-/// How large fields may be.
+/// Limit for the size of fields.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct LimitArgs {
-    /// `jute.maxbuffer` of the server that wrote the files, if it is higher than the default here
+    /// `jute.maxbuffer` of the server that wrote the files, if it is higher than this default
     #[arg(long, default_value_t = MAX_BUFFER, value_name = "BYTES")]
     pub(crate) jute_maxbuffer: usize,
 }

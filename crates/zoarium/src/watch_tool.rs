@@ -20,9 +20,9 @@ use crate::tool::ToolError;
 
 /// Prints changes below a path as they happen
 ///
-/// Without further options it sets a watch on the live tree, which every server supports. With a start, a filter or
-/// an admin port it follows the change history: each committed change once and in order, also when a member is lost.
-/// It ends when no member keeps the next changes, and reports where to continue.
+/// Without other options it sets a watch on the live tree, which every server supports. With a start, a filter
+/// or an admin port it follows the change history: each committed change once and in order, even if a member
+/// fails. It ends when the members no longer store the next changes, and then reports where to continue.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  zoarium watch /app\n  zoarium watch /app --from 0x1 --op delete"
@@ -33,10 +33,10 @@ pub(crate) struct WatchArgs {
     path: String,
     #[command(flatten)]
     address: AddressArgs,
-    /// First transaction; without it, changes from now on
+    /// First transaction; by default the next one
     #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
     from: Option<proto::Zxid>,
-    /// Last change that was seen: its `position`, or a zxid
+    /// Last change already seen: its `position`, or a zxid
     #[arg(long, value_name = "POSITION", conflicts_with = "from", value_parser = Position::parse)]
     after: Option<Position>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct WatchArgs {
     /// Form of the output
     #[arg(long, value_enum, default_value = "table")]
     output: Output,
-    /// With `--output json`: also prints the progress now and then
+    /// With `--output json`: also prints the progress from time to time
     #[arg(long)]
     progress: bool,
 }

@@ -26,15 +26,15 @@ pub(crate) struct WordArgs {
     /// Client port of the server
     #[arg(value_name = "HOST:PORT")]
     server: String,
-    /// The word, such as srvr, ruok or mntr
+    /// Four-letter word, such as srvr, ruok or mntr
     word: String,
-    /// Seconds to wait for the connection and for each piece of the answer
+    /// Seconds to wait for the connection and for each part of the answer
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
-    /// Connects by TLS, for a secureClientPort, with the stores that CLIENT_JVMFLAGS and JVMFLAGS name
+    /// Connects over TLS to a secureClientPort, with the stores in CLIENT_JVMFLAGS and JVMFLAGS
     #[arg(long)]
     tls: bool,
-    /// With --tls: takes the stores of this zoo.cfg if the flags name none
+    /// With --tls: uses the stores of this zoo.cfg if the flags name none
     #[arg(long, value_name = "FILE", requires = "tls")]
     zoo_cfg: Option<PathBuf>,
 }
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &WordArgs) -> ExitCode {
         Ok(0) => fail(
             args,
             exit::FAILED,
-            "the server closed the connection without an answer; is the word known?",
+            "the server closed the connection without an answer, perhaps because it does not support this word",
         ),
         Ok(_) if out.is_refusal() => fail(
             args,

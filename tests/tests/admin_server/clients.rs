@@ -125,7 +125,7 @@ fn identities_and_paths_are_for_administrators() {
         let answer = ask_as(site.port, command, headers);
         answer["error"]
             .as_str()
-            .is_some_and(|error| error.contains("this is for administrators"))
+            .is_some_and(|error| error.contains("only administrators may use this command"))
     };
     let private = [
         "clients?by=identity",

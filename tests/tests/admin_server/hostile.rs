@@ -66,7 +66,7 @@ fn whoever_speaks_tls_or_no_http_has_its_line() {
         return;
     }
     for (bytes, reason) in [
-        (CLIENT_HELLO, "it speaks TLS"),
+        (CLIENT_HELLO, "uses TLS, but this port"),
         (b"\0\x01\x02\x03\r\n\r\n", "invalid HTTP"),
     ] {
         let mut stream = connect(site.port);

@@ -18,7 +18,7 @@ const FOREIGN: [(&str, &str); 3] = [
 const PROBES: [&str; 2] = ["/health/live", "/health/ready"];
 
 /// Beginning of the line about a name in `Host`.
-const LINE: &str = "a command is answered under a name in Host that this server does not know";
+const LINE: &str = "the name in Host is not a known name of this server";
 
 fn ask(port: u16, (method, target): (&str, &str), headers: &[(&str, &str)]) -> HttpAnswer {
     let request = HttpRequest {

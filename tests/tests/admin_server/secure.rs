@@ -96,7 +96,7 @@ fn a_port_that_is_forced_takes_https_alone_and_says_who_was_refused() {
     // A client that does not trust the server fails as well.
     let strangers = Certificates::new();
     assert!(get(site.port, &strangers.connector(None)).is_err());
-    for reason in ["what it sends is no TLS", "no TLS: "] {
+    for reason in ["it does not use TLS", "TLS handshake failed: "] {
         wait_for("the refusals in the log", LIMIT, || {
             let log = site.server.log();
             let mut lines = log.lines().filter(|line| line.contains("the admin server"));
@@ -460,7 +460,7 @@ fn without_stores_it_does_not_start() {
         ),
         (
             vec![("admin.needClientAuth", "true")],
-            "admin.needClientAuth: asks for certificates of admin clients",
+            "admin.needClientAuth: requires certificates of admin clients",
         ),
     ] {
         let builder = settings

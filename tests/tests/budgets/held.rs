@@ -42,9 +42,9 @@ pub(crate) fn wait_until_let_in(session: &mut RawSession, request: &Request, err
 
 fn log_tells(server: &Server, bound: &str) {
     let log = server.log();
-    let mut lines = log.lines().filter(|line| line.contains("over its budget"));
+    let mut lines = log.lines().filter(|line| line.contains("over a budget"));
     let line = lines.next().expect("a line in the log");
-    for part in ["a request is refused", "who=ip:127.0.0.2", bound, "value=3"] {
+    for part in ["refusing a request", "who=ip:127.0.0.2", bound, "value=3"] {
         assert!(line.contains(part), "{line}");
     }
     assert_eq!(lines.next(), None, "it is told once a minute");

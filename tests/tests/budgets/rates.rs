@@ -65,7 +65,7 @@ fn an_address_is_held_to_its_requests_and_others_are_answered_at_once() {
     is_served(&mut other, &get_data("/a"));
 
     let log = server.log();
-    let mut lines = log.lines().filter(|line| line.contains("over its budget"));
+    let mut lines = log.lines().filter(|line| line.contains("over a budget"));
     let line = lines.next().expect("a line in the log");
     for part in [
         "WARN",
@@ -272,7 +272,7 @@ fn a_wrong_budget_keeps_the_server_from_starting() {
     assert_eq!(failure.status.and_then(|status| status.code()), Some(2));
     let log = failure.log;
     assert!(
-        log.contains("budget.a.requestPerSecond: a budget has no `requestPerSecond`"),
+        log.contains("budget.a.requestPerSecond: `requestPerSecond` is not a setting of a budget"),
         "{log}"
     );
     assert!(log.contains("budget.<name>.requestsPerSecond"), "{log}");

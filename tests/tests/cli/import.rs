@@ -107,7 +107,7 @@ async fn many_znodes_are_under_way_at_a_time() {
     assert_eq!(code, Some(0), "{told}");
     assert_eq!(
         told,
-        format!("{MANY} znodes so far\n{MANY} znodes created, 0 replaced, 0 kept as they were\n")
+        format!("{MANY} znodes so far\n{MANY} znodes created, 0 replaced, 0 kept unchanged\n")
     );
     let most = unanswered.load(Ordering::SeqCst);
     assert!(most >= 8, "{most} requests at one time");
@@ -177,10 +177,7 @@ async fn a_replaced_acl_holds_before_what_is_below_it_is_created() {
     let opened = format!("{}{below}", line("/p", &[Acl::open()]));
     let (code, told) = import(&server.address(), &["-f", "/"], &opened);
     assert_eq!(code, Some(0), "{told}");
-    assert_eq!(
-        told,
-        "100 znodes created, 1 replaced, 0 kept as they were\n"
-    );
+    assert_eq!(told, "100 znodes created, 1 replaced, 0 kept unchanged\n");
 
     // In the reverse order, the last line in the file applies.
     let twice = format!(

@@ -229,7 +229,10 @@ async fn no_difference_is_claimed_where_a_server_goes_away_or_a_command_is_wrong
         (&["diff", "/a"][..], "diff [-a] [-e] [-auth scheme:auth]"),
         (&["diff", "-y", "/a", "/a"], "Unrecognized option: -y"),
         (&["diff", "/a", "/nosuch"], "Node does not exist: /nosuch"),
-        (&["diff", "/a", "a"], "neither a path nor HOST:PORT/PATH"),
+        (
+            &["diff", "/a", "a"],
+            "is not a path, and not HOST:PORT/PATH",
+        ),
         (&["diff", "/a", "THERE/a//b"], "empty node name"),
     ] {
         let (code, out, err) = two.ask(words);

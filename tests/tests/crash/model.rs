@@ -120,7 +120,7 @@ impl Part {
     pub(crate) fn difference(&self, dump: &Dump, whose: &Whose<'_>) -> Option<String> {
         match (self.closed, whose.session_over) {
             (true, false) => return Some("the session goes on".to_owned()),
-            (false, true) => return Some("the session is over".to_owned()),
+            (false, true) => return Some("the session has expired".to_owned()),
             _ => {}
         }
         let below = |path: &str| path == whose.top || parent_of(path).starts_with(whose.top);

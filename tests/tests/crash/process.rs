@@ -149,7 +149,10 @@ fn sigterm_ends_a_server_that_still_starts_in_order() {
     let status = process.wait(LIMIT).expect("an end after SIGTERM");
     let printed = process.log();
     assert_eq!(status.code(), Some(0), "{printed}");
-    assert!(printed.contains("stopped before it served"), "{printed}");
+    assert!(
+        printed.contains("stopped before serving clients"),
+        "{printed}"
+    );
 }
 
 /// Returns whether the process has a handler for this signal.

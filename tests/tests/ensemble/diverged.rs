@@ -20,7 +20,7 @@ const OTHER_DATA: i32 = 20;
 /// Data of a znode, and the wrong data of one member.
 const DATA: &[u8] = b"as all members have it";
 const DAMAGED: &[u8] = b"As all members have it";
-const LINE: &str = "the digest of this server's tree is not the digest that others have";
+const LINE: &str = "this server's tree has another digest than theirs";
 
 /// Lengths of the parts after the tree in a snapshot: a checksum, the digest, a checksum, the last
 /// zxid, a checksum.
@@ -144,9 +144,11 @@ fn is_repaired(ensemble: &Ensemble, id: u64) {
     let other = if id == 1 { 2 } else { 1 };
     wait_for(&format!("the repair of member {id}"), SOON, || {
         let log = ensemble.member(id).log();
-        let (_, repaired) = log.rsplit_once("it keeps its tree apart").or_else(|| {
-            log.rsplit_once("keeps its tree apart and takes the next leader's snapshot")
-        })?;
+        let (_, repaired) = log
+            .rsplit_once("saving its tree and loading the leader's snapshot")
+            .or_else(|| {
+                log.rsplit_once("saving its tree and loading the next leader's snapshot")
+            })?;
         repaired.contains("in sync with the leader").then_some(())
     });
     let [kept] = &kept_trees(ensemble, id)[..] else {

@@ -107,7 +107,7 @@ fn restart_with_accepted_epoch(ensemble: &mut Ensemble, id: u64, epoch: u64) {
 
 /// Returns how often a learner has lost its leader.
 fn tries(log: &str) -> usize {
-    let lines = ["following is over", "the connection to the leader is gone"];
+    let lines = ["stopped following", "lost the connection to the leader"];
     lines.map(|line| log.matches(line).count()).iter().sum()
 }
 
@@ -204,7 +204,7 @@ fn an_observer_with_an_epoch_ahead_waits_quietly_for_a_later_one() {
         let log = ensemble.member(OBSERVER).log();
         let tries = tries(&log);
         assert!((1..=20).contains(&tries), "{tries} tries in five seconds");
-        assert!(log.contains("proposes epoch 0x1, 0x3 is accepted already"));
+        assert!(log.contains("proposes epoch 0x1, but this server has accepted epoch 0x3"));
         assert!(log.contains("stop this server, move its data away and start it again"));
     }
     // Each election leads to a later epoch.

@@ -133,7 +133,8 @@ fn a_member_that_does_not_know_the_password_stays_out() {
     // Both other members refuse its election connections.
     wait_for("a refusal", LIMIT, || {
         let log = ensemble.member(leader).log();
-        log.contains("the other side does not log in").then_some(())
+        log.contains("the other member did not log in")
+            .then_some(())
     });
     let wrong = jaas(&dir, "wrong.conf", WRONG);
     ensemble.member_mut(outsider).terminate();
@@ -192,5 +193,5 @@ fn it_is_switched_on_by_rolling_restarts_under_load() {
     check::nothing_is_lost(&ensemble, &report);
     // All of them now require it.
     let log = ensemble.member(1).log();
-    assert!(log.contains("a member has logged in by SASL"), "{log}");
+    assert!(log.contains("a member logged in with SASL"), "{log}");
 }

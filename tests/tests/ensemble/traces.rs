@@ -234,6 +234,6 @@ fn a_collector_that_refuses_costs_traces_and_nothing_else() {
     };
     write("cannot send traces");
     collector.is_refusing.store(false, SeqCst);
-    let log = write("traces are sent again");
+    let log = write("sending traces again");
     assert_eq!(log.matches("cannot send traces").count(), 1, "{log}");
 }

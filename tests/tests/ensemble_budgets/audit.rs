@@ -22,7 +22,7 @@ const CHANGES: usize = 5000;
 /// Number of waiting lines from which requests wait.
 const LINES_MAX: &str = "50";
 /// Log line of the leader about this.
-const WAITING: &str = "requests wait for the audit log";
+const WAITING: &str = "requests wait for the disk";
 /// Time limit for each expected event.
 const PATIENCE: Duration = Duration::from_secs(30);
 

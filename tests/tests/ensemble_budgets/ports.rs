@@ -122,7 +122,7 @@ fn a_flood_of_new_sessions_holds_nobody_up() {
 }
 
 /// Log line of a member that does not have any open files left for clients.
-const NO_FILES: &str = "no open files left for connections";
+const NO_FILES: &str = "no file descriptors left";
 
 /// Clients may use all open files that the system allows the process, except those that the server
 /// needs.

@@ -45,7 +45,7 @@ impl Follower {
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
         let file: File = file.expect("open a file");
-        file.set_len(whole as u64).expect("cut a file");
+        file.set_len(whole as u64).expect("truncate a file");
         let position = self.seen().last().map_or(self.first.clone(), |change| {
             change["position"].as_str().expect("a position").to_owned()
         });
@@ -271,7 +271,8 @@ fn feeds_resumed_across_members_see_every_change_once_and_in_order() {
         let log = ensemble.member(id).log();
         let mut lines = log.lines();
         let failed = lines.find(|line| {
-            line.contains("change history stops") || line.contains("change history is of no use")
+            line.contains("the change history failed")
+                || line.contains("the change history is unusable")
         });
         assert_eq!(failed, None, "member {id}");
     }

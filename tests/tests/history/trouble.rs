@@ -92,7 +92,7 @@ async fn a_damaged_history_is_moved_aside_and_made_again() {
     assert!(
         site.server
             .log()
-            .contains("it is moved aside and made again")
+            .contains("moving it aside and rebuilding it")
     );
     let found = told(&site, "/t");
     let found: Vec<Value> = serde_json::from_str(&found).expect("JSON");
@@ -165,7 +165,7 @@ async fn a_disk_that_is_nearly_full_drops_the_history_first() {
     let client = site.client().await;
     client.set_data("/t", "goes on", -1).await.expect("set");
     // This line is logged last.
-    let is_said = || site.server.log().contains("the change history was removed");
+    let is_said = || site.server.log().contains("removed the change history");
     wait_for("removal", LIMIT, || is_said().then_some(()));
     assert!(!history_of(&site).exists());
     let answer = site.get("history/changes?path=/t", Some(SUPER));
@@ -204,7 +204,7 @@ async fn a_full_disk_takes_the_history(of: &str) {
     while !site
         .server
         .log()
-        .contains("the disk is full: the change history was removed")
+        .contains("the disk is full, removed the change history")
     {
         assert!(Instant::now() < deadline, "{}", site.server.log());
         // All of these writes are acknowledged.
@@ -255,8 +255,7 @@ async fn rows_of_the_index_that_cannot_be_synced_stop_the_history_until_they_can
     let mut last = client.set_data("/t", "one", -1).await.expect("set");
     wait_for("word of the failure", LIMIT, || {
         let log = site.server.log();
-        log.contains("the change history stops for a while")
-            .then_some(())
+        log.contains("the change history failed").then_some(())
     });
     faults.end_sync_faults(1);
     last = client
@@ -273,7 +272,7 @@ async fn rows_of_the_index_that_cannot_be_synced_stop_the_history_until_they_can
         .matches("the change history is open")
         .count();
     assert!(opened > 1, "the same history was opened again");
-    assert!(!site.server.log().contains("made again"));
+    assert!(!site.server.log().contains("rebuilding it"));
     let aside = history_of(&site).with_extension("aside");
     assert!(!aside.exists() && !history_of(&site).join("index.left").exists());
 }

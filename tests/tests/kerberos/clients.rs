@@ -38,7 +38,7 @@ fn our_client_logs_in_and_is_who_its_ticket_says() {
     assert_eq!(identities(&printed), expected);
     assert!(printed.ends_with(&["create ok".to_owned(), "read ok".to_owned()]));
     let log = server.log();
-    assert!(log.contains("client has logged in by SASL"), "{log}");
+    assert!(log.contains("client logged in with SASL"), "{log}");
     // Another user may not read the znode.
     let bob = realm.kdc.key_tab("bob");
     let cache = realm.kdc.ticket("bob", &bob, "10m");

@@ -75,7 +75,7 @@ fn bad_tokens_are_refused_and_others_notice_nothing() {
     is_refused(
         &server,
         &[&[0; 65537]],
-        "a token of 65537 bytes, more than 65536",
+        "the token has 65537 bytes, the limit is 65536",
     );
     is_refused(&server, &[&[0x60; 65536]], "cannot accept the ticket: ");
     let whole = good();
@@ -86,11 +86,7 @@ fn bad_tokens_are_refused_and_others_notice_nothing() {
     let middle = changed.len() / 2;
     changed[middle] ^= 1;
     is_refused(&server, &[&changed], "cannot accept the ticket: ");
-    is_refused(
-        &server,
-        &[&good(), b"more"],
-        "the client has nothing to say",
-    );
+    is_refused(&server, &[&good(), b"more"], "an unexpected token");
     is_refused(
         &server,
         &[&good(), b"", b"\x01\0\0\0"],
@@ -204,7 +200,7 @@ fn who_wants_a_security_layer_is_refused() {
         let printed = login(layers).expect("Python was there before");
         assert_eq!(printed, ["offered 1", "login -115"], "{}", server.log());
         let line = wait_for("a refusal", LIMIT, || refusals(&server).get(at).cloned());
-        let reason = format!("the client chooses security layers 0x0{layers}");
+        let reason = format!("the client chose security layers 0x0{layers}");
         assert!(line.contains(&reason), "{reason}: {line}");
         assert!(line.contains("peer=127.0.0.1:"), "{line}");
     }
@@ -226,7 +222,10 @@ fn a_ticket_for_another_service_is_refused() {
     let arguments = ["login", &server.address(), "other/localhost", "/a"];
     let told = realm.ours(&cache, &arguments).expect("our client");
     let told = told.expect_err("the server has no such key");
-    assert!(told.contains("refuses the Kerberos ticket"), "{told}");
+    assert!(
+        told.contains("the server refused the Kerberos ticket"),
+        "{told}"
+    );
     // The KDC does not issue a ticket for an unknown service.
     let arguments = ["login", &server.address(), "nobody/localhost", "/a"];
     let told = realm.ours(&cache, &arguments).expect("our client");

@@ -70,7 +70,7 @@ fn members_log_in_with_each_other_whoever_leads() {
     ensemble.start(leader);
     ensemble.wait_until_all_serve();
     let log = ensemble.member(next).log();
-    let told = "a member has logged in by SASL user=\"zkquorum/127.0.0.1@ZOARIUM.TEST\"";
+    let told = "a member logged in with SASL user=\"zkquorum/127.0.0.1@ZOARIUM.TEST\"";
     assert!(log.contains(told), "{log}");
 }
 
@@ -118,7 +118,7 @@ fn who_is_no_service_of_a_members_host_stays_out() {
     ensemble.start(outsider);
     wait_for("a refusal", LIMIT, || {
         let log = ensemble.member(leader).log();
-        let told = "is not the name of a service of a member's host";
+        let told = "is not a service name of a member's host";
         log.lines()
             .any(|line| line.contains(told) && line.contains("127.0.0.1:"))
             .then_some(())

@@ -48,7 +48,7 @@ fn who_guesses_passwords_is_refused_and_bystanders_are_not() {
     wait_for("the end of the budget", LIMIT, || {
         let log = server.log();
         let mut lines = log.lines();
-        let line = lines.find(|line| line.contains("connections from this address are refused"))?;
+        let line = lines.find(|line| line.contains("refusing connections from this address"))?;
         line.contains("peer=127.0.0.7:").then_some(())
     });
     // Even the right password is refused.

@@ -43,7 +43,7 @@ const SPOILT: [(&str, Spoil, &str); 7] = [
             good.truncate(end);
             good
         },
-        "the token is no list of directives",
+        "the token is not a list of directives",
     ),
     (
         "truncated behind a value",
@@ -51,7 +51,7 @@ const SPOILT: [(&str, Spoil, &str); 7] = [
             let text = String::from_utf8(good).expect("a text");
             text.split(",response=").next().unwrap_or_default().into()
         },
-        "the token has no response",
+        "the token does not contain response",
     ),
     (
         "oversized",
@@ -59,12 +59,12 @@ const SPOILT: [(&str, Spoil, &str); 7] = [
             good.resize(5000, b',');
             good
         },
-        "a token of 5000 bytes, more than 4096",
+        "the token has 5000 bytes, the limit is 4096",
     ),
     (
         "out of order: another beginning",
         |_| Vec::new(),
-        "the token has no username",
+        "the token does not contain username",
     ),
     (
         "a nonce that is used for the second time",
@@ -72,7 +72,7 @@ const SPOILT: [(&str, Spoil, &str); 7] = [
             let text = String::from_utf8(good).expect("a text");
             text.replace("nc=00000001", "nc=00000002").into()
         },
-        "the token has a nc that is not ours",
+        "the token contains a nc that this side did not offer",
     ),
     (
         "a nonce of another exchange",
@@ -80,7 +80,7 @@ const SPOILT: [(&str, Spoil, &str); 7] = [
             let text = String::from_utf8(good).expect("a text");
             text.replacen(",nonce=\"", ",nonce=\"A", 1).into()
         },
-        "the nonce is not the one of this exchange",
+        "the nonce belongs to another exchange",
     ),
     (
         "a realm of another service",
@@ -89,7 +89,7 @@ const SPOILT: [(&str, Spoil, &str); 7] = [
             text.replace("realm=\"zk-sasl-md5\"", "realm=\"other\"")
                 .into()
         },
-        "the token has a realm that is not ours",
+        "the token contains a realm that this side did not offer",
     ),
 ];
 
@@ -126,7 +126,7 @@ fn each_bad_token_has_its_line_and_bystanders_notice_nothing() {
     assert_eq!(send(&mut session, &token).expect("an answer").err, 0);
     assert_eq!(send(&mut session, &token).expect("an answer").err, -115);
     let peer = session.local_address().to_string();
-    refused(&server, &peer, "the exchange is over already");
+    refused(&server, &peer, "the exchange has ended already");
     bystander.finish();
 }
 

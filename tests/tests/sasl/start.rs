@@ -109,6 +109,6 @@ fn no_secret_is_printed_or_shown() {
     }
     server.terminate();
     let log = server.log();
-    assert!(log.contains("client has logged in by SASL"), "{log}");
+    assert!(log.contains("client logged in with SASL"), "{log}");
     assert!(log.contains("SASL login failed"), "{log}");
 }

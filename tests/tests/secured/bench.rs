@@ -106,7 +106,7 @@ fn it_logs_in_on_each_connection() {
     let failure = bench(&secured, &format!("set {load} {login}"));
     let failure = failure.expect_err("a wrong password");
     assert!(
-        failure.contains("the server refuses name and password"),
+        failure.contains("the server refused the user name or password"),
         "{failure}"
     );
     assert!(!failure.contains("wr0ngsecret"), "{failure}");

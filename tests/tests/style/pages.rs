@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{committed, text_of};
+use crate::{changelog, committed, text_of};
 
 /// Pages with tables that name all settings, metrics, limits, log messages and differences. For
 /// each of them, `rows/PAGE.tsv` lists the rows of 51ec785: the first cell, and after a tab the
@@ -39,8 +39,11 @@ const FOR_MAINTAINERS: &[&str] = &[
 /// Pages whose tables are generated.
 const GENERATED: &[&str] = &["docs/CONFIG.md", "docs/METRICS.md", "docs/PROTOCOL.md"];
 
-/// Marks of the begin and the end of a generated table within a page.
-const FINDINGS: [&str; 2] = ["<!-- findings: made by", "<!-- end of the findings"];
+/// Lines that begin and end a generated table within a page.
+const GENERATED_TABLES: &[[&str; 2]] = &[
+    ["<!-- findings: made by", "<!-- end of the findings"],
+    [changelog::BEGIN, changelog::END],
+];
 
 /// The package that a reader installs by its path.
 const INSTALLED: &str = "crates/zoarium";
@@ -115,8 +118,10 @@ fn words(page: &str, text: &str) -> usize {
     let mut is_block = false;
     let mut count = 0;
     for line in text.lines() {
-        if line.starts_with(FINDINGS[0]) || line.starts_with(FINDINGS[1]) {
-            is_block = line.starts_with(FINDINGS[0]);
+        for [begin, end] in GENERATED_TABLES {
+            if line.starts_with(begin) || line.starts_with(end) {
+                is_block = line.starts_with(begin);
+            }
         }
         if is_block || is_generated && line.starts_with('|') {
             continue;

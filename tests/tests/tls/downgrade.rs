@@ -65,7 +65,7 @@ fn clients_are_not_talked_into_an_older_protocol_or_a_second_handshake() {
         return;
     };
     assert!(said.contains("alert protocol version"), "{said}");
-    let line = refusal(&newest, "no TLS: peer is incompatible");
+    let line = refusal(&newest, "TLS handshake failed: peer is incompatible");
     assert!(line.contains("peer=127.0.0.1:"), "{line}");
 
     let server = started(&builder.setting("ssl.enabledProtocols", BOTH));
@@ -73,7 +73,7 @@ fn clients_are_not_talked_into_an_older_protocol_or_a_second_handshake() {
     let bystander = Bystander::start(&server.address(), certificates.connector(Some("ann")));
     let oldest = openssl(at, "-tls1_1 -cipher ALL@SECLEVEL=0", "").expect("openssl");
     assert!(oldest.contains("SSL alert number"), "{oldest}");
-    refusal(&server, "no TLS: peer is incompatible");
+    refusal(&server, "TLS handshake failed: peer is incompatible");
     renegotiates(at, "");
     tells_of_renegotiation(|| server.log(), at);
     bystander.finish();

@@ -38,7 +38,7 @@ fn clients_with_flawed_certificates_are_refused_each_with_its_reason() {
         (Flaw::Expired, "certificate expired"),
         (Flaw::NotYetValid, "certificate not valid yet"),
         (Flaw::SelfSigned, "UnknownIssuer"),
-        (Flaw::OtherHost, "it is for 192.0.2.1"),
+        (Flaw::OtherHost, "is valid for 192.0.2.1"),
         (Flaw::ForServersOnly, "certificate does not allow"),
     ];
     for (number, (flaw, reason)) in flaws.into_iter().enumerate() {
@@ -170,10 +170,10 @@ fn bystanders_notice_nothing_of_stores_that_change() {
             let good = std::fs::read(&path).expect("a store");
             let before = server
                 .log()
-                .matches("what was loaded before stays in force")
+                .matches("continuing with the previous stores")
                 .count();
             std::fs::write(&path, garbage).expect("write a store");
-            said("what was loaded before stays in force", before + 1);
+            said("continuing with the previous stores", before + 1);
             let newcomer = session(&server, connector.clone());
             let mut newcomer = newcomer.expect("a newcomer under the stores of before");
             let path_made = format!("/{round}-{}", garbage.len());

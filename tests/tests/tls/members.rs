@@ -77,7 +77,7 @@ fn three_of_ours_under_tls_survive_their_leader_and_take_nothing_plain() {
     closes(quorum, b"\x00\x00\x00\x0b");
     says(&ensemble, leader, "of=\"elections\"");
     says(&ensemble, leader, "of=\"learners\"");
-    says(&ensemble, leader, "what it sends is no TLS");
+    says(&ensemble, leader, "it does not use TLS");
     ensemble.survive_kill_of(leader, &load, PROGRESS);
     let report = load.finish();
     check::nothing_is_lost(&ensemble, &report);
@@ -96,7 +96,9 @@ fn tls_on_plain_ports_of_members_is_closed_with_a_line() {
     closes(ensemble.member(leader).quorum_address(), hello);
     wait_for("both lines", LIMIT, || {
         let log = ensemble.member(leader).log();
-        let lines = log.lines().filter(|line| line.contains("it speaks TLS"));
+        let lines = log
+            .lines()
+            .filter(|line| line.contains("uses TLS, but this port"));
         let lines = lines.filter(|line| line.contains("peer=127.0.0.1:"));
         (lines.count() == 2).then_some(())
     });
@@ -166,7 +168,7 @@ fn an_ensemble_rolls_from_plain_to_tls_under_load_and_loses_nothing() {
         ensemble.member(leader).quorum_address(),
         b"\x00\x00\x00\x0b",
     );
-    says(&ensemble, leader, "what it sends is no TLS");
+    says(&ensemble, leader, "it does not use TLS");
     holders.close();
     let report = load.finish();
     check::nothing_is_lost(&ensemble, &report);
@@ -204,7 +206,12 @@ fn beside_apache_zookeeper_under_tls_in_each_role() {
         check::nothing_is_lost(&ensemble, &report);
         check::all_agree(&ensemble);
         for id in ensemble.ids() {
-            assert!(!ensemble.member(id).log().contains("belongs to no member"));
+            assert!(
+                !ensemble
+                    .member(id)
+                    .log()
+                    .contains("does not belong to a member")
+            );
         }
     }
 }

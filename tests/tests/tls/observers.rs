@@ -55,7 +55,7 @@ fn refuses(builder: EnsembleBuilder, bytes: &[u8], reason: &str) {
 fn under_tls_it_takes_nothing_plain() {
     let certificates = signed();
     let builder = builder(&certificates, &[Zoarium; 3], "pem").setting("sslQuorum", "true");
-    refuses(builder, b"\x00\x00\x00\x0b", "what it sends is no TLS");
+    refuses(builder, b"\x00\x00\x00\x0b", "it does not use TLS");
 }
 
 /// Hosts are not checked, because the members have separate addresses in this test.
@@ -92,5 +92,9 @@ fn under_tls_it_takes_no_flawed_certificate_and_holds_up_nobody_for_a_crowd() {
 #[test]
 fn without_it_it_takes_no_tls() {
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00";
-    refuses(EnsembleBuilder::new(&[Zoarium; 3]), hello, "it speaks TLS");
+    refuses(
+        EnsembleBuilder::new(&[Zoarium; 3]),
+        hello,
+        "uses TLS, but this port",
+    );
 }

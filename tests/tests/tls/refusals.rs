@@ -30,7 +30,9 @@ fn tls_on_a_plain_port_is_closed_with_a_line_that_names_the_peer() {
     assert!(answer.is_empty());
     wait_for("the refusal in the log", LIMIT, || {
         let log = server.log();
-        let line = log.lines().find(|line| line.contains("speaks TLS"))?;
+        let line = log
+            .lines()
+            .find(|line| line.contains("the client uses TLS"))?;
         line.contains(&own).then_some(())
     });
 }
@@ -95,7 +97,7 @@ fn who_is_revoked_stays_out_as_soon_as_the_list_says_so() {
     std::fs::write(&lists, "garbage").unwrap();
     wait_for("the complaint in the log", LIMIT, || {
         let log = server.log();
-        log.contains("it holds no list of revoked certificates")
+        log.contains("it does not contain a list of revoked certificates")
             .then_some(())
     });
     assert!(session(&server, ann).is_err());
@@ -154,8 +156,12 @@ fn stores_of_no_use_keep_the_server_from_starting_and_say_which() {
             "ssl.keyStore.location is missing",
         ),
         ("ssl.keyStore.location", &missing, "nowhere.pem"),
-        ("ssl.keyStore.location", &garbage, "no JKS store"),
-        ("ssl.keyStore.location", &authority, "no private key"),
+        ("ssl.keyStore.location", &garbage, "not a JKS store"),
+        (
+            "ssl.keyStore.location",
+            &authority,
+            "a private key with a certificate",
+        ),
         ("ssl.trustStore.location", &missing, "nowhere.pem"),
         ("ssl.enabledProtocols", "TLSv1.9", "TLSv1.9"),
         ("ssl.ciphersuites", "TLS_NONE", "TLS_NONE"),
@@ -222,7 +228,7 @@ fn a_store_that_changes_is_taken_up_and_garbage_is_not() {
     std::fs::write(certificates.path("server.pem"), "garbage").unwrap();
     wait_for("the refusal in the log", LIMIT, || {
         let log = server.log();
-        log.contains("what was loaded before stays in force")
+        log.contains("continuing with the previous stores")
             .then_some(())
     });
     session(&server, certificates.connector(Some("ann"))).unwrap();

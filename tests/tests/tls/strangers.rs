@@ -81,7 +81,7 @@ fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_l
         1,
         &[
             "connection refused",
-            "belongs to no member",
+            "does not belong to a member",
             subject,
             "peer=127.0.0.1:",
             KEY,
@@ -92,7 +92,7 @@ fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_l
         2,
         &[
             "WARN",
-            "belongs to no member",
+            "does not belong to a member",
             subject,
             "peer=127.0.0.1:",
             KEY,
@@ -103,7 +103,7 @@ fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_l
         let log = ensemble.member(id).log();
         let mut lines = log
             .lines()
-            .filter(|line| line.contains("belongs to no member"));
+            .filter(|line| line.contains("does not belong to a member"));
         assert!(
             lines.all(|line| !members.iter().any(|name| line.contains(name))),
             "{log}"
@@ -125,7 +125,7 @@ fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_l
     line(
         &ensemble,
         2,
-        &["WARN", "belongs to no member", "CN=observer4,"],
+        &["WARN", "does not belong to a member", "CN=observer4,"],
     );
     let log = ensemble.member(1).log();
     assert!(!log.contains("CN=observer4,"), "{log}");

@@ -179,7 +179,7 @@ fn snapshots_are_printed_and_old_ones_go() {
     ended(
         &script("zkCleanup.sh", &["nowhere", "-n", "3"], None),
         1,
-        "is that the dataDir?",
+        "name the dataDir",
     );
     ended(&script("zkCleanup.sh", &[], Some(&config)), 1, "Usage:");
     // While the server runs.
@@ -216,7 +216,7 @@ fn directories_are_made_and_made_anew_by_force_alone() {
             .collect();
         script("zkServer-initialize.sh", &arguments, None)
     };
-    ended(&initialize(&["--myid=x"]), 1, "is no number");
+    ended(&initialize(&["--myid=x"]), 1, "is not a number");
     assert!(!data.exists());
     ended(&initialize(&["--myid=3"]), 0, "Using myid of 3");
     assert_eq!(fs::read_to_string(data.join("myid")).expect("myid"), "3\n");

@@ -83,7 +83,10 @@ fn chosen(args: &GrowthArgs) -> Result<Vec<&'static Axis>> {
     let named = args.only.iter().chain(ends.map(|(name, _)| name));
     for name in named {
         if !names.contains(&name.as_str()) {
-            let text = format!("no axis is called {name:?}; there are {}", names.join(", "));
+            let text = format!(
+                "{name:?} is not an axis; known axes are {}",
+                names.join(", ")
+            );
             return Err(BenchError::Argument(text));
         }
     }
@@ -188,7 +191,7 @@ fn clean(targets: &[Target], root: &str) -> Result<()> {
         progress.stage(&format!("{}: clean up", target.name()));
         // A server that ended under its load was already reported.
         if let Err(error) = runtime.block_on(target.clean(root)) {
-            tracing::warn!(server = target.name(), %error, "znodes are left there");
+            tracing::warn!(server = target.name(), %error, "cannot delete all znodes of the run");
         }
     }
     Ok(())

@@ -92,7 +92,7 @@ impl Report<'_> {
         }
         let complaints = self.complaints();
         if !complaints.is_empty() {
-            let _ = writeln!(out, "\nWhat went wrong:\n");
+            let _ = writeln!(out, "\nProblems:\n");
         }
         for complaint in complaints {
             let _ = writeln!(out, "- {complaint}");

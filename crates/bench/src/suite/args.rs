@@ -7,14 +7,14 @@ use clap::Args;
 
 use super::super::args::{ServersArgs, TurnsArgs, duration};
 
-/// What is to happen to servers besides loads.
+/// Events in addition to loads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EventsArgs {
-    /// Command that runs a server in the foreground, for each of --server in their order: the suite
-    /// starts, watches, kills and stops them
+    /// Command that runs a server in the foreground, once for each --server in the same order: the suite
+    /// starts, watches, kills and stops the servers
     #[arg(long, value_name = "COMMAND", conflicts_with = "pid")]
     pub(crate) start: Vec<String>,
-    /// The same of the second server
+    /// Command for the second server
     #[arg(
         long,
         value_name = "COMMAND",
@@ -22,13 +22,13 @@ pub(crate) struct EventsArgs {
         conflicts_with = "versus_pid"
     )]
     pub(crate) versus_start: Vec<String>,
-    /// Restarts of each filled server
+    /// Number of restarts of each filled server
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) restarts: u32,
-    /// How often the leader of each ensemble is killed
+    /// Number of times that the leader of each ensemble is killed
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) trials: u32,
-    /// Most time to wait for enough answers during a snapshot, and enough without one
+    /// Maximum time to wait for enough answers during a snapshot, and for enough answers without a snapshot
     #[arg(long, default_value = "60s", value_parser = duration)]
     pub(crate) snapshot_time: Duration,
 }
@@ -41,11 +41,11 @@ pub(crate) struct SuiteArgs {
     pub(crate) turns: TurnsArgs,
     #[command(flatten)]
     pub(crate) events: EventsArgs,
-    /// Only rows whose name contains one of these words, with commas between them
+    /// Only rows with one of these words in their names, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "WORD")]
     pub(crate) only: Vec<String>,
-    /// Znodes to fill the servers with behind the loads, for the bytes of each, and for restarts and snapshots; 0 leaves
-    /// that out
+    /// Number of znodes with which the servers are filled after the loads, for bytes per znode, restarts and
+    /// snapshots; 0 disables this
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=99_999_999))]
     pub(crate) znodes: u32,
     /// Directory on the disk of the servers' logs, for what it allows, and for what servers that are started print;

@@ -38,7 +38,7 @@ impl Kind {
     pub(super) fn needs(self) -> &'static str {
         match self {
             Self::Snapshot => "--znodes, and --pid or --start",
-            Self::Restart => "--znodes, and --start for a server that is no ensemble",
+            Self::Restart => "--znodes, and --start for a standalone server",
             Self::LeaderKilled => "--start for each of three servers or more",
         }
     }

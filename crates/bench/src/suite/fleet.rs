@@ -89,7 +89,7 @@ impl Fleet {
                 count => {
                     let servers = target.servers.len();
                     return Err(BenchError::Argument(format!(
-                        "{option}: commands: {count}, servers: {servers}; there has to be one for each server, or none"
+                        "{option} occurs {count} times for {servers} servers; use it once per server, or not at all"
                     )));
                 }
             });
@@ -242,7 +242,7 @@ impl Member {
         if TcpStream::connect(&*self.address).is_ok() {
             let address = &self.address;
             return Err(BenchError::Argument(format!(
-                "{address} is taken: whatever listens there has to end before a server is started"
+                "{address} is taken: stop the process that listens on it before you start a server"
             )));
         }
         if let Some(log) = &self.log {
@@ -297,7 +297,9 @@ impl Member {
                 }
                 Err(error) if began.elapsed() > START_MAX => {
                     let limit = START_MAX.as_secs();
-                    return Err(self.failure(&format!("serves no read after {limit} s ({error})")));
+                    return Err(
+                        self.failure(&format!("does not serve reads after {limit} s ({error})"))
+                    );
                 }
                 Err(_) => thread::sleep(POLL),
             }
@@ -307,7 +309,7 @@ impl Member {
     fn failure(&self, what: &str) -> BenchError {
         let see = match &self.log {
             Some(log) => format!("see {}", log.display()),
-            None => "with --dir what it prints is kept there".to_owned(),
+            None => "use --dir to store its output".to_owned(),
         };
         BenchError::Argument(format!(
             "{}: {:?} {what}; {see}",

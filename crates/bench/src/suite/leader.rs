@@ -109,7 +109,7 @@ fn leader(side: &Members, runtime: &Runtime) -> Result<Option<usize>> {
         let answer = answer.unwrap_or_default();
         if answer.contains("not in the whitelist") {
             return Err(BenchError::Argument(format!(
-                "{} does not answer `srvr`: 4lw.commands.whitelist has to allow it",
+                "{} does not answer `srvr`; allow it in 4lw.commands.whitelist",
                 member.address
             )));
         }

@@ -154,7 +154,7 @@ impl Chosen {
             let names = loads.chain(Kind::ALL.map(Kind::name));
             let names: Vec<&str> = names.chain([digests::NAME]).collect();
             let text = format!(
-                "--only: no row has such a name; there are {}",
+                "--only: no row has this name; known rows are {}",
                 names.join("; ")
             );
             return Err(BenchError::Argument(text));

@@ -147,7 +147,7 @@ impl Suite<'_> {
         self.digest_comparison(&mut out);
         let complaints = self.complaints();
         if !complaints.is_empty() {
-            let _ = writeln!(out, "\nWhat went wrong:\n");
+            let _ = writeln!(out, "\nProblems:\n");
         }
         for complaint in complaints {
             let _ = writeln!(out, "- {complaint}");
@@ -230,7 +230,7 @@ impl Suite<'_> {
             .filter_map(|event| event.found.as_ref().ok());
         let mut lines = found.flat_map(|found| &found.lines).peekable();
         if lines.peek().is_some() {
-            let _ = writeln!(out, "\nWhat happens to them:\n");
+            let _ = writeln!(out, "\nEvents:\n");
             let mut columns = vec!["event", "server"];
             if self.is_comparison() {
                 columns.extend(["versus", "ratio"]);
@@ -246,7 +246,7 @@ impl Suite<'_> {
             line(out, &cells);
         }
         if !self.events.left_out.is_empty() {
-            let _ = writeln!(out, "\nLeft out, and what would bring it:\n");
+            let _ = writeln!(out, "\nNot measured, with the required options:\n");
         }
         for kind in &self.events.left_out {
             let _ = writeln!(out, "- {}: {}", kind.name(), kind.needs());
@@ -261,7 +261,10 @@ impl Suite<'_> {
         let cpu_s = set.and_then(|row| row.side(0)?.server_cpu_per_million());
         // Seconds per million requests are microseconds per request.
         let percent = cpu_s.map(|us| ns / 10.0 / us);
-        let _ = writeln!(out, "\nWhat a member adds to each committed transaction:\n");
+        let _ = writeln!(
+            out,
+            "\nCost of a digest comparison per committed transaction:\n"
+        );
         head(
             out,
             &["work", "ns", "percent of the servers' CPU time of a set"],
@@ -297,7 +300,7 @@ impl Suite<'_> {
         if rows.is_empty() {
             return;
         }
-        let _ = writeln!(out, "\nWhat this machine allows:\n");
+        let _ = writeln!(out, "\nLimits of this machine:\n");
         let mut columns = vec!["load", "limit", "figure", "p99", "share reached"];
         if self.is_comparison() {
             columns.push("limit / versus");

@@ -179,7 +179,7 @@ impl Tally {
             replaced,
             kept,
         } = self;
-        format!("{created} znodes created, {replaced} replaced, {kept} kept as they were")
+        format!("{created} znodes created, {replaced} replaced, {kept} kept unchanged")
     }
 }
 
@@ -221,9 +221,10 @@ fn parse(text: &str, number: usize, below: &str) -> Result<Line, Failure> {
             let data = data.map_err(|error| wrong(&format!("data is not base64: {error}")))?;
             Some(Bytes::from(data))
         }
-        _ => return Err(wrong("data is neither a text nor null")),
+        _ => return Err(wrong("data is not a text or null")),
     };
-    let acl = acl_of_json(&znode["acl"]).ok_or_else(|| wrong("acl is not as exported"))?;
+    let acl = acl_of_json(&znode["acl"])
+        .ok_or_else(|| wrong("acl does not have the form of an export"))?;
     Ok(Line {
         number,
         path,

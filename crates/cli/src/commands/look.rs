@@ -211,7 +211,7 @@ pub(super) async fn grep(
     }
     match has_found {
         true => Ok(()),
-        false => Err(Failure::new(format!("no znode below {root} has it"))),
+        false => Err(Failure::new(format!("no znode below {root} contains it"))),
     }
 }
 

@@ -141,7 +141,9 @@ pub(crate) async fn execute(
         return Err(Failure::new(text).with_code(127));
     };
     if shell.start.format.is_structured() && command.kind.prints_text() {
-        return Err(Failure::new(format!("{name} has no structured output")));
+        return Err(Failure::new(format!(
+            "{name} does not support structured output"
+        )));
     }
     let mut given = Given::parse(words, command.options).map_err(|failure| match command.kind {
         // The exit code 1 of `diff` means that there are differences.

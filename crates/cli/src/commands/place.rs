@@ -87,7 +87,7 @@ impl Place {
         }
         if !word.contains('/') {
             return Err(Failure::new(format!(
-                "{word} is neither a path nor HOST:PORT/PATH of another ensemble"
+                "{word} is not a path, and not HOST:PORT/PATH of another ensemble"
             ))
             .with_exit(exit::USAGE));
         }

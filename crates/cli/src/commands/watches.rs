@@ -89,7 +89,7 @@ pub(super) async fn follow(
     let path = command.path(given)?;
     shell.client(path).await?;
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
-    shell.print(&format!("watching {path}, end with Ctrl-C"));
+    shell.print(&format!("watching {path}; Ctrl-C ends the command"));
     let done = each_event(shell, path, |shell, event| {
         let now = text::time(jiff::Timestamp::now().as_millisecond());
         let path = shell.inside(&event.path).to_owned();
@@ -132,9 +132,11 @@ pub(crate) async fn each_event(
                 }
             }
             Err(RecvError::Lagged(count)) => {
-                shell.complain(&format!("{count} changes came too fast and are not shown"));
+                shell.complain(&format!(
+                    "{count} changes are not shown because they arrived too fast"
+                ));
             }
-            Err(RecvError::Closed) => break Err(Failure::new("the session is over")),
+            Err(RecvError::Closed) => break Err(Failure::new("the session has expired")),
         }
         if shell.is_unheard() {
             break Ok(());

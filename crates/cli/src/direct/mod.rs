@@ -256,7 +256,7 @@ async fn wrong_port(shell: &Shell) -> Option<String> {
                 format!("{server} requires TLS: use --tls, or name the plain client port")
             }
             PortKind::Other => format!(
-                "{server} is neither a client port (by default {CLIENT_PORT}) nor an admin port (by default {ADMIN_PORT})"
+                "{server} is not a client port (by default {CLIENT_PORT}) or an admin port (by default {ADMIN_PORT})"
             ),
         };
         return Some(reason);

@@ -111,7 +111,7 @@ fn wanted(members: Vec<Member>, given: Vec<String>) -> Vec<(Option<String>, Opti
 impl Row {
     async fn ask(&mut self, connector: &client::tls::Connector) {
         let Some(address) = &self.address else {
-            self.problem = Some("its client port is not known: name all servers".to_owned());
+            self.problem = Some("its client port is unknown: name all servers".to_owned());
             return;
         };
         match ask_word(address, "srvr", connector).await {

@@ -208,7 +208,7 @@ impl AdminClient {
         let is_kind = is_kind.is_some_and(|found| found == kind);
         if response.status() != StatusCode::OK || !is_kind {
             whole(server, response).await?;
-            let reason = format!("neither {kind} nor a refusal");
+            let reason = format!("the reply is not {kind} and not a refusal");
             return Err(unreachable(server, &reason));
         }
         Ok(response)
@@ -283,10 +283,10 @@ async fn whole(server: &str, response: Response<Incoming>) -> Result<Value, Admi
     let text = match answer["error"].as_str() {
         None if status == StatusCode::OK && answer.is_object() => return Ok(answer),
         Some(text) if text.starts_with("Unknown command: history/") => {
-            "it keeps no change history (history.enabled)".to_owned()
+            "its change history is off (history.enabled)".to_owned()
         }
         Some(text) => text.to_owned(),
-        None => format!("it answers {status}"),
+        None => format!("it replied with status {status}"),
     };
     Err(AdminError::Refused {
         server: server.to_owned(),

@@ -58,7 +58,7 @@ impl Lines {
         };
         match is_behind {
             true => Ok(Some(line)),
-            false => Err(format!("{} comes out of its order", line.position())),
+            false => Err(format!("{} is out of order", line.position())),
         }
     }
 }
@@ -66,9 +66,9 @@ impl Lines {
 fn read(line: Bytes) -> Result<Line, String> {
     let value = serde_json::from_reader(line.clone().reader());
     let value: Value =
-        value.map_err(|error| format!("sends what is no line of a feed: {error}"))?;
+        value.map_err(|error| format!("sent a line that is not a line of a feed: {error}"))?;
     if let Some(end) = value.get("end") {
-        return Err(end["text"].as_str().unwrap_or("the feed ends").to_owned());
+        return Err(end["text"].as_str().unwrap_or("the feed ended").to_owned());
     }
     let Some(position) = value["progress"].as_str() else {
         return Change::new(value, line).map(Line::Change);

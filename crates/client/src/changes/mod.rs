@@ -58,7 +58,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[non_exhaustive]
 pub enum ChangesError {
     /// No member keeps the next change any more, or no member has ever received it.
-    #[error("no member keeps what is next; changes after {resume_after} are there: {last}")]
+    #[error(
+        "no member stores the next changes; changes after {resume_after} are available: {last}"
+    )]
     NotKept {
         /// Position after which changes exist again, according to the members. The feed has lost
         /// the changes before it.
@@ -70,7 +72,7 @@ pub enum ChangesError {
     #[error("{0}")]
     Refused(AdminError),
     /// The list of servers is empty.
-    #[error("no admin server named to connect to")]
+    #[error("the list of admin servers is empty")]
     NoServers,
 }
 
@@ -328,8 +330,8 @@ impl Connection {
         let since = *self.silent_since.get_or_insert_with(Instant::now);
         let frame = tokio::time::timeout_at(since + SILENCE_LIMIT, self.body.frame()).await;
         self.silent_since = None;
-        let frame = frame.map_err(|_| unreachable(server, &"it says nothing any more"))?;
-        let frame = frame.ok_or_else(|| unreachable(server, &"the feed broke off"))?;
+        let frame = frame.map_err(|_| unreachable(server, &"it stopped sending"))?;
+        let frame = frame.ok_or_else(|| unreachable(server, &"the feed was interrupted"))?;
         let frame = frame.map_err(|error| unreachable(server, &error))?;
         if let Ok(data) = frame.into_data() {
             self.lines.put(&data);

@@ -265,13 +265,19 @@ impl Machine {
             }
             Xid::SET_WATCHES => {
                 if header.err != 0 {
-                    tracing::warn!(err = header.err, "watches were not set again");
+                    tracing::warn!(
+                        err = header.err,
+                        "cannot set the watches again after a reconnect"
+                    );
                 }
             }
             Xid::AUTH if link.auths_restored > 0 => {
                 link.auths_restored -= 1;
                 if header.err != 0 {
-                    tracing::warn!(err = header.err, "credentials were refused on reconnect");
+                    tracing::warn!(
+                        err = header.err,
+                        "the server refused the credentials after a reconnect"
+                    );
                     self.auths.clear();
                 }
             }
@@ -291,7 +297,10 @@ impl Machine {
             source,
         })?;
         let Some(kind) = EventType::from_i32(event.event_type) else {
-            tracing::warn!(kind = event.event_type, "watch event of an unknown type");
+            tracing::warn!(
+                kind = event.event_type,
+                "ignoring a watch event of an unknown type"
+            );
             return Ok(());
         };
         let event = WatchEvent {
@@ -375,7 +384,7 @@ impl Machine {
 fn done(chore: &Chore, err: i32, body: Bytes) -> Result<Vec<Chore>, LossReason> {
     if err != 0 {
         if err != ErrorCode::NoNode.code() {
-            tracing::warn!(?chore, err, "a znode that should go is refused");
+            tracing::warn!(?chore, err, "the server refused to delete a znode");
         }
         return Ok(Vec::new());
     }

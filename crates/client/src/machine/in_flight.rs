@@ -170,14 +170,14 @@ mod tests {
         let error = two.answered_by(&reply(2, 0)).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "reply with xid 2 while 1 was to be answered next"
+            "received a reply with xid 2 instead of 1"
         );
         assert_eq!(two.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
         assert_eq!(two.answered_by(&reply(2, -101)).unwrap().xid, Xid(2));
         let error = two.answered_by(&reply(3, 0)).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "reply with xid 3 while nothing was to be answered next"
+            "received a reply with xid 3 instead of nothing"
         );
     }
 

@@ -337,7 +337,7 @@ impl Machine {
 
     /// Handles the time at which the session may have ended, while no server is reachable.
     fn lose(&mut self) {
-        tracing::info!(session = %self.session_id(), "no server reached for a session timeout");
+        tracing::info!(session = %self.session_id(), "no server was reached for a whole session timeout");
         self.state.tell(State::Lost);
         let last = Error::ConnectTimeout {
             server: self.hosts.current(),
@@ -368,7 +368,7 @@ impl Machine {
     /// Handles the end of the session by opening a new session.
     fn renew(&mut self, now: Duration) {
         let session = self.session_id();
-        tracing::info!(%session, "the session is over, another is opened");
+        tracing::info!(%session, "the session has expired, opening a new one");
         self.watches
             .end(&State::Expired.refusal(OpCode::Ping, session));
         self.last_zxid = Zxid::ZERO;

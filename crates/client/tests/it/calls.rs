@@ -182,7 +182,7 @@ async fn a_reply_that_does_not_decode_is_an_error_of_that_call_only() {
     let ((broken, whole), ()) = tokio::join!(asked, served);
     let text = broken.unwrap_err().to_string();
     assert!(
-        text.contains("reply does not decode: record ends early"),
+        text.contains("cannot decode the reply: record ends early"),
         "{text}"
     );
     assert_eq!(whole.unwrap(), None);
@@ -216,7 +216,10 @@ async fn close_ends_the_session_and_everything_after_it_fails() {
     result.unwrap();
     assert_eq!(*client.state().borrow(), State::Closed);
     let error = other.exists("/a").await.unwrap_err();
-    assert_eq!(error.to_string(), "exists not sent: the client is closed");
+    assert_eq!(
+        error.to_string(),
+        "exists not sent because the client is closed"
+    );
     assert!(soon("the end of events", events.recv()).await.is_err());
 }
 
@@ -253,7 +256,7 @@ async fn nobody_listening_is_an_error_that_names_the_server() {
     assert!(
         error
             .to_string()
-            .starts_with(&format!("connect to {address}: ")),
+            .starts_with(&format!("cannot connect to {address}: ")),
         "{error}"
     );
     let error = Client::connect(Options::new("")).await.unwrap_err();

@@ -130,7 +130,7 @@ async fn a_wrong_password_is_an_error_of_its_own_and_is_not_tried_again() {
     assert_eq!(*reason, LoginFailure::Refused(-115));
     assert!(error.ends_session());
     let expected = format!(
-        "login at {}: the server refuses name and password: AuthFailed (-115)",
+        "login at {} failed: the server refused the user name or password: AuthFailed (-115)",
         server.address
     );
     assert_eq!(error.to_string(), expected);

@@ -196,7 +196,7 @@ async fn a_silent_server_is_left() {
     let client = client.unwrap();
     let (lost, (_second, request)) = tokio::join!(client.get_data("/a"), server.accept_session());
     let text = lost.unwrap_err().to_string();
-    assert!(text.contains("no answer for"), "{text}");
+    assert!(text.contains("no reply for"), "{text}");
     assert_eq!(request.session_id, SESSION);
 }
 
@@ -211,7 +211,7 @@ async fn a_reply_to_nothing_costs_the_connection() {
     };
     let (lost, ()) = tokio::join!(client.get_data("/a"), confusing);
     let text = lost.unwrap_err().to_string();
-    assert!(text.contains("was to be answered next"), "{text}");
+    assert!(text.contains("received a reply with xid"), "{text}");
     let (_second, request) = server.accept_session().await;
     assert_ne!(request.session_id, SessionId::NONE);
 }

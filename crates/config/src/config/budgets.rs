@@ -130,9 +130,9 @@ pub(super) fn read(settings: &Settings) -> Result<Vec<Budget>, ConfigError> {
         let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
         let known = BOUNDS.into_iter().chain([WHO]);
         let Some(field) = known.into_iter().find(|known| *known == field) else {
-            let reason = format!("a budget has no `{field}`");
+            let reason = format!("`{field}` is not a setting of a budget");
             let hint = format!(
-                "budget.<name>.{WHO}, and at least one of {}; a name has no dot",
+                "write budget.<name>.{WHO}, and at least one of {}; a name must not contain a dot",
                 BOUNDS
                     .map(|bound| format!("budget.<name>.{bound}"))
                     .join(", ")
@@ -141,7 +141,7 @@ pub(super) fn read(settings: &Settings) -> Result<Vec<Budget>, ConfigError> {
         };
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
         if name.is_empty() || !name.chars().all(is_plain) {
-            let reason = format!("`{name}` is no name of a budget");
+            let reason = format!("`{name}` is not a valid name of a budget");
             return Err(found.refused(reason).hint("use letters, digits, - and _"));
         }
         by_name
@@ -154,7 +154,7 @@ pub(super) fn read(settings: &Settings) -> Result<Vec<Budget>, ConfigError> {
 
 fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Budget, ConfigError> {
     let Some(who) = fields.get(WHO) else {
-        let reason = format!("the budget {name} is for nobody");
+        let reason = format!("the budget {name} does not name any clients");
         let error = match fields.into_values().next() {
             Some(found) => found.refused(reason),
             None => ConfigError::new(reason),
@@ -172,7 +172,7 @@ fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Bud
         watch_bytes: held(WATCH_BYTES)?,
         ephemerals: held(EPHEMERALS)?,
         who: Who::parse(&who.text).ok_or_else(|| {
-            let reason = format!("`{}` names nobody", who.text);
+            let reason = format!("`{}` does not name any clients", who.text);
             who.refused(reason).hint(format!(
                 "write anyone, ip:*, an address or a network such as ip:10.0.0.0/8, or a user or * of {} such as \
                  sasl:alice",
@@ -182,8 +182,8 @@ fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Bud
         name,
     };
     if fields.len() == 1 {
-        let reason = format!("the budget {} bounds nothing", budget.name);
-        let hint = format!("add budget.{}.{REQUESTS} or another bound", budget.name);
+        let reason = format!("the budget {} does not contain a limit", budget.name);
+        let hint = format!("add budget.{}.{REQUESTS} or another limit", budget.name);
         return Err(who.refused(reason).hint(hint));
     }
     Ok(budget)
@@ -195,13 +195,13 @@ fn number(found: Option<&Found>, least: u32) -> Result<Option<u32>, ConfigError>
     };
     let Some(number) = java::parse_decimal(&found.text) else {
         let error = found.refused(java::bad_number(&found.text));
-        return Err(error.hint("write a whole number, without anything after it"));
+        return Err(error.hint("write a whole number, without other characters"));
     };
     match u32::try_from(number) {
         Ok(number) if number >= least => Ok(Some(number)),
         _ => {
             let reason = format!("{number} is out of range ({least} to {})", u32::MAX);
-            Err(found.refused(reason).hint("leave it out for no bound"))
+            Err(found.refused(reason).hint("remove it for no limit"))
         }
     }
 }

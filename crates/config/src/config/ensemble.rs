@@ -172,7 +172,7 @@ fn read_oracle_path(settings: &mut Settings, membership: &Membership) -> Option<
         return Some(path);
     }
     if let Some(found) = settings.find(&keys::ORACLE_PATH) {
-        let notice = found.no_effect("no effect where groups or weights decide");
+        let notice = found.no_effect("no effect in an ensemble with groups or weights");
         settings.notices.push(notice);
     }
     None
@@ -301,8 +301,7 @@ fn refuse_under_fips(settings: &mut Settings, learner_requires: bool) -> Result<
     if !learner_requires || !settings.flag(&security::FIPS_MODE)? {
         return Ok(());
     }
-    let reason = "asks for DIGEST-MD5 between members, which fips-mode forbids, and it is on unless \
-                  it is switched off";
+    let reason = "requires DIGEST-MD5 between members, which fips-mode forbids (on by default)";
     let error = match settings.find(&keys::QUORUM_SASL_LEARNER) {
         Some(found) => found.refused(reason),
         None => ConfigError::new(reason),

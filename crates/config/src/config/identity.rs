@@ -150,7 +150,7 @@ pub(super) fn read_my_id(
         None => {
             let shown = if bytes.is_empty() { "null" } else { &line };
             let reason = format!("serverid {shown} is not a number");
-            let hint = "the first line is the N of this server's server.N, and nothing else";
+            let hint = "its first line must contain only the N of this server's server.N";
             let error = ConfigError::new(reason).with_id(finding::MY_ID);
             Err(error.at(Some(&origin)).hint(hint))
         }
@@ -209,7 +209,7 @@ pub(super) fn settle_client_address(
                 None => ConfigError::new(reason),
             };
             let error = error.with_id(finding::MEMBERS);
-            return Err(error.hint("leave clientPort and clientPortAddress out of this file"));
+            return Err(error.hint("remove clientPort and clientPortAddress from this file"));
         }
     }
     let ip = resolved.ok_or_else(|| unresolved(listed))?;
@@ -261,7 +261,7 @@ pub(super) fn check_quorum(
             1.. => continue,
             0 => format!("{} is not set", key.name),
             // Java starts with such a value, but every connection fails.
-            _ => format!("{number} is not a length of time"),
+            _ => format!("{number} is not a valid duration"),
         };
         let error = match settings.find(key) {
             Some(found) => found.refused(reason),
@@ -271,7 +271,7 @@ pub(super) fn check_quorum(
     }
     let my_id_file = data_dir.join("myid");
     let Some(my_id) = my_id else {
-        let hint = "its only line is the N of this server's server.N";
+        let hint = "create it with one line: the N of this server's server.N";
         let error = ConfigError::new("myid file is missing").at(Some(&Origin::file(&my_id_file)));
         return Err(error.with_id(finding::MY_ID_MISSING).hint(hint));
     };
@@ -281,7 +281,7 @@ pub(super) fn check_quorum(
             ConfigError::new(format!("My id {my_id} not in the peer list"))
                 .with_id(finding::MY_ID_NOT_LISTED)
                 .at(Some(&Origin::file(&my_id_file)))
-                .hint(format!("listed are {}", listed.join(", ")))
+                .hint(format!("the list contains {}", listed.join(", ")))
                 .exit_code(exit_code::UNEXPECTED_ERROR),
         );
     }
@@ -312,8 +312,7 @@ fn parse_dynamic_file(raw: &RawConfig, multi_address: bool) -> Result<Membership
             _ if !is_member_key(key) => format!("Unrecognised parameter: {key}"),
             _ => continue,
         };
-        let hint =
-            "a dynamic file holds server.N, group.N and weight.N; its version is in its name";
+        let hint = "a dynamic file may contain server.N, group.N and weight.N; its name contains its version";
         return Err(ConfigError::new(reason)
             .with_id(finding::DYNAMIC_FILE)
             .at(Some(&setting.origin))
@@ -324,12 +323,14 @@ fn parse_dynamic_file(raw: &RawConfig, multi_address: bool) -> Result<Membership
 }
 
 /// Hint for a damaged file of the current list.
-const RESTORE_COMMITTED: &str = "if it is damaged, copy the file of the same name from another member; \
-     or put there what /zookeeper/config holds at another member, without its version line";
+const RESTORE_COMMITTED: &str = "if it is damaged, copy the file of the same name from another \
+     member, or write the content of another member's /zookeeper/config into it, without the \
+     version line";
 
 /// Hint for a damaged file of a proposed list.
-const RESTORE_PROPOSED: &str = "if it is damaged, copy the file of the same name from another member; if \
-     no other member has one, no reconfiguration is under way, and it may be removed";
+const RESTORE_PROPOSED: &str = "if it is damaged, copy the file of the same name from another \
+     member; if no other member has this file, no reconfiguration is in progress, so you may \
+     remove it";
 
 /// Checks a list that a server has written. Such a list always contains a voter. A list without
 /// voters is damaged. A server that accepted it would run standalone with the history of an
@@ -338,7 +339,8 @@ fn check_written_list(path: &Path, list: &Membership) -> Result<(), ConfigError>
     if list.version == ConfigVersion::default() || list.participants().next().is_some() {
         return Ok(());
     }
-    let error = ConfigError::new("no server of it votes: it is not what was written there");
+    let error =
+        ConfigError::new("it does not contain a voter, so it was changed after it was written");
     Err(error
         .with_id(finding::MEMBERS)
         .at(Some(&Origin::file(path))))
@@ -358,7 +360,7 @@ fn parse_proposed_file(raw: &RawConfig, multi_address: bool) -> Result<Membershi
     }
     let list = parse_list(raw, multi_address)?;
     if list.version == ConfigVersion::default() {
-        return Err(ConfigError::new("it has no version")
+        return Err(ConfigError::new("its version is missing")
             .with_id(finding::MEMBERS)
             .at(Some(&Origin::file(raw.path()))));
     }
@@ -390,15 +392,14 @@ pub(super) fn read_next(
             .map(Some)
             .map_err(|error| error.or_hint(RESTORE_PROPOSED)),
         Err(error) if is_no_file(error.kind()) => Ok(None),
-        Err(error) if reconfig_enabled => Err(ConfigError::new(format!("cannot read it: {error}"))
-            .with_id(finding::MEMBERS)
-            .at(Some(&Origin::file(&path)))
-            .hint(RESTORE_PROPOSED)),
+        Err(error) if reconfig_enabled => {
+            Err(ConfigError::new(format!("cannot read the file: {error}"))
+                .with_id(finding::MEMBERS)
+                .at(Some(&Origin::file(&path)))
+                .hint(RESTORE_PROPOSED))
+        }
         Err(error) => {
-            let text = format!(
-                "cannot read {}, which is passed over: {error}",
-                path.display()
-            );
+            let text = format!("cannot read {}, ignoring it: {error}", path.display());
             settings.notice(NoticeLevel::Warn, finding::MEMBERS, text);
             Ok(None)
         }

@@ -88,8 +88,8 @@ fn read_jaas_file(
         return Ok(None);
     }
     Err(found.refused(reason).hint(
-        "nobody could log in, and everybody would be let in without: name a file that this \
-         server may read",
+        "nobody could log in, and clients would be accepted without a login; name a file that \
+         this server may read",
     ))
 }
 
@@ -122,7 +122,7 @@ fn required<'a>(
         return Ok(found);
     }
     let reason = format!(
-        "asks for SASL, but {}: everybody would be let in without",
+        "requires SASL, but {}, so everybody would be accepted without a login",
         why_missing(jaas, section)
     );
     let error = match settings.find(asking) {
@@ -131,7 +131,7 @@ fn required<'a>(
     };
     let error = error.with_id(crate::finding::JAAS);
     Err(error.hint(format!(
-        "start with -D{}=<file> and have a section {section} in the file, or leave SASL out",
+        "start with -D{}=<file> and a section {section} in the file, or remove the SASL settings",
         keys::JAAS_FILE.name
     )))
 }
@@ -139,11 +139,11 @@ fn required<'a>(
 /// Returns the reason why the section does not exist.
 pub(super) fn why_missing(jaas: Option<&JaasFile>, section: &str) -> String {
     let Some(jaas) = jaas else {
-        return "no JAAS file says who may log in".to_owned();
+        return "no JAAS file is configured".to_owned();
     };
     let names: Vec<&str> = jaas.names().collect();
     format!(
-        "the JAAS file {} has no section {section} (it has: {})",
+        "the JAAS file {} does not contain the section {section} (it contains: {})",
         jaas.path().display(),
         if names.is_empty() {
             "none".to_owned()

@@ -173,7 +173,8 @@ impl SessionWeights {
         let mut other = |key| -> Result<u32, ConfigError> {
             let weight: u32 = settings.int(key)?;
             if let Some(found) = settings.find(key).filter(|_| weight < local) {
-                let text = format!("{weight} is less than the local session weight; {local} holds");
+                let text =
+                    format!("{weight} is less than the local session weight; {local} is used");
                 settings.notices.push(found.warning(text));
             }
             Ok(weight.max(local))

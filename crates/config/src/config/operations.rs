@@ -207,12 +207,12 @@ fn read_member_ports(settings: &Settings) -> Result<BTreeMap<Sid, HostPort>, Con
 /// Returns the refusal of client certificates without TLS. In Java the setting has no effect in
 /// this case.
 fn refused_client_auth(settings: &Settings) -> ConfigError {
-    let reason = "asks for certificates of admin clients, and the admin port speaks no TLS";
+    let reason = "requires certificates of admin clients, but the admin port does not use TLS";
     let error = match settings.find(&keys::ADMIN_NEED_CLIENT_AUTH) {
         Some(found) => found.refused(reason),
         None => ConfigError::new(reason),
     };
-    error.hint("add admin.forceHttps=true, or admin.portUnification=true beside plain HTTP")
+    error.hint("add admin.forceHttps=true, or admin.portUnification=true to keep plain HTTP")
 }
 
 impl Metrics {
@@ -336,12 +336,12 @@ const AUDIT_FILE_NAME: &str = "zookeeper_audit.log";
 fn read_size(settings: &Settings, key: &Key) -> Result<u64, ConfigError> {
     let text = settings.text(key).unwrap_or_default();
     parse_size(&text).ok_or_else(|| {
-        let reason = format!("`{text}` is no size");
+        let reason = format!("`{text}` is not a size");
         let error = match settings.find(key) {
             Some(found) => found.refused(reason),
             None => ConfigError::new(reason),
         };
-        error.hint("write a number above 0 with KB, MB or GB behind it, such as 10MB")
+        error.hint("write a number above 0 followed by KB, MB or GB, such as 10MB")
     })
 }
 

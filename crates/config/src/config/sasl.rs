@@ -125,10 +125,10 @@ impl SaslLogin {
             }
         }
         let reason = format!(
-            "the section {} says neither username nor password to log in by",
+            "the section {} does not contain a username and a password for the login",
             section.name
         );
-        let hint = r#"add username="..." and password="..." behind its login module"#;
+        let hint = r#"add username="..." and password="..." after its login module"#;
         Err(at(jaas, section.line, reason).hint(hint))
     }
 }
@@ -179,17 +179,17 @@ impl KerberosKey {
         };
         if !option("useKeyTab").is_some_and(|flag| flag.eq_ignore_ascii_case("true")) {
             return wrong(
-                "uses no key tab, and this server takes its key from nowhere else",
+                "does not use a key tab, which this server requires",
                 "add useKeyTab=true keyTab=\"...\"",
             );
         }
         let Some(key_tab) = option("keyTab") else {
-            return wrong("names no key tab", "add keyTab=\"...\"");
+            return wrong("does not name a key tab", "add keyTab=\"...\"");
         };
         let principal = option("principal").filter(|name| *name != "*");
         let Some(principal) = principal else {
             return wrong(
-                "names no principal",
+                "does not name a principal",
                 "add principal=\"<service>/<host>@<REALM>\"",
             );
         };
@@ -210,7 +210,7 @@ fn check_module(
         return Ok(());
     }
     let reason = format!(
-        "the section {} logs in by {}, which is not known here",
+        "the section {} uses the unknown login module {}",
         section.name, module.class
     );
     Err(at(jaas, module.line, reason).hint(format!("use {DIGEST_MODULE} or {KERBEROS_MODULE}")))
@@ -262,8 +262,8 @@ pub(super) fn check_one_key_tab(
         return Ok(());
     }
     let reason = format!(
-        "clients log in by a key of {}, and members by one of {}: the Kerberos library takes one \
-         file",
+        "clients log in with a key of {}, and members with a key of {}, but the Kerberos library \
+         reads only one file",
         one.key_tab.display(),
         other.key_tab.display()
     );
@@ -279,7 +279,7 @@ fn check_rules(settings: &Settings, rules: &str) -> Result<(), ConfigError> {
         Some(found) => found.refused(reason),
         None => ConfigError::new(reason),
     };
-    Err(error.hint("rules are DEFAULT, and RULE:[<parts>:<format>](<pattern>)s/<from>/<to>/g"))
+    Err(error.hint("write DEFAULT, or RULE:[<parts>:<format>](<pattern>)s/<from>/<to>/g"))
 }
 
 /// Reads the users of the section. Without the section, logins are impossible and the server starts
@@ -303,7 +303,8 @@ fn read_acceptor(
             Some(replaced) => *replaced = password,
             None => {
                 if let Some(found) = settings.find(&keys::SASL_SUPER_PASSWORD) {
-                    let text = format!("no effect: the section has no {USER}{SUPER}");
+                    let text =
+                        format!("no effect because the section does not contain {USER}{SUPER}");
                     settings.notices.push(found.no_effect(text));
                 }
             }
@@ -316,7 +317,7 @@ fn read_acceptor(
             key: None,
             id: crate::finding::JAAS,
             text: format!(
-                "the section {} has no {USER}<name>: nobody can log in",
+                "all logins will fail because the section {} does not contain {USER}<name>",
                 found.section.name
             ),
         };
@@ -340,12 +341,12 @@ fn warn_without_section(
         return Ok(());
     };
     let outcome = if requires_sasl(settings)? {
-        "every session is refused, since SASL is required"
+        "the server refuses every session because SASL is required"
     } else {
-        "clients are let in without a login, as by Apache ZooKeeper"
+        "the server accepts clients without a login, as Apache ZooKeeper does"
     };
     let text = format!(
-        "nobody can log in by SASL, because {}: {outcome} (start with -D{}=<file> and write a \
+        "SASL logins will fail because {}, and {outcome} (start with -D{}=<file> and write a \
          section {section} into the file)",
         why_missing(jaas.file.as_ref(), section),
         keys::JAAS_FILE.name

@@ -70,14 +70,14 @@ fn parse(text: &str) -> Result<Vec<SessionSecret>, String> {
             line => SessionSecret::Secret(Secret::new(line)),
         };
         if secrets.contains(&secret) {
-            return Err(format!("line {number} stands there twice"));
+            return Err(format!("line {number} occurs twice"));
         }
         secrets.push(secret);
     }
     match secrets.len() {
-        0 => Err("it has no secret".to_owned()),
+        0 => Err("it does not contain a secret".to_owned()),
         1..=LINES_MAX => Ok(secrets),
-        _ => Err(format!("it has more than {LINES_MAX} secrets")),
+        _ => Err(format!("it contains more than {LINES_MAX} secrets")),
     }
 }
 
@@ -97,14 +97,14 @@ mod tests {
             .map(|letter| letter.to_string().repeat(32) + "\n")
             .collect();
         for (text, reason) in [
-            ("", "it has no secret"),
+            ("", "it does not contain a secret"),
             (
                 "hunter2",
                 "the secret in line 1 has fewer than 32 characters",
             ),
-            ("legacy\nlegacy", "line 2 stands there twice"),
-            (&format!("{a}\n{a}"), "line 2 stands there twice"),
-            (&many, "it has more than 8 secrets"),
+            ("legacy\nlegacy", "line 2 occurs twice"),
+            (&format!("{a}\n{a}"), "line 2 occurs twice"),
+            (&many, "it contains more than 8 secrets"),
         ] {
             assert_eq!(parse(text), Err(reason.to_owned()));
         }

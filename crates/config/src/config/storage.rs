@@ -135,8 +135,8 @@ fn on_digest_mismatch(
     };
     match settings.find(&keys::ON_DIGEST_MISMATCH) {
         Some(found) if chosen == OnDigestMismatch::Repair && !is_member => Err(found
-            .refused("a server without an ensemble has no leader to take a snapshot from")
-            .hint("use stop, or log")),
+            .refused("a standalone server cannot receive a snapshot from a leader")
+            .hint("use stop or log")),
         _ => Ok(chosen),
     }
 }
@@ -151,7 +151,7 @@ fn snapshot_size_factor(settings: &mut Settings) -> Result<Option<f64>, ConfigEr
     else {
         return Ok(Some(factor).filter(|&factor| factor >= 0.0));
     };
-    let text = format!("{factor} is more than 1; the default {DEFAULT_SIZE_FACTOR} holds");
+    let text = format!("{factor} is more than 1; the default {DEFAULT_SIZE_FACTOR} is used");
     settings.notices.push(found.warning(text));
     Ok(Some(DEFAULT_SIZE_FACTOR))
 }

@@ -33,7 +33,7 @@ impl TraceExport {
                 Some(found) => found.refused(reason),
                 None => ConfigError::new(reason),
             };
-            error.hint("write http://host:port/path; a collector beside this server can pass traces on by TLS")
+            error.hint("write http://host:port/path; a collector on this machine can forward traces over TLS")
         })?;
         let every = NonZeroU32::new(every).unwrap_or(NonZeroU32::MIN);
         Ok(Some(Self { url, every }))
@@ -44,17 +44,17 @@ impl TraceExport {
 fn collector(text: &str) -> Result<Uri, String> {
     let url: Uri = text
         .parse()
-        .map_err(|error| format!("`{text}` is no URL: {error}"))?;
+        .map_err(|error| format!("`{text}` is not a URL: {error}"))?;
     let Some(authority) = url.authority() else {
-        return Err(format!("`{text}` names no host"));
+        return Err(format!("`{text}` does not contain a host"));
     };
     match url.scheme_str() {
         Some("http") => {}
-        Some(other) => return Err(format!("traces go by http, not by {other}")),
-        None => return Err(format!("`{text}` is no URL of http")),
+        Some(other) => return Err(format!("traces are sent over http, not over {other}")),
+        None => return Err(format!("`{text}` is not an http URL")),
     }
     if authority.as_str().contains('@') {
-        return Err("a collector is asked without user and password".to_owned());
+        return Err("the URL must not contain a user and a password".to_owned());
     }
     let host = authority.host();
     let port = match authority.as_str().strip_prefix(host).unwrap_or_default() {
@@ -62,7 +62,7 @@ fn collector(text: &str) -> Result<Uri, String> {
         given => given
             .trim_start_matches(':')
             .parse()
-            .map_err(|_| format!("`{text}` has no port that can be"))?,
+            .map_err(|_| format!("`{text}` does not contain a valid port"))?,
     };
     let authority = format!("{host}:{port}");
     let path = match url.path_and_query() {
@@ -71,7 +71,7 @@ fn collector(text: &str) -> Result<Uri, String> {
     };
     let whole = Uri::builder().scheme("http").authority(authority);
     let whole = whole.path_and_query(path).build();
-    whole.map_err(|error| format!("`{text}` is no URL: {error}"))
+    whole.map_err(|error| format!("`{text}` is not a URL: {error}"))
 }
 
 #[cfg(test)]
@@ -91,13 +91,16 @@ mod tests {
     #[test]
     fn what_is_no_url_of_http_is_refused_with_its_reason() {
         for (text, reason) in [
-            ("https://collector", "not by https"),
+            ("https://collector", "not over https"),
             ("collector:4318", "no"),
-            ("/v1/traces", "names no host"),
-            ("http://user:word@collector", "without user and password"),
-            ("http://", "no URL"),
-            ("http://collector:99999", "no port"),
-            ("http://collector:", "no port"),
+            ("/v1/traces", "does not contain a host"),
+            (
+                "http://user:word@collector",
+                "must not contain a user and a password",
+            ),
+            ("http://", "not a URL"),
+            ("http://collector:99999", "valid port"),
+            ("http://collector:", "valid port"),
         ] {
             let refused = collector(text).expect_err(text);
             assert!(refused.contains(reason), "{text}: {refused}");

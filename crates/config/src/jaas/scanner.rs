@@ -41,15 +41,15 @@ impl fmt::Display for Fault {
             Self::Expected { what, found } => write!(f, "expected {what}, found {found}"),
             Self::Flag(found) => write!(
                 f,
-                "expected required, requisite, sufficient or optional behind the class of a login \
+                "expected required, requisite, sufficient or optional after the class of a login \
                  module, found {found}"
             ),
-            Self::Twice(name) => write!(f, "there are two sections {name:?}"),
-            Self::Property(name) => write!(f, "there is no system property {name:?} to put in"),
+            Self::Twice(name) => write!(f, "the file contains two sections {name:?}"),
+            Self::Property(name) => write!(f, "the system property {name:?} does not exist"),
             Self::OpenQuote => f.write_str("the quote is not closed on its line"),
-            Self::Number => f.write_str(
-                "a value that begins with a digit, a dot or a minus must stand in quotes",
-            ),
+            Self::Number => {
+                f.write_str("a value that begins with a digit, a dot or a minus requires quotes")
+            }
         }
     }
 }

@@ -75,21 +75,9 @@ fn sections_and_modules_are_told_apart() {
 
 /// Texts, the line of the fault, and a part of the message.
 const FAULTS: &[(&str, u32, &str)] = &[
-    (
-        "Server { a.B required user_x=12; };",
-        1,
-        "must stand in quotes",
-    ),
-    (
-        "Server { a.B required user_x=.p; };",
-        1,
-        "must stand in quotes",
-    ),
-    (
-        "Server { a.B required user_x=-p; };",
-        1,
-        "must stand in quotes",
-    ),
+    ("Server { a.B required user_x=12; };", 1, "requires quotes"),
+    ("Server { a.B required user_x=.p; };", 1, "requires quotes"),
+    ("Server { a.B required user_x=-p; };", 1, "requires quotes"),
     (
         "Server { a.B required user_x='secret'; };",
         1,
@@ -108,7 +96,7 @@ const FAULTS: &[(&str, u32, &str)] = &[
     (
         "Server { a.B required user_x=\"${nosuch}\"; };",
         1,
-        "no system property \"nosuch\"",
+        "the system property \"nosuch\" does not exist",
     ),
     (
         "Server { a.B sometimes user_x=\"secret\"; };",
@@ -123,7 +111,7 @@ const FAULTS: &[(&str, u32, &str)] = &[
     (
         "Server { a.B required user_x=\"secret\" };",
         1,
-        "or ; behind the last, found '}'",
+        "or ; after the last one, found '}'",
     ),
     (
         "S { a.B required; };\nS { a.B required; };",
@@ -152,7 +140,7 @@ const FAULTS: &[(&str, u32, &str)] = &[
         1,
         "expected {, found the end",
     ),
-    ("Server { 1a.B required; };", 1, "must stand in quotes"),
+    ("Server { 1a.B required; };", 1, "requires quotes"),
     (
         "Server { = required; };",
         1,

@@ -5,11 +5,12 @@ use super::key::Kind::{Choice, Flag, Int, List, Long, Path, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
 
-const CLOSES_WITHOUT_WAITING: &str = "closing a connection never holds anything up here";
+const CLOSES_WITHOUT_WAITING: &str = "closing a connection never blocks this server";
 const ALL_DIALLED: &str =
-    "the addresses of a member are all dialled, and the first that answers is taken";
-const OBSERVERS_WRITE: &str = "observers always write logs and snapshots: one that starts again, or becomes a voter, has what it had";
-const NO_THREADS: &str = "connections are not served by thread pools here";
+    "this server dials all addresses of a member and uses the first that answers";
+const OBSERVERS_WRITE: &str =
+    "observers always write logs and snapshots, and keep their data after a restart or as voters";
+const NO_THREADS: &str = "this server does not use thread pools for connections";
 
 keys! {
     SERVER = Key::member("server.*", "A member: `host:quorumPort:electionPort[:role][;[clientHost:]clientPort]`.");
@@ -34,14 +35,14 @@ keys! {
     MAX_CONCURRENT_DIFF_SYNCS = Key::prefixed("leader.maxConcurrentDiffSyncs", Int, "Learners that a leader sends missing transactions to at one time.").default("100").unit("learners").at_least(1, Outside::Default).should();
     LEADER_CLOSE_SOCKET_ASYNC = Key::prefixed("leader.closeSocketAsync", Flag, "Java's leader closes sockets on another thread.").also(&["leader.closeSocketAsync"]).default("false").should().no_effect(Asks::Any, CLOSES_WITHOUT_WAITING);
     LEARNER_CLOSE_SOCKET_ASYNC = Key::prefixed("learner.closeSocketAsync", Flag, "Java's learner closes sockets on another thread.").also(&["learner.closeSocketAsync"]).default("false").should().no_effect(Asks::Any, CLOSES_WITHOUT_WAITING);
-    LEARNER_ASYNC_SENDING = Key::prefixed("learner.asyncSending", Flag, "Java's learner sends on another thread.").also(&["learner.asyncSending"]).default("false").should().no_effect(Asks::Any, "a learner never waits for its leader's socket here");
+    LEARNER_ASYNC_SENDING = Key::prefixed("learner.asyncSending", Flag, "Java's learner sends on another thread.").also(&["learner.asyncSending"]).default("false").should().no_effect(Asks::Any, "a learner of Zoarium never waits for its leader's socket");
     ACK_LOGGING_FREQUENCY = Key::prefixed("leader.ackLoggingFrequency", Int, "The acknowledgements of one in this many transactions are measured (`ack_latency`); 0 measures none.").default("1000").unit("transactions").should();
     LEADER_CONNECT_DELAY = Key::prefixed("leaderConnectDelayDuringRetryMs", Int, "Pause between a learner's attempts to connect.").default("100").unit("ms").at_least(0, Outside::Default).should();
     LEADER_NODELAY = Key::property("leader.nodelay", Flag, "TCP_NODELAY on the leader's sockets.").default("true").internal("packets between members are always sent without delay");
     FOLLOWER_NODELAY = Key::property("follower.nodelay", Flag, "TCP_NODELAY on a learner's sockets.").default("true").internal("packets between members are always sent without delay");
     FORCE_SNAPSHOT_SYNC = Key::prefixed("forceSnapshotSync", Flag, "The leader sends a snapshot even where missing transactions would do.").default("false").should();
     OBSERVER_MASTER_PORT = Key::file("observerMasterPort", Int, "Port on which followers serve observers; 0 is off.").default("0").between(i32::MIN as i64, 65535, Outside::Refused).should();
-    OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").internal("observers are caught up from the newest transactions, of which `commitLogCount` are kept, or by a snapshot");
+    OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").internal("observers receive the newest transactions, of which `commitLogCount` are stored, or a snapshot");
     OBSERVER_RECONNECT_DELAY = Key::prefixed("observer.reconnectDelayMs", Long, "Pause before an observer connects again.").default("0").unit("ms").at_least(0, Outside::Default).should();
     OBSERVER_ELECTION_DELAY = Key::prefixed("observer.election.DelayMs", Long, "Pause before an observer looks for a leader again.").default("200").unit("ms").at_least(0, Outside::Default).should();
     SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether Java's observers write logs and snapshots; ours always do.").default("true").should().no_effect(Asks::False, OBSERVERS_WRITE);
@@ -52,8 +53,8 @@ keys! {
     MEMBERSHIP_GUARD = Key::file_or_property("zoarium.membershipGuard", "zoarium.membershipGuard", Flag, "Whether an election asks for living leaders of other member lists before it makes a leader. Zoarium only.").default("true").strict().should();
     ORACLE_PATH = Key::file("oraclePath", Path, "File in which a tie-breaker writes `0` or `1` for an ensemble of two.").should();
     QUORUM_CNXN_THREADS = Key::file("quorum.cnxn.threads.size", Int, "Java's election connection threads.").default("20").unit("threads").internal(NO_THREADS);
-    SKIP_LEARNER_REQUEST = Key::prefixed("follower.skipLearnerRequestToNextProcessor", Flag, "Java's follower leaves forwarded requests out of its own queue.").default("false").internal("forwarded requests pass no such queue here");
-    FORWARD_LEARNER_REQUESTS = Key::prefixed("forward_learner_requests_to_commit_processor_disabled", Flag, "Java's leader leaves forwarded requests out of its commit queue.").default("false").internal("forwarded requests pass no such queue here");
+    SKIP_LEARNER_REQUEST = Key::prefixed("follower.skipLearnerRequestToNextProcessor", Flag, "Java's follower leaves forwarded requests out of its own queue.").default("false").internal("Zoarium does not have this queue");
+    FORWARD_LEARNER_REQUESTS = Key::prefixed("forward_learner_requests_to_commit_processor_disabled", Flag, "Java's leader leaves forwarded requests out of its commit queue.").default("false").internal("Zoarium does not have this queue");
 
     SSL_QUORUM = Key::file("sslQuorum", Flag, "TLS between members.").default("false");
     PORT_UNIFICATION = Key::file("portUnification", Flag, "Whether the quorum ports accept both plain and TLS connections, for a rolling upgrade.").default("false");

@@ -16,7 +16,7 @@ keys! {
     CLIENT_PORT_LISTEN_BACKLOG = Key::file("clientPortListenBacklog", Int, "Connections that wait to be accepted; -1 leaves the number to the server.").default("-1").unit("connections").between(-1, i32::MAX as i64, Outside::Refused).should();
     MAX_CLIENT_CNXNS = Key::file("maxClientCnxns", Int, "Connections from one address; 0 disables the limit. Further connections are closed.").default("60").unit("connections");
     MAX_CNXNS = Key::prefixed("maxCnxns", Int, "All connections of a client port; 0 disables the limit.").default("0").unit("connections").at_least(0, Outside::Default);
-    SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").no_effect(Asks::Any, "there is one network layer here");
+    SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").no_effect(Asks::Any, "Zoarium has only one network layer");
     CLIENT_TCP_KEEP_ALIVE = Key::prefixed("clientTcpKeepAlive", Flag, "TCP keep-alive on client connections.").default("false").should();
     GLOBAL_OUTSTANDING_LIMIT = Key::prefixed("globalOutstandingLimit", Int, "Requests in progress above which the server stops reading from clients with a request in progress.").default("1000").unit("requests");
     CORE_DUMPS = Key::file_or_property("zoarium.coreDumps", "zoarium.coreDumps", Flag, "Whether a crash may write a core dump, which contains data and secrets. The limit of the process decides then. Zoarium only.").default("false").strict().should();

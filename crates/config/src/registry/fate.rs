@@ -127,50 +127,48 @@ impl Asks {
 }
 
 pub(super) const TLS_PROVIDER: Refusal = Refusal {
-    reason: "asks that another provider than x509 authenticates TLS clients, and this server loads \
-             no Java classes",
-    way_out: "leave it out",
+    reason: "selects another provider than x509 for TLS clients, but this server does not load \
+             Java classes",
+    way_out: "remove it",
 };
 pub(super) const BCFKS: Refusal = Refusal {
-    reason: "BCFKS stores are not read here",
+    reason: "BCFKS stores are not supported",
     way_out: "convert the store: keytool -importkeystore -srcstoretype BCFKS -deststoretype PKCS12",
 };
 pub(super) const REVOCATION: Refusal = Refusal {
-    reason: "asks whether certificates are revoked, at the places on the network that they name, \
-             which this release does not do",
-    way_out: "leave it out, and name a file with lists of revoked certificates in ssl.crl.location \
-              (between members ssl.quorum.crl.location)",
+    reason: "enables revocation checks over the network, which this release does not support",
+    way_out: "remove it, and set ssl.crl.location to a file with revocation lists (between \
+              members ssl.quorum.crl.location)",
 };
 pub(super) const CONTEXT_SUPPLIER: Refusal = Refusal {
-    reason: "names a Java class that makes the TLS context, and this server loads no Java classes",
-    way_out: "leave it out; the key and trust stores have settings of their own",
+    reason: "names a Java class that creates the TLS context, but this server does not load Java classes",
+    way_out: "remove it, and use the settings of the key and trust stores",
 };
 pub(super) const METRICS_TLS: Refusal = Refusal {
-    reason: "asks for TLS of the metrics exporter, as in release 3.10, and the exporter has none here: its answers \
-             would travel in plain text",
-    way_out: "leave it out, and close metricsProvider.httpPort by a firewall, or read the metrics at the admin port \
-              with admin.forceHttps=true",
+    reason: "enables TLS for the metrics exporter, as in release 3.10, but this exporter supports \
+             only plain HTTP",
+    way_out: "remove it, and block metricsProvider.httpPort with a firewall, or read the metrics \
+              from the admin port with admin.forceHttps=true",
 };
 /// Applies only to builds without the feature `gssapi`.
 pub(crate) const KERBEROS: Refusal = Refusal {
-    reason: "asks for Kerberos (GSSAPI), which this build does not have",
-    way_out: "use a build with the feature `gssapi`, or leave it out: SASL is there with DIGEST-MD5",
+    reason: "requires Kerberos (GSSAPI), which this build does not support",
+    way_out: "use a build with the feature `gssapi`, or remove it and use SASL with DIGEST-MD5",
 };
 pub(super) const KEY_SCHEME: Refusal = Refusal {
-    reason: "asks for the scheme key, which this release does not have",
-    way_out: "leave it out; clients can authenticate by scheme digest",
+    reason: "requires the scheme key, which this release does not support",
+    way_out: "remove it; clients can authenticate with the scheme digest",
 };
 pub(super) const UNKNOWN_PROVIDER: Refusal = Refusal {
-    reason: "names an authentication provider that is not known here, and this server loads no \
-             Java classes",
-    way_out: "leave it out; the schemes ip, digest, x509, sasl and ensemble are there",
+    reason: "names an unknown authentication provider, but this server does not load Java classes",
+    way_out: "remove it; the schemes ip, digest, x509, sasl and ensemble are supported",
 };
 pub(super) const SCHEMES: Refusal = Refusal {
-    reason: "names a scheme by which no client can authenticate here",
-    way_out: "digest, ip, x509 and sasl are there",
+    reason: "names a scheme with which clients cannot authenticate",
+    way_out: "use digest, ip, x509 or sasl",
 };
 pub(super) const MD5: Refusal = Refusal {
-    reason: "MD5 is too weak to hide a password",
+    reason: "MD5 is too weak to protect a password",
     way_out: "choose SHA1 or better",
 };
 

@@ -6,13 +6,13 @@ use super::key::{Key, Outside};
 use super::keys;
 
 const NO_EXPORTER: &str = "the exporter does not have this setting";
-const SAMPLES_INLINE: &str = "samples are counted where they arise, without a queue";
+const SAMPLES_INLINE: &str = "samples are counted without a queue";
 const NO_RING: &str = "packets between members are logged at level debug instead";
 const NO_PATH_STATS: &str = "requests are logged at level debug instead";
 const NO_THREAD_POOLS: &str = "Zoarium does not have these thread pools";
-const NO_BUFFERS: &str = "memory is not managed by such buffers here";
+const NO_BUFFERS: &str = "Zoarium does not have these buffers";
 const NO_CACHE: &str = "replies are encoded straight from the tree, without a cache";
-const ONE_WATCH_TABLE: &str = "there is one kind of watch table";
+const ONE_WATCH_TABLE: &str = "Zoarium has only one kind of watch table";
 const NO_JMX: &str = "this server lacks JMX; the four-letter word mntr prints the metrics";
 const NO_JVM: &str = "this server is not a JVM";
 const OF_CLIENTS: &str = "clients have this setting; a server has TLS if `secureClientPort` is set";
@@ -53,7 +53,7 @@ keys! {
     METRICS_SHUTDOWN_TIMEOUT = Key::file("metricsProvider.workerShutdownTimeoutMs", Text, "Time those threads get to end.").default("1000").unit("ms").internal(SAMPLES_INLINE);
     METRICS_HTTPS_PORT = Key::file("metricsProvider.httpsPort", Text, "Port at which the exporter of ZooKeeper 3.10 serves HTTPS.").refused(Asks::Any, &METRICS_TLS);
     METRICS_SSL = Key::file("metricsProvider.ssl.*", Text, "TLS of the exporter of ZooKeeper 3.10: its stores, and whether clients must show a certificate.").refused(Asks::Any, &METRICS_TLS);
-    METRICS_OTHER = Key::file("metricsProvider.*", Text, "Handed to the exporter, which ignores what it does not know.").no_effect(Asks::Any, NO_EXPORTER);
+    METRICS_OTHER = Key::file("metricsProvider.*", Text, "Passed to the exporter, which ignores unknown settings.").no_effect(Asks::Any, NO_EXPORTER);
 
     FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered in addition to `srvr`; `*` means all.");
     HISTORY_ENABLED = Key::prefixed("history.enabled", Flag, "Whether the change history is kept, which records all changes of znodes.").default("false");
@@ -86,7 +86,7 @@ keys! {
     MAX_RESPONSE_CACHE_SIZE = Key::prefixed("maxResponseCacheSize", Int, "Java's cache of getData replies.").default("400").unit("replies").should().no_effect(Asks::Any, NO_CACHE);
     MAX_CHILDREN_CACHE_SIZE = Key::prefixed("maxGetChildrenResponseCacheSize", Int, "Java's cache of getChildren replies.").default("400").unit("replies").should().no_effect(Asks::Any, NO_CACHE);
     WATCH_MANAGER_NAME = Key::prefixed("watchManagerName", Class, "Java's choice between two watch tables.").should().no_effect(Asks::Any, ONE_WATCH_TABLE);
-    WATCHER_CLEAN_THREADS = Key::prefixed("watcherCleanThreadsNum", Int, "Java's threads that clear dead watches away.").default("2").internal(ONE_WATCH_TABLE);
+    WATCHER_CLEAN_THREADS = Key::prefixed("watcherCleanThreadsNum", Int, "Java's threads that remove dead watches.").default("2").internal(ONE_WATCH_TABLE);
     WATCHER_CLEAN_THRESHOLD = Key::prefixed("watcherCleanThreshold", Int, "Dead watches that start them.").default("1000").internal(ONE_WATCH_TABLE);
     WATCHER_CLEAN_INTERVAL = Key::prefixed("watcherCleanIntervalInSeconds", Int, "Time that starts them.").default("600").unit("s").internal(ONE_WATCH_TABLE);
     MAX_DEAD_WATCHERS = Key::prefixed("maxInProcessingDeadWatchers", Int, "Dead watches beyond which Java holds connections up.").default("-1").internal(ONE_WATCH_TABLE);

@@ -5,7 +5,7 @@ use super::key::Kind::{Class, Flag, Int, List, Path, Secret, Text};
 use super::key::{Key, Outside};
 use super::keys;
 
-const NO_KINIT: &str = "tickets are not renewed by a command here";
+const NO_KINIT: &str = "this server does not renew tickets with a command";
 
 /// Java classes of supported authentication providers.
 pub(crate) const SASL_CLASS: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
@@ -66,13 +66,13 @@ keys! {
 
     SSL_AUTH_PROVIDER = Key::prefixed("ssl.authProvider", Text, "Scheme whose provider authenticates the clients of `secureClientPort`.").default("x509").should().partly(&[Fate::Refused(Asks::OtherThan(&["x509"]), &TLS_PROVIDER)]);
     SSL_X509 = Key::prefixed("ssl.x509.*", Text, "Form of ids of scheme `x509` from alternative names, like `ssl.x509.clientCertIdType` of later releases.").no_effect(Asks::Any, "no release 3.9 reads it; the id is the subject of the certificate");
-    SSL_PROVIDER = Key::prefixed("ssl.sslProvider", Text, "Java's choice between its own TLS and OpenSSL.").default("JDK").internal("there is one TLS library here");
+    SSL_PROVIDER = Key::prefixed("ssl.sslProvider", Text, "Java's choice between its own TLS and OpenSSL.").default("JDK").internal("this server has only one TLS library");
     CLIENT_PORT_UNIFICATION = Key::prefixed("client.portUnification", Flag, "Whether `clientPort` also accepts TLS.").default("false");
     CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while running.").default("false").should();
     CLIENT_SECURE = Key::prefixed("client.secure", Flag, "A setting of clients that is often found in a server's file.").no_effect(Asks::Any, "clients read it");
     FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether the check of hosts in certificates of members is skipped, and DIGEST-MD5 between members is disabled. With both values, the cryptography is not a validated module.").default("true");
     SSL_VERSION1 = Key::file_or_property("zoarium.ssl.version1", "zoarium.ssl.version1", Flag, "Whether certificates of X.509 version 1 are accepted, as the own certificate and from TLS peers. `openssl x509 -req` without an extension file makes them. Zoarium only.").default("true").strict().should();
-    REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").internal("TLS connections are never renegotiated here");
+    REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").internal("this server never renegotiates TLS connections");
 }
 
 /// Settings of a TLS endpoint. Client ports and quorum ports have the same settings.

@@ -52,5 +52,5 @@ keys! {
     THROTTLE_RENEW_WEIGHT = Key::prefixed("connection_throttle_renew_session_weight", Int, "Tokens of a renewed session.").default("2").unit("tokens").at_least(1, Outside::Default).should();
     OUTSTANDING_HANDSHAKE_LIMIT = Key::prefixed("netty.server.outstandingHandshake.limit", Int, "TLS handshakes in progress; 0 or less disables the limit.").default("-1").unit("handshakes").should();
     EARLY_DROP_HANDSHAKES = Key::prefixed("netty.server.earlyDropSecureConnectionHandshakes", Flag, "Whether TLS connections are closed while the server does not serve.").default("false").should();
-    ADVANCED_FLOW_CONTROL = Key::prefixed("netty.advancedFlowControl.enabled", Flag, "Java's control over Netty's reads.").default("false").internal("reads stop by themselves when a client has too much in progress");
+    ADVANCED_FLOW_CONTROL = Key::prefixed("netty.advancedFlowControl.enabled", Flag, "Java's control over Netty's reads.").default("false").internal("the server always stops reading from a client with too much in progress");
 }

@@ -53,12 +53,15 @@ fn is_refused(lines: &str, line: u32, key: &str, (reason, hint): (&str, &str)) {
 
 #[test]
 fn a_budget_that_lacks_something_is_refused_with_its_place_and_the_way_out() {
-    let nobody = ("`alice` names nobody", "ip:10.0.0.0/8");
+    let nobody = ("`alice` does not name any clients", "ip:10.0.0.0/8");
     is_refused("budget.a.who=alice", 3, "budget.a.who", nobody);
-    let nothing = ("the budget a bounds nothing", "budget.a.requestsPerSecond");
+    let nothing = (
+        "the budget a does not contain a limit",
+        "budget.a.requestsPerSecond",
+    );
     is_refused("budget.a.who=ip:*", 3, "budget.a.who", nothing);
     let lines = "budget.a.bytesPerSecond=5";
-    let for_nobody = ("the budget a is for nobody", "add budget.a.who");
+    let for_nobody = ("the budget a does not name any clients", "add budget.a.who");
     is_refused(lines, 3, "budget.a.bytesPerSecond", for_nobody);
 }
 
@@ -67,13 +70,13 @@ fn a_bound_that_makes_no_sense_is_refused_with_its_place_and_the_way_out() {
     let with = |line: &str| format!("budget.a.who=ip:*\n{line}");
     let rate = "budget.a.requestsPerSecond";
     let lines = with("budget.a.requestsPerSecond=0");
-    is_refused(&lines, 4, rate, ("0 is out of range", "leave it out"));
+    is_refused(&lines, 4, rate, ("0 is out of range", "remove it"));
     let lines = with("budget.a.requestsPerSecond=many");
     let no_number = ("For input string: \"many\"", "a whole number");
     is_refused(&lines, 4, rate, no_number);
     let lines = with("budget.a.requestPerSecond=5");
     let unknown = (
-        "a budget has no `requestPerSecond`",
+        "`requestPerSecond` is not a setting of a budget",
         "budget.<name>.requestsPerSecond",
     );
     is_refused(&lines, 4, "budget.a.requestPerSecond", unknown);
@@ -81,10 +84,13 @@ fn a_bound_that_makes_no_sense_is_refused_with_its_place_and_the_way_out() {
 
 #[test]
 fn a_name_that_is_none_is_refused_with_its_place_and_the_way_out() {
-    let dotted = ("a budget has no `b.who`", "no dot");
+    let dotted = (
+        "`b.who` is not a setting of a budget",
+        "must not contain a dot",
+    );
     is_refused("budget.a.b.who=ip:*", 3, "budget.a.b.who", dotted);
-    let empty = ("a budget has no ``", "budget.<name>.who");
+    let empty = ("`` is not a setting of a budget", "budget.<name>.who");
     is_refused("budget.=5", 3, "budget.", empty);
-    let foreign = ("`a+b` is no name of a budget", "letters");
+    let foreign = ("`a+b` is not a valid name of a budget", "letters");
     is_refused("budget.a+b.who=ip:*", 3, "budget.a+b.who", foreign);
 }

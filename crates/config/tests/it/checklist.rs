@@ -63,7 +63,7 @@ fn c5_the_file_beats_a_flag_for_settings_that_become_properties() {
     assert_eq!(config.properties.get("zookeeper.snapCount"), Some("500"));
     assert_eq!(
         warnings(&config),
-        ["-Dzookeeper.snapCount: /conf/zoo.cfg:3 wins over this"]
+        ["-Dzookeeper.snapCount: /conf/zoo.cfg:3 overrides this"]
     );
 }
 
@@ -78,7 +78,7 @@ fn c6_a_number_that_is_none_is_refused_with_its_place() {
     assert_eq!(
         error.to_string(),
         "/conf/zoo.cfg:3: tickTime: For input string: \"2s\" (write a whole number of ms such as \
-         3000, without anything after it)"
+         3000, without other characters)"
     );
 }
 
@@ -187,7 +187,7 @@ fn c16_an_own_id_that_is_not_listed_ends_with_code_1() {
     );
     assert_eq!(
         error.to_string(),
-        "/data/myid: My id 9 not in the peer list (listed are 1, 2, 3)"
+        "/data/myid: My id 9 not in the peer list (the list contains 1, 2, 3)"
     );
     assert_eq!(error.sentence(), "Unexpected exception, exiting abnormally");
 }
@@ -341,7 +341,7 @@ fn c30_jute_maxbuffer_has_no_effect_in_the_file() {
     assert_eq!(
         warnings(&config),
         [
-            "/conf/zoo.cfg:3: jute.maxbuffer: no effect in a file; it is a system property: \
+            "/conf/zoo.cfg:3: jute.maxbuffer: no effect in a file; set the system property \
           -Djute.maxbuffer=..."
         ]
     );

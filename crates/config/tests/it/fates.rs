@@ -167,11 +167,10 @@ fn one_refusal_names_all_others_in_the_order_of_the_lines() {
     let error = config.check_supported().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "/conf/zoo.cfg:3: ssl.crl: asks whether certificates are revoked, at the places on the \
-         network that they name, which this release does not do (leave it out, and name a file \
-         with lists of revoked certificates in ssl.crl.location (between members \
-         ssl.quorum.crl.location); refused as well: /conf/zoo.cfg:4: ssl.ocsp, /conf/zoo.cfg:5: \
-         kerberos.removeRealmFromPrincipal, the command line: \
+        "/conf/zoo.cfg:3: ssl.crl: enables revocation checks over the network, which this release \
+         does not support (remove it, and set ssl.crl.location to a file with revocation lists \
+         (between members ssl.quorum.crl.location); refused as well: /conf/zoo.cfg:4: ssl.ocsp, \
+         /conf/zoo.cfg:5: kerberos.removeRealmFromPrincipal, the command line: \
          -Dzookeeper.kerberos.removeHostFromPrincipal)"
     );
     assert_eq!((error.line(), error.exit_code), (Some(3), 2));
@@ -181,7 +180,7 @@ fn one_refusal_names_all_others_in_the_order_of_the_lines() {
 fn another_error_does_not_hide_what_is_not_there() {
     let error = Machine::alone("tickTime=often\nssl.crl=true").refusal();
     let told: Vec<String> = error.notices().iter().map(ToString::to_string).collect();
-    let refusal = "/conf/zoo.cfg:4: ssl.crl: asks whether certificates are revoked";
+    let refusal = "/conf/zoo.cfg:4: ssl.crl: enables revocation checks";
     assert!(
         told.iter().any(|text| text.starts_with(refusal)),
         "{told:#?}"
@@ -197,7 +196,7 @@ fn the_setting_that_counts_is_judged() {
     assert!(
         error
             .to_string()
-            .starts_with("the command line: -Dzookeeper.ssl.crl: asks whether certificates"),
+            .starts_with("the command line: -Dzookeeper.ssl.crl: enables revocation checks"),
         "{error}"
     );
 }
@@ -345,7 +344,7 @@ fn certificates_of_admin_clients_need_tls() {
     assert_eq!((error.line(), error.exit_code), (Some(3), 2));
     let text = error.to_string();
     assert!(
-        text.contains("admin.needClientAuth: asks for certificates"),
+        text.contains("admin.needClientAuth: requires certificates"),
         "{text}"
     );
     assert!(text.contains("add admin.forceHttps=true"), "{text}");

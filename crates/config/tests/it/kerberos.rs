@@ -43,13 +43,19 @@ fn a_section_names_a_principal_and_its_key_tab() {
 #[test]
 fn what_a_section_lacks_is_said_with_its_line() {
     for (options, lacks) in [
-        ("keyTab=\"/a\" principal=\"zk/h@A\"", "uses no key tab, and"),
-        ("useKeyTab=false keyTab=\"/a\"", "uses no key tab, and"),
-        ("useKeyTab=true principal=\"zk/h@A\"", "names no key tab"),
-        ("useKeyTab=true keyTab=\"/a\"", "names no principal"),
+        (
+            "keyTab=\"/a\" principal=\"zk/h@A\"",
+            "does not use a key tab",
+        ),
+        ("useKeyTab=false keyTab=\"/a\"", "does not use a key tab"),
+        (
+            "useKeyTab=true principal=\"zk/h@A\"",
+            "does not name a key tab",
+        ),
+        ("useKeyTab=true keyTab=\"/a\"", "does not name a principal"),
         (
             "useKeyTab=true keyTab=\"/a\" principal=\"*\"",
-            "names no principal",
+            "does not name a principal",
         ),
     ] {
         let machine = Machine::alone(PROVIDER).gssapi();
@@ -65,8 +71,8 @@ fn a_build_without_kerberos_refuses_it_and_names_the_feature() {
     let refused = with(Machine::alone(PROVIDER), &jaas).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "/conf/jaas.conf:2: the section Server asks for Kerberos (GSSAPI), which this build does \
-         not have (use a build with the feature `gssapi`, or leave it out: SASL is there with \
+        "/conf/jaas.conf:2: the section Server requires Kerberos (GSSAPI), which this build does \
+         not support (use a build with the feature `gssapi`, or remove it and use SASL with \
          DIGEST-MD5)"
     );
     let lines = "kerberos.removeHostFromPrincipal=true\nkerberos.removeRealmFromPrincipal=true\n\

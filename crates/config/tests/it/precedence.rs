@@ -73,8 +73,8 @@ fn containers_are_read_from_the_file_unless_a_flag_says_otherwise() {
     assert_eq!(config.containers.max_per_minute, 7);
     assert_eq!(
         warnings(&config)[0],
-        "/conf/zoo.cfg:3: znode.container.checkIntervalMs: taken from the file; Apache ZooKeeper \
-         takes it from -Dznode.container.checkIntervalMs only"
+        "/conf/zoo.cfg:3: znode.container.checkIntervalMs: read from the file; Apache ZooKeeper \
+         reads it only from -Dznode.container.checkIntervalMs"
     );
     let config = Machine::alone(lines)
         .flag("znode.container.checkIntervalMs=900")
@@ -95,8 +95,8 @@ fn settings_of_the_file_only_are_not_taken_from_flags() {
     assert_eq!(
         warnings(&config),
         [
-            "the command line: -Dzookeeper.tickTime: no effect; tickTime is taken from the \
-          configuration file only"
+            "the command line: -Dzookeeper.tickTime: no effect; tickTime is read only from the \
+          configuration file"
         ]
     );
 }
@@ -140,7 +140,7 @@ fn jvm_variables_come_before_the_command_line_and_wins_go_to_the_later() {
     assert_eq!(config.limits.max_cnxns, Some(11));
     assert_eq!(
         warnings(&config),
-        ["SERVER_JVMFLAGS: no effect, as this server is not a JVM: -Xmx1g"]
+        ["SERVER_JVMFLAGS: no effect because this server is not a JVM: -Xmx1g"]
     );
 }
 
@@ -179,7 +179,7 @@ fn numbers_of_properties_fall_back_to_the_default_and_say_so() {
     assert_eq!(config.storage.snap_count, 100_000);
     assert_eq!(
         warnings(&config),
-        ["/conf/zoo.cfg:3: snapCount: `many` is no number; the default 100000 holds"]
+        ["/conf/zoo.cfg:3: snapCount: `many` is not a number; the default 100000 is used"]
     );
     let config = Machine::alone("globalOutstandingLimit=0x10\npreAllocSize=0x10").config();
     assert_eq!(config.limits.global_outstanding_limit, 16);

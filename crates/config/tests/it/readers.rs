@@ -209,7 +209,7 @@ fn the_server_reads_what_works_and_nothing_else() {
 
 fn setting(name: &str) -> &'static Key {
     let named = registry::all().find(|key| key.name == name);
-    named.unwrap_or_else(|| panic!("there is no setting {name}"))
+    named.unwrap_or_else(|| panic!("{name} is not a setting"))
 }
 
 fn is_part(path: &str, of: &str) -> bool {

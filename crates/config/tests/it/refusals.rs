@@ -119,7 +119,7 @@ fn the_secure_port_needs_a_provider_for_its_scheme() {
 #[test]
 fn a_tick_has_a_length() {
     assert_eq!(reason("tickTime=0"), "tickTime is not set");
-    assert_eq!(reason("tickTime=-5"), "-5 is not a length of time");
+    assert_eq!(reason("tickTime=-5"), "-5 is not a valid duration");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_client_host_of_the_own_line_must_be_known() {
 fn a_large_id_is_reported_where_ttl_nodes_are_allowed() {
     let list = MEMBER.replace("server.1=", "server.300=");
     let list = Machine::with(&format!("{list}extendedTypesEnabled=true")).file("/data/myid", "300");
-    let text = "server id 300 is too large: with extendedTypesEnabled the greatest is 254";
+    let text = "server id 300 is too large: with extendedTypesEnabled the maximum is 254";
     assert!(has_notice(&list.config(), NoticeLevel::Error, text));
 }
 
@@ -309,7 +309,7 @@ fn a_damaged_list_that_was_proposed_is_refused_with_its_name_and_the_way_out() {
         let error = reconfigured(LIST, Some(next)).refusal();
         let text = error.to_string();
         assert!(text.contains("/conf/zoo.cfg.dynamic.next"), "{text}");
-        assert!(text.contains("no reconfiguration is under way"), "{text}");
+        assert!(text.contains("no reconfiguration is in progress"), "{text}");
     }
 }
 
@@ -324,7 +324,7 @@ fn tls_of_the_exporter_of_later_releases_is_refused() {
     ] {
         let config = Machine::alone(&format!("{class}\n{line}\n")).config();
         let refusals: Vec<String> = config.refusals.iter().map(ToString::to_string).collect();
-        let is_it = |text: &String| text.contains("in plain text");
+        let is_it = |text: &String| text.contains("supports only plain HTTP");
         assert!(refusals.iter().any(is_it), "{line}: {refusals:?}");
     }
 }
@@ -337,7 +337,7 @@ fn a_super_user_by_certificate_without_a_port_for_it_is_a_warning() {
         let warnings = warnings(&config);
         warnings
             .iter()
-            .any(|text| text.contains("X509AuthenticationProvider.superUser: no port takes TLS"))
+            .any(|text| text.contains("X509AuthenticationProvider.superUser: no port accepts TLS"))
     };
     assert!(warned(""));
     assert!(!warned(

@@ -44,9 +44,10 @@ fn a_provider_without_a_jaas_file_starts_with_a_warning_at_its_line() {
     assert_eq!(
         told,
         [
-            "/conf/zoo.cfg:3: authProvider.sasl: nobody can log in by SASL, because no JAAS file says \
-          who may log in: clients are let in without a login, as by Apache ZooKeeper (start with \
-          -Djava.security.auth.login.config=<file> and write a section Server into the file)"
+            "/conf/zoo.cfg:3: authProvider.sasl: SASL logins will fail because no JAAS file is \
+          configured, and the server accepts clients without a login, as Apache ZooKeeper does \
+          (start with -Djava.security.auth.login.config=<file> and write a section Server into \
+          the file)"
         ]
     );
     assert_eq!(config.auth.enforced_schemes, None);
@@ -60,7 +61,7 @@ fn a_jaas_file_that_does_not_exist_is_refused_with_the_flag_that_names_it() {
     let begins = "the command line: -Djava.security.auth.login.config: the JAAS file \
                   /no/jaas.conf cannot be read: ";
     assert!(told.starts_with(begins), "{told}");
-    assert!(told.contains("everybody would be let in without"), "{told}");
+    assert!(told.contains("accepted without a login"), "{told}");
 }
 
 #[test]
@@ -78,8 +79,8 @@ fn a_server_that_requires_sasl_starts_without_a_jaas_file_and_refuses_everybody(
         let unnamed = Machine::alone(&lines).config();
         for config in [missing, unnamed] {
             let parts = [
-                "authProvider.sasl: nobody can log in by SASL, because no JAAS file",
-                "every session is refused",
+                "authProvider.sasl: SASL logins will fail because no JAAS file",
+                "the server refuses every session",
             ];
             assert!(
                 has_warning(&config, &parts),
@@ -109,8 +110,9 @@ fn a_missing_or_empty_section_is_a_warning_that_names_the_others() {
     ] {
         let config = named(jaas).config();
         let text = format!(
-            "/conf/zoo.cfg:3: authProvider.sasl: nobody can log in by SASL, because the JAAS file \
-             /conf/jaas.conf has no section Server (it has: {names}): clients are let in"
+            "/conf/zoo.cfg:3: authProvider.sasl: SASL logins will fail because the JAAS file \
+             /conf/jaas.conf does not contain the section Server (it contains: {names}), and the \
+             server accepts clients"
         );
         assert!(has_warning(&config, &[&text]), "{:?}", warnings(&config));
     }
@@ -123,7 +125,7 @@ fn another_section_can_be_named_and_is_missed_where_it_is_missing() {
     let users = users(flag(named(&jaas)).config());
     assert!(users.password("bob").is_some());
     let config = flag(named(JAAS)).config();
-    let text = "the command line: -Dzookeeper.sasl.serverconfig: nobody can log in by SASL";
+    let text = "the command line: -Dzookeeper.sasl.serverconfig: SASL logins will fail";
     assert!(has_warning(&config, &[text]), "{:?}", warnings(&config));
 }
 
@@ -151,8 +153,8 @@ fn a_module_that_is_not_known_is_refused() {
     let told = refusal(named("Server {\n com.example.Module required; };"));
     assert_eq!(
         told,
-        "/conf/jaas.conf:2: the section Server logs in by com.example.Module, which is not known \
-         here (use org.apache.zookeeper.server.auth.DigestLoginModule or \
+        "/conf/jaas.conf:2: the section Server uses the unknown login module com.example.Module \
+         (use org.apache.zookeeper.server.auth.DigestLoginModule or \
          com.sun.security.auth.module.Krb5LoginModule)"
     );
 }
@@ -169,7 +171,10 @@ fn the_super_password_replaces_that_of_the_user_super() {
     assert_eq!(with.password("super"), Some(&Secret::new("other")));
     let without = read(&JAAS.replace("user_super=", "user_sue="));
     let told = warnings(&without);
-    assert!(told.iter().any(|told| told.contains("no user_super")));
+    assert!(
+        told.iter()
+            .any(|told| told.contains("does not contain user_super"))
+    );
     assert!(users(without).password("super").is_none());
 }
 
@@ -179,12 +184,12 @@ fn members_need_both_sections_and_no_fips_mode() {
     let member = |more: &str| Machine::member(&format!("{lines}{more}"));
     let told = refusal(member("fips-mode=false"));
     assert!(
-        told.contains("quorum.auth.enableSasl: asks for SASL, but no JAAS file"),
+        told.contains("quorum.auth.enableSasl: requires SASL, but no JAAS file"),
         "{told}"
     );
     let told = refusal(member("").jaas());
     assert!(
-        told.contains("quorum.auth.learnerRequireSasl: asks for DIGEST-MD5"),
+        told.contains("quorum.auth.learnerRequireSasl: requires DIGEST-MD5"),
         "{told}"
     );
     assert!(told.ends_with("(add fips-mode=false)"), "{told}");
@@ -205,11 +210,17 @@ fn members_need_both_sections_and_no_fips_mode() {
     ] {
         let jaas = JAAS.replace(missing, "Else");
         let told = refusal(member("fips-mode=false").file(JAAS_FILE, &jaas).flag(&flag));
-        assert!(told.contains(&format!("has no section {named}")), "{told}");
+        assert!(
+            told.contains(&format!("does not contain the section {named}")),
+            "{told}"
+        );
     }
     let jaas = JAAS.replace("username=", "name=");
     let told = refusal(member("fips-mode=false").file(JAAS_FILE, &jaas).flag(&flag));
-    assert!(told.contains("neither username nor password"), "{told}");
+    assert!(
+        told.contains("does not contain a username and a password"),
+        "{told}"
+    );
 }
 
 /// Debug output and errors of a configuration must not contain passwords.

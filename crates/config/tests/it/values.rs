@@ -324,6 +324,6 @@ fn an_oracle_decides_where_neither_groups_nor_weights_do() {
     );
     let by_weight = with("group.1=1:2:3\nweight.1=2");
     assert_eq!(of(&by_weight), None);
-    let said = "no effect where groups or weights decide";
+    let said = "no effect in an ensemble with groups or weights";
     assert!(has_notice(&by_weight, NoticeLevel::Warn, said));
 }

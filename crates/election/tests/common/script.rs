@@ -294,7 +294,7 @@ impl Script {
             let mut pairs = self.on_the_way.iter();
             match pairs.position(|message| (message.0, message.1) == (from, to)) {
                 Some(at) => self.deliver_at(at),
-                None => panic!("nothing is on its way: {pair}"),
+                None => panic!("no message is in flight: {pair}"),
             };
         }
     }

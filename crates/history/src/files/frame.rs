@@ -60,7 +60,8 @@ pub(crate) fn read_compressed(
     if crc32fast::hash(&content) != crc {
         return Err(damaged("the checksum of a frame is wrong"));
     }
-    let expanded = snap::raw::decompress_len(&content).map_err(|_| damaged("no snappy frame"))?;
+    let expanded =
+        snap::raw::decompress_len(&content).map_err(|_| damaged("not a snappy frame"))?;
     if expanded > FRAME_BYTES_MAX {
         return Err(damaged("a frame is too long"));
     }

@@ -68,7 +68,7 @@ impl SledRows {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if LEFT.lock().get(path).is_some_and(|left| *left >= LEFT_MAX) {
             let error = io::Error::other(format!(
-                "it could not be written {LEFT_MAX} times; mend the disk and restart the server"
+                "writing it failed {LEFT_MAX} times; repair the disk and restart the server"
             ));
             return Err(io_error("use the index", path)(error));
         }
@@ -152,7 +152,7 @@ impl Drop for SledRows {
         *LEFT.lock().entry(self.path.clone()).or_default() += 1;
         std::mem::forget(db);
         if let Err(error) = fs::rename(&self.path, left(&self.path)) {
-            tracing::debug!(err = %error, path = %self.path.display(), "cannot rename an index that has failed");
+            tracing::debug!(err = %error, path = %self.path.display(), "cannot rename a failed index");
         }
     }
 }

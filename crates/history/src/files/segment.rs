@@ -74,7 +74,7 @@ impl SegmentWriter {
             .truncate(false)
             .open(&path);
         let file = opened.map_err(io_error("open", &path))?;
-        let len = file.metadata().map_err(io_error("look at", &path))?.len();
+        let len = file.metadata().map_err(io_error("check", &path))?.len();
         if len < end {
             return Err(HistoryError::damaged(
                 &path,
@@ -141,6 +141,6 @@ pub(crate) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        tracing::warn!(file = %path.display(), %error, "cannot remove a file of the history");
+        tracing::warn!(file = %path.display(), %error, "cannot remove a file of the change history");
     }
 }

@@ -164,7 +164,7 @@ impl SortedFile {
             }
             other => other.map_err(io_error("open", &path))?,
         };
-        let bytes = file.metadata().map_err(io_error("look at", &path))?.len();
+        let bytes = file.metadata().map_err(io_error("check", &path))?.len();
         let damaged = |reason: &str| HistoryError::damaged(&path, reason);
         let mut trailer = [0; TRAILER_BYTES];
         let trailer_at = bytes
@@ -174,15 +174,15 @@ impl SortedFile {
             .map_err(io_error("read", &path))?;
         let (index_at, kind) = trailer.split_at(8);
         if kind[..4] != *MAGIC || kind[4..] != VERSION.to_be_bytes() {
-            return Err(damaged("the end of the file is not one"));
+            return Err(damaged("the end of the file is invalid"));
         }
         let index_at = u64::from_be_bytes(index_at.try_into().expect("eight bytes"));
         let index_bytes = trailer_at
             .checked_sub(index_at)
             .and_then(|bytes| u32::try_from(bytes).ok())
-            .ok_or_else(|| damaged("the index is not where it should be"))?;
+            .ok_or_else(|| damaged("the index has the wrong position"))?;
         let index = frame::read_compressed(&file, &path, index_at, Some(index_bytes))?;
-        let pages = read_index(&index).ok_or_else(|| damaged("the index does not decode"))?;
+        let pages = read_index(&index).ok_or_else(|| damaged("cannot decode the index"))?;
         Ok(Arc::new(Self {
             file,
             path,
@@ -268,7 +268,7 @@ impl SortedCursor {
         let mut rest = &self.page[self.at..];
         let entry = take_entry(&mut rest, &mut self.key);
         let value_bytes = entry.ok_or_else(|| {
-            HistoryError::damaged(self.file.path(), "an entry of a page does not decode")
+            HistoryError::damaged(self.file.path(), "cannot decode an entry of a page")
         })?;
         self.at = self.page.len() - rest.len();
         self.value = (self.at - value_bytes, self.at);

@@ -207,7 +207,7 @@ impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> Body<'_, F> {
             }
             let filled = (self.fill)(self.buffer).map_err(|error| error.to_string())?;
             if filled == 0 {
-                let text = "the connection ends within the signature of the leader's snapshot";
+                let text = "the connection ended within the signature of the leader's snapshot";
                 return Err(text.to_owned());
             }
         }
@@ -323,7 +323,7 @@ mod tests {
         };
         assert_eq!(receive(&bytes), Ok(ZXID));
         let cut = receive(&bytes[..len - 1]).unwrap_err();
-        assert!(cut.contains("ends within"), "{cut}");
+        assert!(cut.contains("ended within"), "{cut}");
         let mut wrong = bytes.clone();
         wrong[len - 1] ^= 1;
         let wrong = receive(&wrong).unwrap_err();

@@ -15,8 +15,8 @@ const ROWS_MAX: usize = 10_000;
 
 /// Error text for clients that are not administrators. Only administrators may see identities and
 /// paths.
-const NOT_ALLOWED: &str = "this is for administrators, who have to log in with the header Authorization: \
-    super users, and identities that the ACL of / names with all permissions";
+const NOT_ALLOWED: &str = "only administrators may use this command: super users, and identities \
+    to which the ACL of / grants all permissions. Log in with the header Authorization";
 
 /// Figure by which rows are sorted, the largest first.
 type Figure = fn(&Usage) -> u64;
@@ -41,10 +41,10 @@ pub(super) fn clients(view: &dyn AdminView, call: &Call) -> Answer {
     let sort = call.parameter("sort").unwrap_or("requests");
     let Some((_, figure)) = FIGURES.iter().find(|(name, _)| *name == sort) else {
         let names: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
-        return Answer::error(format!("sort is one of {}", names.join(", ")));
+        return Answer::error(format!("`sort` must be one of {}", names.join(", ")));
     };
     let Some(limit) = limit(call) else {
-        return Answer::error(format!("limit is a number up to {ROWS_MAX}"));
+        return Answer::error(format!("`limit` must be a number up to {ROWS_MAX}"));
     };
     if by != "address" && !view.is_administrator(&call.identities) {
         return Answer::error(NOT_ALLOWED);
@@ -54,7 +54,7 @@ pub(super) fn clients(view: &dyn AdminView, call: &Call) -> Answer {
         "address" => by_address(view, &open),
         "identity" => by_identity(view, &open),
         "connection" => (open.iter().map(connection).collect(), Usage::default()),
-        _ => return Answer::error("by is one of address, identity, connection"),
+        _ => return Answer::error("`by` must be address, identity or connection"),
     };
     let mut total = earlier;
     rows.iter().for_each(|(_, usage)| total += *usage);
@@ -141,7 +141,7 @@ fn connection(client: &ClientInfo) -> (Object, Usage) {
 /// Lists the newest slow requests.
 pub(super) fn slow_requests(view: &dyn AdminView, call: &Call) -> Answer {
     let Some(limit) = limit(call) else {
-        return Answer::error(format!("limit is a number up to {ROWS_MAX}"));
+        return Answer::error(format!("`limit` must be a number up to {ROWS_MAX}"));
     };
     if !view.is_administrator(&call.identities) {
         return Answer::error(NOT_ALLOWED);

@@ -20,9 +20,7 @@ pub const READY: &str = "/health/ready";
 pub fn ready(role: Option<&RoleView>) -> Answer {
     let reason = match role.map(|role| (role, role.served_mode())) {
         None => Some("the data is being loaded"),
-        Some((role, None)) if role.leader.is_some() => {
-            Some("the leader's data is being taken over")
-        }
+        Some((role, None)) if role.leader.is_some() => Some("the leader's data is being loaded"),
         Some((_, None)) => Some("no leader is known"),
         Some((_, Some(crate::role::Mode::ReadOnly))) => Some("no leader is known: reads only"),
         Some((_, Some(_))) => None,

@@ -123,7 +123,10 @@ impl Command {
         }
         if (*method == Method::POST) != (self.method == Method::POST) {
             // Java does not have an answer in this case, and fails.
-            let message = format!("{} is called by {}", self.name, self.method);
+            let message = format!(
+                "the command {} requires the method {}",
+                self.name, self.method
+            );
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Some(Answer::page(status, path, &message));
         }

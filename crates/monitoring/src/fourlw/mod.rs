@@ -39,7 +39,7 @@ pub fn answer(word: Word, argument: &[u8], view: &dyn View) -> String {
     if write_answer(word, argument, view, &mut out).is_err() {
         tracing::error!(
             word = word.text(),
-            "answer to four-letter word could not be formatted"
+            "cannot format the answer to a four-letter word"
         );
     }
     out

@@ -9,7 +9,7 @@ use crate::multi::{self, MultiHeader, MultiRead};
 /// A request whose bytes are unknown: a multi or multiRead that was refused during decoding, or a
 /// check outside a multi, for which there is no encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a refused {} cannot be written", .op.name())]
+#[error("a refused {} request cannot be encoded", .op.name())]
 pub struct NotEncodable {
     /// Opcode of the request.
     pub op: OpCode,

@@ -85,7 +85,7 @@ async fn paths_that_no_recipe_can_work_at_are_refused() {
     for path in ["", "/", "a", "/a/", "/a//b"] {
         let refused = Mutex::new(&client, path).unwrap_err().to_string();
         assert!(
-            refused.contains("cannot be the path of a recipe"),
+            refused.contains("is not a valid path for a recipe"),
             "{refused}"
         );
     }

@@ -292,7 +292,7 @@ async fn without_renewal_a_wait_fails_with_its_session() {
         expire(&address, session).await;
     });
     let error = waited.unwrap_err().to_string();
-    assert!(error.contains("is over"), "{error}");
+    assert!(error.contains("expired"), "{error}");
     let refused = waiter.create("/x", "", &Create::persistent()).await;
     assert!(refused.is_err());
 }

@@ -113,7 +113,7 @@ pub fn decode_into<X>(
             Ok(Request::Read(request)) => RequestKind::Read(op, request),
             Ok(Request::Sync(request)) => RequestKind::Sync(request.path),
             Err(error) => {
-                tracing::debug!(op = op.name(), err = %error, "request does not decode");
+                tracing::debug!(op = op.name(), err = %error, "cannot decode a request");
                 RequestKind::Undecodable(op)
             }
         },

@@ -157,7 +157,7 @@ impl MemberLists {
         }
         if list.version < known {
             let (version, given_up) = (list.version, known);
-            tracing::warn!(%version, %given_up, "a proposed member list is given up");
+            tracing::warn!(%version, %given_up, "discarding a proposed member list that was not committed");
         }
         self.last_seen = (list.version > self.committed.version).then_some(list);
         Some(MemberFile::LastSeen(self.last_seen.clone()))

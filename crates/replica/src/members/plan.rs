@@ -50,13 +50,13 @@ impl MemberLists {
         facts: &PlanFacts,
     ) -> Result<Membership, ErrorCode> {
         if let Some(seen) = &self.last_seen {
-            log_limiter::limited!(info, version = %seen.version, "reconfig refused: another is in progress");
+            log_limiter::limited!(info, version = %seen.version, "reconfig refused: another reconfiguration is in progress");
             return Err(ErrorCode::ReconfigInProgress);
         }
         let version = self.committed.version;
         if request.config_version != ANY_VERSION && request.config_version != version.0 {
             let expected = ConfigVersion(request.config_version);
-            log_limiter::limited!(info, %version, %expected, "reconfig refused: another version");
+            log_limiter::limited!(info, %version, %expected, "reconfig refused: the member list has another version");
             return Err(ErrorCode::BadVersion);
         }
         let planned = match &request.new_members {
@@ -78,7 +78,7 @@ impl MemberLists {
             log_limiter::limited!(
                 info,
                 len,
-                "reconfig refused: no notification has room for the list"
+                "reconfig refused: the member list does not fit into a notification"
             );
             return Err(ErrorCode::BadArguments);
         }
@@ -87,7 +87,7 @@ impl MemberLists {
             log_limiter::limited!(
                 info,
                 ?synced,
-                "reconfig refused: no quorum of the new list is in sync"
+                "reconfig refused: no quorum of the new member list is in sync"
             );
             return Err(ErrorCode::NewConfigNoQuorum);
         }

@@ -59,7 +59,7 @@ impl Server {
             Effect::Dial { attempt, .. } => Some(*attempt),
             _ => None,
         });
-        dialled.unwrap_or_else(|| panic!("it follows nobody: {effects:?}"))
+        dialled.unwrap_or_else(|| panic!("it does not follow a leader: {effects:?}"))
     }
 
     pub(crate) fn learner_sends(&mut self, link: u64, packet: LearnerPacket) {

@@ -64,7 +64,7 @@ pub fn read(file: &Path) -> io::Result<Option<Secret>> {
     match password {
         Some(password) if password.len() >= BYTES => Ok(Some(Secret::new(text))),
         _ => Err(io::Error::other(
-            "it holds no credential: remove it and run `zoarium admin-token`",
+            "it does not contain a credential: remove it and run `zoarium admin-token`",
         )),
     }
 }
@@ -74,7 +74,7 @@ fn check_owner_only(metadata: &Metadata) -> io::Result<()> {
     match metadata.is_file() && mode & 0o077 == 0 {
         true => Ok(()),
         false => Err(io::Error::other(format!(
-            "its mode is {mode:04o}, and only its owner may read it: remove it and run `zoarium admin-token`"
+            "its mode {mode:04o} permits access to other users; remove it and run `zoarium admin-token`"
         ))),
     }
 }
@@ -139,7 +139,7 @@ impl AdminToken {
             .as_ref()
             .filter(|wrong| before.as_ref() != Some(*wrong))
         {
-            tracing::warn!(file = %file.display(), err = error, "the credential of administrators is not used");
+            tracing::warn!(file = %file.display(), err = error, "ignoring the credential of administrators");
         }
         *before = wrong;
     }
@@ -184,7 +184,7 @@ mod tests {
             read(&file)
                 .unwrap_err()
                 .to_string()
-                .contains("no credential")
+                .contains("does not contain a credential")
         );
     }
 }

@@ -73,7 +73,7 @@ pub(crate) async fn begin(
         Ok(task) => task,
         Err(source) => return Err(StartError::BindExporter { address, source }),
     };
-    tracing::info!(address, "metrics are exported");
+    tracing::info!(address, "metrics exporter listens");
     Ok(Some(task))
 }
 

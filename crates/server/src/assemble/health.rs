@@ -48,7 +48,7 @@ pub(crate) async fn begin(config: &Config) -> Result<Option<HealthTask>, StartEr
         Ok(task) => task,
         Err(source) => return Err(StartError::BindHealth { address, source }),
     };
-    tracing::info!(address, "probes are answered");
+    tracing::info!(address, "health port listens");
     Ok(Some(task))
 }
 

@@ -21,8 +21,8 @@ pub(crate) async fn watch(monitor: PauseMonitor, metrics: Arc<Metrics>) {
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         metrics.jvm_pause_time_ms.record(pause_ms);
         match Weight::of(pause_ms, &monitor) {
-            Weight::Warned => tracing::warn!(pause_ms, "the process or its machine stood still"),
-            Weight::Told => tracing::info!(pause_ms, "the process or its machine stood still"),
+            Weight::Warned => tracing::warn!(pause_ms, "the process or its machine was paused"),
+            Weight::Told => tracing::info!(pause_ms, "the process or its machine was paused"),
             Weight::Usual => {}
         }
     }

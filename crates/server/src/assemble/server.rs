@@ -100,7 +100,7 @@ impl Server {
         let on_disk = self.log_end.get();
         let logging = blocking::run(move || report::log(&clients, inbox, on_disk));
         if let Err(error) = logging.await {
-            tracing::error!(err = %error, "cannot say what the server does");
+            tracing::error!(err = %error, "cannot log the state of the server");
         }
     }
 
@@ -171,7 +171,7 @@ impl Server {
 
 fn join(thread: JoinHandle<()>) {
     if thread.join().is_err() {
-        tracing::error!("a thread of the server ended by a panic");
+        tracing::error!("a thread of the server panicked");
     }
 }
 

@@ -204,12 +204,16 @@ fn admin_source(config: &Config) -> Result<Option<Arc<TlsSource>>, TlsError> {
 fn tell(is_enabled: bool, is_unified: bool) {
     match (is_enabled, is_unified) {
         (true, true) => {
-            tracing::info!("members speak TLS; plain connections of members are taken too")
+            tracing::info!(
+                "connections between members use TLS; plain connections of members are also accepted"
+            )
         }
-        (true, false) => tracing::info!("members speak TLS"),
+        (true, false) => tracing::info!("connections between members use TLS"),
         (false, true) => {
-            tracing::info!("members speak without TLS; TLS connections of members are taken too")
+            tracing::info!(
+                "connections between members are plain; TLS connections of members are also accepted"
+            )
         }
-        (false, false) => tracing::info!("members speak without TLS"),
+        (false, false) => tracing::info!("connections between members are plain"),
     }
 }

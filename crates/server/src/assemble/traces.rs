@@ -56,7 +56,7 @@ pub(super) fn send(
         match exporter(&to, sid) {
             Ok(exporter) => run(&traces, &clients, sid, &to, &exporter).await,
             Err(error) => {
-                tracing::error!(url = %to.url, err = %error, "no traces are sent");
+                tracing::error!(url = %to.url, err = %error, "cannot create the exporter of traces, sending no traces");
             }
         }
     })
@@ -100,7 +100,7 @@ async fn run(
     to: &TraceExport,
     exporter: &SpanExporter,
 ) {
-    tracing::info!(url = %to.url, every = to.every, "traces of writes are sent");
+    tracing::info!(url = %to.url, every = to.every, "sending traces of writes");
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_failing = false;
@@ -110,7 +110,7 @@ async fn run(
         if left_out > 0 {
             tracing::warn!(
                 left_out,
-                "more writes are traced than can be sent (zoarium.traces.every), some are left out"
+                "dropping traces because more writes are traced than can be sent; raise zoarium.traces.every"
             );
         }
         let member = Member {
@@ -122,9 +122,9 @@ async fn run(
             // Once per outage of the collector, not once per second.
             match (&sent, is_failing) {
                 (Err(error), false) => {
-                    tracing::warn!(url = %to.url, err = %error, "cannot send traces, those until it can are lost");
+                    tracing::warn!(url = %to.url, err = %error, "cannot send traces, dropping them until the collector accepts them again");
                 }
-                (Ok(()), true) => tracing::info!(url = %to.url, "traces are sent again"),
+                (Ok(()), true) => tracing::info!(url = %to.url, "sending traces again"),
                 _ => {}
             }
             is_failing = sent.is_err();

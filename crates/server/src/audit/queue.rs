@@ -46,7 +46,7 @@ impl AuditLog {
         let thread = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || writer.run())?;
-        tracing::info!(file = %settings.file.display(), "changes are written to the audit log");
+        tracing::info!(file = %settings.file.display(), "writing changes to the audit log");
         Ok(Self {
             settings,
             server_user: Environment::of_this_process().user_name().to_owned(),
@@ -102,7 +102,7 @@ impl AuditLog {
         if let Some(thread) = self.thread.lock().take()
             && thread.join().is_err()
         {
-            tracing::error!("the audit thread ended by a panic");
+            tracing::error!("the audit thread panicked");
         }
     }
 }
@@ -170,7 +170,7 @@ impl Queue {
 
     async fn has_room(&self) {
         if !self.has_room_now() {
-            log_limiter::limited!(in self.log_limiter => warn, "the queue of the audit log is full, requests wait for the audit log (auditlog.neverBlock=false)");
+            log_limiter::limited!(in self.log_limiter => warn, "the queue of the audit log is full, requests wait for the disk (auditlog.neverBlock=false)");
         }
         loop {
             let emptied = self.emptied.notified();
@@ -266,7 +266,7 @@ impl Troubles {
             .is_none_or(|told| told.elapsed() >= COMPLAINS_EVERY);
         if is_due {
             self.told_error = Some(Instant::now());
-            tracing::error!(err = %error, "cannot write the audit log: lines may be missing from it");
+            tracing::error!(err = %error, "cannot write the audit log, lines may be missing");
         }
     }
 
@@ -275,7 +275,7 @@ impl Troubles {
             tracing::error!(
                 lost = lost - self.lost_told,
                 lost_in_all = lost,
-                "the queue of the audit log was full, lines are missing from it; raise auditlog.queueSize, or set auditlog.neverBlock=false to have requests wait"
+                "audit lines were dropped because the queue was full; raise auditlog.queueSize, or set auditlog.neverBlock=false so that requests wait"
             );
             self.lost_told = lost;
         }

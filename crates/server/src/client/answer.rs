@@ -196,7 +196,7 @@ impl Replying for Noting<'_> {
 
     fn refuses_long(&mut self, asked: Asked, bytes: usize) {
         let connection = self.served.connection;
-        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op = asked.op.name(), bytes, "refusing a read: its answer has become too long to be made between two writes of its session; ask again");
+        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op = asked.op.name(), bytes, "refusing a read: its reply has become too long since it was queued after a write of its session; repeat it");
     }
 }
 

@@ -149,7 +149,7 @@ async fn wait<S: Stream>(
             () = &mut paid => return Ok(true),
             () = connection.woken() => {}
             read = fill(socket), if has_room => if !read.unwrap_or(false) {
-                tracing::debug!(peer = %connection.peer, session = %connection.session(), budget = share.name(), "client has gone while its requests waited");
+                tracing::debug!(peer = %connection.peer, session = %connection.session(), budget = share.name(), "client disconnected while its requests waited");
                 clients.metrics.connection_drop_count.inc();
                 return Ok(false);
             },

@@ -134,7 +134,7 @@ impl Budgets {
     /// Logs that requests wait for a share, at most once per minute.
     pub(super) fn tell_of_wait(&self, share: &Share, now_ms: u64) {
         if let Some((bound, value)) = share.is_due(now_ms) {
-            self.log(share, (bound, value, "over its budget: requests wait"));
+            self.log(share, (bound, value, "requests over a budget wait"));
         }
     }
 
@@ -143,7 +143,7 @@ impl Budgets {
         let now_ms = clock::monotonic_ms();
         let Beyond { bound, value } = *beyond;
         if share.account.lock().is_news(now_ms) {
-            let what = "over its budget: a request is refused";
+            let what = "refusing a request over a budget";
             self.log(share, (bound, value, what));
         }
     }

@@ -105,7 +105,7 @@ impl Clients {
     /// Records a failed login that is not from a client. Java does not count these.
     pub(crate) fn login_failed(&self, peer: SocketAddr) {
         if self.auth_failures.note(peer.ip(), clock::monotonic_ms()) {
-            log_limiter::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute): connections from this address are refused until the minute is over");
+            log_limiter::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute), refusing connections from this address until the minute ends");
         }
     }
 

@@ -345,7 +345,7 @@ fn tell(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
         }
         WriteAnswer::OutOfTurn => {
             let header = &applied.record.header;
-            log_limiter::limited!(warn, peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answers out of turn, closing connection");
+            log_limiter::limited!(warn, peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answered requests in the wrong order, closing connection");
         }
         _ => {}
     }

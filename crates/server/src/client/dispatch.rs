@@ -257,7 +257,7 @@ impl Taking for Sorter<'_> {
                 }
             }
             ConnectionNote::TooMany => {
-                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), count_max = IDENTITIES_MAX, bytes_max = IDENTITY_BYTES_MAX, "too many identities for one connection, closing it; use fewer or shorter ones");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), count_max = IDENTITIES_MAX, bytes_max = IDENTITY_BYTES_MAX, "too many identities for one connection, closing connection; use fewer or shorter identities");
                 clients.auth_failed(connection.peer);
             }
             ConnectionNote::Failed { scheme } => {
@@ -265,7 +265,7 @@ impl Taking for Sorter<'_> {
                 clients.auth_failed(connection.peer);
             }
             ConnectionNote::Missing => {
-                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client has not authenticated by a scheme of enforce.auth.schemes, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client has not authenticated with a scheme of enforce.auth.schemes, closing connection");
             }
             ConnectionNote::UnknownOp(op) => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op, "unknown operation, closing connection");

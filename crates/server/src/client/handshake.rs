@@ -52,7 +52,7 @@ pub(crate) async fn first_frame<S: Stream>(
                 let request = ConnectRequest::decode(&mut Reader::new(frame));
                 return Ok(request.map_or_else(
                     |error| {
-                        log_limiter::limited!(warn, %peer, err = %error, "handshake does not decode, closing connection");
+                        log_limiter::limited!(warn, %peer, err = %error, "cannot decode the handshake, closing connection");
                         First::Nothing
                     },
                     First::Connect,
@@ -60,11 +60,11 @@ pub(crate) async fn first_frame<S: Stream>(
             }
             Ok(None) => {}
             Err(_) if looks_like_tls(&socket.input) => {
-                log_limiter::limited!(warn, %peer, "the client speaks TLS, and this port takes plain connections (secureClientPort, client.portUnification), closing connection");
+                log_limiter::limited!(warn, %peer, "the client uses TLS, but this port accepts only plain connections (secureClientPort, client.portUnification), closing connection");
                 return Ok(First::Nothing);
             }
             Err(fault) => {
-                log_limiter::limited!(warn, %peer, err = %fault, "no handshake, closing connection");
+                log_limiter::limited!(warn, %peer, err = %fault, "client sent no handshake, closing connection");
                 return Ok(First::Nothing);
             }
         }
@@ -224,7 +224,7 @@ pub(crate) fn note_renewal(
             tracing::debug!(peer = %connection.peer, %session, timeout_ms, "session renewed");
         }
         None => {
-            log_limiter::limited!(info, peer = %connection.peer, %session, "session is over or its password is wrong");
+            log_limiter::limited!(info, peer = %connection.peer, %session, "the session has expired, or its password is wrong");
         }
     }
     connection.stats.packets_sent(1);

@@ -109,7 +109,7 @@ async fn greet(port: Arc<Port>, connection: Arc<Connection>, stream: TcpStream) 
     let clients = &port.clients;
     let drops_early = clients.settings.drops_handshakes_early;
     if drops_early && clients.registry.service() == Service::None {
-        tracing::debug!(peer = %connection.peer, "nobody is served at the moment, closing connection");
+        tracing::debug!(peer = %connection.peer, "not serving clients at present, closing connection");
         return clients.forget(&connection);
     }
     // Boxed, so that the handshake's memory is freed after it.

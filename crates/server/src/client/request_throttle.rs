@@ -77,7 +77,7 @@ impl RequestThrottle {
             let waiting = self.waiting.load(Ordering::SeqCst);
             tracing::warn!(
                 connections = waiting,
-                "requests that still wait are dropped (request_throttler.shutdownTimeout)"
+                "dropping the requests that still wait (request_throttler.shutdownTimeout)"
             );
         }
     }
@@ -125,7 +125,7 @@ pub(super) async fn take_permits<S: Stream>(
     let needed = throttle.needed(batch);
     let places = u32::try_from(needed).unwrap_or(u32::MAX);
     if throttle.is_on && throttle.is_stopping.load(Ordering::SeqCst) {
-        tracing::debug!(peer = %connection.peer, session = %connection.session(), "the server stops, request dropped");
+        tracing::debug!(peer = %connection.peer, session = %connection.session(), "the server is stopping, dropping a request");
         *batch = Batch::default();
         connection.close();
         return Ok(());
@@ -208,7 +208,7 @@ async fn wait<S: Stream>(
         let is_gone = throttle.drops_closed && !is_open;
         let is_late = throttle.drops_late && is_late(connection, since.elapsed());
         if may_drop && (is_gone || is_late) {
-            tracing::debug!(peer = %connection.peer, session = %connection.session(), is_gone, "request dropped as stale, closing connection");
+            tracing::debug!(peer = %connection.peer, session = %connection.session(), is_gone, "dropping a stale request, closing connection");
             metrics.stale_requests_dropped.inc();
             connection.close();
             return Ok(Waited::Dropped);

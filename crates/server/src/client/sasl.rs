@@ -173,7 +173,7 @@ fn by_password(login: &mut Option<Box<Login>>, token: &[u8], users: &SaslUsers) 
                 *login = Some(Box::new(Login::DigestMd5(exchange)));
             }
             Err(error) => {
-                tracing::error!(err = %error, "no random bytes for a SASL login, closing connection");
+                tracing::error!(err = %error, "cannot get random bytes for a SASL login, closing connection");
                 return Outcome::Closed;
             }
         }
@@ -228,10 +228,10 @@ fn let_in(
     let is_in = client.add_identities(identities).is_ok();
     match is_in {
         true => {
-            tracing::info!(peer = %connection.peer, session = %connection.session(), user = ?user, is_super, "client has logged in by SASL");
+            tracing::info!(peer = %connection.peer, session = %connection.session(), user = ?user, is_super, "client logged in with SASL");
         }
         false => {
-            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "too many identities for one connection, closing it");
+            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "too many identities for one connection, closing connection");
             clients.auth_failed(connection.peer);
         }
     }

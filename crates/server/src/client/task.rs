@@ -39,7 +39,7 @@ pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stre
     };
     match serve(&clients, &connection, &mut socket).await {
         Ok(()) => {
-            tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ends")
+            tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ended")
         }
         Err(error) => {
             tracing::debug!(peer = %connection.peer, session = %connection.session(), err = %error, "connection lost")
@@ -71,7 +71,7 @@ async fn serve<S: Stream>(
     let first = tokio::select! {
         first = handshake::first_frame(clients, connection.peer, socket) => first?,
         () = tokio::time::sleep(deadline) => {
-            tracing::debug!(peer = %connection.peer, "no handshake in time, closing");
+            tracing::debug!(peer = %connection.peer, "no handshake in time, closing connection");
             clients.metrics.sessionless_connections_expired.inc();
             return Ok(());
         }
@@ -169,7 +169,7 @@ async fn requests<S: Stream>(
             },
             () = async { Box::pin(is_wanted_back(clients, frame_room)).await }, if may_read && frame_room.is_some() => {
                 let bytes = frame_room.map_or(0, |(bytes, _)| bytes);
-                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client is slow to send a long request and others wait for the memory, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client sends a long request too slowly while others wait for memory, closing connection");
                 return Ok(());
             }
         }
@@ -346,7 +346,7 @@ async fn flush_large<S: Stream>(
     tokio::select! {
         flushed = flush(clients, connection, socket) => flushed,
         () = clients.large_replies.wanted_back(bytes, begun) => {
-            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies and others wait for the memory, closing connection");
+            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies while others wait for memory, closing connection");
             connection.close();
             Ok(ControlFlow::Break(()))
         }
@@ -461,7 +461,7 @@ pub(super) async fn flush<S: Stream>(
             () = closed(connection) => return Ok(ControlFlow::Break(())),
             // Boxed, and only created if needed.
             () = async { Box::pin(holds_up_others(clients, connection)).await } => {
-                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies, has long requests behind them, and others wait for the memory, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies and has sent more long requests while others wait for memory, closing connection");
                 connection.close();
                 return Ok(ControlFlow::Break(()));
             }

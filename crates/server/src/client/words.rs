@@ -26,7 +26,7 @@ pub(super) async fn answer<S: Stream>(
     let text = if clients.settings.words.allows(word) {
         let argument = timeout(limits::ARGUMENT_PATIENCE, argument(socket, word)).await;
         let Ok(Some(argument)) = argument.unwrap_or(Ok(None)) else {
-            tracing::debug!(peer = %connection.peer, word = word.text(), "no argument of a four-letter word, closing connection");
+            tracing::debug!(peer = %connection.peer, word = word.text(), "argument of a four-letter word is missing, closing connection");
             return end(clients, connection, socket).await;
         };
         tracing::debug!(peer = %connection.peer, word = word.text(), "processing four-letter word");
@@ -91,7 +91,7 @@ async fn write_long<S: Stream>(
     tokio::select! {
         written = socket.stream.write_all(text.as_bytes()) => written,
         () = clients.large_replies.wanted_back(text.len(), begun) => {
-            log_limiter::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word and others wait for the memory, closing connection");
+            log_limiter::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word while others wait for memory, closing connection");
             Err(io::ErrorKind::TimedOut.into())
         }
     }

@@ -227,7 +227,7 @@ impl LogThread {
                 }
             }
         }
-        tracing::debug!("log thread ends");
+        tracing::debug!("log thread ended");
     }
 
     /// Appends groups until one is full or no more wait, and syncs them. Returns the next order, if

@@ -27,7 +27,7 @@ pub(crate) async fn purge(
                 tracing::info!(files = removed.len(), retain, "purge task completed");
             }
             Ok(Err(error)) => tracing::error!(err = %error, "purge failed"),
-            Err(error) => tracing::error!(err = %error, "purge task ended early"),
+            Err(error) => tracing::error!(err = %error, "purge task panicked"),
         }
     }
 }

@@ -139,7 +139,7 @@ impl SnapshotRequests {
             .0
             .post(|pending| pending.asked.push_back(answer));
         let taken = taken.await;
-        taken.unwrap_or_else(|_| Err("the server is ending".to_owned()))
+        taken.unwrap_or_else(|_| Err("the server is stopping".to_owned()))
     }
 
     /// Returns the last snapshot that was written or loaded at the start.
@@ -287,7 +287,7 @@ impl Snapshotter {
                 }
             }
         }
-        tracing::debug!("snapshot thread ends");
+        tracing::debug!("snapshot thread ended");
     }
 
     fn take_for_operator(&mut self) -> Result<Taken, String> {
@@ -295,7 +295,7 @@ impl Snapshotter {
             .write(Wanted::Asked)
             .map_err(|error| error.to_string())?;
         let Some(Written { zxid, path, .. }) = written else {
-            return Err("this member is not in a quorum, its tree is being replaced, or it is ending: what it has may not be committed".to_owned());
+            return Err("this member is not in a quorum, is loading a tree, or is stopping, so its data may be uncommitted".to_owned());
         };
         let open = || {
             let file = File::open(&path)?;
@@ -327,7 +327,7 @@ impl Snapshotter {
             if self.abandoned.load(Ordering::Acquire) {
                 if let Some(snapshot) = self.work.writing() {
                     let (zxid, bytes) = (snapshot.zxid(), snapshot.bytes());
-                    tracing::info!(%zxid, bytes, "snapshot given up, the log has it all");
+                    tracing::info!(%zxid, bytes, "snapshot cancelled because the log contains the same data");
                 }
                 self.work.give_up();
                 return Ok(None);

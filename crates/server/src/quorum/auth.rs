@@ -68,7 +68,7 @@ pub(crate) struct Dialled<'a> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuthError {
     /// The connection is broken.
-    #[error("the connection broke during the SASL login: {0}")]
+    #[error("the connection failed during the SASL login: {0}")]
     Io(#[from] io::Error),
     /// A token is refused.
     #[error("SASL login refused: {0}")]
@@ -77,22 +77,22 @@ pub(crate) enum AuthError {
     #[error("SASL login refused: {0}")]
     Ticket(#[from] GssapiRefusal),
     /// The ticket belongs to a principal that is not a member.
-    #[error("SASL login refused: {0:?} is not the name of a service of a member's host")]
+    #[error("SASL login refused: {0:?} is not a service name of a member's host")]
     NoMember(String),
     /// The bytes are not a login packet.
-    #[error("the other side does not speak SASL")]
+    #[error("the other member does not use SASL")]
     NoPacket,
     /// The length of a token is invalid.
-    #[error("a SASL token of {0} bytes")]
+    #[error("the SASL token has an invalid length of {0} bytes")]
     Length(i32),
     /// The other side refuses the login.
     #[error(
-        "the other side refuses the SASL login: name and password of the section QuorumLearner are not in its section QuorumServer"
+        "the other member refused the SASL login: its section QuorumServer does not contain the name and password of the section QuorumLearner"
     )]
     Denied,
     /// The other side refuses a login with a ticket.
     #[error(
-        "the other side refuses the SASL login of {principal} with the ticket for {service}: its log says why"
+        "the other member refused the SASL login of {principal} with the ticket for {service}; its log contains the reason"
     )]
     TicketDenied {
         /// Principal of this server.
@@ -101,7 +101,7 @@ pub(crate) enum AuthError {
         service: String,
     },
     /// The other side does not log in, but a login is required.
-    #[error("the other side does not log in, and quorum.auth.serverRequireSasl is set")]
+    #[error("the other member did not log in, but quorum.auth.serverRequireSasl is set")]
     Missing,
 }
 
@@ -193,7 +193,7 @@ impl QuorumAuth {
         };
         match outcome {
             Ok(user) => {
-                tracing::info!(user = ?user, "a member has logged in by SASL");
+                tracing::info!(user = ?user, "a member logged in with SASL");
                 Ok(come)
             }
             Err(error) => {
@@ -202,7 +202,7 @@ impl QuorumAuth {
                 if self.server_requires {
                     return Err(error);
                 }
-                log_limiter::limited!(warn, err = %error, "a member's SASL login failed; it is let in all the same, as quorum.auth.serverRequireSasl is not set");
+                log_limiter::limited!(warn, err = %error, "a member's SASL login failed; accepting it because quorum.auth.serverRequireSasl is not set");
                 Ok(come)
             }
         }

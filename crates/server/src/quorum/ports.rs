@@ -84,7 +84,7 @@ impl MemberPorts {
                 Some(Input::Election(input))
             }
             MeshEvent::Failed { error } => {
-                tracing::error!(err = %error, "elections cannot go on, stopping");
+                tracing::error!(err = %error, "cannot take part in elections, stopping");
                 self.failure.report(EXIT_ELECTION_PORT);
                 None
             }
@@ -215,12 +215,12 @@ impl MemberLinks for MemberPorts {
 fn tell_end(event: &LeaderEvent, reason: &PeerError) {
     match (event, reason) {
         (LeaderEvent::SnapshotDamaged, _) => {
-            tracing::error!(err = %reason, "the leader's snapshot is no good");
+            tracing::error!(err = %reason, "cannot load the leader's snapshot");
         }
         (_, PeerError::Unreachable { .. } | PeerError::Auth(_)) => {
-            tracing::warn!(err = %reason, "the leader cannot be reached");
+            tracing::warn!(err = %reason, "cannot connect to the leader");
         }
-        _ => tracing::warn!(%reason, "the connection to the leader is gone"),
+        _ => tracing::warn!(%reason, "lost the connection to the leader"),
     }
 }
 

@@ -81,7 +81,7 @@ impl Group {
                 Ok(record) => Some((Cow::Owned(record), txn.client)),
                 // This transaction and the following ones are skipped, and read from the log later.
                 Err(error) => {
-                    tracing::error!(err = %error, "a transaction on its way to the history does not decode");
+                    tracing::error!(err = %error, "cannot decode a transaction for the change history");
                     None
                 }
             }

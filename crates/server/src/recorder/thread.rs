@@ -184,14 +184,14 @@ impl Recorder {
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         match error {
             FillError::History(lost) if lost.is_unusable() => {
-                tracing::error!(err = %error, "the change history is of no use: it is moved aside and made again");
+                tracing::error!(err = %error, "the change history is unusable, moving it aside and rebuilding it");
                 if let Err(error) = set_aside(&self.settings.dir) {
                     tracing::error!(err = %error, "cannot move the change history aside");
                 }
             }
             FillError::History(full) if full.is_disk_full() => self.drop_all(),
             _ => {
-                tracing::warn!(err = %error, "the change history stops for a while; the server goes on without it");
+                tracing::warn!(err = %error, "the change history failed; the server continues without it and retries later");
             }
         }
     }
@@ -221,12 +221,12 @@ impl Recorder {
             tracing::error!(
                 free,
                 least = self.free_bytes_min,
-                "the disk is nearly full: the change history stops (history.minFreeMegabytes)"
+                "the disk is nearly full, pausing the change history (history.minFreeMegabytes)"
             );
         } else if was_full && !self.is_full {
             tracing::info!(
                 free,
-                "there is room on the disk again: the change history goes on"
+                "the disk has free space again, continuing the change history"
             );
         }
         !self.is_full
@@ -236,7 +236,7 @@ impl Recorder {
     /// never be found again.
     fn let_go_if_removed(&mut self) {
         if self.index.is_some() && !self.settings.is_there() {
-            tracing::error!(dir = %self.settings.dir.display(), "the directory of the change history is gone: it is made again");
+            tracing::error!(dir = %self.settings.dir.display(), "the directory of the change history was removed, creating it again");
             self.readers.set(None);
             self.index = None;
         }
@@ -245,7 +245,7 @@ impl Recorder {
     fn close(&mut self) {
         self.readers.set(None);
         if let Some(Err(error)) = self.index.take().map(|mut index| index.checkpoint()) {
-            tracing::warn!(err = %error, "cannot make the last changes of the history durable");
+            tracing::warn!(err = %error, "cannot sync the last changes of the change history");
         }
     }
 
@@ -254,7 +254,7 @@ impl Recorder {
         self.index = None;
         match std::fs::remove_dir_all(&self.settings.dir) {
             Ok(()) => {
-                tracing::error!(dir = %self.settings.dir.display(), "the disk is full: the change history was removed so that the server can go on");
+                tracing::error!(dir = %self.settings.dir.display(), "the disk is full, removed the change history so that the server can continue");
             }
             Err(error) => tracing::error!(err = %error, "cannot remove the change history"),
         }
@@ -307,7 +307,7 @@ impl Recorder {
 fn be_nice() {
     let thread = Pid::from_raw(rustix::thread::gettid().as_raw_nonzero().get());
     if let Err(error) = setpriority_process(thread, NICENESS) {
-        tracing::debug!(%error, "the history thread keeps its priority");
+        tracing::debug!(%error, "cannot lower the priority of the history thread");
     }
 }
 

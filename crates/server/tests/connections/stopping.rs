@@ -29,7 +29,7 @@ fn an_expired_session_goes_with_its_ephemerals() {
     assert_eq!(raw.call(op::CREATE, &create("/mine", b"", 1)).err, 0);
     assert!(
         raw.is_closed_in_silence(),
-        "it sends nothing more, so it expires"
+        "it stopped sending, so it expires"
     );
     let mut other = server.session();
     assert_eq!(other.call(op::EXISTS, &path("/mine")).err, -101);

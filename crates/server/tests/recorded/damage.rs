@@ -262,7 +262,7 @@ fn files_with_misleading_names() {
     assert_eq!(cases, ["plain bytes named .gz", "snapshot.fff.tmp (copy)"]);
     // Java drops the content of a corrupt snapshot that the log does not contain. The number in its
     // name may be wrong, but that cannot be detected.
-    assert!(unlike_java[0].1.contains("snapshot.ff.gz cannot be loaded"));
+    assert!(unlike_java[0].1.contains("cannot load snapshot"));
     // Java accepts any complete file as the newest snapshot, and this one claims zxid 0xfff.
     assert!(unlike_java[1].1.starts_with("zxid=0x8 snapshot=0x5 "));
 }

@@ -292,9 +292,7 @@ impl Contenders {
                 }
             }
             2..=5 => {
-                world.say(name_of(number), || {
-                    format!("stands still for {} ms", pause / MS)
-                });
+                world.say(name_of(number), || format!("pauses for {} ms", pause / MS));
                 contender.stands_until = world.now() + pause;
             }
             _ => {

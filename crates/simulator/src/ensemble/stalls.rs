@@ -58,7 +58,7 @@ impl Ensemble {
         let (index, until) = (self.any_server(), self.some_time());
         self.machines[index].stands_until = until;
         self.world.say(format!("server {}", index + 1), || {
-            format!("stands still until {} ms", until / MS)
+            format!("pauses until {} ms", until / MS)
         });
     }
 

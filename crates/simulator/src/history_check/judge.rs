@@ -55,7 +55,7 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> Held {
             other => {
                 let other = other.map(|(header, _)| header.zxid);
                 return Err(format!(
-                    "{} is missing behind the snapshot {}, {other:?} is in its place",
+                    "{} is missing after the snapshot {}, which {other:?} follows",
                     entry.zxid, era.at.zxid
                 ));
             }

@@ -141,6 +141,6 @@ pub(crate) fn reads(path: &str, told: Told<'_>, node: &NodeState, request: &Read
     }
     let (session, identity, zxid) = (told.session, told.identity, told.zxid);
     Err(format!(
-        "session {session} ({identity:?}) may read {path} at {zxid}: {may}, and is refused: {is_refused}"
+        "session {session} ({identity:?}): permission to read {path} at {zxid} is {may}, but refusal is {is_refused}"
     ))
 }

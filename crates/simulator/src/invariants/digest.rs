@@ -83,7 +83,7 @@ impl Digests {
         if is_other && !self.was_damaged {
             let zxid = txn.header.zxid;
             return Err(format!(
-                "the digest on server {sid} is not what {zxid} says"
+                "the digest on server {sid} differs from the digest in {zxid}"
             ));
         }
         self.compare(sid, txn.header.zxid, tree.digest())

@@ -32,7 +32,7 @@ impl Ends {
             return Ok(());
         }
         Err(format!(
-            "session {session} is told to be over, and nobody has proposed its end"
+            "session {session} was reported as expired, but no leader proposed its end"
         ))
     }
 }
@@ -42,7 +42,7 @@ impl Ends {
 pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> Held {
     let mut left = history.sessions.iter();
     match left.find(|session| !of_clients.contains(session)) {
-        Some(session) => Err(format!("session {session} lives, and nobody has it")),
+        Some(session) => Err(format!("session {session} exists, but no server has it")),
         None => Ok(()),
     }
 }

@@ -171,7 +171,7 @@ impl Linearizable {
                 Verdict::NotLinearizable { longest, stuck_at } => {
                     let last = longest.last().map(|call| &calls[*call]);
                     return Err(format!(
-                        "{path}: of {} calls {} can be put in order up to {last:?}, and then not {:?}",
+                        "{path}: {} calls, of which {} can be ordered up to {last:?}, but not {:?}",
                         calls.len(),
                         longest.len(),
                         calls[stuck_at]

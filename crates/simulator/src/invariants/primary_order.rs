@@ -77,7 +77,9 @@ impl PrimaryOrder {
             proposals.get(at)
         });
         if proposed != Some(&record.txn) {
-            return Err(format!("{zxid} is committed as nobody has proposed it"));
+            return Err(format!(
+                "{zxid} is committed with content that no leader proposed"
+            ));
         }
         Ok(())
     }

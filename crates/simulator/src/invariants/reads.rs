@@ -180,6 +180,6 @@ fn same<T: std::fmt::Debug + PartialEq>(path: &str, zxid: Zxid, told: &T, expect
         return Ok(());
     }
     Err(format!(
-        "{path} is told as {told:?} at {zxid}, committed is {expected:?}"
+        "{path} was reported as {told:?} at {zxid} instead of the committed {expected:?}"
     ))
 }

@@ -92,14 +92,12 @@ impl Recipes {
         let excludes = |other: &Grant| !(other.is_shared() && grant.is_shared());
         match grant.recipe {
             Recipe::Semaphore if others.len() >= LEASES => {
-                return Err(format!("{grant:?} is granted beside {others:?}"));
+                return Err(format!("{grant:?} is granted together with {others:?}"));
             }
             Recipe::Semaphore => {}
             _ => {
                 if let Some(other) = others.into_iter().find(|other| excludes(other)) {
-                    return Err(format!(
-                        "{grant:?} is granted, and {other:?} is still there"
-                    ));
+                    return Err(format!("{grant:?} is granted, but {other:?} still exists"));
                 }
                 in_turn(&grant.path, history.end(), history)?;
             }
@@ -130,7 +128,7 @@ impl Recipes {
     pub(crate) fn is_cut_off(&self, by: usize) -> Held {
         match self.held.get(&by) {
             Some(grant) => Err(format!(
-                "contender {by} has no connection, and holds {grant:?}"
+                "contender {by} is disconnected, but holds {grant:?}"
             )),
             None => Ok(()),
         }
@@ -167,7 +165,7 @@ impl Recipes {
     pub(crate) fn at_the_end(&self, history: &History) -> Held {
         let mut left = history.paths().filter(|(_, node)| node.owner.0 != 0);
         if let Some((path, _)) = left.next() {
-            return Err(format!("{path} is left behind"));
+            return Err(format!("{path} was not deleted"));
         }
         let queue = Recipe::Queue.path();
         let items = history.children(queue, history.end()).into_iter();
@@ -182,7 +180,7 @@ impl Recipes {
         };
         let mut put = self.put.iter();
         match put.find(|item| !self.taken.contains(*item) && !is_there(item)) {
-            Some(item) => Err(format!("{item} was put, and nobody has taken it")),
+            Some(item) => Err(format!("{item} was put, but not taken")),
             None => Ok(()),
         }
     }
@@ -206,7 +204,7 @@ fn judge(entry: &Entry, history: &History) -> Held {
         if &*set.path == FENCED {
             let path = String::from_utf8_lossy(set.data.as_deref().unwrap_or_default());
             if history.get(&path, entry.zxid).is_none() {
-                return Err(format!("{path} is gone, and its holder writes"));
+                return Err(format!("{path} was deleted, but its holder writes"));
             }
             in_turn(&path, entry.zxid, history)?;
         }
@@ -244,7 +242,7 @@ fn in_turn(path: &str, at: Zxid, history: &History) -> Held {
     };
     let mut others = history.children(directory, at).into_iter();
     match others.find(is_ahead) {
-        Some(ahead) => Err(format!("{path} has its turn, and {ahead} is ahead of it")),
+        Some(ahead) => Err(format!("{path} has its turn, but {ahead} precedes it")),
         None => Ok(()),
     }
 }

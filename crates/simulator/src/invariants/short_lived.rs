@@ -46,7 +46,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
         return Ok(());
     }
     Err(format!(
-        "{} deletes {path} ({:?}, children: {has_children}) before its time",
+        "{} deletes {path} ({:?}, children: {has_children}) too early",
         header.zxid, node.lifetime
     ))
 }

@@ -106,6 +106,6 @@ pub(crate) fn checked(session: SessionId, path: &str, is_there: bool, armed: boo
         return Ok(());
     }
     Err(format!(
-        "session {session} is told that it does not watch {path}, which it does"
+        "session {session} was informed that it does not watch {path}, although it does"
     ))
 }

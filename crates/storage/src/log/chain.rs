@@ -257,9 +257,9 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
             Verdict::Torn(tail) => {
                 if tail.has_lost_sectors {
                     tracing::warn!(file = %path.display(), offset,
-                        "last record of the log has lost sectors, as after a power failure; dropped");
+                        "dropped the last record of the log, which lost sectors as after a power failure");
                 } else {
-                    tracing::warn!(file = %path.display(), offset, "log ends with a torn record; dropped");
+                    tracing::warn!(file = %path.display(), offset, "dropped a torn record at the end of the log");
                 }
                 self.last.torn_at = Some(offset);
                 self.torn = Some((path, tail));
@@ -316,7 +316,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         if zxid <= self.last.zxid {
             let path = self.path();
             tracing::error!(file = %path.display(), offset = txn.offset, %zxid, last = %self.last.zxid,
-                "log goes back to a lower zxid");
+                "the log continues with a lower zxid");
             return Ok(());
         }
         let is_next = zxid == self.last.zxid.next();

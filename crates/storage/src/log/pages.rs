@@ -48,13 +48,13 @@ pub enum Unusable {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The requested transactions were purged.
-    #[error("the log does not reach back to {from}")]
+    #[error("the log begins after {from}")]
     TooShort {
         /// Zxid at which the log should begin.
         from: Zxid,
     },
     /// A snapshot is smaller.
-    #[error("{bytes} bytes of log are more than the {limit} that are worth it")]
+    #[error("reading {bytes} bytes of log is not worthwhile, the limit is {limit}")]
     TooLong {
         /// Bytes of log that would have to be read.
         bytes: u64,

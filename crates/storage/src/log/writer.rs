@@ -155,11 +155,11 @@ impl<D: Disk> LogWriter<D> {
         self.ensure_usable()?;
         if self.last_zxid.is_some_and(|last| zxid <= last) {
             // Java also logs such a transaction.
-            tracing::warn!(%zxid, "transaction logged out of order");
+            tracing::warn!(%zxid, "a transaction was logged out of order");
         }
         if payload.len() > self.settings.limits.field_bytes_max {
             tracing::warn!(%zxid, len = payload.len(),
-                "transaction above jute.maxbuffer: apache zookeeper could not read this log");
+                "a transaction exceeds jute.maxbuffer, so Apache ZooKeeper cannot read this log");
         }
         let record_bytes = payload.len() + FRAME_BYTES;
         if !self.buffer.is_empty() && self.buffer.len() + record_bytes > UNSYNCED_BYTES_MAX {

@@ -136,7 +136,7 @@ impl<F: DiskFile> SnappyInput<F> {
         let mut header = [0; 16];
         self.input.read_exact(&mut header)?;
         if header[..8] != SNAPPY_MAGIC {
-            return Err(invalid("no snappy header".into()));
+            return Err(invalid("the snappy header is missing".into()));
         }
         self.has_begun = true;
         Ok(())

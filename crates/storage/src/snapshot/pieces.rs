@@ -334,7 +334,7 @@ fn read_seal<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
     let stored = input.i64()?;
     if stored != i64::from(computed) {
         return Err(InputError::Content(format!(
-            "the seal holds checksum {stored:#x}, but the bytes before it give {computed:#x}"
+            "the stored checksum is {stored:#x}, but the data has checksum {computed:#x}"
         )));
     }
     input.string()?;

@@ -38,8 +38,8 @@ pub(crate) fn cheap_fault<D: Disk>(
     read_full_at(&opened, at, found).map_err(io_error("read", &file.path))?;
     Ok((found != wanted).then(|| match file.compression {
         Compression::None => "it is cut off: its end mark is missing".to_string(),
-        Compression::Gzip => "it does not begin like a gzip file".to_string(),
-        Compression::Snappy => "it does not begin like a snappy file".to_string(),
+        Compression::Gzip => "it is not a gzip file".to_string(),
+        Compression::Snappy => "it is not a snappy file".to_string(),
     }))
 }
 
@@ -83,5 +83,5 @@ pub(crate) fn newest_valid<D: Disk>(
 }
 
 fn warn_invalid(path: &Path, reason: &str) {
-    tracing::warn!(file = %path.display(), reason, "snapshot does not count: it is damaged");
+    tracing::warn!(file = %path.display(), reason, "ignoring a damaged snapshot");
 }

@@ -175,7 +175,7 @@ impl<D: Disk> SnapshotWriter<D> {
         if let Err(error) = self.disk.remove(&self.unfinished())
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(file = %self.unfinished().display(), %error, "unfinished snapshot stays");
+            tracing::warn!(file = %self.unfinished().display(), %error, "cannot remove an unfinished snapshot");
         }
     }
 }

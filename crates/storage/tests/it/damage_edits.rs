@@ -124,7 +124,7 @@ fn errors_name_file_offset_and_the_way_out() {
         file(&copy, "log.1").to_str().unwrap(),
         "offset 180",
         "length is 63",
-        "has 62 bytes",
+        "a record of 62 bytes",
         "up to zxid 0x2",
         "zoarium log --repair --replace",
     ] {

@@ -284,7 +284,7 @@ fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
     content[50] ^= 1;
     fs::write(&path, content).unwrap();
     let error = server.start().unwrap_err();
-    assert!(error.is_damage() && error.to_string().contains("leads only to zxid 0x2"));
+    assert!(error.is_damage() && error.to_string().contains("the data ends at zxid 0x2"));
     match error {
         StorageError::SnapshotLost {
             path: lost,

@@ -35,18 +35,21 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong { len, len_max } => {
-                write!(f, "a token of {len} bytes, more than {len_max}")
+                write!(f, "the token has {len} bytes, the limit is {len_max}")
             }
-            Self::Malformed => f.write_str("the token is no list of directives"),
-            Self::Missing(directive) => write!(f, "the token has no {directive}"),
-            Self::Twice(directive) => write!(f, "the token has more than one {directive}"),
+            Self::Malformed => f.write_str("the token is not a list of directives"),
+            Self::Missing(directive) => write!(f, "the token does not contain {directive}"),
+            Self::Twice(directive) => write!(f, "the token contains {directive} more than once"),
             Self::Unacceptable(directive) => {
-                write!(f, "the token has a {directive} that is not ours")
+                write!(
+                    f,
+                    "the token contains a {directive} that this side did not offer"
+                )
             }
-            Self::OtherNonce => f.write_str("the nonce is not the one of this exchange"),
+            Self::OtherNonce => f.write_str("the nonce belongs to another exchange"),
             Self::WrongPassword => f.write_str("wrong name or password"),
-            Self::OtherUser => f.write_str("the user may not act as another one"),
-            Self::Over => f.write_str("the exchange is over already"),
+            Self::OtherUser => f.write_str("the user may not act as another user"),
+            Self::Over => f.write_str("the exchange has ended already"),
         }
     }
 }

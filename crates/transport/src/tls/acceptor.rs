@@ -45,31 +45,31 @@ enum Takes {
 pub enum Refused {
     /// The peer closed the connection before the handshake was complete. Port scanners and health
     /// checks do that.
-    #[error("closed before the TLS handshake was through")]
+    #[error("closed during the TLS handshake")]
     Closed,
     /// The peer does not use TLS.
-    #[error("what it sends is no TLS, and this port takes nothing else")]
+    #[error("it does not use TLS, but this port accepts only TLS")]
     NotTls,
     /// The handshake failed.
-    #[error("no TLS: {0}")]
+    #[error("TLS handshake failed: {0}")]
     Handshake(String),
     /// The handshake was not complete in time.
-    #[error("the TLS handshake was not through within {} s", HANDSHAKE_TIMEOUT.as_secs())]
+    #[error("the TLS handshake took longer than {} s", HANDSHAKE_TIMEOUT.as_secs())]
     TimedOut,
     /// The certificate is for another host.
-    #[error("no TLS: {0}")]
+    #[error("TLS handshake failed: {0}")]
     WrongHost(#[from] WrongHost),
     /// The certificate does not belong to a member.
-    #[error("no TLS: {0}")]
+    #[error("TLS handshake failed: {0}")]
     NotAMember(#[from] NotAMember),
     /// The peer did not present a certificate whose host could be checked.
-    #[error("no TLS: it shows no certificate, and its host is to be checked")]
+    #[error("TLS handshake failed: it sent no certificate, but its host must be checked")]
     NoCertificate,
     /// Too many newer handshakes have begun.
-    #[error("too many TLS handshakes at once: the oldest gives way")]
+    #[error("too many TLS handshakes, closing the oldest one")]
     GaveWay,
     /// The configured maximum number of handshakes is in progress.
-    #[error("too many TLS handshakes at once (netty.server.outstandingHandshake.limit)")]
+    #[error("too many concurrent TLS handshakes (netty.server.outstandingHandshake.limit)")]
     Crowded,
 }
 
@@ -190,7 +190,7 @@ async fn check_host(source: &TlsSource, stream: &Stream, peer: SocketAddr) -> Re
     }
     let name = reverse(peer.ip(), HANDSHAKE_TIMEOUT).await;
     let names: Vec<&str> = name.iter().map(String::as_str).collect();
-    tracing::debug!(%peer, ?names, subject = %certificate::subject(shown).unwrap_or_default(), "host of a certificate is checked by name");
+    tracing::debug!(%peer, ?names, subject = %certificate::subject(shown).unwrap_or_default(), "checking the host of a certificate by name");
     Ok(hosts::check(shown, peer.ip(), &names)?)
 }
 

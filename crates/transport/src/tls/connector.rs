@@ -159,7 +159,8 @@ impl Connector {
             return Ok(stream.into());
         };
         let peer = stream.peer_addr()?;
-        let config = config.ok_or_else(|| io::Error::other("this endpoint connects to nobody"))?;
+        let config =
+            config.ok_or_else(|| io::Error::other("this endpoint does not make connections"))?;
         // A name that is invalid in DNS is invalid in TLS, too.
         let name = hosts
             .first()
@@ -169,19 +170,21 @@ impl Connector {
         let connecting = TlsConnector::from(config).connect(name, Records::dialled(stream));
         let connected = timeout(HANDSHAKE_TIMEOUT, connecting).await;
         let stream = connected
-            .map_err(|_| failed("the TLS handshake was not through in time"))?
-            .map_err(|error| failed(&format!("no TLS with {peer}: {error}")))?;
+            .map_err(|_| failed("the TLS handshake timed out"))?
+            .map_err(|error| failed(&format!("TLS handshake with {peer} failed: {error}")))?;
         let stream = Stream::from(tokio_rustls::TlsStream::from(stream));
         if checks_hosts {
             let shown = stream.peer_certificate();
-            let shown = shown.ok_or_else(|| failed("the server shows no certificate"))?;
+            let shown = shown.ok_or_else(|| failed("the server sent no certificate"))?;
             let checked = hosts::check(shown, peer.ip(), hosts);
-            checked.map_err(|error| failed(&format!("no TLS with {peer}: {error}")))?;
+            checked
+                .map_err(|error| failed(&format!("TLS handshake with {peer} failed: {error}")))?;
         }
         if let (Some(check), Speaks::Member(source)) = (&self.members, &self.speaks) {
             let own = source.current();
             let checked = check.check(stream.peer_certificate(), own.own.as_ref(), peer);
-            checked.map_err(|error| failed(&format!("no TLS with {peer}: {error}")))?;
+            checked
+                .map_err(|error| failed(&format!("TLS handshake with {peer} failed: {error}")))?;
         }
         Ok(stream)
     }

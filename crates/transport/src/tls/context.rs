@@ -184,11 +184,11 @@ pub(super) fn trusted(
     let store = "trustStore";
     let Some(path) = &trust.location else {
         tracing::warn!(
-            "{prefix}trustStore.location is missing: whatever the platform trusts is trusted"
+            "{prefix}trustStore.location is missing, trusting the certificates of the platform"
         );
         let found = rustls_native_certs::load_native_certs();
         let reason = found.errors.first().map(ToString::to_string);
-        let reason = reason.unwrap_or_else(|| "no file with certificates".to_owned());
+        let reason = reason.unwrap_or_else(|| "no file with certificates was found".to_owned());
         let trusted =
             Trusted::new(found.certs, revoked, accepts_version1).ok_or_else(|| no_roots(reason))?;
         return Ok(Arc::new(trusted));
@@ -197,7 +197,7 @@ pub(super) fn trusted(
     let trusted = Trusted::new(certificates, revoked, accepts_version1).ok_or_else(|| {
         TlsError::Unusable {
             path: path.clone(),
-            reason: "none of its certificates can be used".to_owned(),
+            reason: "it contains no usable certificate".to_owned(),
         }
     })?;
     Ok(Arc::new(trusted))

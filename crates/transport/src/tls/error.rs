@@ -29,7 +29,7 @@ pub enum TlsError {
         source: io::Error,
     },
     /// A file exceeds the maximum size of a key store or revocation list.
-    #[error("{} is larger than {max} bytes, which nothing of its kind is", path.display())]
+    #[error("{} is larger than {max} bytes, the limit for this kind of file", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum TlsError {
     },
     /// The type of a store is neither configured nor evident from the file name.
     #[error(
-        "{}: the type of the store is not known (name the file .jks, .p12 or .pem, or set {prefix}{store}.type)", path.display()
+        "{}: the type of the store is unknown (name the file .jks, .p12 or .pem, or set {prefix}{store}.type)", path.display()
     )]
     UnknownType {
         /// The file.
@@ -89,7 +89,7 @@ pub enum TlsError {
 #[non_exhaustive]
 pub enum StoreFault {
     /// The bytes are truncated or invalid.
-    #[error("it is no {kind} store, or it is damaged: {reason}")]
+    #[error("it is not a {kind} store, or it is damaged: {reason}")]
     Malformed {
         /// The expected type.
         kind: &'static str,
@@ -105,23 +105,23 @@ pub enum StoreFault {
     )]
     KeyPassword,
     /// The store does not contain a private key.
-    #[error("it holds no private key with a certificate")]
+    #[error("it does not contain a private key with a certificate")]
     NoKey,
     /// The store does not contain trusted certificates.
-    #[error("it holds no certificate that is trusted{hint}")]
+    #[error("it does not contain a trusted certificate{hint}")]
     NoCertificates {
         /// The reason and a remedy.
         hint: &'static str,
     },
     /// The file does not contain a list of revoked certificates.
-    #[error("it holds no list of revoked certificates: {reason}")]
+    #[error("it does not contain a list of revoked certificates: {reason}")]
     NoRevocations {
         /// The reason.
         reason: &'static str,
     },
     /// The store has Bouncy Castle's own format.
     #[error(
-        "BCFKS stores are not read here: convert it, e.g. keytool -importkeystore -srcstoretype BCFKS -deststoretype PKCS12"
+        "BCFKS stores are not supported: convert it, for example with keytool -importkeystore -srcstoretype BCFKS -deststoretype PKCS12"
     )]
     Bcfks,
 }

@@ -11,7 +11,7 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// The certificate is valid for other hosts only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the certificate is not for {wanted}: it is for {found}")]
+#[error("the certificate is valid for {found}, not for {wanted}")]
 pub struct WrongHost {
     /// The expected host.
     wanted: String,
@@ -154,7 +154,7 @@ mod tests {
         let error = check(&nothing, "::ffff:127.0.0.1".parse().unwrap(), &["zk1"]);
         assert_eq!(
             error.unwrap_err().to_string(),
-            "the certificate is not for 127.0.0.1 or zk1: it is for no host"
+            "the certificate is valid for no host, not for 127.0.0.1 or zk1"
         );
     }
 }

@@ -46,7 +46,7 @@ pub fn known_to_clients(tls: &Tls, chain: &Chain) -> Result<String, Unknown> {
     let not_trusted = |reason: &dyn std::fmt::Display| Unknown::NotTrusted(reason.to_string());
     let (own, others) = chain
         .split_first()
-        .ok_or_else(|| not_trusted(&"there is no certificate"))?;
+        .ok_or_else(|| not_trusted(&"no certificate was sent"))?;
     verifier
         .verify_client_cert(own, others, UnixTime::now())
         .map_err(|error| not_trusted(&error))?;

@@ -20,8 +20,8 @@ const KEY: &str = "zoarium.ssl.quorum.memberCheck";
 /// A certificate that does not belong to a member.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the certificate {subject:?} belongs to no member: it is not for a host of the member list, is not this server's \
-     own, and does not match ssl.quorum.members ({KEY}=refuse)"
+    "the certificate {subject:?} does not belong to a member. Its hosts are not in the member \
+     list, and it does not match ssl.quorum.members ({KEY}=refuse)"
 )]
 pub struct NotAMember {
     subject: String,
@@ -73,7 +73,7 @@ impl MemberCheck {
         if self.mode == MemberCheckMode::Refuse {
             return Err(NotAMember { subject });
         }
-        log_limiter::limited!(in self.log_limiter => warn, ?subject, %peer, "a certificate at a port of the ensemble belongs to no member: it is not for a host of the member list, is not this server's own, and does not match ssl.quorum.members. {KEY}=refuse refuses it");
+        log_limiter::limited!(in self.log_limiter => warn, ?subject, %peer, "accepted a certificate that does not belong to a member. Its hosts are not in the member list, and it does not match ssl.quorum.members. {KEY}=refuse refuses such certificates");
         Ok(())
     }
 

@@ -58,17 +58,17 @@ pub(super) fn versions(
                 tracing::warn!(
                     key,
                     protocol = old,
-                    "protocol left out: it is too old to be safe"
+                    "ignoring a TLS protocol that is too old to be safe"
                 );
             }
             _ => {
-                let reason = format!("{name} is no protocol that is known (TLSv1.3, TLSv1.2)");
+                let reason = format!("{name} is not a supported protocol (TLSv1.3, TLSv1.2)");
                 return Err(TlsError::Rule { key, reason });
             }
         }
     }
     if versions.is_empty() {
-        let reason = "it leaves no protocol: TLSv1.3 and TLSv1.2 are there".to_owned();
+        let reason = "it allows no supported protocol (TLSv1.3, TLSv1.2)".to_owned();
         return Err(TlsError::Rule { key, reason });
     }
     Ok(versions)
@@ -95,17 +95,20 @@ fn suites(
         match known.iter().find(|suite| iana_name(**suite) == *name) {
             Some(suite) => suites.push(*suite),
             None if NOT_HERE.iter().any(|part| name.contains(part)) => {
-                tracing::warn!(key, suite = %name, "cipher suite left out: it is not there, since it is weaker than those that are");
+                tracing::warn!(key, suite = %name, "ignoring a cipher suite that is too weak and therefore not supported");
             }
             None => {
-                let reason = format!("{name} is no cipher suite that is known");
+                let reason = format!("{name} is not a known cipher suite");
                 return Err(rule(key, reason));
             }
         }
     }
     if suites.is_empty() {
         let there: Vec<String> = known.iter().map(|suite| iana_name(*suite)).collect();
-        let reason = format!("it leaves no cipher suite; there are {}", there.join(", "));
+        let reason = format!(
+            "it allows no supported cipher suite; supported are {}",
+            there.join(", ")
+        );
         return Err(rule(key, reason));
     }
     Ok(suites)

@@ -100,7 +100,7 @@ impl TlsSource {
             let source = self.clone();
             // The files may be on a disk that hangs.
             if let Err(error) = blocking::run(move || source.look()).await {
-                tracing::error!(err = %error, "cannot look at the key and trust stores");
+                tracing::error!(err = %error, "cannot check the key and trust stores for changes");
             }
         }
     }
@@ -115,11 +115,11 @@ impl TlsSource {
             Ok(context) => {
                 *self.current.write() = Arc::new(context);
                 tracing::info!(
-                    "{prefix}keyStore, {prefix}trustStore or {prefix}crl has changed: new connections use it"
+                    "{prefix}keyStore, {prefix}trustStore or {prefix}crl has changed, new connections use it"
                 );
             }
             Err(error) => {
-                tracing::error!(err = %error, "{prefix}keyStore, {prefix}trustStore or {prefix}crl has changed and cannot be used: what was loaded before stays in force");
+                tracing::error!(err = %error, "{prefix}keyStore, {prefix}trustStore or {prefix}crl has changed but cannot be loaded; continuing with the previous stores");
             }
         }
         *self.loaded.write() = now;
@@ -136,7 +136,7 @@ fn stamps(tls: &Tls) -> Stamps {
 }
 
 fn stamp(path: &Path) -> Stamp {
-    blocking::mark("look at a key or trust store");
+    blocking::mark("check a key or trust store");
     let found = std::fs::metadata(path).ok()?;
     Some((found.modified().ok()?, found.len(), file_number(&found)))
 }

@@ -57,7 +57,10 @@ impl Trusted {
             }
         }
         if left_out > 0 {
-            tracing::warn!(left_out, "certificates of the trust store cannot be used");
+            tracing::warn!(
+                left_out,
+                "ignoring unusable certificates of the trust store"
+            );
         }
         (!roots.is_empty()).then(|| Self {
             roots: Arc::new(roots),
@@ -127,7 +130,7 @@ fn is_revoked(
     if is_revoked {
         tracing::warn!(
             subject = %parsed.subject(),
-            "a certificate of the trust store is revoked: it is not trusted"
+            "ignoring a revoked certificate of the trust store"
         );
     }
     is_revoked

@@ -246,18 +246,18 @@ async fn a_file_that_holds_no_lists_is_refused() {
     let site = Site::new();
     let list = site.authority.revoke(&[], 3000).pem().unwrap();
     for (content, reason) in [
-        (&*list.repeat(2), "two of them are by one issuer"),
-        ("", "it is empty, or PEM of something else"),
+        (&*list.repeat(2), "two lists have the same issuer"),
+        ("", "it is empty, or its PEM sections have another type"),
         (
             site.authority.pem(),
-            "it is empty, or PEM of something else",
+            "it is empty, or its PEM sections have another type",
         ),
-        ("0 is how DER begins", "it is damaged, or something else"),
+        ("0 is how DER begins", "it is damaged, or has another type"),
         (
             "-----BEGIN X509 CRL-----\nMA==\n-----END X509 CRL-----\n",
             "it is damaged",
         ),
-        ("-----BEGIN X509 CRL-----\n", "it is no PEM"),
+        ("-----BEGIN X509 CRL-----\n", "it is not PEM"),
     ] {
         let path = site.dir.path().join("lists");
         std::fs::write(&path, content).unwrap();
@@ -370,7 +370,7 @@ async fn hosts_are_checked_unless_fips_mode_leaves_them_alone() {
     let checking = Connector::tls(source(&site.client, false));
     let (_, connected) = meet(&acceptor(&wrong), &checking).await;
     let reason = connected.unwrap_err().to_string();
-    assert!(reason.contains("is not for 127.0.0.1"), "{reason}");
+    assert!(reason.contains("not for 127.0.0.1"), "{reason}");
     assert!(reason.contains("zk1.elsewhere"), "{reason}");
     let (_, connected) = meet(&acceptor(&site.server), &checking).await;
     connected.unwrap();

@@ -123,7 +123,7 @@ async fn other_trusted_certificates_are_accepted_with_warn_and_refused_with_refu
         for end in [accepted, connected] {
             for part in [
                 subject,
-                "belongs to no member",
+                "does not belong to a member",
                 "zoarium.ssl.quorum.memberCheck",
             ] {
                 assert!(end.contains(part), "{part}: {end}");
@@ -135,7 +135,7 @@ async fn other_trusted_certificates_are_accepted_with_warn_and_refused_with_refu
     let ends = outcome(MemberCheckMode::Warn, &server, &app).await;
     assert_eq!(ends.0, "");
     let ends = outcome(MemberCheckMode::Refuse, &server, &app).await;
-    assert!(ends.0.contains("belongs to no member"), "{}", ends.0);
+    assert!(ends.0.contains("does not belong to a member"), "{}", ends.0);
 }
 
 /// A reconfiguration replaces the hosts.

@@ -106,7 +106,7 @@ async fn new_connections_have_the_new_certificate_old_ones_live_on_and_garbage_c
     fs::write(&key, "garbage").unwrap();
     let begun = Instant::now();
     let place = key.display().to_string();
-    while !log.holds("has changed and cannot be used", &place) {
+    while !log.holds("has changed but cannot be loaded", &place) {
         assert!(begun.elapsed() < PATIENCE, "nobody looks at the garbage");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

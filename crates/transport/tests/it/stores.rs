@@ -173,7 +173,7 @@ fn stores_of_keytool_are_read_whatever_type_is_said_to_be_theirs() {
             assert!(
                 key(format, &trusted, PASSWORD)
                     .unwrap_err()
-                    .contains("no private key")
+                    .contains("a private key with a certificate")
             );
             let wrong = key(format, &own, "wrong").unwrap_err();
             assert!(wrong.contains("password is wrong"), "{wrong}");
@@ -250,7 +250,7 @@ fn keys_in_pem_are_read_with_a_password_and_without() {
     assert!(
         key(StoreFormat::Pem, &certificate, "")
             .unwrap_err()
-            .contains("no private key")
+            .contains("a private key with a certificate")
     );
 }
 
@@ -275,7 +275,7 @@ fn what_is_damaged_or_something_else_says_so() {
     let bcfks = key(StoreFormat::Bcfks, b"x", PASSWORD).unwrap_err();
     assert!(bcfks.contains("-srcstoretype BCFKS"), "{bcfks}");
     let text = key(StoreFormat::Jks, b"-----BEGIN CERTIFICATE-----", PASSWORD).unwrap_err();
-    assert!(text.contains("no JKS store"), "{text}");
+    assert!(text.contains("not a JKS store"), "{text}");
 }
 
 /// Returns stores of keytool as seeds.

@@ -59,7 +59,7 @@ impl Preparation<'_> {
             return Ok(());
         }
         let limit = EPHEMERAL_PATH_BYTES_MAX;
-        log_limiter::limited!(warn, %session, bytes, limit, "refusing an ephemeral: the paths of this session's ephemerals would be too long together; use shorter ones, or more sessions");
+        log_limiter::limited!(warn, %session, bytes, limit, "refusing an ephemeral: the paths of this session's ephemerals would exceed their limit; use shorter paths or more sessions");
         Err(ErrorCode::BadArguments)
     }
 
@@ -74,7 +74,7 @@ impl Preparation<'_> {
             return Ok(());
         }
         let (session, cxid) = (self.context.session, self.context.cxid);
-        log_limiter::limited!(warn, %session, cxid, bytes = self.bytes, limit, "refusing a request: its transaction would be longer than jute.maxbuffer and its extra size; ask for less at a time, or with fewer identities");
+        log_limiter::limited!(warn, %session, cxid, bytes = self.bytes, limit, "refusing a request: its transaction would exceed jute.maxbuffer and its extra size; split the request, or use fewer identities");
         Err(ErrorCode::BadArguments)
     }
 }

@@ -45,7 +45,7 @@ impl Preparation<'_> {
                     warn,
                     path = root,
                     usage = used.text(),
-                    "soft quota is exceeded"
+                    "a soft quota is exceeded"
                 );
                 Ok(())
             }

@@ -28,7 +28,7 @@ impl Preparation<'_> {
         let is_readable = bytes <= settings.record_bytes_max;
         if !is_readable {
             let session = self.context.session;
-            log_limiter::limited!(info, %session, ephemerals = paths.len(), "closeSession without its list, which is beyond jute.maxbuffer");
+            log_limiter::limited!(info, %session, ephemerals = paths.len(), "logging closeSession without its list of ephemerals, which exceeds jute.maxbuffer");
         }
         let is_listed = settings.close_session_paths && is_readable;
         Txn::CloseSession {

@@ -82,7 +82,7 @@ fn an_acknowledgement_of_what_was_never_proposed_is_refused_and_not_counted() {
     let fault = proposals.handle_ack(LEADER, Zxid(2)).unwrap_err();
     assert_eq!(
         fault.to_string(),
-        "server 1 acknowledges 0x2, the last proposal is 0x1"
+        "server 1 acknowledges 0x2, but the last proposal is 0x1"
     );
     assert_eq!(
         (proposals.outstanding(), proposals.acked(LEADER)),

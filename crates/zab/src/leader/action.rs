@@ -162,7 +162,7 @@ impl fmt::Display for Action {
             Self::CompareDigests { .. } => f.write_str("compare digests"),
             Self::OwnDigestDiffers {
                 zxid, own, theirs, ..
-            } => write!(f, "own digest {own:#x} differs from {theirs:#x} at {zxid}"),
+            } => write!(f, "own digest {own:#x} is not {theirs:#x} at {zxid}"),
             Self::StepDown(reason) => write!(f, "step down: {reason}"),
         }
     }
@@ -181,13 +181,13 @@ pub enum LinkFault {
     },
     /// The learner does not support LEADERINFO and ACKEPOCH (before 3.4). Zoarium refuses such a
     /// learner, Apache ZooKeeper serves it.
-    #[error("protocol version {version:#x} is not spoken any more")]
+    #[error("protocol version {version:#x} is no longer supported")]
     ProtocolVersion {
         /// The learner's version.
         version: i32,
     },
     /// The learner's configuration is newer, so this server must not lead it.
-    #[error("its configuration {theirs:#x} is newer than {ours:#x}")]
+    #[error("its member list has version {theirs:#x}, newer than {ours:#x}")]
     ConfigAhead {
         /// The learner's version.
         theirs: i64,
@@ -202,14 +202,16 @@ pub enum LinkFault {
         sid: Sid,
     },
     /// An epoch without a valid next epoch. No leader can have had it.
-    #[error("its accepted epoch {accepted} cannot be")]
+    #[error("its accepted epoch {accepted} is implausibly high")]
     EpochImplausible {
         /// The claimed epoch.
         accepted: Epoch,
     },
     /// The learner's log is longer than the leader's, and no quorum has shown yet that the surplus
     /// is uncommitted.
-    #[error("its history {current_epoch}, {last_logged} is ahead")]
+    #[error(
+        "its log is newer than the leader's: current epoch {current_epoch}, last zxid {last_logged}"
+    )]
     HistoryAhead {
         /// Current epoch of the learner.
         current_epoch: Epoch,
@@ -220,13 +222,13 @@ pub enum LinkFault {
     #[error(transparent)]
     NeverProposed(#[from] crate::broadcast::NeverProposed),
     /// No packet arrived in time.
-    #[error("nothing heard for {silent_ms} ms")]
+    #[error("no packet received for {silent_ms} ms")]
     Silence {
         /// Duration of the silence.
         silent_ms: i64,
     },
     /// The learner answers, but does not acknowledge.
-    #[error("{zxid} not acknowledged after {lag_ms} ms")]
+    #[error("it has not acknowledged {zxid} after {lag_ms} ms")]
     AckLag {
         /// The oldest proposal without its acknowledgement.
         zxid: Zxid,
@@ -234,20 +236,20 @@ pub enum LinkFault {
         lag_ms: i64,
     },
     /// Too many learners are being synchronised, and this one is an observer.
-    #[error("too many learners are being synchronised")]
+    #[error("too many learners are syncing")]
     Throttled,
     /// The server opened a newer connection.
-    #[error("server {sid} has come again")]
+    #[error("server {sid} has connected again")]
     Replaced {
         /// The server.
         sid: Sid,
     },
     /// The learner forwarded a request that cannot be decoded. Such a request stops an Apache
     /// leader permanently.
-    #[error("it passes on a request that does not decode")]
+    #[error("it forwarded a request that cannot be decoded")]
     UndecodableRequest,
     /// The log files ended or broke off while the learner was being synchronised from them.
-    #[error("the log files cannot be read to the end")]
+    #[error("cannot read the log files to the end")]
     LogUnusable,
 }
 
@@ -277,11 +279,11 @@ impl LinkFault {
 #[non_exhaustive]
 pub enum StepDown {
     /// Too few voters connected within `initLimit`.
-    #[error("no quorum of voters for a new epoch")]
+    #[error("no quorum of voters joined the new epoch")]
     NoEpochQuorum,
     /// The wait for a quorum is longer than `leader.maxTimeToWaitForEpoch`, and a voter that
     /// elected this server looks for a leader again.
-    #[error("a voter has changed its mind before there was a quorum for a new epoch")]
+    #[error("a voter searched for another leader before a quorum joined the new epoch")]
     SupporterLooks,
     /// Too few voters accepted the epoch within `initLimit`.
     #[error("no quorum of voters accepted the epoch")]
@@ -290,17 +292,17 @@ pub enum StepDown {
     #[error("no quorum of voters acknowledged the history")]
     NoNewLeaderQuorum,
     /// Too few voters are connected.
-    #[error("no quorum of voters is in touch")]
+    #[error("the connection to a quorum of voters was lost")]
     LostQuorum,
     /// The counter of the epoch is used up, so a new epoch is needed. Sessions survive.
-    #[error("the epoch has no zxid left")]
+    #[error("the zxids of this epoch are used up")]
     CounterExhausted,
     /// A voter has accepted a later epoch from a prospective leader that never led. It must not
     /// accept an earlier epoch, so it would stay out as long as this server leads. The loss of one
     /// more server could then cost the quorum. The next epoch must be above the accepted one. Pass
     /// it to every later role as [`accepted_floor`](super::LeaderStart::accepted_floor). This also
     /// limits the step-down to one.
-    #[error("voter {sid} has accepted epoch {accepted}, a later one is needed for it")]
+    #[error("voter {sid} has accepted epoch {accepted}, so the leader needs a later epoch")]
     VoterAhead {
         /// The voter.
         sid: Sid,
@@ -308,9 +310,9 @@ pub enum StepDown {
         accepted: Epoch,
     },
     /// A quorum of voters has different data than this server.
-    #[error("a quorum of voters holds other data")]
+    #[error("a quorum of voters holds different data")]
     DataDiffers,
     /// The host ends the role.
-    #[error("told to leave")]
+    #[error("the server ends this role")]
     Told,
 }

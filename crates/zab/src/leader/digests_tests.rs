@@ -121,7 +121,7 @@ fn a_quorum_decides_who_is_wrong() {
     let told = |sid, agreed| format!("link {sid}: send DIGESTJUDGED 0x100000001 {agreed}");
     let by_none = "no quorum";
     let by_leader = |sids: &[i64]| sids.iter().map(|sid| told(*sid, "digest=0x7")).collect();
-    let own_is_wrong = "own digest 0x7 differs from 0x8 at 0x100000001".to_owned();
+    let own_is_wrong = "own digest 0x7 is not 0x8 at 0x100000001".to_owned();
     let (own, other, third) = (Some(OWN), Some(OTHER), Some(THIRD));
     let table: [(&[Option<u64>], Vec<String>); 9] = [
         // All agree again. Observers of these followers may still differ.

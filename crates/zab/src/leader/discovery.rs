@@ -125,7 +125,7 @@ impl Leader {
             return;
         };
         if heard.contains(&self.sid) && self.decides(&*self.quorum, &|sid| heard.contains(&sid)) {
-            tracing::debug!(sid = %self.sid, epoch = %self.epoch, "proposes an epoch");
+            tracing::debug!(sid = %self.sid, epoch = %self.epoch, "proposing an epoch");
             self.enter(Phase::Promising, now_ms);
             out.push(Action::SaveAcceptedEpoch(self.epoch));
         }

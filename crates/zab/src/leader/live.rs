@@ -20,14 +20,14 @@ use crate::learner::LearnerKind;
 #[non_exhaustive]
 pub enum ProposeError {
     /// The epoch is not established, or another server is to lead.
-    #[error("this server does not lead")]
+    #[error("this server is not the leader")]
     NotLeading,
     /// The counter of the epoch is used up, and the leader has stepped down. Sessions survive into
     /// the next epoch.
-    #[error("the epoch has no zxid left")]
+    #[error("the zxids of this epoch are used up")]
     CounterExhausted,
     /// Another reconfiguration is not committed yet.
-    #[error("a reconfiguration is under way")]
+    #[error("a reconfiguration is in progress")]
     ReconfigInProgress,
 }
 

@@ -40,7 +40,7 @@ impl Leader {
     /// have an oracle.
     pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<Action>) {
         if grants != self.oracle_grants {
-            tracing::info!(sid = %self.sid, grants, "the answer of the oracle has changed");
+            tracing::info!(sid = %self.sid, grants, "the oracle's answer has changed");
         }
         self.oracle_grants = grants;
         self.is_oracle_fresh = true;

@@ -143,7 +143,7 @@ impl fmt::Display for Action {
 #[non_exhaustive]
 pub enum Fault {
     /// No packet arrived for `initLimit` or `syncLimit` ticks.
-    #[error("nothing heard from the leader for {silent_ms} ms")]
+    #[error("no packet received from the leader for {silent_ms} ms")]
     Silence {
         /// Duration of the silence.
         silent_ms: i64,
@@ -156,7 +156,7 @@ pub enum Fault {
     },
     /// The leader's epoch is older than a promised one. Pause before the next attempt: the election
     /// is likely to find this leader again (Apache ZooKeeper retries 40 to 250 times per second).
-    #[error("the leader proposes epoch {proposed}, {accepted} is accepted already")]
+    #[error("the leader proposes epoch {proposed}, but this server has accepted epoch {accepted}")]
     EpochBehind {
         /// The leader's epoch.
         proposed: Epoch,
@@ -168,7 +168,7 @@ pub enum Fault {
     /// [`truncation_failed_in`](super::LearnerStart::truncation_failed_in) set. It will then send a
     /// snapshot. A retry through an election would begin another epoch, in which the leader repeats
     /// the request, because it may need this voter for its quorum.
-    #[error("history up to {end} cannot be cut at {wanted}")]
+    #[error("cannot truncate the log, which ends at {end}, to {wanted}")]
     CannotTruncate {
         /// The leader's epoch.
         epoch: Epoch,
@@ -179,7 +179,7 @@ pub enum Fault {
     },
     /// A follower that serves this observer has fewer transactions than it, and requested a cut of
     /// committed ones. Pause before the next attempt.
-    #[error("the leader is at {wanted} and behind this observer, which has all up to {last}")]
+    #[error("the leader's last zxid {wanted} is lower than {last}, the last zxid of this observer")]
     LeaderBehind {
         /// The requested end of the log.
         wanted: Zxid,
@@ -198,7 +198,7 @@ pub enum Fault {
         next: Zxid,
     },
     /// A commit that does not match the oldest uncommitted proposal.
-    #[error("commit of {zxid}, but {} is next", next.map_or("nothing".into(), |next| next.to_string()))]
+    #[error("the leader commits {zxid}, but {} is the next proposal", next.map_or("nothing".into(), |next| next.to_string()))]
     UnmatchedCommit {
         /// The committed zxid.
         zxid: Zxid,
@@ -206,7 +206,7 @@ pub enum Fault {
         next: Option<Zxid>,
     },
     /// The host ended the role (a configuration, a stop).
-    #[error("told to leave")]
+    #[error("the server ends this role")]
     Told,
 }
 

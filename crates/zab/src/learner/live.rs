@@ -173,7 +173,7 @@ impl Live {
                 next: Some(record.zxid),
             }),
             None => {
-                tracing::warn!(%zxid, "commit of what was not proposed here, ignored");
+                tracing::warn!(%zxid, "ignoring the commit of a transaction that was not proposed to this server");
                 Ok(())
             }
         }

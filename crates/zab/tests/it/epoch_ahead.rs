@@ -123,7 +123,8 @@ fn follower_info(sid: Sid, accepted_epoch: Epoch) -> Up {
 }
 
 fn steps_down_for(sid: i64, accepted: &str) -> Vec<String> {
-    let reason = format!("voter {sid} has accepted epoch {accepted}, a later one is needed for it");
+    let reason =
+        format!("voter {sid} has accepted epoch {accepted}, so the leader needs a later epoch");
     vec![format!("step down: {reason}")]
 }
 

@@ -34,7 +34,7 @@ fn lines(out: &mut Vec<Action>) -> Vec<String> {
 }
 
 const GIVES_UP: &str =
-    "step down: a voter has changed its mind before there was a quorum for a new epoch";
+    "step down: a voter searched for another leader before a quorum joined the new epoch";
 
 #[test]
 fn a_leader_without_an_epoch_gives_up_when_a_supporter_looks_again_after_the_time_for_it() {
@@ -61,7 +61,7 @@ fn without_a_time_for_it_supporters_may_look_until_init_limit() {
     leader.handle_deadline(2000, &mut out);
     assert_eq!(
         lines(&mut out),
-        ["step down: no quorum of voters for a new epoch"]
+        ["step down: no quorum of voters joined the new epoch"]
     );
 }
 
@@ -193,7 +193,7 @@ fn without_its_word_a_leader_alone_steps_down() {
     assert_eq!(leader.write(1), [""; 0]);
     assert_eq!(
         leader.tick(),
-        ["step down: no quorum of voters is in touch"]
+        ["step down: the connection to a quorum of voters was lost"]
     );
 }
 

@@ -196,7 +196,10 @@ fn a_learner_that_does_not_read_does_not_take_its_leader_for_silent() {
     assert_eq!(learner.deadline_at(60_000), [""; 0]);
     assert_eq!(learner.core.deadline_ms(), Some(61_000));
     let left = learner.deadline_at(61_000);
-    assert_eq!(left, ["leave: nothing heard from the leader for 1000 ms"]);
+    assert_eq!(
+        left,
+        ["leave: no packet received from the leader for 1000 ms"]
+    );
 }
 
 #[test]

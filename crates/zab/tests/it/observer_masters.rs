@@ -154,7 +154,9 @@ fn an_observer_that_has_heard_more_is_not_cut_back() {
     follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
     assert_eq!(
         follower.ack_epoch(ahead),
-        ["link 1: close: its history 0x0, 0x100000004 is ahead"]
+        [
+            "link 1: close: its log is newer than the leader's: current epoch 0x0, last zxid 0x100000004"
+        ]
     );
     // Once the follower has received the commits, it serves the observer.
     follower.commit(4, None);
@@ -198,7 +200,7 @@ fn only_observers_that_it_may_lead_are_served() {
     );
     assert_eq!(
         refused(observer(LearnerInfo::new(Sid(9), 8))),
-        ["link 1: close: its configuration 0x8 is newer than 0x7"]
+        ["link 1: close: its member list has version 0x8, newer than 0x7"]
     );
 }
 
@@ -212,7 +214,7 @@ fn a_snapshot_too_many_at_a_time_is_refused() {
     follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
     assert_eq!(
         follower.ack_epoch(zxid(1)),
-        ["link 1: close: too many learners are being synchronised"]
+        ["link 1: close: too many learners are syncing"]
     );
 }
 
@@ -259,7 +261,7 @@ fn observers_are_pinged_twice_a_tick_and_dropped_when_silent() {
     let (master, out) = (&mut follower.master, &mut follower.out);
     master.handle_deadline(1000, out);
     let silent = follower.lines();
-    assert_eq!(silent, ["link 1: close: nothing heard for 1000 ms"]);
+    assert_eq!(silent, ["link 1: close: no packet received for 1000 ms"]);
     assert_eq!(follower.master.deadline_ms(), None);
 }
 
@@ -268,13 +270,13 @@ fn a_second_connection_of_an_observer_replaces_the_first() {
     let mut follower = Follower::serving();
     let again = follower.introduce(LinkId(2), LearnerInfo::new(Sid(9), 0));
     let expected = [
-        "link 1: close: server 9 has come again",
+        "link 1: close: server 9 has connected again",
         "link 2: send LEADERINFO epoch=0x1",
     ];
     assert_eq!(again, expected);
     let (master, out) = (&mut follower.master, &mut follower.out);
     master.drop_observer(LinkId(2), LinkFault::UndecodableRequest, out);
-    let dropped = ["link 2: close: it passes on a request that does not decode"];
+    let dropped = ["link 2: close: it forwarded a request that cannot be decoded"];
     assert_eq!(follower.lines(), dropped);
 }
 

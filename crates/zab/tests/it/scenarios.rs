@@ -201,7 +201,7 @@ fn zk4712_a_learner_that_has_left_does_and_acknowledges_nothing() {
     let mut follower = live();
     follower.hear([proposal(record(2, 1))]);
     follower.core.handle_told_to_leave(&mut follower.out);
-    assert_eq!(follower.lines(), ["leave: told to leave"]);
+    assert_eq!(follower.lines(), ["leave: the server ends this role"]);
     assert_eq!(follower.synced(zxid(2, 1)), [""; 0]);
     assert_eq!(follower.hear([commit(2, 1)]), [""; 0]);
 }
@@ -267,7 +267,7 @@ fn an_epoch_is_promised_only_once_it_is_on_disk() {
     let heard = behind.hear([Down::leader_info(Epoch(0))]);
     assert_eq!(
         heard,
-        ["leave: the leader proposes epoch 0x0, 0x1 is accepted already"]
+        ["leave: the leader proposes epoch 0x0, but this server has accepted epoch 0x1"]
     );
 }
 
@@ -288,7 +288,7 @@ fn a_proposal_is_acknowledged_when_its_record_is_on_disk_and_committed_before_or
     let unmatched = follower.hear([commit(2, 3)]);
     assert_eq!(
         unmatched,
-        ["leave: commit of 0x200000003, but 0x200000002 is next"]
+        ["leave: the leader commits 0x200000003, but 0x200000002 is the next proposal"]
     );
 }
 
@@ -437,7 +437,9 @@ fn a_learner_with_more_history_is_not_led() {
     let ahead = elected.ack_epoch(1, 1, zxid(1, 3));
     assert_eq!(
         ahead,
-        ["link 1: close: its history 0x1, 0x100000003 is ahead"]
+        [
+            "link 1: close: its log is newer than the leader's: current epoch 0x1, last zxid 0x100000003"
+        ]
     );
     elected.core.handle_deadline(2000, &mut elected.out);
     let over = elected.lines();
@@ -544,7 +546,7 @@ fn an_acknowledgement_is_forgotten_with_the_connection_whose_log_may_be_cut_next
     // Server 1 returns over a new connection, and must cut an uncommitted record.
     let replaced = elected.introduce(11, 2);
     let expected = [
-        "link 1: close: server 1 has come again",
+        "link 1: close: server 1 has connected again",
         "link 11: send LEADERINFO epoch=0x2",
     ];
     assert_eq!(replaced, expected);
@@ -576,13 +578,13 @@ fn a_leader_pings_and_steps_down_without_a_quorum_and_drops_who_is_silent_or_lag
         .handle_packet(LinkId(1), Up::Ping { zxid, touched }, 900, &mut elected.out);
     elected.propose(record(2, 1));
     elected.core.handle_deadline(1001, &mut elected.out);
-    let lagging = "link 1: close: 0x200000001 not acknowledged after 1001 ms";
+    let lagging = "link 1: close: it has not acknowledged 0x200000001 after 1001 ms";
     assert_eq!(elected.lines(), [lagging]);
     elected.core.handle_deadline(1200, &mut elected.out);
     elected.core.handle_deadline(1300, &mut elected.out);
     assert_eq!(
         elected.lines(),
-        ["step down: no quorum of voters is in touch"]
+        ["step down: the connection to a quorum of voters was lost"]
     );
     assert_eq!(elected.core.deadline_ms(), None);
 }

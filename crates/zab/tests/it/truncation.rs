@@ -234,8 +234,7 @@ fn an_observer_does_not_forget_what_is_committed() {
     let mut observer = Follower::of_kind(LearnerKind::Observer, 1, None);
     observer.hear(Down::leader_info(Epoch(1)));
     let told = observer.hear(Down::Trunc { zxid: zxid(1, 3) });
-    let text =
-        "the leader is at 0x100000003 and behind this observer, which has all up to 0x100000005";
+    let text = "the leader's last zxid 0x100000003 is lower than 0x100000005, the last zxid of this observer";
     assert_eq!(told, [format!("leave: {text}")]);
     // In an earlier epoch, it may have logged a proposal as a voter.
     let mut observer = Follower::of_kind(LearnerKind::Observer, 1, None);
@@ -255,6 +254,6 @@ fn a_snapshot_that_is_not_on_disk_is_not_trusted_when_its_leader_falls_silent() 
     assert!(follower.core.is_tree_unsaved());
     follower.core.handle_deadline(1_000_000, &mut follower.out);
     let said = follower.lines();
-    assert!(said[0].starts_with("leave: nothing heard"), "{said:?}");
+    assert!(said[0].starts_with("leave: no packet received"), "{said:?}");
     assert!(follower.core.is_tree_unsaved(), "it has to be loaded again");
 }

@@ -110,7 +110,7 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), ToolError> {
     let damaged = |reason: &dyn std::fmt::Display| {
         let archive = archive.display();
         ToolError::Refused(format!(
-            "{archive} is damaged, or no backup: {reason}; use another backup"
+            "{archive} is damaged or not a backup: {reason}; use another backup"
         ))
     };
     let mut entries = Archive::new(io::BufReader::new(file));
@@ -126,7 +126,9 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), ToolError> {
         let name = name.filter(|name| !name.contains('/'));
         let is_file = entry.header().entry_type() == EntryType::Regular;
         let Some(name) = name.filter(|_| is_file).map(str::to_owned) else {
-            return Err(damaged(&"it holds what no backup does"));
+            return Err(damaged(
+                &"it contains an entry that is not part of a backup",
+            ));
         };
         if name == MANIFEST && entry.size() > MANIFEST_BYTES_MAX {
             return Err(damaged(&"its backup.json is too long"));
@@ -134,20 +136,20 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), ToolError> {
         let to = dir.join(&name);
         let created = files::options().write(true).create_new(true).open(&to);
         let mut out = created.map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => damaged(&format!("{name} is in it twice")),
+            ErrorKind::AlreadyExists => damaged(&format!("it contains {name} twice")),
             _ => file_error("create", &to)(error),
         })?;
         let (bytes, size) = (pour(&mut entry, &mut out), entry.size());
         match bytes {
             Ok(bytes) if bytes == size => {}
-            Ok(_) => return Err(damaged(&format!("{name} breaks off"))),
+            Ok(_) => return Err(damaged(&format!("{name} ends early"))),
             Err(Broken::Read(error)) => return Err(damaged(&error)),
             Err(Broken::Write(error)) => return Err(file_error("write", &to)(error)),
         }
     }
     match dir.join(MANIFEST).exists() {
         true => Ok(()),
-        false => Err(damaged(&format!("there is no {MANIFEST} in it"))),
+        false => Err(damaged(&format!("it does not contain {MANIFEST}"))),
     }
 }
 

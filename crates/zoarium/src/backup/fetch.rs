@@ -43,7 +43,7 @@ pub(super) async fn log(
             return check_end(&path, upto, after, &server);
         }
         if begun.elapsed() > WRITTEN_LIMIT {
-            let reason = format!("its log ends at {upto}, before its snapshot does ({least})");
+            let reason = format!("its log ends at {upto}, but its snapshot ends at {least}");
             return Err(unreachable(&server, &reason).into());
         }
         tokio::time::sleep(ASK_EVERY).await;
@@ -61,7 +61,7 @@ fn check_end(path: &Path, upto: Zxid, after: Zxid, server: &str) -> Result<(), T
         jute::Limits::from_max_buffer(MAX, MAX),
     )?;
     if upto > after && last != Some(upto) {
-        let reason = format!("its log breaks off before {upto}");
+        let reason = format!("its log ends before {upto}");
         return Err(unreachable(server, &reason).into());
     }
     Ok(())
@@ -84,12 +84,12 @@ async fn download(
     let zxid = header
         .and_then(|value| value.to_str().ok())
         .and_then(|text| parse_zxid(text).ok())
-        .ok_or_else(|| failed(&"does not say which its last transaction is"))?;
+        .ok_or_else(|| failed(&"does not report its last transaction"))?;
     let mut file = files::create(path).map_err(file_error("create", path))?;
     let mut body = response.into_body();
     loop {
         let frame = tokio::time::timeout(SILENCE_LIMIT, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| failed(&"sends nothing more"))? else {
+        let Some(frame) = frame.map_err(|_| failed(&"stopped sending"))? else {
             break;
         };
         let frame = frame.map_err(|error| failed(&error))?;
@@ -107,7 +107,7 @@ pub(super) fn explained(error: ToolError) -> ToolError {
             if text.contains("backup/log") =>
         {
             ToolError::Refused(format!(
-                "{server} does not send its log, as Apache ZooKeeper does not: back up its files (--data-dir)"
+                "{server} cannot send its log (Apache ZooKeeper cannot); back up its files with --data-dir"
             ))
         }
         other => other,

@@ -67,7 +67,7 @@ impl Manifest {
         parsed.map(Some).ok_or_else(|| {
             let path = path.display();
             ToolError::Refused(format!(
-                "{path} is damaged, or of another program: use another backup, or take one into another directory"
+                "{path} is damaged or belongs to another program: use another backup, or back up to another directory"
             ))
         })
     }

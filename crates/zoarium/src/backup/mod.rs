@@ -48,14 +48,14 @@ use crate::restore_tool::snapshot_before;
 use crate::staging::lock;
 use crate::tool::{LimitArgs, ToolError};
 
-/// Backs up a server that runs, or the files of one, into a directory or one file
+/// Backs up a running server, or the files of a server, to a directory or one file
 ///
-/// The first time all of it; then what the log has behind that. The result is put together and
-/// compared with the digests in the log before it counts.
+/// The first backup is complete; later ones add the transactions since then. The command verifies each backup
+/// with the digests in the log before it becomes valid.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  zoarium backup /backups/zk1 -s zk1:2181")]
 pub(crate) struct BackupArgs {
-    /// Where the backup is, or is to be: a directory of its own, or one file, whose name ends with .tar
+    /// Target: a separate directory, or a file with a name that ends with .tar
     #[arg(value_name = "BACKUP")]
     dir: PathBuf,
     #[command(flatten)]
@@ -63,13 +63,13 @@ pub(crate) struct BackupArgs {
     /// dataDir of a running or stopped server, also of Apache ZooKeeper
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "admin"])]
     data_dir: Option<PathBuf>,
-    /// Its dataLogDir, if that is another one
+    /// dataLogDir of this server, if it is different
     #[arg(long, value_name = "DIR", requires = "data_dir")]
     data_log_dir: Option<PathBuf>,
-    /// Begins anew with a snapshot; the backup of before goes when the new one is whole
+    /// Starts again with a snapshot; the old backup is removed when the new one is complete
     #[arg(long, conflicts_with = "verify")]
     full: bool,
-    /// Takes nothing: reads the whole backup and compares all hashes and digests
+    /// Makes no backup: reads the existing one and verifies all hashes and digests
     #[arg(long, conflicts_with_all = ["server", "admin", "data_dir"])]
     verify: bool,
     #[command(flatten)]
@@ -127,7 +127,7 @@ fn verify(args: &BackupArgs) -> Result<String, ToolError> {
     let found = assemble(&args.dir, &manifest, args.limits)?;
     if found.tree.digest() != manifest.digest {
         return Err(ToolError::Refused(format!(
-            "{}: the tree after {} has digest {:#x}, and had {:#x} when the backup was taken: the files were changed",
+            "{}: the files were changed, because the tree after {} has digest {:#x} instead of {:#x}",
             args.dir.display(),
             manifest.last(),
             found.tree.digest(),
@@ -155,7 +155,7 @@ fn take(args: &BackupArgs) -> Result<String, ToolError> {
         None => Some(taking.begin()?),
     };
     let Some(mut new) = new else {
-        return Ok("nothing is new".to_owned());
+        return Ok("no new transactions".to_owned());
     };
     // The tree is rebuilt from the backup, not from its sources.
     taking.unfinished.clear()?;
@@ -172,7 +172,7 @@ fn take(args: &BackupArgs) -> Result<String, ToolError> {
 fn described(manifest: &Manifest) -> String {
     let bytes: u64 = manifest.files().map(|kept| kept.bytes).sum();
     format!(
-        "{} znodes after {}, digest {:#x}, in {} files of {bytes} bytes; restores to any transaction from {} on",
+        "{} znodes after {}, digest {:#x}, in {} files of {bytes} bytes; can restore any transaction from {} on",
         manifest.znodes,
         manifest.last(),
         manifest.digest,
@@ -308,7 +308,7 @@ fn end(dirs: &DataDirs, limits: Limits) -> Result<Zxid, ToolError> {
     let ends = [logged, newest.map(|snapshot| snapshot.zxid)];
     let missing = || {
         let dir = dirs.snap.display();
-        ToolError::Usage(format!("{dir} holds neither snapshots nor logs"))
+        ToolError::Usage(format!("{dir} does not contain snapshots or logs"))
     };
     ends.into_iter().flatten().max().ok_or_else(missing)
 }
@@ -324,7 +324,7 @@ pub(crate) fn load(dir: &Path) -> Result<Manifest, ToolError> {
     Manifest::load(dir)?.ok_or_else(|| {
         let dir = dir.display();
         ToolError::Refused(format!(
-            "{dir} holds no backup that came to its end: there is no {MANIFEST} in it"
+            "{dir} does not contain a complete backup: {MANIFEST} is missing"
         ))
     })
 }
@@ -337,7 +337,7 @@ fn refuse_others(dir: &Path, is_backup: bool) -> Result<(), ToolError> {
         let is_ours = number_of(&name).is_some() || name.starts_with("unfinished");
         if !is_ours && !is_backup && name != "zoarium.lock" && name != "lost+found" {
             return Err(ToolError::Usage(format!(
-                "{} holds {name}, and is no backup: name a directory that is empty or not there",
+                "{} contains {name} and is not a backup: name an empty or new directory",
                 dir.display()
             )));
         }
@@ -407,11 +407,11 @@ pub(crate) fn recovered(
     let found = server::recover_tree(&config, dirs)?;
     let end = found.recovered.last_zxid;
     if end != last {
-        return Err(odd(format!("the files lead to {end}, not to {last}")));
+        return Err(odd(format!("the files end at {end}, not at {last}")));
     }
     if found.digest_mismatches > 0 {
         return Err(odd(format!(
-            "the tree after {last} is not the one whose digest was logged ({} times): the data was altered",
+            "the tree after {last} does not match the logged digests ({} mismatches), so the data was altered",
             found.digest_mismatches
         )));
     }

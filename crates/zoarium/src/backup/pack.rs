@@ -144,13 +144,13 @@ pub(super) fn log(
 
 pub(super) fn foreign(zxid: Zxid) -> ToolError {
     ToolError::Refused(format!(
-        "transaction {zxid}, the last of the backup, is another one there: this is the backup of another server or ensemble, or its history was cut; take a backup into another directory, or begin anew with --full"
+        "the server's transaction {zxid}, the last of the backup, differs. The backup belongs to another ensemble, or the log was truncated. Back up to another directory, or start again with --full"
     ))
 }
 
 pub(super) fn not_kept(zxid: Zxid) -> ToolError {
     ToolError::Refused(format!(
-        "the log does not go on from {zxid}, where the backup ends: that was purged, or this is another history, or it ends before; take a backup into another directory, or begin anew with --full"
+        "the log does not continue from {zxid}, where the backup ends: its files were purged, it ends earlier, or it belongs to another ensemble. Back up to another directory, or start again with --full"
     ))
 }
 

@@ -72,7 +72,7 @@ fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<Stri
             }
             Ok(_) => {
                 let is_equal = sha256_hex(source.hash) == kept.sha256;
-                (!is_equal).then(|| "its SHA-256 is another one".to_owned())
+                (!is_equal).then(|| "its SHA-256 differs".to_owned())
             }
         },
     };
@@ -83,8 +83,8 @@ fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<Stri
 fn damaged(path: &Path, reason: &str, good_upto: Option<Zxid>) -> ToolError {
     let path = path.display();
     let way_out = match good_upto {
-        Some(zxid) => format!("what is before it can be restored by --at {zxid}"),
-        None => "nothing of this backup can be restored: use another one".to_owned(),
+        Some(zxid) => format!("restore earlier transactions with --at {zxid}"),
+        None => "this backup cannot be restored: use another backup".to_owned(),
     };
     ToolError::Refused(format!("{path} is damaged or missing: {reason}; {way_out}"))
 }

@@ -13,7 +13,7 @@ pub enum ServerError {
     #[error("a server needs a directory for its data: call data_dir()")]
     NoDataDir,
     /// The path of the data directory is relative to a current directory that does not exist.
-    #[error("cannot tell where the directory of the data is: {0}")]
+    #[error("cannot resolve the path of the data directory: {0}")]
     Directory(io::Error),
     /// The settings are refused. The text contains the key, the reason and advice.
     #[error("{0}")]
@@ -21,7 +21,7 @@ pub enum ServerError {
     /// The settings require Kerberos, whose library reads this value only from the environment of
     /// the process.
     #[error(
-        "logins by Kerberos need the environment variable {name}={value}: set it before the program starts"
+        "Kerberos logins require the environment variable {name}={value}: set it before the program starts"
     )]
     Environment {
         /// Name of the variable.
@@ -42,9 +42,7 @@ pub enum ServerError {
     Threads(io::Error),
     /// The server failed (its disk is full, or a sync failed) and has stopped. Its log lines
     /// contain the reason.
-    #[error(
-        "the server could not go on and has stopped (exit code {exit_code}); its log lines say why"
-    )]
+    #[error("the server failed and stopped (exit code {exit_code}); its log contains the reason")]
     Failed {
         /// Exit code with which the process of `zoarium server` would end. Source: ExitCode.
         exit_code: u8,

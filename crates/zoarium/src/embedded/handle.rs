@@ -172,7 +172,7 @@ impl Drop for Running {
             .take()
             .is_some_and(|thread| thread.join().is_err())
         {
-            tracing::error!("the thread of a server ended by a panic");
+            tracing::error!("the thread of a server panicked");
         }
     }
 }

@@ -20,18 +20,18 @@ const NEXT: &str = "x-history-next";
 /// Maximum bytes of an accepted page. One change with the znode before and after it always fits.
 const PAGE_BYTES_MAX: usize = 256 << 20;
 
-/// Writes changes as protobuf: each ExportedChange of history.proto behind its length, a varint
+/// Writes changes as protobuf: each ExportedChange of history.proto after its length as a varint
 ///
-/// The oldest comes first. Reads the files of a server that does not run, or asks one that does; of
-/// several, the one that answers first is asked to the end, since others may keep less.
+/// The oldest change comes first. The command reads the files of a stopped server, or queries a running one.
+/// With several servers, it uses the first one that answers, because the others may store fewer changes.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The znode; all below it are exported too
+    /// Top of the subtree
     #[arg(default_value = "/")]
     path: String,
     #[command(flatten)]
     source: SourceArgs,
-    /// The file to write, instead of standard output; it gets its name when it is whole
+    /// Output file, instead of standard output; it appears when it is complete
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     /// Prints history.proto instead
@@ -118,7 +118,7 @@ where
 {
     let collected = Limited::new(body, PAGE_BYTES_MAX).collect();
     let collected = tokio::time::timeout(SILENCE_LIMIT, collected).await;
-    let collected = collected.map_err(|_| unreachable(server, &"the page does not end"))?;
+    let collected = collected.map_err(|_| unreachable(server, &"the page is incomplete"))?;
     let collected = collected.map_err(|error| unreachable(server, &error))?;
     Ok(collected.to_bytes())
 }

@@ -19,7 +19,7 @@ use self::source::{Parameters, SourceArgs};
 use crate::output::{Output, write_stdout};
 use crate::tool::ToolError;
 
-/// Says who changed a znode and when
+/// Prints who changed a znode, and when
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium history /app --since yesterday --diff")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -32,14 +32,14 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Debug, Subcommand)]
 enum HistoryCommand {
-    /// Says who last changed data, ACL and each child of a znode
+    /// Prints who last changed the data, the ACL and each child of a znode
     Blame(BlameArgs),
     Export(export::ExportArgs),
 }
 
 #[derive(Debug, Args)]
 struct BlameArgs {
-    /// The znode
+    /// Path of the znode
     path: String,
     #[command(flatten)]
     source: SourceArgs,
@@ -47,43 +47,43 @@ struct BlameArgs {
 
 #[derive(Debug, Args)]
 struct ListArgs {
-    /// The znode
+    /// Path of the znode
     #[arg(required = true)]
     path: Option<String>,
     #[command(flatten)]
     source: SourceArgs,
-    /// Not before this
+    /// Earliest moment
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
     since: Option<String>,
-    /// Not after this
+    /// Latest moment
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
     until: Option<String>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// And of all znodes below
+    /// Also prints changes of all znodes below
     #[arg(long, short)]
     recursive: bool,
-    /// The oldest first
+    /// Prints the oldest change first
     #[arg(long)]
     reverse: bool,
-    /// So many at most
+    /// Maximum number of changes
     #[arg(long, default_value_t = 100)]
     limit: usize,
 }
 
-/// Which changes are shown, and how much of them.
+/// Selected changes, and their details.
 #[derive(Debug, Args)]
 pub(crate) struct FilterArgs {
-    /// By this identity (scheme:id) or from this host
+    /// Only changes by this identity (scheme:id) or from this host
     #[arg(long, value_name = "WHO")]
     pub(crate) by: Option<String>,
-    /// In this session
+    /// Only changes in this session
     #[arg(long, value_name = "0xID", value_parser = parse_session)]
     pub(crate) session: Option<i64>,
-    /// By this operation: create, set, setAcl, delete, deleteByServer, closeSession, reconfig
+    /// Only this operation: create, set, setAcl, delete, deleteByServer, closeSession, reconfig
     #[arg(long, value_name = "OPERATION", value_parser = parse_operation)]
     pub(crate) op: Vec<Operation>,
-    /// Shows data and ACL before and after
+    /// Prints data and ACL before and after each change
     #[arg(long)]
     pub(crate) diff: bool,
 }
@@ -103,7 +103,7 @@ pub(crate) fn typed_moment(text: &str) -> Result<Moment, String> {
 
 fn parse_operation(text: &str) -> Result<Operation, String> {
     let names = || Operation::ALL.map(Operation::name).join(", ");
-    Operation::parse(text).ok_or_else(|| format!("no operation; there are {}", names()))
+    Operation::parse(text).ok_or_else(|| format!("not an operation; known are {}", names()))
 }
 
 /// Runs the command.
@@ -211,7 +211,7 @@ fn cat(
             Some(bytes) => Ok(out.write_all(&bytes)?),
             None if znode["data"].is_null() => Ok(()),
             None => Err(ToolError::NotFound(format!(
-                "the {} bytes of {path} were not kept",
+                "the {} bytes of {path} were not stored",
                 znode["data"]["size"]
             ))),
         }

@@ -18,24 +18,24 @@ use crate::tool::ToolError;
 /// Reason for a missing client in files.
 const OF_FILES: &str = "these files contain the clients of one member only";
 
-/// Where the history is.
+/// Location of the history.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlaceArgs {
-    /// dataDir of a stopped server, whose history is in `history` below it
+    /// dataDir of a stopped server that contains the directory `history`
     #[arg(
         long,
         value_name = "DIR",
         conflicts_with_all = ["history_dir", "server", "admin"]
     )]
     data_dir: Option<PathBuf>,
-    /// Directory of the history itself (history.dir)
+    /// Directory of the history (history.dir)
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "admin"])]
     history_dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) address: AddressArgs,
 }
 
-/// Where the history is, and how answers look.
+/// Location of the history, and form of the output.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SourceArgs {
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(crate) struct SourceArgs {
     /// Form of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) output: Output,
-    /// Shows hashes of passwords in ACLs, and the member list; of a server that runs, super users see
+    /// Prints password hashes in ACLs, and the member list; on a running server, only super users see
     /// them
     #[arg(long)]
     show_secrets: bool,

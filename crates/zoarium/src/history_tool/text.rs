@@ -21,7 +21,7 @@ pub(crate) fn write_change(result: &Value, out: &mut dyn Write) -> Result<(), To
     writeln!(out, "{}", change_text(result))?;
     write_states(result, out)?;
     if result["is_before_unknown"] == true {
-        writeln!(out, "  (what it was before is no longer kept)")?;
+        writeln!(out, "  (the earlier state is no longer stored)")?;
     }
     Ok(())
 }
@@ -76,13 +76,13 @@ pub(crate) fn data_text(data: &Value) -> String {
     match data_bytes(data).map(String::from_utf8) {
         Some(Ok(text)) => format!("{text:?}"),
         Some(Err(_)) => format!("base64 {}", text(&data["base64"])),
-        None => format!("({} bytes, not kept)", data["size"]),
+        None => format!("({} bytes, not stored)", data["size"]),
     }
 }
 
 fn acl_text(acl: &Value) -> String {
     if acl.is_null() {
-        return "(ACL not kept)".to_owned();
+        return "(ACL not stored)".to_owned();
     }
     let entries = list(acl)
         .iter()
@@ -94,18 +94,24 @@ fn acl_text(acl: &Value) -> String {
 pub(crate) fn write_extent(page: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
     let extent = &page["extent"];
     if let Some(hidden @ 1..) = page["hidden"].as_u64() {
-        writeln!(out, "({hidden} more on this page may not be seen)")?;
+        writeln!(
+            out,
+            "({hidden} more changes on this page require permission)"
+        )?;
     }
     for hole in list(&extent["holes"]) {
         writeln!(
             out,
-            "(nothing is known of what changed after {} up to {})",
+            "(changes after {} up to {} are unknown)",
             text(&hole["after"]),
             text(&hole["recorded_after"])
         )?;
     }
     let (after, head) = (text(&extent["recorded_after"]), text(&extent["head"]));
-    writeln!(out, "(changes after {after} are kept, up to {head})")?;
+    writeln!(
+        out,
+        "(the history contains the changes after {after} up to {head})"
+    )?;
     Ok(())
 }
 
@@ -132,7 +138,7 @@ pub(crate) fn write_blame(
     out: &mut dyn Write,
 ) -> Result<(), ToolError> {
     let text_of = |change: &Value| match change.is_null() {
-        true => "not known: older than what is kept, or in a gap".to_owned(),
+        true => "unknown: older than the history, or in a gap".to_owned(),
         false => change_text(change),
     };
     if is_first {

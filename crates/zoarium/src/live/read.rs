@@ -114,10 +114,10 @@ pub(crate) struct DiffArgs {
     /// Later moment
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment, requires = "from")]
     to: Option<String>,
-    /// Compares ACLs, too
+    /// Also compares ACLs
     #[arg(long, short, conflicts_with = "from")]
     acl: bool,
-    /// Compares ephemeral znodes, too
+    /// Also compares ephemeral znodes
     #[arg(long, short, conflicts_with = "from")]
     ephemerals: bool,
     /// Identity for other ensembles, such as digest:user:password
@@ -161,7 +161,7 @@ pub(crate) fn run_get(args: &CatArgs) -> ExitCode {
 
 /// Refuses files without a moment, because files contain only past states.
 fn refuse_files(name: &str, source: &SourceArgs) -> Option<ExitCode> {
-    let text = "--data-dir and --history-dir need a moment (--at)".to_owned();
+    let text = "--data-dir and --history-dir require a moment (--at)".to_owned();
     source
         .names_files()
         .then(|| ToolError::Usage(text).report(name))

@@ -15,7 +15,7 @@ use crate::tool::ToolError;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium status --all -s zk1:2181")]
 pub(crate) struct StatusArgs {
-    /// Queries all members of the ensemble, and not only the named servers
+    /// Queries all members of the ensemble instead of only the named servers
     #[arg(long, short)]
     all: bool,
     #[command(flatten)]
@@ -29,22 +29,22 @@ pub(crate) struct TopArgs {
     /// Seconds between two samples, from 0.1 to 3600
     #[arg(long, short = 'd', default_value_t = 2.0, value_parser = interval)]
     interval: f64,
-    /// Number of samples; without it, until the user ends it
+    /// Number of samples; by default unlimited
     #[arg(long, short = 'n')]
     count: Option<u64>,
-    /// What tells clients apart
+    /// Key by which clients are grouped
     #[arg(long, value_enum, default_value = "address")]
     by: By,
     #[command(flatten)]
     session: SessionArgs,
 }
 
-/// What tells clients apart.
+/// Key by which clients are grouped.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum By {
-    /// Their addresses
+    /// Address
     Address,
-    /// Their identities
+    /// Identity
     Identity,
 }
 
@@ -90,7 +90,7 @@ fn interval(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok();
     seconds
         .filter(|seconds| (0.1..=3600.0).contains(seconds))
-        .ok_or_else(|| "the interval is a number of seconds from 0.1 to 3600".to_owned())
+        .ok_or_else(|| "the interval must be between 0.1 and 3600 seconds".to_owned())
 }
 
 /// Runs `status`.

@@ -45,10 +45,10 @@ pub(crate) struct CreateArgs {
     /// Creates a container, which the server deletes after its last child
     #[arg(long, short, conflicts_with_all = ["sequential", "ttl"])]
     container: bool,
-    /// Lets the server delete the znode if it is unchanged for so many milliseconds
+    /// Lets the server delete the znode after this number of milliseconds without a change
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..))]
     ttl: Option<i64>,
-    /// Creates missing parents, too
+    /// Also creates missing parents
     #[arg(long, short)]
     parents: bool,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(crate) struct RmArgs {
     /// Path of the znode
     #[arg(value_parser = check_path)]
     path: String,
-    /// Deletes all znodes below, too
+    /// Also deletes all znodes below
     #[arg(long, short)]
     recursive: bool,
     /// Succeeds if the znode does not exist
@@ -92,7 +92,7 @@ pub(crate) struct CpArgs {
     from: String,
     /// Target: PATH, or HOST:PORT/PATH of another ensemble
     to: String,
-    /// Copies all znodes below, too
+    /// Also copies all znodes below
     #[arg(long, short)]
     recursive: bool,
     /// Replaces data and ACLs of existing znodes
@@ -146,7 +146,7 @@ pub(crate) struct AclArgs {
     path: String,
     /// New ACL: entries SCHEME:ID:PERMS, separated by commas, with the permissions cdrwa
     acl: Option<String>,
-    /// Applies to all znodes below, too
+    /// Also applies to all znodes below
     #[arg(long, short = 'R')]
     recursive: bool,
     /// Fails unless the ACL has this version

@@ -95,7 +95,7 @@ impl Layout {
     /// Returns a sentence about the files after the end.
     pub(super) fn farewell(&self) -> String {
         match self.scratch {
-            Some(_) => format!("{} is removed.", self.directory.display()),
+            Some(_) => format!("{} will be removed.", self.directory.display()),
             None => format!("Their files are in {}.", self.directory.display()),
         }
     }
@@ -108,7 +108,7 @@ impl MemberLayout {
         } = self;
         // Short timeouts: a user who kills a member should see the others continue soon.
         let config = format!(
-            "# Member {id} of an ensemble that `zoarium quickstart` made.\n\
+            "# Member {id} of an ensemble that `zoarium quickstart` created.\n\
              tickTime=500\n\
              initLimit=20\n\
              syncLimit=10\n\

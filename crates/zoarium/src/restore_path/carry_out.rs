@@ -60,12 +60,12 @@ pub(super) async fn carry_out(
 fn stopped(error: &Error, step: Option<&Step>, done: usize) -> ToolError {
     let at = step.map(Step::path).unwrap_or_default();
     let known = match error {
-        Error::Multi { .. } => "nothing of its multi was done",
-        _ if error.code().is_some() => "it was not done",
-        _ => "nobody knows whether it was done",
+        Error::Multi { .. } => "its multi was not executed",
+        _ if error.code().is_some() => "it was not executed",
+        _ => "it is unknown whether it was executed",
     };
     ToolError::Refused(format!(
-        "{at}: {error}; {known}, {done} steps before it were; the same command makes a new plan"
+        "{at}: {error}; {known}; {done} earlier steps were executed. Repeat the command for a new plan"
     ))
 }
 

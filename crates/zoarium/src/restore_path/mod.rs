@@ -19,31 +19,31 @@ use crate::history_tool::source::{Parameters, PlaceArgs};
 use crate::output::write_stdout;
 use crate::tool::ToolError;
 
-/// Gives a subtree back as it was: shows the steps, asks, and carries them out
+/// Restores a subtree to a moment: prints a plan, requests a confirmation, and executes the plan
 ///
-/// Creates, sets and deletes go out as multis; each names the version that it was planned for, so
-/// that a write that came in between ends it and is not overwritten. Ephemerals are neither created
-/// nor deleted. What the history does not record is not touched.
+/// The plan consists of multis with creates, sets and deletes. Each operation requires the version that the
+/// plan expects, so a concurrent write stops the plan and is not overwritten. Ephemerals are neither created
+/// nor deleted. Paths that the history does not record are not changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium restore-path /app --at 10m --dry-run")]
 pub(crate) struct RestorePathArgs {
-    /// The top of the subtree
+    /// Top of the subtree
     path: String,
-    /// After this transaction, or the last change not later than this time
+    /// Moment: after this transaction, or after the last change up to this time
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
     at: String,
-    /// Client ports of the servers to restore on, if they are not those of --server
+    /// Client ports of the servers to restore, if they differ from --server
     #[arg(long, value_name = "HOST:PORT,...")]
     connect: Option<String>,
     #[command(flatten)]
     place: PlaceArgs,
-    /// Shows the steps and does nothing
+    /// Prints the plan and does not execute it
     #[arg(long)]
     dry_run: bool,
-    /// Overwrites newer writes, and deletes ephemerals that were not there
+    /// Overwrites newer writes, and deletes ephemerals that did not exist then
     #[arg(long)]
     force: bool,
-    /// Does not ask
+    /// Executes the plan without a confirmation
     #[arg(long, short)]
     yes: bool,
 }
@@ -90,7 +90,7 @@ fn wanted(args: &RestorePathArgs) -> Result<(Wanted, Kinds), ToolError> {
     hidden += last["hidden"].as_u64().unwrap_or_default();
     if hidden > 0 {
         let text = format!(
-            "{hidden} znodes below {} may not be seen: ask as somebody who may (--auth)",
+            "no permission to read {hidden} znodes below {}: use an identity that may read them (--auth)",
             args.path
         );
         return Err(ToolError::Refused(text));
@@ -131,25 +131,26 @@ async fn restore_with(
     let plan = Plan::make(&args.path, wanted, &present, args.force);
     write_stdout(|out| plan.write(args.force, out))?;
     if let Some(obstacle) = plan.obstacles.first() {
-        let text = format!("nothing is done: {obstacle}");
+        let text = format!("nothing was changed: {obstacle}");
         return Err(ToolError::Refused(text));
     }
     if args.dry_run || plan.is_empty() {
         return Ok(());
     }
     if !args.yes && !agrees()? {
-        let text = "nothing is done: that was not agreed to (yes, or --yes)";
+        let text =
+            "nothing was changed because the plan was not confirmed (answer yes, or use --yes)";
         return Err(ToolError::Refused(text.to_owned()));
     }
     let done = carry_out::carry_out(client, &plan, args.force).await?;
     write_stdout(|out| {
-        writeln!(out, "done: {done} steps")?;
+        writeln!(out, "executed {done} steps")?;
         Ok(())
     })
 }
 
 fn agrees() -> Result<bool, ToolError> {
-    write_stdout(|out| write!(out, "carry this out? (yes/no) "))?;
+    write_stdout(|out| write!(out, "execute this plan? (yes/no) "))?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(answer.trim() == "yes")

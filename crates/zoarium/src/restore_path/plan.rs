@@ -54,11 +54,11 @@ impl Wanted {
         let acl: Vec<Acl> = acl.collect();
         let is_masked = acl.iter().any(|entry| entry.id.id.ends_with(MASKED));
         let obstacle = if znode["data"]["omitted"] == true {
-            Some("its data was not kept, or may not be seen")
+            Some("its data was not stored, or requires permission")
         } else if entries.is_none() {
-            Some("its ACL was not kept")
+            Some("its ACL was not stored")
         } else if is_masked {
-            Some("the hashes of passwords in its ACL may not be seen: ask as a super user (--auth)")
+            Some("only super users see the password hashes in its ACL (--auth)")
         } else {
             None
         };
@@ -182,8 +182,8 @@ impl Plan {
         }
         let at = self.zxid.unwrap_or_default();
         match self.steps.len() + self.acls.len() {
-            0 => writeln!(out, "all is as it was after {at}")?,
-            steps => writeln!(out, "{steps} steps to what was there after {at}")?,
+            0 => writeln!(out, "everything matches the state after {at}")?,
+            steps => writeln!(out, "{steps} steps to the state after {at}")?,
         }
         Ok(())
     }
@@ -202,11 +202,11 @@ impl Planner<'_> {
             let kind = present.kind;
             let is_wanted = self.wanted.znodes.contains_key(path);
             let reason = if path == CONFIG || (is_below(SYSTEM, path) && !is_within_system) {
-                (path == SYSTEM).then_some("servers look after it and what is below it")
+                (path == SYSTEM).then_some("servers manage this znode and those below it")
             } else if !self.wanted.filter.takes(path) {
-                Some("the history does not record it")
+                Some("the change history does not record it")
             } else if kind == Kind::Ephemeral && !self.force {
-                Some("it is an ephemeral, and goes with its session")
+                Some("it is an ephemeral, which its session deletes")
             } else {
                 continue;
             };
@@ -215,7 +215,7 @@ impl Planner<'_> {
             {
                 self.plan
                     .notes
-                    .push(format!("{path} is left as it is: {reason}"));
+                    .push(format!("{path} is not changed: {reason}"));
             }
             let mut above = Some(path.as_str());
             while let Some(path) = above {
@@ -242,7 +242,7 @@ impl Planner<'_> {
                 continue;
             }
             if self.kept.contains(path.as_str()) {
-                let text = format!("{path} is of another kind now, and is left as it is");
+                let text = format!("{path} is not changed because it has another kind now");
                 self.plan.obstacles.push(text);
                 continue;
             }
@@ -272,7 +272,7 @@ impl Planner<'_> {
                 let present = self.present.get(path);
                 if !present.is_some_and(is_ephemeral) {
                     self.note(format!(
-                        "{path} was an ephemeral of session {}: its client makes it, nobody else",
+                        "{path} was an ephemeral of session {}; only its client can create it again",
                         wanted.owner
                     ));
                 }
@@ -300,11 +300,11 @@ impl Planner<'_> {
         match wanted.kind {
             Kind::Container => {
                 self.note(format!(
-                    "{path} is a container: it goes when its last child has gone"
+                    "{path} is a container: servers delete it after its last child"
                 ));
             }
             Kind::Ttl => self.note(format!(
-                "{path} goes when it is unchanged and without children for {} ms from now on",
+                "{path} is deleted after {} ms without changes and children",
                 wanted.ttl_ms
             )),
             Kind::Persistent | Kind::Ephemeral => {}

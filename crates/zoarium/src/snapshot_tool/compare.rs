@@ -18,14 +18,14 @@ use crate::tool::{LimitArgs, ToolError};
 
 /// Compares two snapshots: which parts of the tree have grown or shrunk, level by level
 ///
-/// As Apache ZooKeeper's SnapshotComparer (zkSnapshotComparer.sh) does: data is compared by its length.
+/// It compares data by length, like Apache ZooKeeper's SnapshotComparer (zkSnapshotComparer.sh).
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// A snapshot, plain or compressed, or a data directory for the newest one in it
+    /// A plain or compressed snapshot, or a data directory, whose newest snapshot is used
     left: PathBuf,
-    /// The one to compare it with
+    /// Second snapshot
     right: PathBuf,
-    /// Shows a znode whose data, with all below it, differs by more bytes
+    /// Prints a znode if the data of its subtree differs by more than this number of bytes
     #[arg(
         short,
         long,
@@ -34,7 +34,7 @@ pub(crate) struct CompareArgs {
         allow_negative_numbers = true
     )]
     bytes: i64,
-    /// Shows a znode below which there are so many more or fewer znodes
+    /// Prints a znode if its subtree differs by more than this number of znodes
     #[arg(
         short,
         long,
@@ -43,7 +43,7 @@ pub(crate) struct CompareArgs {
         allow_negative_numbers = true
     )]
     nodes: i64,
-    /// How it is printed
+    /// Form of the output
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]

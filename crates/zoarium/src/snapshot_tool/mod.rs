@@ -19,7 +19,7 @@ use crate::tool::{LimitArgs, ToolError, files_dir};
 use compare::CompareArgs;
 use summary::SummaryArgs;
 
-/// Without an option: prints znodes and sessions as Apache ZooKeeper's SnapshotFormatter does.
+/// Without an option: prints znodes and sessions like Apache ZooKeeper's SnapshotFormatter.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium snapshot zoarium-data")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -38,16 +38,16 @@ enum SnapshotCommand {
 
 #[derive(Debug, Args)]
 struct PrintArgs {
-    /// A snapshot, plain or compressed, or a data directory for the newest one in it
+    /// A plain or compressed snapshot, or a data directory, whose newest snapshot is used
     #[arg(required = true)]
     path: Option<PathBuf>,
-    /// Checks the file instead: every checksum and every field
+    /// Verifies every checksum and every field of the file instead
     #[arg(long, conflicts_with_all = ["json", "data"])]
     verify: bool,
-    /// Prints JSON instead: sessions and znodes with data (base64), ACL and all that is stored
+    /// Prints JSON instead: sessions, and znodes with data (base64), ACL and all other fields
     #[arg(long, conflicts_with = "data")]
     json: bool,
-    /// Prints the data too, in base64
+    /// Also prints the data, in base64
     #[arg(short, long)]
     data: bool,
     #[command(flatten)]
@@ -89,7 +89,7 @@ fn file(path: &Path) -> Result<PathBuf, ToolError> {
     }
     let dir = files_dir(path);
     let newest = list_snapshots(&RealDisk, &dir)?.into_iter().next();
-    let missing = || ToolError::Usage(format!("there are no snapshots in {}", dir.display()));
+    let missing = || ToolError::Usage(format!("{} does not contain snapshots", dir.display()));
     Ok(newest.ok_or_else(missing)?.path)
 }
 

@@ -12,34 +12,34 @@ use super::file;
 use super::sizes::{self, Sized};
 use crate::tool::{LimitArgs, ToolError};
 
-/// Says how many znodes and bytes of data are below each znode
+/// Prints how many znodes and bytes of data each subtree contains
 ///
-/// As Apache ZooKeeper's SnapshotRecursiveSummary does; znodes without children are left out.
+/// The output matches Apache ZooKeeper's SnapshotRecursiveSummary; znodes without children are left out.
 #[derive(Debug, Args)]
 pub(crate) struct SummaryArgs {
-    /// A snapshot, plain or compressed, or a data directory for the newest one in it
+    /// A plain or compressed snapshot, or a data directory, whose newest snapshot is used
     path: PathBuf,
-    /// Where to begin
+    /// Top of the subtree
     #[arg(default_value = "/", value_name = "ZNODE")]
     start: String,
-    /// Levels below it that are shown; 0 is all of them. All are counted
+    /// Number of levels to print; 0 prints all levels. Deeper znodes are always counted
     #[arg(default_value_t = 0, value_name = "DEPTH")]
     depth: usize,
-    /// How it is printed
+    /// Form of the output
     #[arg(long, value_enum, default_value_t = Form::Text)]
     output: Form,
     #[command(flatten)]
     limits: LimitArgs,
 }
 
-/// How a summary looks.
+/// Form of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// For people
+    /// Text for people
     Text,
-    /// One object a line
+    /// One object per line
     Json,
-    /// For the program ncdu, which browses it: `ncdu -f FILE`. All znodes are in it
+    /// Input for the program ncdu, which browses it: `ncdu -f FILE`. It contains all znodes
     Ncdu,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn write(args: &SummaryArgs, out: &mut dyn Write) -> Result<(), ToolE
     let znodes = sizes::read(&path, args.limits.limits())?;
     let below = below(&znodes, &args.start);
     let Some(top) = below.first() else {
-        let text = format!("there is no znode {} in {}", args.start, path.display());
+        let text = format!("{} does not exist in {}", args.start, path.display());
         return Err(ToolError::NotFound(text));
     };
     if args.output == Form::Ncdu {

@@ -359,12 +359,12 @@ impl TestEnsemble {
         let running = self.running();
         let states = self.members.keys().map(|id| match running.get(id) {
             Some(server) if server.is_serving() => format!("member {id} serves"),
-            Some(_) => format!("member {id} has no leader"),
+            Some(_) => format!("member {id} does not have a leader"),
             None => format!("member {id} is down"),
         });
         let states: Vec<_> = states.collect();
         ServerError::NotServing(format!(
-            "the ensemble does not serve: {} (apart from the others: {:?})",
+            "the ensemble does not serve: {} (disconnected: {:?})",
             states.join(", "),
             self.apart
         ))
@@ -381,8 +381,8 @@ impl TestEnsemble {
 
 fn unknown(id: u32) -> ServerError {
     ServerError::Test {
-        what: "there is no such member",
-        why: format!("{id}; they are numbered from 1, observers behind the participants"),
+        what: "the member does not exist",
+        why: format!("{id}; ids start at 1, and observers follow the participants"),
     }
 }
 

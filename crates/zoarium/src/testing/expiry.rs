@@ -23,7 +23,7 @@ pub(super) async fn expire(connect_string: &str, session: i64) -> Result<(), Ser
     let password = Bytes::copy_from_slice(&session::password(id));
     let options = Options::new(connect_string).with_session(Session { id, password });
     let refused = |error: Error| ServerError::Test {
-        what: "the session cannot be ended",
+        what: "cannot end the session",
         why: error.to_string(),
     };
     let began = Instant::now();

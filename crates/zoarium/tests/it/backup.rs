@@ -114,7 +114,7 @@ async fn a_backup_grows_by_the_log_and_gives_every_moment_back() {
     assert!(good(&zoarium(["backup", "--verify", text(&dir)])).contains("good: "));
     good(&backup(&data, &dir, &[]));
     let once_more = good(&backup(&data, &dir, &[]));
-    assert!(once_more.contains("nothing is new"), "{once_more}");
+    assert!(once_more.contains("no new transactions"), "{once_more}");
     // A full backup has one snapshot, and the previous files are removed.
     good(&backup(&data, &dir, &["--full"]));
     assert!(files(&dir).len() <= 2);
@@ -135,9 +135,9 @@ async fn damaged_backups_are_refused_with_the_file_and_the_way_out() {
         let content = fs::read(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
         let way_out = match number {
-            2 => format!("can be restored by --at {last_good}"),
+            2 => format!("restore earlier transactions with --at {last_good}"),
             1 => "--at 0x".to_owned(),
-            _ => "nothing of this backup can be restored: use another one".to_owned(),
+            _ => "this backup cannot be restored: use another backup".to_owned(),
         };
         let mut changes: Vec<Option<Vec<u8>>> = vec![None, Some(Vec::new())];
         changes.push(Some(content[..content.len() - 1].to_vec()));
@@ -189,7 +189,7 @@ async fn a_backup_of_another_history_is_not_gone_on_with() {
     refused(
         &backup(&strange, &dir, &[]),
         1,
-        &["is another one there", "--full"],
+        &["of the backup, differs", "--full"],
     );
     // A server with fewer transactions.
     let young = home.path().join("young");
@@ -200,16 +200,16 @@ async fn a_backup_of_another_history_is_not_gone_on_with() {
     refused(
         &backup(&young, &dir, &[]),
         1,
-        &["does not go on from", "--full"],
+        &["does not continue from", "--full"],
     );
     assert_eq!(fs::read(dir.join("backup.json")).unwrap(), before);
     good(&backup(&data, &dir, &[]));
     // A directory with other files.
-    refused(&backup(&data, &data, &[]), 2, &["and is no backup"]);
+    refused(&backup(&data, &data, &[]), 2, &["and is not a backup"]);
     refused(
         &restore(&data, &home.path().join("to"), &[]),
         1,
-        &["holds no backup"],
+        &["does not contain a complete backup"],
     );
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();

@@ -34,7 +34,7 @@ async fn one_file_grows_by_the_log_and_gives_every_moment_back() {
         said.contains(" in 3 files ") || said.contains(" in 2 files "),
         "{said}"
     );
-    assert!(good(&backup(&data, &file, &[])).contains("nothing is new"));
+    assert!(good(&backup(&data, &file, &[])).contains("no new transactions"));
     assert!(good(&zoarium(["backup", "--verify", text(&file)])).contains("good: "));
     // Nothing else remains next to it, and any tar program can list it.
     assert_eq!(names(&archives), ["zk.tar"]);
@@ -114,7 +114,7 @@ async fn a_damaged_or_foreign_file_is_refused_and_stays_as_it_is() {
         assert_eq!(fs::read(&file).unwrap(), content);
     }
     // An invalid archive is neither extended nor overwritten.
-    refused(&backup(&data, &file, &[]), 1, &["no backup"]);
+    refused(&backup(&data, &file, &[]), 1, &["not a backup"]);
     good(&backup(&data, &file, &["--full"]));
     good(&restore(&file, &to, &[]));
     assert!(!home.path().join("zk.tar.unfinished").exists());

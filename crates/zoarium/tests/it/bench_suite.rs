@@ -207,7 +207,7 @@ fn what_cannot_be_started_is_refused_with_its_reason() {
     };
     let mut twice = server.arguments("--server", "--start");
     twice.extend(["--start".to_owned(), "true".to_owned()]);
-    refused(twice, "--start: commands: 2, servers: 1");
+    refused(twice, "--start occurs 2 times for 1 servers");
 
     let mut ends = server.arguments("--server", "--start");
     *ends.last_mut().unwrap() = "sh -c 'echo hopeless; exit 3'".to_owned();
@@ -229,7 +229,7 @@ fn what_is_left_out_names_the_option_that_brings_it() {
     let text = stdout(&output);
     assert!(output.status.success(), "{text}");
     for line in [
-        "- restart: --znodes, and --start for a server that is no ensemble",
+        "- restart: --znodes, and --start for a standalone server",
         "- leader killed: --start for each of three servers or more",
     ] {
         assert!(text.lines().any(|printed| printed == line), "{text}");
@@ -246,7 +246,7 @@ fn a_snapshot_that_never_comes_is_told() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("no snapshot was written within 0.3 s, see snapCount"),
+        text.contains("the server wrote no snapshot within 0.3 s, see snapCount"),
         "{text}"
     );
     assert_eq!(row(&text, "p99 of set 16 x 16 during a snapshot")[1], "-");

@@ -122,16 +122,16 @@ async fn every_command_answers_and_refuses() {
     let tree = stdout(&story.run(&format!("tree /kafka --at {:#x}", story.locked)));
     assert_eq!(tree, "/kafka\n/kafka/b-1\n/kafka/b-2\n");
     for (line, code, reason) in [
-        ("cat /nothing --at 0x1", 4, "there was no /nothing"),
+        ("cat /nothing --at 0x1", 4, "/nothing did not exist"),
         ("cat /kafka --at 0x7fffffffffff", 1, "not recorded yet"),
         ("cat kafka --at 0x1", 2, "must start with /"),
-        ("cat /kafka --at soon", 2, "neither a zxid"),
+        ("cat /kafka --at soon", 2, "not a zxid"),
         (
             "tree --at 1970-01-02T00:00:00Z",
             1,
-            "no recorded change is as old",
+            "the history begins later",
         ),
-        ("history /kafka --op nonsense", 2, "no operation"),
+        ("history /kafka --op nonsense", 2, "not an operation"),
     ] {
         let output = story.run(line);
         assert_eq!(
@@ -155,7 +155,7 @@ async fn every_command_answers_and_refuses() {
         empty.path().to_str().unwrap(),
     ]);
     assert!(
-        stderr(&output).contains("there is no history"),
+        stderr(&output).contains("does not contain a change history"),
         "{}",
         stderr(&output)
     );

@@ -65,7 +65,7 @@ fn what_a_crash_leaves_is_good() {
         "{text}"
     );
     assert!(
-        text.contains("offset 354: the beginning of a record, as a crash leaves it"),
+        text.contains("offset 354 begins an incomplete record, as after a crash"),
         "{text}"
     );
 }
@@ -121,7 +121,7 @@ fn transactions_missing_between_logs_are_told() {
     let (code, text) = log(&["--verify"], &[dir.path()]);
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("log.6: transactions are missing: begins with zxid 0x6, "),
+        text.contains("log.6: transactions are missing, because it begins with zxid 0x6 but "),
         "{text}"
     );
 }
@@ -161,7 +161,7 @@ fn a_repaired_log_takes_the_place_of_the_damaged_one() {
         "{text}"
     );
     assert!(
-        text.contains("is as it was; --replace puts the copy in its place"),
+        text.contains("is unchanged; --replace replaces it with the copy"),
         "{text}"
     );
     assert_eq!(fs::read(&path).unwrap(), bad);
@@ -185,7 +185,7 @@ fn a_wrong_checksum_ends_the_copy_unless_it_is_accepted() {
     let (code, text) = log(&["--repair"], &[&path]);
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("its checksum is wrong; 277 bytes from here on are left out"),
+        text.contains("its checksum is wrong; 277 bytes from this offset are left out"),
         "{text}"
     );
     assert!(text.contains("2 records up to zxid 0x2"), "{text}");

@@ -89,7 +89,7 @@ fn what_cannot_be_restored_is_refused() {
     std::fs::create_dir(from.path().join("version-2")).unwrap();
     let output = restore(from.path(), &to.path().join("x"), "0x5");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("there is no transaction 0x5"));
+    assert!(stderr(&output).contains("the log does not contain transaction 0x5"));
     std::fs::write(to.path().join("mine"), "x").unwrap();
     let output = restore(from.path(), to.path(), "0x5");
     assert!(

@@ -186,7 +186,7 @@ fn tls_settings_of_the_exporter_of_later_releases_are_refused() {
         "metricsProvider.ssl.need.client.auth=true",
     ] {
         let refused = Site::new(&format!("metricsProvider.httpPort=0\n{class}\n{line}")).start();
-        refused.expect_refusal(2, "in plain text");
+        refused.expect_refusal(2, "supports only plain HTTP");
     }
 }
 
@@ -195,7 +195,7 @@ fn a_super_user_by_certificate_without_a_port_for_certificates_is_a_warning() {
     let property = "-Dzookeeper.X509AuthenticationProvider.superUser=CN=ops";
     let started = Site::new("").flags(property).start();
     assert_eq!(started.code, None, "{}", started.stderr);
-    let warning = "X509AuthenticationProvider.superUser: no port takes TLS";
+    let warning = "X509AuthenticationProvider.superUser: no port accepts TLS";
     assert!(started.stderr.contains(warning), "{}", started.stderr);
 }
 
@@ -274,7 +274,7 @@ fn the_levels_of_the_log_are_read_from_a_file() {
     let options = ["--log-levels", file.to_str().unwrap()];
     for (text, refusal) in [
         (None, "No such file"),
-        (Some("\n"), "no levels of a log"),
+        (Some("\n"), "does not contain log levels"),
         (Some("server=loud"), "levels: error parsing level"),
         (Some(&*"x".repeat(5000)), "more than 4096 bytes"),
     ] {

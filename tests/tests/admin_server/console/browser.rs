@@ -110,7 +110,7 @@ fn edit(browser: &Browser, session: &mut RawSession, base: &str) {
     let wrong = "document.querySelector('dialog[open] .wrong:not([hidden])')?.textContent";
     assert_eq!(
         browser.wait(wrong),
-        "somebody has changed it meanwhile: look at it again"
+        "another client has changed the znode meanwhile: reload it"
     );
     browser.click("Cancel");
     assert_eq!(data_of(session, "/app"), b"theirs");
@@ -122,7 +122,7 @@ fn edit(browser: &Browser, session: &mut RawSession, base: &str) {
     save(browser, "lost");
     assert_eq!(
         browser.wait(wrong),
-        "the ACL does not let this identity do that"
+        "the ACL does not permit this operation for this identity"
     );
     browser.click("Cancel");
     assert_eq!(data_of(session, "/guarded"), b"keep");

@@ -115,7 +115,7 @@ fn one_address_leads_to_the_other() {
     // As in earlier versions. The server does not keep a history, and reports this.
     let output = program(&["history", "/x", "--server", &admin], "", "");
     let text = complaint(&output);
-    assert!(text.contains("keeps no change history"), "{text}");
+    assert!(text.contains("change history is off"), "{text}");
     // There is no server.
     let nobody = program(&["history", "/x", "--admin", nobody], "", "");
     assert_eq!(nobody.status.code(), Some(7), "{}", complaint(&nobody));

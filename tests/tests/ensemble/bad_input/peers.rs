@@ -123,59 +123,59 @@ fn election_port_cases(rng: &mut Rng) -> Vec<Case> {
         case(
             "an unknown version",
             Bytes::default().long(-7).long(STRANGER).sized(b"a:1"),
-            Closed("election hello of unknown version -7"),
+            Closed("election hello has the unknown version -7"),
         ),
         case(
             "random bytes",
             Bytes::default().long(i64::MIN).raw(&random(rng, 4000).0),
-            Closed("election hello of unknown version"),
+            Closed("election hello has the unknown version"),
         ),
         case(
             "no address",
             start().int(0),
-            Closed("hello with 0 bytes of addresses"),
+            Closed("hello declares an address list of 0 bytes"),
         ),
         case(
             "a negative length of the address",
             start().int(-1),
-            Closed("hello with -1 bytes of addresses"),
+            Closed("hello declares an address list of -1 bytes"),
         ),
         case(
             "a long address",
             start().int(2049),
-            Closed("hello with 2049 bytes of addresses"),
+            Closed("hello declares an address list of 2049 bytes"),
         ),
         case(
             "an address without a port",
             start().sized(b"localhost"),
-            Closed("hello with the address"),
+            Closed("hello contains the malformed address"),
         ),
         case(
             "an address with a wrong port",
             start().sized(b"localhost:x"),
-            Closed("hello with the address"),
+            Closed("hello contains the malformed address"),
         ),
         case(
             "an address that is no text",
             start().sized(&[0xff, 0xfe, 0xfd]),
-            Closed("hello with the address"),
+            Closed("hello contains the malformed address"),
         ),
         case("half a handshake", start(), Any),
         case("nothing", Bytes::default(), Any),
         case(
             "a stranger's empty frame",
             stranger().int(0),
-            Closed("a message of 0 bytes"),
+            Closed("the message has an invalid length of 0 bytes"),
         ),
         case(
             "a stranger's negative frame",
             stranger().int(-1),
-            Closed("a message of -1 bytes"),
+            Closed("the message has an invalid length of -1 bytes"),
         ),
         case(
             "a stranger's large frame",
             stranger().int(524_289),
-            Closed("a message of 524289 bytes"),
+            Closed("the message has an invalid length of 524289 bytes"),
         ),
         case(
             "a stranger's short message",
@@ -283,7 +283,7 @@ fn quorum_port_cases(rng: &mut Rng) -> Vec<Case> {
         case(
             "a configuration ahead",
             packet(FOLLOWERINFO, 0, Some(&version_ahead.0)),
-            Closed("its configuration 0x7fffffffffffffff is newer than 0x0"),
+            Closed("its member list has version 0x7fffffffffffffff, newer than 0x0"),
         ),
         case("an epoch far above", info(i64::from(i32::MAX)), Any),
         case(

@@ -84,7 +84,7 @@ fn a_leader_whose_disk_stands_still_makes_way_before_its_memory_is_full() {
     assert!(faults.has_held(3));
     let log = ensemble.member(3).log();
     assert!(
-        log.contains("does not keep up with the transaction log"),
+        log.contains("the disk is too slow for the transaction log"),
         "{log}"
     );
     let next = ensemble.wait_until_these_serve(&[1, 2]);

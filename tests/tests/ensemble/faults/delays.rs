@@ -43,7 +43,7 @@ fn a_leader_that_is_not_found_by_its_voter_does_not_wait_for_it_to_the_end() {
     ensemble.start(2);
     ensemble.start(3);
     let word = match Flavour::under_test() {
-        Flavour::Zoarium => "leading is over",
+        Flavour::Zoarium => "stopped leading",
         _ => "Quit leading due to voter changed mind",
     };
     wait_for("end of a wait in vain", LIMIT, || {

@@ -138,7 +138,7 @@ fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: 
     };
     let end_of_snapshot = |ensemble: &Ensemble| {
         faults.release(old);
-        let texts = ["snapshot given up", "snapshot written"];
+        let texts = ["snapshot cancelled", "snapshot written"];
         wait_for("end of the snapshot", LIMIT, || has_said(ensemble, &texts));
     };
     let mut session = open(ensemble, old);
@@ -152,7 +152,7 @@ fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: 
     assert!(session.take().is_err(), "acknowledged without a quorum");
     ensemble.wait_until_none_serves(&[old]);
     let next = ensemble.wait_until_these_serve(&others);
-    let taken_in = ["taken into the history"];
+    let taken_in = ["applied logged transactions that are not yet known to be committed"];
     wait_for("end of the role", LIMIT, || has_said(ensemble, &taken_in));
     if matches!(goes_on, GoesOn::AfterTheRole) {
         end_of_snapshot(ensemble);

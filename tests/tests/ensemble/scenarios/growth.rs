@@ -113,7 +113,7 @@ fn restart_with_five(ensemble: &mut Ensemble, id: u64) -> u64 {
 
 fn tells_of_lists(log: &str) -> bool {
     log.lines()
-        .any(|line| line.contains("member list is another one"))
+        .any(|line| line.contains("has a different member list"))
 }
 
 #[test]

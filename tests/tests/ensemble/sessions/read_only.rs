@@ -145,7 +145,7 @@ fn serves_reads_without_a_leader(with_local_sessions: bool) {
     assert_eq!(isro(&ensemble, 1).as_deref(), Some("rw"));
     assert!(
         last.call(&get_data("/a")).is_err(),
-        "read-only clients are sent away"
+        "disconnecting read-only clients"
     );
     let mut back = try_open(&ensemble, 1, Some(&global), LONG_MS).expect("the session lives");
     assert!(!back.is_read_only());

@@ -146,7 +146,7 @@ fn a_member_with_another_file_is_reported_and_refuses_sessions_of_the_others() {
             let log = ensemble.member(at).log();
             let mut lines = log.lines();
             let is_it = |line: &str| {
-                line.contains("another zoarium.sessionSecretFile") && line.contains(&host)
+                line.contains("a different zoarium.sessionSecretFile") && line.contains(&host)
             };
             lines.any(is_it).then_some(())
         });

@@ -129,7 +129,7 @@ impl Queue {
     ) -> Result<bool, String> {
         match self.living.first_key_value() {
             Some((first, other)) if *first < number && other.has_held => {
-                return Err(format!("{name} and {} hold at once", other.name));
+                return Err(format!("{name} and {} hold simultaneously", other.name));
             }
             Some((first, other)) if *first < number => {
                 return Err(format!("{name} goes before {}, which waits", other.name));
@@ -138,7 +138,7 @@ impl Queue {
         }
         let contender = self.living.get_mut(&number);
         let Some(contender) = contender.filter(|one| one.name == name) else {
-            return Err(format!("{name} holds and is gone"));
+            return Err(format!("{name} holds but no longer exists"));
         };
         let is_own = contender.session == session;
         if !is_own && !may_change_session(kind) {
@@ -198,7 +198,7 @@ fn number_of(name: &str, word: &str) -> Result<u32, String> {
     let number = name.rsplit_once(word).map(|(_, number)| number);
     let digits = number.filter(|number| number.len() == 10);
     let number = digits.and_then(|digits| digits.parse().ok());
-    number.ok_or_else(|| format!("{name} is no contender in a queue of {word}"))
+    number.ok_or_else(|| format!("{name} is not a contender in a queue of {word}"))
 }
 
 #[cfg(test)]
@@ -284,7 +284,7 @@ mod tests {
             (ONE, record(FIRST)),
             (TWO, record(SECOND)),
         ];
-        assert!(refusal(&log).contains("hold at once"));
+        assert!(refusal(&log).contains("hold simultaneously"));
     }
 
     #[test]
@@ -341,6 +341,6 @@ mod tests {
         let log = [(TWO, join(SECOND)), (ONE, join(FIRST))];
         assert!(refusal(&log).contains("end of its queue"));
         let log = [(ONE, join("/queues/mutex/a__lock__0000000003"))];
-        assert!(refusal(&log).contains("no contender"));
+        assert!(refusal(&log).contains("is not a contender"));
     }
 }

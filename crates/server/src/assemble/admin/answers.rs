@@ -19,10 +19,11 @@ use super::super::http::{Activity, Answers, AtWork, Caller, NotDone, ResponseBod
 use super::Admin;
 
 /// Reason to refuse a request that a page of another site makes the browser send.
-const FOREIGN_PAGE: &str = "a page of another site asks (Origin or Sec-Fetch-Site)";
+const FOREIGN_PAGE: &str =
+    "the request comes from a page of another site (Origin or Sec-Fetch-Site)";
 
 /// Reason to refuse a host name of this server that an attacker may control.
-const UNKNOWN_HOST: &str = "this server is not known by the name in Host: add it to admin.console.hosts, or use an address";
+const UNKNOWN_HOST: &str = "the name in Host is not a known name of this server: add it to admin.console.hosts, or use an address";
 
 /// Header with the caller's address, set by a proxy. Source:
 /// IPAuthenticationProvider.X_FORWARDED_FOR_HEADER_NAME.
@@ -115,7 +116,7 @@ impl Admin {
             return refuse(StatusCode::MISDIRECTED_REQUEST, UNKNOWN_HOST);
         }
         let host = request.headers().get(header::HOST);
-        log_limiter::limited!(warn, %peer, ?host, "a command is answered under a name in Host that this server does not know: name it in admin.console.hosts, or refuse it by admin.strictHost=true");
+        log_limiter::limited!(warn, %peer, ?host, "executed a command although the name in Host is not a known name of this server: add it to admin.console.hosts, or refuse it with admin.strictHost=true");
         None
     }
 
@@ -224,7 +225,7 @@ impl Admin {
             Ok(subject) => Some(subject),
             Err(error) => {
                 let peer = caller.peer;
-                log_limiter::limited!(warn, %peer, err = %error, "the certificate of an admin client is not that of a client");
+                log_limiter::limited!(warn, %peer, err = %error, "an admin client's certificate is not valid for clients of ZooKeeper");
                 None
             }
         }

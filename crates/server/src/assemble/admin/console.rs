@@ -47,7 +47,7 @@ pub(super) fn set_up(config: &Config) -> Option<Console> {
     }
     let commands = config.admin.command_url.trim_end_matches('/').to_owned();
     if commands.is_empty() || Console::serves(&format!("{commands}/")) {
-        tracing::warn!("admin.commandURL is where the console would be: there is none");
+        tracing::warn!("the console is off because admin.commandURL uses its path");
         return None;
     }
     let mut title = machine();
@@ -233,11 +233,11 @@ impl Server<'_> {
         }
         Err(match (by_tls, wants) {
             (true, true) => {
-                "clients come by TLS with a certificate only: come by HTTPS, with one \
+                "this server requires TLS with a client certificate: use HTTPS with a certificate \
                              (admin.forceHttps, admin.needClientAuth)"
             }
-            (true, false) => "clients come by TLS only: come by HTTPS (admin.forceHttps)",
-            (false, _) => "clients come from this machine only (clientPortAddress)",
+            (true, false) => "this server requires TLS: use HTTPS (admin.forceHttps)",
+            (false, _) => "this server accepts only clients on its own machine (clientPortAddress)",
         }
         .to_owned())
     }

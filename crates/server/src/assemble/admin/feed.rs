@@ -69,7 +69,7 @@ enum End {
 impl Admin {
     pub(super) async fn feed(self: &Arc<Self>, call: &Call) -> Response<ResponseBody> {
         let Ok(place) = self.feeds.clone().try_acquire_owned() else {
-            let text = format!("there are {} feeds already", limits::FEEDS_MAX);
+            let text = format!("{} feeds are open already", limits::FEEDS_MAX);
             let fields = json!({ "error": text });
             return respond(written(StatusCode::SERVICE_UNAVAILABLE, FEED, fields));
         };
@@ -225,11 +225,7 @@ impl Feed {
     fn last_line(&self, end: End) -> Option<Bytes> {
         let (reason, text, resume_after) = match end {
             End::Gone => return None,
-            End::Slow => (
-                "slow",
-                "the reader has taken nothing for too long".into(),
-                None,
-            ),
+            End::Slow => ("slow", "the reader did not read for too long".into(), None),
             End::Closed => ("closed", "the change history was closed".into(), None),
             End::History(error) => {
                 let reason = match error {

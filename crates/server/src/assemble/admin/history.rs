@@ -133,7 +133,7 @@ fn export(readers: &Readers, view: &dyn AdminView, call: &Call) -> Answer {
 
 /// Returns the answer while the history is not open, because it is being built or the disk is full.
 pub(super) fn not_open(name: &str) -> Answer {
-    let error = json!({ "error": "the change history is not open at the moment" });
+    let error = json!({ "error": "the change history is not open at present" });
     written(StatusCode::SERVICE_UNAVAILABLE, name, error)
 }
 
@@ -153,7 +153,7 @@ pub(super) fn refused(name: &str, error: &AskError) -> Answer {
     };
     let is_abandoned = matches!(error, AskError::History(HistoryError::Abandoned));
     if status.is_server_error() && !is_abandoned {
-        log_limiter::limited!(warn, err = %error, command = name, "the change history cannot answer");
+        log_limiter::limited!(warn, err = %error, command = name, "a query of the change history failed");
     }
     written(status, name, fields)
 }

@@ -24,7 +24,7 @@ use crate::limits;
 const JSON: &str = "application/json";
 
 /// Reason to refuse a listing.
-const BUSY: &str = "too many long listings are read already: try again later";
+const BUSY: &str = "too many long listings are being read: try again later";
 
 /// Bytes of a listing in memory: the waiting pieces, and two that are being written.
 const ROOM_BYTES: usize = (limits::HTTP_PIECES_MAX + 2) * limits::HTTP_PIECE_BYTES;

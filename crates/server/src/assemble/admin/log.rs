@@ -33,13 +33,13 @@ use crate::settings::field_limits;
 /// Reasons why the log is not sent.
 #[derive(Debug, thiserror::Error)]
 enum NoLog {
-    #[error("after: a zxid is expected, such as 0x1a")]
+    #[error("`after` must be a zxid such as 0x1a")]
     Parameter,
-    #[error("this member is not in a quorum: what it has may not be committed")]
+    #[error("this member is not in a quorum, so its data may be uncommitted")]
     NotInQuorum,
-    #[error("this server is at {0}, which is before {1}")]
+    #[error("the last zxid of this server is {0}, lower than {1}")]
     Behind(Zxid, Zxid),
-    #[error("the log does not reach back to {0}: take a new snapshot")]
+    #[error("the log begins after {0}: take a new snapshot")]
     NotKept(Zxid),
     #[error("{0}")]
     Storage(#[from] StorageError),
@@ -77,7 +77,7 @@ impl Admin {
             }
             Err(error) => {
                 if error.status().is_server_error() {
-                    tracing::warn!(err = %error, "no log by the admin server");
+                    tracing::warn!(err = %error, "cannot send the log through the admin server");
                 }
                 let mut answer = Answer::found(Object::new().with("error", error.to_string()));
                 answer.status = error.status();
@@ -181,7 +181,7 @@ impl Source for Reading {
                 break;
             }
             self.next = self.txns.next().transpose().map_err(|error| {
-                tracing::warn!(err = %error, "the log breaks off while it is sent");
+                tracing::warn!(err = %error, "cannot read the rest of a log that is being sent");
                 io::Error::other(error)
             })?;
             if piece.len() >= limits::HTTP_PIECE_BYTES {

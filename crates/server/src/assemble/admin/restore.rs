@@ -32,16 +32,16 @@ pub(crate) struct RestoreOrder {
 /// Reasons why a restore failed.
 #[derive(Debug, thiserror::Error)]
 enum RestoreError {
-    #[error("the upload broke off: {0}")]
+    #[error("the upload was interrupted: {0}")]
     Upload(hyper::Error),
-    #[error("cannot keep the upload in {}: {source}", path.display())]
+    #[error("cannot write the upload to {}: {source}", path.display())]
     Disk {
         path: PathBuf,
         source: std::io::Error,
     },
     #[error("{0}")]
     Content(String),
-    #[error("the server is ending")]
+    #[error("the server is stopping")]
     Ending,
 }
 
@@ -62,13 +62,13 @@ impl Admin {
             return Answer::refused(StatusCode::SERVICE_UNAVAILABLE);
         }
         if !self.config.storage.serialize_last_processed_zxid {
-            tracing::warn!("nothing restored: that needs serializeLastProcessedZxid.enabled");
+            tracing::warn!("restore refused: it requires serializeLastProcessedZxid.enabled");
             return Answer::refused(StatusCode::INTERNAL_SERVER_ERROR);
         }
         let metrics = &served.clients.metrics;
         if self.config.ensemble.is_some() {
-            let reason = "a member of an ensemble takes its data from the leader: restore a server that stands alone, or the files of all members while they are stopped";
-            tracing::error!(reason, "nothing restored");
+            let reason = "restore refused, because a member of an ensemble receives its data from the leader: restore a standalone server, or the files of all members while they are stopped";
+            tracing::error!(reason, "restore failed");
             metrics.restore_error_count.inc();
             let fields = Object::new().with("error", reason);
             let mut answer = Answer::found(fields);
@@ -90,7 +90,7 @@ impl Admin {
                 Answer::found(Object::new().with("last_zxid", zxid.0))
             }
             Err(error) => {
-                tracing::error!(err = %error, "nothing restored");
+                tracing::error!(err = %error, "restore failed");
                 metrics.restore_error_count.inc();
                 Answer::refused(StatusCode::INTERNAL_SERVER_ERROR)
             }
@@ -206,7 +206,7 @@ fn remove_upload(path: &Path) {
     if let Err(error) = RealDisk.remove(path)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        tracing::warn!(file = %path.display(), err = %error, "cannot remove an upload");
+        tracing::warn!(file = %path.display(), err = %error, "cannot remove an uploaded file");
     }
 }
 
@@ -226,17 +226,17 @@ fn load(path: &Path, config: &Config) -> Result<(Tree, Zxid), RestoreError> {
     let info = read_snapshot(&RealDisk, &file, field_limits(config), &mut restore)
         .map_err(|error| content(error.to_string()))?;
     let Some(zxid) = info.last_zxid else {
-        let reason = "the snapshot does not say which transaction is its last";
+        let reason = "the snapshot does not contain the zxid of its last transaction";
         return Err(content(reason.to_owned()));
     };
     let mut tree = restore.into_tree();
     if tree.unrecognised_ttls() > 0 {
-        let reason = "the snapshot has TTL znodes, and extendedTypesEnabled is off";
+        let reason = "the snapshot contains TTL znodes, but extendedTypesEnabled is off";
         return Err(content(reason.to_owned()));
     }
     let recorded = info.digest.filter(|digest| digest.zxid == zxid);
     if recorded.is_some_and(|recorded| recorded.digest != tree.digest().cast_signed()) {
-        tracing::warn!(%zxid, "the digest of the snapshot is not that of its tree: it was taken while its server went on, or digests are off");
+        tracing::warn!(%zxid, "the digest of the snapshot does not match its tree, because it was taken during writes or digests are off");
     }
     tree.stand_for(zxid);
     Ok((tree, zxid))

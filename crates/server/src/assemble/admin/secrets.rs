@@ -76,7 +76,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
                 // A server that is down, and Apache ZooKeeper, have no answer.
                 tracing::debug!(
                     host,
-                    "a member does not answer with the hash of its session secret file"
+                    "a member did not return the hash of its session secret file"
                 );
                 continue;
             };
@@ -87,7 +87,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
             match (is_equal, known.insert(*sid, is_equal)) {
                 (false, None | Some(true)) => tracing::warn!(
                     host,
-                    "another member has another zoarium.sessionSecretFile: sessions that move between it and this server may be lost"
+                    "another member has a different zoarium.sessionSecretFile, so sessions that move between it and this server may be lost; copy one file to all members"
                 ),
                 (true, Some(false)) => {
                     tracing::info!(

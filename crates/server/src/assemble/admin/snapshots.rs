@@ -29,9 +29,7 @@ impl Admin {
         }
         let metrics = &served.clients.metrics;
         if !self.config.storage.serialize_last_processed_zxid {
-            tracing::warn!(
-                "no snapshot by the admin server: it needs serializeLastProcessedZxid.enabled"
-            );
+            tracing::warn!("snapshot refused: it requires serializeLastProcessedZxid.enabled");
             return refuse(StatusCode::INTERNAL_SERVER_ERROR);
         }
         if !self.limits.lock().snapshot.allow(clock::monotonic()) {
@@ -44,7 +42,7 @@ impl Admin {
         let taken = match taken {
             Ok(taken) => taken,
             Err(reason) => {
-                tracing::error!(reason, "no snapshot by the admin server");
+                tracing::error!(reason, "cannot take a snapshot for the admin server");
                 metrics.snapshot_error_count.inc();
                 return refuse(StatusCode::INTERNAL_SERVER_ERROR);
             }

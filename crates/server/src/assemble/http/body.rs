@@ -13,7 +13,7 @@ use super::admission::Answer;
 use crate::limits;
 
 /// Answer to a request without a slot.
-pub(super) const BUSY: &str = "too many requests are carried out already: try again later";
+pub(super) const BUSY: &str = "too many requests are being executed: try again later";
 
 /// A body in pieces, with the slot of its request. It lasts until the client has read nearly all of
 /// it.

@@ -30,7 +30,7 @@ use crate::limits;
 const BACKLOG: i32 = 512;
 
 /// Reason why a plain port refuses a connection.
-const TLS: &str = "it speaks TLS, and this port takes plain connections";
+const TLS: &str = "the client uses TLS, but this port accepts only plain connections";
 
 /// Value of the header for browsers that connect with TLS. Source: JettyAdminServer.
 const ONLY_TLS: &str = "max-age=86400; includeSubDomains";
@@ -177,7 +177,7 @@ impl Port {
         let refused = tokio::select! {
             refused = self.talk(answers, stream, peer, presence.clone()) => refused,
             () = presence.has_to_give_way() => {
-                tracing::debug!(%peer, of = place.of, "connection gives way to another one");
+                tracing::debug!(%peer, of = place.of, "closing an idle connection for a new one");
                 return;
             }
         };

@@ -65,7 +65,7 @@ async fn make(
             (source, piece)
         });
         let Ok((rest, piece)) = making.await else {
-            let lost = io::Error::other("the server ends, or a piece could not be made");
+            let lost = io::Error::other("the server is stopping, or a part of the reply failed");
             place.send(Err(lost));
             return;
         };

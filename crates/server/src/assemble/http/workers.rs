@@ -91,7 +91,7 @@ impl Workers {
 fn work(queue: &Receiver<Job>) {
     for job in queue {
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            tracing::error!("work for an operator has panicked: its request gets no answer");
+            tracing::error!("an admin request panicked and receives no reply");
         }
     }
 }

@@ -101,7 +101,7 @@ impl MemberFiles for Beside<'_> {
         let Some(absolute) = absolute.to_str() else {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("{} is not UTF-8 and cannot be named", absolute.display()),
+                format!("the path {} is not UTF-8", absolute.display()),
             ));
         };
         // Reads the file again, because it may have been edited since the server started.

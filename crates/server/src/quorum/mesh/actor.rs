@@ -216,7 +216,7 @@ impl Actor {
         let Some(error) = ended else {
             return;
         };
-        tracing::error!(err = %error, "election port not bound");
+        tracing::error!(err = %error, "cannot bind the election port");
         if self.listeners.is_empty() {
             (self.sink)(MeshEvent::Failed { error });
         }

@@ -77,10 +77,10 @@ impl Connections {
     pub(super) fn tell_unreachable(&mut self, sid: Sid, error: &DialError) {
         let reason = error.to_string();
         if self.unreachable.get(&sid) == Some(&reason) {
-            return tracing::debug!(%sid, err = %error, "server still not reached for an election");
+            return tracing::debug!(%sid, err = %error, "still cannot connect to a server for an election");
         }
         self.unreachable.insert(sid, reason);
-        log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %error, "server not reached for an election");
+        log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %error, "cannot connect to a server for an election");
     }
 
     /// Records that a server was reached.
@@ -166,7 +166,7 @@ impl Connections {
         let peer = peer.map(|peer| peer.to_string()).unwrap_or_default();
         let complaint = match reason {
             CloseReason::OwnSid => {
-                "another server has this server's id: each needs its own in dataDir/myid"
+                "another server has the same id as this server: give each server its own id in dataDir/myid"
             }
             CloseReason::TooManyStrangers => {
                 "election connection closed: too many servers outside the member list"

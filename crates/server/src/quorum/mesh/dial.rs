@@ -32,7 +32,7 @@ pub(super) struct Call {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
     /// No configuration contains the server.
-    #[error("nobody knows where it is")]
+    #[error("the member list does not contain this server")]
     Nowhere,
     /// None of the server's addresses answers.
     #[error(transparent)]

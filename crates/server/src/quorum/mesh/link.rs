@@ -36,13 +36,13 @@ pub(super) enum LinkEnd {
     #[error("closed")]
     Closed,
     /// The length of a message is not between 1 and [`FRAME_BYTES_MAX`].
-    #[error("a message of {len} bytes")]
+    #[error("the message has an invalid length of {len} bytes")]
     Length {
         /// The received length.
         len: i32,
     },
     /// A message began but was not completed.
-    #[error("the rest of a message did not come in time")]
+    #[error("the rest of a message did not arrive in time")]
     Stalled,
     /// The system's error.
     #[error(transparent)]

@@ -32,7 +32,7 @@ pub(super) struct ListenerContext {
 /// The server cannot listen on the election port. Without the port, other servers cannot reach it.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot listen for elections on {endpoint} after {attempts} attempts: {source} (another process may be running there, or the host of this server's line does not belong to this machine; electionPortBindRetry allows more attempts, 0 any number)"
+    "cannot listen for elections on {endpoint} after {attempts} attempts: {source} (stop the process that uses the port, or correct the host in this server's line; electionPortBindRetry=0 retries without a limit)"
 )]
 pub(crate) struct BindError {
     /// The address in the member list.
@@ -87,7 +87,7 @@ pub(super) async fn listen(endpoint: Endpoint, context: ListenerContext) -> Bind
                 source,
             };
         }
-        tracing::warn!(%endpoint, err = %source, attempts, "cannot listen for elections, trying again");
+        tracing::warn!(%endpoint, err = %source, attempts, "cannot listen for elections, retrying");
         sleep(BIND_PAUSE).await;
     }
 }
@@ -135,7 +135,7 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
             && let Some((peer, oldest)) = oldest_first.pop_front()
         {
             oldest.abort();
-            log_limiter::limited!(in context.log_limiter => warn, %peer, "too many election connections that do not say who they are, the oldest is closed");
+            log_limiter::limited!(in context.log_limiter => warn, %peer, "too many election connections without a hello, closing the oldest one");
         }
         let greeting = greetings.spawn(greet(stream, peer, context.clone()));
         oldest_first.push_back((peer, greeting));
@@ -147,11 +147,13 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
 #[derive(Debug, thiserror::Error)]
 enum Unknown {
     /// Port scanners and health checks do that.
-    #[error("closed before it said who it is")]
+    #[error("closed before its hello arrived")]
     Left,
-    #[error("it did not say in time who it is")]
+    #[error("its hello did not arrive in time")]
     Silent,
-    #[error("it speaks TLS, and this port takes plain connections (sslQuorum, portUnification)")]
+    #[error(
+        "it uses TLS, but this port accepts only plain connections (sslQuorum, portUnification)"
+    )]
     Tls,
     #[error(transparent)]
     Fault(#[from] HelloFault),

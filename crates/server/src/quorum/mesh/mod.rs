@@ -88,7 +88,7 @@ impl Mesh {
     pub(crate) async fn stop(mut self) {
         let _ = self.orders.send(Order::Stop);
         if let Err(error) = (&mut self.task).await {
-            tracing::error!(err = %error, "the election mesh ended by a panic");
+            tracing::error!(err = %error, "the election mesh panicked");
         }
     }
 }

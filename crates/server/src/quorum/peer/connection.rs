@@ -310,7 +310,7 @@ impl Line {
     /// connection itself.
     fn end_by(&self, event: PeerEvent) {
         if !self.closing.send_replace(true) {
-            tracing::debug!(?event, "leader's connection ended");
+            tracing::debug!(?event, "connection to the leader ended");
             (self.sink)(event);
         }
     }

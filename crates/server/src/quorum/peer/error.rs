@@ -12,10 +12,10 @@ use crate::quorum::auth::AuthError;
 #[non_exhaustive]
 pub(crate) enum PeerError {
     /// The other side has closed the connection between two packets.
-    #[error("the other side has closed the connection")]
+    #[error("the other side closed the connection")]
     Closed,
     /// The other side has closed the connection within a packet.
-    #[error("the connection ends within a packet, after {bytes} bytes of it")]
+    #[error("the connection ended within a packet, after {bytes} of its bytes")]
     CutOff {
         /// Received bytes of the packet.
         bytes: usize,
@@ -27,10 +27,12 @@ pub(crate) enum PeerError {
     #[error("malformed packet: {0}")]
     Malformed(#[from] DecodeError),
     /// The other side uses TLS.
-    #[error("it speaks TLS, and this port takes plain connections (sslQuorum, portUnification)")]
+    #[error(
+        "it uses TLS, but this port accepts only plain connections (sslQuorum, portUnification)"
+    )]
     Tls,
     /// The other side reads more slowly than data is sent.
-    #[error("{bytes} bytes wait to be sent, {limit} are allowed: the other side is too slow")]
+    #[error("the other side is too slow: {bytes} bytes wait to be sent, the limit is {limit}")]
     TooSlow {
         /// Waiting bytes.
         bytes: usize,
@@ -58,7 +60,7 @@ pub(crate) enum PeerError {
     #[error("{0}")]
     Snapshot(String),
     /// Another log has replaced the one that was being sent.
-    #[error("the tree was replaced while it was sent")]
+    #[error("the tree was replaced while the snapshot was sent")]
     TreeReplaced,
     /// This side closes the connection, without an event.
     #[error("closed by this server")]

@@ -98,7 +98,7 @@ fn open_one(
         (false, Ok(ip)) => ip,
         (false, Err(_)) => {
             let found = resolved.0.remove(&address.host);
-            found.unwrap_or_else(|| Err(io::Error::other("the name was not resolved")))?
+            found.unwrap_or_else(|| Err(io::Error::other("the name cannot be resolved")))?
         }
     };
     bind_ip(ip, address.port, BACKLOG)

@@ -251,9 +251,9 @@ impl LearnerPort {
         closed.close();
         let (link, peer) = (link.0, closed.peer);
         if fault.is_wrong_input() {
-            log_limiter::limited!(warn, link, %peer, err = %fault, "learner dropped");
+            log_limiter::limited!(warn, link, %peer, err = %fault, "dropping a learner");
         } else {
-            log_limiter::limited!(info, link, %peer, err = %fault, "learner dropped");
+            log_limiter::limited!(info, link, %peer, err = %fault, "dropping a learner");
         }
     }
 }
@@ -301,7 +301,7 @@ impl Port {
         let opened = match listen::open(&self.runtime, listen, resolved) {
             Ok(opened) => opened,
             Err(error) => {
-                tracing::error!(err = %error, "cannot listen for learners at any address");
+                tracing::error!(err = %error, "cannot listen for learners on any address");
                 let port = self.settings.port;
                 return (self.sink)(Input::ListenFailed { port, attempt }.into());
             }
@@ -387,7 +387,7 @@ impl Port {
             return self.admit(stream, Vec::new(), peer, term);
         }
         let Ok(place) = self.logging_in.clone().try_acquire_owned() else {
-            log_limiter::limited!(warn, %peer, max = limits::LEARNER_LINKS_MAX, "learner refused: too many log in at the moment");
+            log_limiter::limited!(warn, %peer, max = limits::LEARNER_LINKS_MAX, "learner refused: too many logins are in progress");
             return;
         };
         let admitted = timeout(self.settings.stall, auth.admit(&mut stream, Vec::new())).await;

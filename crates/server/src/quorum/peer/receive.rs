@@ -47,7 +47,7 @@ where
     });
     let loaded = loading.await;
     let (reader, received) =
-        loaded.map_err(|error| PeerError::Snapshot(format!("loading it broke off: {error}")))??;
+        loaded.map_err(|error| PeerError::Snapshot(format!("cannot load it: {error}")))??;
     let ReceivedTree { zxid, tree, bytes } = received;
     let elapsed_ms = begun.elapsed().as_millis();
     let (znodes, sessions) = (tree.node_count(), tree.sessions().len());

@@ -160,7 +160,7 @@ impl<C: Stepping> Context for Side<C> {
 
     fn initiator(&self) -> Result<String, GssapiRefusal> {
         let name = self.0.source_name().and_then(|name| text(&name));
-        name.map_err(|error| told("tell who the client is", error))
+        name.map_err(|error| told("get the name of the client", error))
     }
 }
 

@@ -84,25 +84,28 @@ pub enum GssapiRefusal {
 impl fmt::Display for GssapiRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotBuiltIn => f.write_str("this build has no Kerberos"),
+            Self::NotBuiltIn => f.write_str("this build does not support Kerberos"),
             Self::TooLong { len, len_max } => {
-                write!(f, "a token of {len} bytes, more than {len_max}")
+                write!(f, "the token has {len} bytes, the limit is {len_max}")
             }
             Self::Empty => f.write_str("the token is empty"),
-            Self::NotEmpty => f.write_str("a token where the client has nothing to say"),
+            Self::NotEmpty => f.write_str("the client sent an unexpected token"),
             Self::Library { doing, reason } => write!(f, "cannot {doing}: {reason}"),
             Self::Malformed => f.write_str("the token does not choose a security layer"),
             Self::OtherLayer(bits) => {
                 write!(
                     f,
-                    "the client chooses security layers {bits:#04x}, and none was offered"
+                    "the client chose security layers {bits:#04x}, but none was offered"
                 )
             }
             Self::NoLayer(bits) => {
-                write!(f, "the server wants one of the security layers {bits:#04x}")
+                write!(
+                    f,
+                    "the server requires one of the security layers {bits:#04x}"
+                )
             }
-            Self::TooMany => f.write_str("more tokens than a login takes"),
-            Self::Over => f.write_str("the exchange is over already"),
+            Self::TooMany => f.write_str("too many tokens for one login"),
+            Self::Over => f.write_str("the exchange has ended already"),
         }
     }
 }

@@ -94,7 +94,7 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, StoreF
     reader.take(MAGIC.len())?;
     let version = reader.u32()?;
     if !matches!(version, 1 | 2) {
-        let reason = format!("version {version} is not known");
+        let reason = format!("version {version} is unknown");
         return Err(StoreFault::malformed(KIND, reason));
     }
     let count = reader.u32()?;
@@ -107,7 +107,7 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, StoreF
         entries.push(reader.entry(version)?);
     }
     if !reader.0.is_empty() {
-        return Err(StoreFault::malformed(KIND, "bytes behind the last entry"));
+        return Err(StoreFault::malformed(KIND, "bytes follow the last entry"));
     }
     // Java ignores the checksum of a trust store if a password is not configured.
     let is_sealed = bool::from(seal(content, password)[..].ct_eq(checksum));
@@ -133,7 +133,10 @@ fn utf16(password: &str) -> Zeroizing<Vec<u8>> {
 /// Returns the decrypted key, PKCS #8.
 fn unprotect(encrypted: &[u8], password: &str) -> Result<Vec<u8>, StoreFault> {
     let protected = protected(encrypted).ok_or_else(|| {
-        StoreFault::malformed(KIND, "the private key is not protected as Java does")
+        StoreFault::malformed(
+            KIND,
+            "the private key does not use the key protection of Java",
+        )
     })?;
     let (salt, rest) = protected
         .split_first_chunk::<HASH_BYTES>()
@@ -194,7 +197,7 @@ fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 }
 
 fn cut_off() -> StoreFault {
-    StoreFault::malformed(KIND, "it breaks off")
+    StoreFault::malformed(KIND, "it ends early")
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -228,10 +231,7 @@ impl<'a> Reader<'a> {
 
     fn certificate(&mut self, version: u32) -> Result<&'a [u8], StoreFault> {
         if version == 2 && self.text()? != b"X.509" {
-            return Err(StoreFault::malformed(
-                KIND,
-                "a certificate that is not X.509",
-            ));
+            return Err(StoreFault::malformed(KIND, "a certificate is not X.509"));
         }
         self.sized()
     }
@@ -252,7 +252,7 @@ impl<'a> Reader<'a> {
             }
             2 => Ok(Entry::Trusted(self.certificate(version)?)),
             _ => {
-                let reason = format!("an entry of kind {tag}");
+                let reason = format!("an entry has the unknown kind {tag}");
                 Err(StoreFault::malformed(KIND, reason))
             }
         }

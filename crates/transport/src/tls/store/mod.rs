@@ -141,9 +141,10 @@ impl Content {
                 Ok(Self::Jks)
             }
             // An ASN.1 sequence.
-            StoreFormat::Jks if bytes.first() != Some(&0x30) => {
-                Err(StoreFault::malformed("JKS", "it begins like no key store"))
-            }
+            StoreFormat::Jks if bytes.first() != Some(&0x30) => Err(StoreFault::malformed(
+                "JKS",
+                "it does not have the header of a key store",
+            )),
             StoreFormat::Jks | StoreFormat::Pkcs12 => Ok(Self::Pkcs12),
             StoreFormat::Bcfks => Err(StoreFault::Bcfks),
         }

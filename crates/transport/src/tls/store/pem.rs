@@ -47,7 +47,7 @@ fn malformed(error: &Error) -> StoreFault {
     // The library's message may contain a line of the file, which may be a line of the key.
     let reason = match error {
         Error::MissingSectionEnd { .. } => "a section has no end",
-        Error::IllegalSectionStart { .. } => "a section begins in no known way",
+        Error::IllegalSectionStart { .. } => "a section has an unknown header",
         Error::Base64Decode(_) => "a section is not base64",
         _ => "it cannot be parsed",
     };
@@ -75,9 +75,9 @@ fn find(bytes: &[u8], label: &str) -> Result<Option<Vec<u8>>, StoreFault> {
 
 fn decrypt(der: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, StoreFault> {
     let encrypted = EncryptedPrivateKeyInfoRef::try_from(der)
-        .map_err(|_| StoreFault::malformed(KIND, "the encrypted key is no PKCS #8"))?;
+        .map_err(|_| StoreFault::malformed(KIND, "the encrypted key is not PKCS #8"))?;
     if !is_bearable(&encrypted.encryption_algorithm) {
-        let reason = "the key's encryption is not known, or asks for too much work";
+        let reason = "the key's encryption is unknown, or its iteration count is too high";
         return Err(StoreFault::malformed(KIND, reason));
     }
     let key = encrypted

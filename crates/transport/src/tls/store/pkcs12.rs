@@ -10,8 +10,8 @@ use crate::tls::error::StoreFault;
 const KIND: &str = "PKCS12";
 
 /// Java does not trust other certificates, and openssl does not write this mark.
-const UNMARKED: &str = ": certificates in a PKCS12 store are trusted only if they are marked so, \
-                        as keytool -importcert does";
+const UNMARKED: &str = ": certificates in a PKCS12 store are trusted only if they are marked as \
+                        trusted, for example with keytool -importcert";
 
 pub(super) fn key(bytes: &[u8], password: &str) -> Result<KeyMaterial, StoreFault> {
     let store = open(bytes, password)?;

@@ -19,17 +19,17 @@ pub(super) fn lists(
         Some(0x30) => vec![CertificateRevocationListDer::from(bytes.to_vec())],
         _ => CertificateRevocationListDer::pem_slice_iter(bytes)
             .collect::<Result<_, _>>()
-            .map_err(|_| fault("it is no PEM"))?,
+            .map_err(|_| fault("it is not PEM"))?,
     };
     if lists.is_empty() {
-        return Err(fault("it is empty, or PEM of something else"));
+        return Err(fault("it is empty, or its PEM sections have another type"));
     }
     let mut whole: Vec<Vec<u8>> = Vec::new();
     for list in &lists {
         let (rest, parsed) = CertificateRevocationList::from_der(list)
-            .map_err(|_| fault("it is damaged, or something else"))?;
+            .map_err(|_| fault("it is damaged, or has another type"))?;
         if !rest.is_empty() {
-            return Err(fault("bytes behind its end"));
+            return Err(fault("bytes follow its end"));
         }
         // The library checks only the first list of an issuer, so an older one would hide the
         // entries of a newer one.
@@ -37,13 +37,13 @@ pub(super) fn lists(
         let mut parts = parsed.extensions().iter();
         if !parts.any(|extension| extension.oid.to_id_string() == DISTRIBUTION_POINT) {
             if whole.contains(&issuer) {
-                return Err(fault("two of them are by one issuer: keep the newer one"));
+                return Err(fault("two lists have the same issuer: keep the newer list"));
             }
             whole.push(issuer);
         }
         let entries = parsed.iter_revoked_certificates().count();
         let next_update = parsed.next_update().map(|time| time.to_string());
-        tracing::info!(issuer = %parsed.issuer(), entries, next_update, "revoked certificates are known");
+        tracing::info!(issuer = %parsed.issuer(), entries, next_update, "loaded a list of revoked certificates");
     }
     Ok(lists)
 }

@@ -85,7 +85,10 @@ fn the_last_number_of_an_epoch_is_not_given_out() {
     out.clear();
     let refused = leader.propose(record(u32::MAX), 0, out);
     assert_eq!(refused, Err(ProposeError::CounterExhausted));
-    assert_eq!(lines(out), ["step down: the epoch has no zxid left"]);
+    assert_eq!(
+        lines(out),
+        ["step down: the zxids of this epoch are used up"]
+    );
     assert!(!leader.is_leading());
 }
 

@@ -479,7 +479,7 @@ fn few_open_files_are_told() {
     let output = shell.args(["-c", &script]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains("warning  limit-files: 256 open files are allowed"),
+        text.contains("warning  limit-files: the limit is 256 open files"),
         "{text}"
     );
 }

@@ -59,9 +59,7 @@ fn the_example_of_the_guide_is_what_is_printed() {
     };
     let of_machine = ["clock", "limit-files", "limit-memory"];
     if of_machine.iter().any(|id| printed.contains(id)) {
-        eprintln!(
-            "SKIPPED the example of the guide: there is something to be said of this machine"
-        );
+        eprintln!("SKIPPED the example of the guide: preflight has findings about this machine");
         return;
     }
     let severities = ["blocker", "warning", "note", "no-go"];

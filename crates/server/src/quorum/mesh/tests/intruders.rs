@@ -155,7 +155,8 @@ async fn a_message_with_a_wrong_length_ends_its_connection_only() {
         script.write(&len.to_be_bytes()).await;
         script.closed().await;
     }
-    log.wait("a message of 524289 bytes").await;
+    log.wait("the message has an invalid length of 524289 bytes")
+        .await;
     // A better vote, which the server adopts and sends to the others.
     let better = Notification {
         zxid: Zxid(9),
@@ -235,8 +236,9 @@ async fn two_servers_with_one_myid_are_told_and_do_not_storm() {
         let mut script = Script::greet(port, 3).await;
         script.closed().await;
     }
-    log.wait("another server has this server's id").await;
-    let line = &log.lines("another server has this server's id")[0];
+    log.wait("another server has the same id as this server")
+        .await;
+    let line = &log.lines("another server has the same id as this server")[0];
     assert!(line.contains("WARN") && line.contains("me=3"), "{line}");
     // The servers continue, and log lines are not repeated indefinitely.
     let quiet = timeout(Duration::from_secs(2), twin.events.recv()).await;

@@ -49,7 +49,7 @@ async fn a_port_that_becomes_free_is_taken() {
         ..settings(1)
     };
     let _peer = Peer::with(settings, &town.list(&[1, 2], &[], 0), zxid(0));
-    log.wait("cannot listen for elections, trying again").await;
+    log.wait("cannot listen for elections, retrying").await;
     drop(taken);
     log.wait("listening for elections").await;
     Script::greet(town.port(1), 2).await.heard().await;

@@ -37,7 +37,7 @@ fn a_leader_that_is_not_there_is_tried_some_times() {
     // Five attempts have four pauses between them.
     assert!(begun.elapsed() >= Duration::from_millis(4 * 30));
     let _nowhere = site.dial(5, &[]);
-    assert!(unreachable(&site, 5).contains("no address"));
+    assert!(unreachable(&site, 5).contains("does not have an address"));
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn what_is_no_packet_ends_the_connection_with_a_reason() {
     negative[12..16].copy_from_slice(&(-2i32).to_be_bytes());
     assert!(reason(&negative).contains("unreasonable length -2"));
     let cut = reason(&good[..good.len() - 1]);
-    assert!(cut.contains("ends within a packet"), "{cut}");
+    assert!(cut.contains("ended within a packet"), "{cut}");
     // A payload that is too short for its type.
     let short = QuorumPacket {
         data: Some(Bytes::from_static(&[1, 2, 3])),

@@ -121,7 +121,7 @@ fn each_side_hears_once_that_the_other_is_gone() {
     let link = site.learner_connected();
     site.leader_connected();
     drop(connection);
-    assert!(site.learner_closed(link).contains("has closed"));
+    assert!(site.learner_closed(link).contains("the other side closed"));
 
     let mut connection = site.dial(2, &[address]);
     let link = site.learner_connected();

@@ -253,7 +253,7 @@ fn a_snapshot_that_is_no_good_is_reported() {
     let cut = receive(&site, 1, &body[..body.len() / 2]);
     assert!(cut.contains("ends early"), "{cut}");
     let unsigned = receive(&site, 2, &body);
-    assert!(unsigned.contains("ends within"), "{unsigned}");
+    assert!(unsigned.contains("ended within"), "{unsigned}");
     for wrong in [&b"BenWasThere"[..], b"BenWasGone", b""] {
         let mut signed = body.clone();
         (wrong.len() as i32).encode(&mut signed);
