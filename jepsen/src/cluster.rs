@@ -143,9 +143,10 @@ impl Cluster {
                 cluster.faults()?.fake_syncs(id, DATA);
             }
         }
-        let first = match plan.grows {
-            true => Cluster::before_growth(),
-            false => cluster.ids(),
+        let first = if plan.grows {
+            Cluster::before_growth()
+        } else {
+            cluster.ids()
         };
         for id in Cluster::before_growth().into_iter().filter(|_| plan.grows) {
             cluster.list_before_growth(id);
@@ -215,9 +216,10 @@ impl Cluster {
             .map(|id| self.ensemble.member(id).client_address().ip())
             .map(|host| format!("{host}:{ADMIN_PORT}"))
             .collect();
-        match ours.is_empty() {
-            true => lack("no member of Zoarium, whose history could be followed"),
-            false => Ok(ours),
+        if ours.is_empty() {
+            lack("no member of Zoarium, whose history could be followed")
+        } else {
+            Ok(ours)
         }
     }
 

@@ -139,9 +139,10 @@ pub fn read_within(path: &Path, bytes_max: u64) -> io::Result<Held> {
     for event in read(path)? {
         let event = event?;
         bytes += event.bytes();
-        match bytes > bytes_max {
-            true => held.left_out += 1,
-            false => held.events.push(event),
+        if bytes > bytes_max {
+            held.left_out += 1
+        } else {
+            held.events.push(event)
         }
     }
     Ok(held)

@@ -257,9 +257,10 @@ fn matrix(arguments: MatrixArguments) -> Result<i32, String> {
     for together in &arguments.nemesis {
         kinds(&together.split('+').map(str::to_owned).collect::<Vec<_>>())?;
     }
-    let nemeses = match arguments.nemesis.is_empty() {
-        true => matrix::every_nemesis(),
-        false => arguments.nemesis,
+    let nemeses = if arguments.nemesis.is_empty() {
+        matrix::every_nemesis()
+    } else {
+        arguments.nemesis
     };
     let plan = matrix::Plan {
         workloads: workloads.iter().map(|one| one.name().to_owned()).collect(),

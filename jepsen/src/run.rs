@@ -123,9 +123,10 @@ impl Options {
         let settings: String = settings
             .map(|(key, value)| format!(" --setting {key}={value}"))
             .collect();
-        let nemeses = match names.is_empty() {
-            true => String::new(),
-            false => format!(" --nemesis {}", names.join(",")),
+        let nemeses = if names.is_empty() {
+            String::new()
+        } else {
+            format!(" --nemesis {}", names.join(","))
         };
         let fake = if self.fakes_syncs {
             " --fake-syncs"
@@ -311,9 +312,10 @@ impl Running<'_> {
         phase: watch::Receiver<Phase>,
     ) -> Result<impl Fn(u64) -> Context + use<>, ClusterError> {
         let members: Arc<[String]> = cluster.addresses().into();
-        let admin: Arc<[String]> = match self.options.workload.asks_admin() {
-            true => cluster.admin_addresses()?.into(),
-            false => Arc::default(),
+        let admin: Arc<[String]> = if self.options.workload.asks_admin() {
+            cluster.admin_addresses()?.into()
+        } else {
+            Arc::default()
         };
         let (recorder, seed) = (self.recorder.clone(), self.options.seed);
         let (processes, pace) = (self.options.clients + 2, self.options.pace);

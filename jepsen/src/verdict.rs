@@ -39,9 +39,10 @@ pub struct Verdict {
 impl Verdict {
     /// Returns a valid verdict unless there are findings.
     pub fn of(findings: Vec<Finding>, figures: BTreeMap<String, u64>) -> Verdict {
-        let validity = match findings.is_empty() {
-            true => Validity::Valid,
-            false => Validity::Invalid,
+        let validity = if findings.is_empty() {
+            Validity::Valid
+        } else {
+            Validity::Invalid
         };
         Verdict {
             validity,

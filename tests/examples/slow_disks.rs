@@ -197,8 +197,9 @@ fn main() -> Result<ExitCode, Missing> {
     let ensemble = ensemble(&faults)?;
     let pauses = report_all_pauses(&faults, &ensemble);
     let slow = report_slow_follower(&faults, &ensemble);
-    Ok(match pauses && slow {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if pauses && slow {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }

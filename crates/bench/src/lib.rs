@@ -158,9 +158,10 @@ fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
     // session fails later.
     let _ = rlimit::increase_nofile_limit(u64::from(args.sessions) + FILES_BESIDES);
     let targets = load::targets(&args.servers)?;
-    let rounds = match args.servers.versus.is_empty() {
-        true => 1,
-        false => args.rounds,
+    let rounds = if args.servers.versus.is_empty() {
+        1
+    } else {
+        args.rounds
     };
     compare::run(job, &targets, Schedule { rounds, keep }, &Progress::new())
 }
@@ -209,9 +210,10 @@ fn clean(args: &CleanArgs) -> Result<ExitCode> {
 
 fn fsync(args: &FsyncArgs) -> Result<ExitCode> {
     let result = fsync::run(args)?;
-    match args.json {
-        true => output::print(&format!("{:#}\n", report::fsync_json(args, &result))),
-        false => output::print(&report::fsync_text(args, &result)),
+    if args.json {
+        output::print(&format!("{:#}\n", report::fsync_json(args, &result)))
+    } else {
+        output::print(&report::fsync_text(args, &result))
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -254,9 +256,10 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
         sides,
         growth_by,
     };
-    match args.json {
-        true => output::print(&format!("{:#}\n", report.json())),
-        false => output::print(&report.text()),
+    if args.json {
+        output::print(&format!("{:#}\n", report.json()))
+    } else {
+        output::print(&report.text())
     }
 }
 
@@ -291,8 +294,9 @@ fn description(job: &Job) -> String {
 }
 
 fn exit_code(sides: &[Side]) -> ExitCode {
-    match sides.iter().all(|side| side.stats().is_clean()) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if sides.iter().all(|side| side.stats().is_clean()) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }

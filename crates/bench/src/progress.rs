@@ -31,9 +31,10 @@ impl Progress {
     pub(crate) fn stage(&self, stage: &str) {
         self.bar.set_position(0);
         let whole = &self.whole;
-        self.bar.set_prefix(match whole.is_empty() {
-            true => stage.to_owned(),
-            false => format!("{whole}: {stage}"),
+        self.bar.set_prefix(if whole.is_empty() {
+            stage.to_owned()
+        } else {
+            format!("{whole}: {stage}")
         });
         self.bar.set_message("");
     }

@@ -136,9 +136,10 @@ pub(crate) fn named(error: Error) -> BenchError {
         },
         _ => false,
     };
-    match is_turned_away {
-        true => BenchError::TooManyConnections(error),
-        false => error.into(),
+    if is_turned_away {
+        BenchError::TooManyConnections(error)
+    } else {
+        error.into()
     }
 }
 
@@ -263,9 +264,10 @@ impl Load {
     #[inline]
     fn account(&mut self, control: &Control, replies: &Replies, now_ns: u64) {
         let is_measuring = control.is_measuring();
-        let mut stats = match control.is_apart() {
-            true => self.apart.borrow_mut(),
-            false => self.stats.borrow_mut(),
+        let mut stats = if control.is_apart() {
+            self.apart.borrow_mut()
+        } else {
+            self.stats.borrow_mut()
         };
         self.in_flight = self.in_flight.saturating_sub(replies.count);
         if is_measuring {

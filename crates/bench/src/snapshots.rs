@@ -61,9 +61,10 @@ impl Phases {
     }
 
     fn add(&mut self, is_during: bool, time: Duration, answers: u64) {
-        let seen = match is_during {
-            true => &mut self.during,
-            false => &mut self.without,
+        let seen = if is_during {
+            &mut self.during
+        } else {
+            &mut self.without
         };
         seen.time += time;
         seen.answers += answers;

@@ -122,10 +122,7 @@ pub fn is_restricted(dir: &Path) -> bool {
 pub fn restrict(path: &Path) -> io::Result<()> {
     mark("set the mode of a file");
     let found = fs::symlink_metadata(path)?;
-    let allowed = match found.is_dir() {
-        true => dir_mode(),
-        false => mode(),
-    };
+    let allowed = if found.is_dir() { dir_mode() } else { mode() };
     let has = found.permissions().mode() & 0o777;
     match has & !allowed {
         0 => Ok(()),

@@ -31,9 +31,10 @@ pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
 /// Runs blocking work at the end of a value that may be dropped on any thread. The work runs on
 /// this thread unless that is a worker.
 pub fn discard(work: impl FnOnce() + Send + 'static) {
-    match IS_WORKER.get() {
-        true => drop(run(work)),
-        false => work(),
+    if IS_WORKER.get() {
+        drop(run(work))
+    } else {
+        work()
     }
 }
 

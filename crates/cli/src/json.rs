@@ -20,11 +20,10 @@ pub(crate) fn line(value: &Value) -> String {
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         // These characters occur only in strings.
-        match is_escaped(c) {
-            true => {
-                let _ = write!(plain, "\\u{:04x}", u32::from(c));
-            }
-            false => plain.push(c),
+        if is_escaped(c) {
+            let _ = write!(plain, "\\u{:04x}", u32::from(c));
+        } else {
+            plain.push(c)
         }
     }
     plain

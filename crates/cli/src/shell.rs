@@ -112,9 +112,10 @@ impl Shell {
 
     /// Reports a result: as an object on standard output, or as text on standard error.
     pub(crate) fn report(&mut self, value: Value, text: &str) {
-        match self.start.format.is_structured() {
-            true => self.show(|| value, String::new),
-            false => self.complain(text),
+        if self.start.format.is_structured() {
+            self.show(|| value, String::new)
+        } else {
+            self.complain(text)
         }
     }
 

@@ -241,9 +241,10 @@ impl Configuration {
     }
 
     fn wrong(&self, reason: String) -> Failure {
-        let place = match self.file.as_os_str().is_empty() {
-            true => "CLIENT_JVMFLAGS and JVMFLAGS".to_owned(),
-            false => self.file.display().to_string(),
+        let place = if self.file.as_os_str().is_empty() {
+            "CLIENT_JVMFLAGS and JVMFLAGS".to_owned()
+        } else {
+            self.file.display().to_string()
         };
         Failure::new(format!("Error while processing {place}: {reason}")).with_code(2)
     }

@@ -12,11 +12,10 @@ use crate::json;
 /// Returns a value as one YAML document, which begins with `---`.
 pub fn yaml(value: &Value) -> String {
     let mut out = "---\n".to_owned();
-    match is_leaf(value) {
-        true => {
-            let _ = writeln!(out, "{}", json::line(value));
-        }
-        false => put(value, 0, &mut out),
+    if is_leaf(value) {
+        let _ = writeln!(out, "{}", json::line(value));
+    } else {
+        put(value, 0, &mut out)
     }
     out
 }
@@ -32,11 +31,10 @@ fn is_leaf(value: &Value) -> bool {
 
 fn put(value: &Value, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
-    let mut put_one = |begin: String, value: &Value| match is_leaf(value) {
-        true => {
+    let mut put_one = |begin: String, value: &Value| {
+        if is_leaf(value) {
             let _ = writeln!(out, "{indent}{begin} {}", json::line(value));
-        }
-        false => {
+        } else {
             let _ = writeln!(out, "{indent}{begin}");
             put(value, depth + 1, out);
         }

@@ -314,11 +314,12 @@ impl Config {
         identity::settle_client_address(settings, surroundings, membership, my_id, &mut client)?;
         let role = identity::settle_role(settings, membership, my_id)?;
         let is_quorum = !features.standalone_enabled || membership.participants().count() > 1;
-        let listed_id = match is_quorum {
-            true => Some(identity::check_quorum(
+        let listed_id = if is_quorum {
+            Some(identity::check_quorum(
                 settings, &data_dir, membership, my_id,
-            )?),
-            false => None,
+            )?)
+        } else {
+            None
         };
         let last_seen =
             identity::read_next(settings, surroundings, &lists, features.reconfig_enabled)?;

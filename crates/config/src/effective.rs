@@ -98,9 +98,10 @@ pub fn effective(
 
 fn shown(name: &str, value: String) -> String {
     let name = name.strip_prefix("-D").unwrap_or(name);
-    match registry::is_secret(name) && !value.is_empty() {
-        true => HIDDEN.to_owned(),
-        false => value,
+    if registry::is_secret(name) && !value.is_empty() {
+        HIDDEN.to_owned()
+    } else {
+        value
     }
 }
 
@@ -147,9 +148,10 @@ fn single(
             let same = value
                 .as_deref()
                 .is_some_and(|value| is_same(key, value, &found.text));
-            match same || (value.is_none() && found.text.is_empty()) {
-                true => (Place::Written(origin), None),
-                false => (Place::Corrected(origin), Some(shown(key.name, found.text))),
+            if same || (value.is_none() && found.text.is_empty()) {
+                (Place::Written(origin), None)
+            } else {
+                (Place::Corrected(origin), Some(shown(key.name, found.text)))
             }
         }
     };
@@ -165,9 +167,12 @@ fn single(
 
 /// Returns whether `value` equals the written value, independent of its spelling.
 fn is_same(key: &Key, value: &str, written: &str) -> bool {
-    let number = |text: &str| match key.is_decimal {
-        true => crate::java::parse_decimal(text),
-        false => crate::java::decode(text),
+    let number = |text: &str| {
+        if key.is_decimal {
+            crate::java::parse_decimal(text)
+        } else {
+            crate::java::decode(text)
+        }
     };
     match key.kind {
         Kind::Int | Kind::Long | Kind::Port => number(written) == number(value),

@@ -86,9 +86,10 @@ struct Rest<'a> {
 
 impl Surroundings for Rest<'_> {
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-        match self.left_out.as_deref() == Some(path) {
-            true => Err(io::ErrorKind::NotFound.into()),
-            false => self.machine.read(path, limit),
+        if self.left_out.as_deref() == Some(path) {
+            Err(io::ErrorKind::NotFound.into())
+        } else {
+            self.machine.read(path, limit)
         }
     }
 
@@ -188,9 +189,10 @@ impl Examiner {
                 let is_needed = needed.iter().any(|needed| needed.name == key);
                 // A member needs both settings. Without a value, the next round would report it as
                 // missing.
-                self.raw = match is_needed && self.raw.get(key) != Some(STAND_IN) {
-                    true => self.raw.replacing(key, STAND_IN),
-                    false => self.raw.without(|name| name == key),
+                self.raw = if is_needed && self.raw.get(key) != Some(STAND_IN) {
+                    self.raw.replacing(key, STAND_IN)
+                } else {
+                    self.raw.without(|name| name == key)
                 };
                 return true;
             }

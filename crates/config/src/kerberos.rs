@@ -119,9 +119,10 @@ impl KerberosNames {
         parts.extend(name.host);
         for rule in &self.rules {
             if let Some(user) = rule.apply(&parts, default_realm)? {
-                return match user.contains(['/', '@']) {
-                    true => Err(NoUserName::NotSimple),
-                    false => Ok(user),
+                return if user.contains(['/', '@']) {
+                    Err(NoUserName::NotSimple)
+                } else {
+                    Ok(user)
                 };
             }
         }

@@ -194,9 +194,10 @@ impl Settings {
         number: i64,
         range: registry::Range,
     ) -> Result<Option<i64>, ConfigError> {
-        let limits = match range.max >= i64::from(i32::MAX) {
-            true => format!("{} or more", range.min),
-            false => format!("{} to {}", range.min, range.max),
+        let limits = if range.max >= i64::from(i32::MAX) {
+            format!("{} or more", range.min)
+        } else {
+            format!("{} to {}", range.min, range.max)
         };
         if let Some(words) = java_words(key, number) {
             self.notices.push(found.warning(words));

@@ -245,9 +245,10 @@ impl Console {
             return Err(Refusal::new(StatusCode::FORBIDDEN, "Origin", text));
         }
         let limit = self.body_limit(&head.method, path);
-        let body = match is_read {
-            true => Bytes::new(),
-            false => read_body(body, limit).await?,
+        let body = if is_read {
+            Bytes::new()
+        } else {
+            read_body(body, limit).await?
         };
         let what = path.strip_prefix(BELOW).unwrap_or_default();
         if head.method == Method::POST && what == "visit" {

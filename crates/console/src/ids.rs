@@ -34,9 +34,10 @@ impl SessionIds {
 
     /// Returns the owner in a Stat, which is not always a session.
     pub(crate) fn owner(self, owner: i64) -> String {
-        match is_session(owner) {
-            true => self.text(owner),
-            false => hex(owner),
+        if is_session(owner) {
+            self.text(owner)
+        } else {
+            hex(owner)
         }
     }
 }

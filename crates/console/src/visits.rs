@@ -125,9 +125,10 @@ mod tests {
     fn a_newcomer_takes_the_place_of_the_silent_only() {
         let visits = Visits::default();
         for number in 0..VISITS_MAX {
-            let address = match number < VISITS_OF_ADDRESS_MAX {
-                true => HERE,
-                false => THERE,
+            let address = if number < VISITS_OF_ADDRESS_MAX {
+                HERE
+            } else {
+                THERE
             };
             assert!(visits.begin(number.to_string(), address, 1_000));
         }

@@ -160,9 +160,10 @@ impl Electorate {
         ballot: &Ballot,
         oracle: Option<Oracle>,
     ) -> bool {
-        match self.members.voters.contains(&me) {
-            true => self.is_decided(ballots, ballot, oracle),
-            false => agree(self.committed.as_ref(), ballots, ballot, oracle),
+        if self.members.voters.contains(&me) {
+            self.is_decided(ballots, ballot, oracle)
+        } else {
+            agree(self.committed.as_ref(), ballots, ballot, oracle)
         }
     }
 

@@ -254,9 +254,10 @@ impl Election {
             return false;
         }
         let has_agreed = looking.settling.is_none();
-        let settle_ms = match self.is_left_by_a_voter(&ballot) {
-            true => 0,
-            false => self.settings.settle_ms,
+        let settle_ms = if self.is_left_by_a_voter(&ballot) {
+            0
+        } else {
+            self.settings.settle_ms
         };
         if let Some(looking) = &mut self.looking {
             let settling = looking.settling.get_or_insert(Settling {

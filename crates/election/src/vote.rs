@@ -39,9 +39,10 @@ impl Vote {
         if mutant::is(Mutant::ElectsAnybody) && self.zxid > Self::UNTRUSTED {
             return self.any_rank();
         }
-        match mutant::is(Mutant::VotesIgnoreZxid) {
-            true => (self.peer_epoch, Zxid::ZERO, self.leader),
-            false => (self.peer_epoch, self.zxid, self.leader),
+        if mutant::is(Mutant::VotesIgnoreZxid) {
+            (self.peer_epoch, Zxid::ZERO, self.leader)
+        } else {
+            (self.peer_epoch, self.zxid, self.leader)
         }
     }
 

@@ -105,9 +105,10 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     /// Runs the machine on this thread for the waiting messages, or wakes its own thread if the
     /// machine does not allow that. The caller must not hold a lock that the machine takes.
     pub fn run_inline(&self, visitor: M::Visitor) {
-        match self.allows_inline.load(Ordering::Relaxed) {
-            true => self.run_inline_always(visitor),
-            false => self.wake(),
+        if self.allows_inline.load(Ordering::Relaxed) {
+            self.run_inline_always(visitor)
+        } else {
+            self.wake()
         }
     }
 

@@ -34,9 +34,10 @@ fn main() {
     let begun = Instant::now();
     let (mut logical, mut alone) = (0_u64, 0_u64);
     for n in 1..=changes {
-        let (record, origin) = match creates {
-            true => (create(n), &origins[(n % 16) as usize]),
-            false => (set(n, paths), &Origin::default()),
+        let (record, origin) = if creates {
+            (create(n), &origins[(n % 16) as usize])
+        } else {
+            (set(n, paths), &Origin::default())
         };
         logical += 40 + 100;
         // Size of a separate record, compressed as in blocks.

@@ -247,9 +247,10 @@ impl CatchUp {
             // After a snapshot the log continues with the next transaction of its member. Without
             // one, and without the last recorded transaction in the log, whole epochs may be
             // missing.
-            let is_next = match self.has_snapshot {
-                true => follows(self.head, zxid),
-                false => zxid == self.head.next() && zxid.epoch() == self.head.epoch(),
+            let is_next = if self.has_snapshot {
+                follows(self.head, zxid)
+            } else {
+                zxid == self.head.next() && zxid.epoch() == self.head.epoch()
             };
             if begins_log && !is_next {
                 return Ok(FromLog::Gap);
@@ -257,9 +258,10 @@ impl CatchUp {
             to.append(record, &Origin::default())?;
         }
         // A record that is being written after `upto` may look like corruption.
-        Ok(match zxid == self.upto {
-            true => FromLog::End,
-            false => FromLog::More,
+        Ok(if zxid == self.upto {
+            FromLog::End
+        } else {
+            FromLog::More
         })
     }
 }

@@ -224,9 +224,10 @@ impl Look {
         let first = view.blocks.partition_point(|row| row.last_zxid < zxid.0);
         let rows = view.blocks.iter().skip(first);
         let closed = rows.take_while(|row| row.first_zxid <= zxid.0).count();
-        let last = match first + closed == view.blocks.len() {
-            true => view.open_block() + 1,
-            false => view.first_block + (first + closed) as u64,
+        let last = if first + closed == view.blocks.len() {
+            view.open_block() + 1
+        } else {
+            view.first_block + (first + closed) as u64
         };
         (view.first_block + first as u64..last).collect()
     }

@@ -219,9 +219,10 @@ impl Look {
 
 /// Returns the position whose ACL decides about a change.
 pub(crate) fn position_then(change: &Change) -> (i64, u32) {
-    match change.is_delete() {
-        true => position_before(change),
-        false => change.position(),
+    if change.is_delete() {
+        position_before(change)
+    } else {
+        change.position()
     }
 }
 

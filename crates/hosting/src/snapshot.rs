@@ -122,9 +122,10 @@ impl<D: Disk> StateSnapshot<D> {
             return Ok(Progress::GivenUp);
         };
         snapshot.write(chunk)?;
-        Ok(match more {
-            true => Progress::More,
-            false => Progress::Whole,
+        Ok(if more {
+            Progress::More
+        } else {
+            Progress::Whole
         })
     }
 

@@ -415,16 +415,17 @@ fn of_damage(error: &StorageError, config: &Config, is_damage: bool) -> Finding 
         StorageError::Io { path, .. } => (finding::UNREADABLE, path),
         _ => (finding::UNREADABLE, &config.data_dir),
     };
-    let (severity, way_out) = match is_damage && server::ahead::sets_damage_aside(config) {
-        true => (
+    let (severity, way_out) = if is_damage && server::ahead::sets_damage_aside(config) {
+        (
             Severity::Warning,
             "this member would set its files aside, start without a vote and load its leader's \
              data: start it last, after all other members are intact",
-        ),
-        false => (
+        )
+    } else {
+        (
             Severity::Blocker,
             "follow the instructions in the message; first copy the files",
-        ),
+        )
     };
     Finding::new(id, severity, error.to_string())
         .at(Some(Origin::file(path)))

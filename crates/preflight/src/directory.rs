@@ -124,18 +124,19 @@ impl Look {
         if count > NAMES_MAX {
             shown.push_str(&format!(" and {} more", count - NAMES_MAX));
         }
-        let found = match is_all {
-            true => Finding::new(
+        let found = if is_all {
+            Finding::new(
                 finding::FOREIGN,
                 Severity::Warning,
                 format!("contains files of another program instead of ZooKeeper's data: {shown}"),
             )
-            .way_out("name the directory of ZooKeeper, or an empty one"),
-            false => Finding::new(
+            .way_out("name the directory of ZooKeeper, or an empty one")
+        } else {
+            Finding::new(
                 finding::STRAY,
                 Severity::Note,
                 format!("contains files that servers do not read: {shown}"),
-            ),
+            )
         };
         self.findings.push(found.at(Some(Origin::file(dir))));
     }

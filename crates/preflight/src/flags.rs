@@ -132,8 +132,9 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     let limit = env_file::BYTES_MAX as u64;
     File::open(path)?.take(limit + 1).read_to_end(&mut text)?;
-    match text.len() > env_file::BYTES_MAX {
-        true => Err(io::Error::other(format!("it has more than {limit} bytes"))),
-        false => Ok(Some(text)),
+    if text.len() > env_file::BYTES_MAX {
+        Err(io::Error::other(format!("it has more than {limit} bytes")))
+    } else {
+        Ok(Some(text))
     }
 }

@@ -92,9 +92,10 @@ fn wanted(config: &Config, addresses: &Addresses) -> Vec<Wanted> {
         && let Some(own) = ensemble.membership.members.get(&ensemble.my_id)
     {
         for address in &own.addresses {
-            let ip = match ensemble.listen_on_all_ips {
-                true => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-                false => ip_of(&address.host),
+            let ip = if ensemble.listen_on_all_ips {
+                IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+            } else {
+                ip_of(&address.host)
             };
             let key = format!("server.{}", own.sid);
             add(&key, ip, address.quorum_port, true);
@@ -146,9 +147,10 @@ fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding
         let found = Finding::new(id, severity, problem);
         found.at(place(config, &one.key)).key(&one.key)
     };
-    let needed = match one.is_needed {
-        true => Severity::Blocker,
-        false => Severity::Warning,
+    let needed = if one.is_needed {
+        Severity::Blocker
+    } else {
+        Severity::Warning
     };
     let port = one.port;
     let Err(error) = bind(one.ip, port) else {
@@ -197,9 +199,10 @@ fn taken(
         .way_out("stop it, or choose another port"),
         Err(_) if processes.has_server() => found(
             finding::RUNNING,
-            match processes.own.is_empty() {
-                true => Severity::Warning,
-                false => Severity::Note,
+            if processes.own.is_empty() {
+                Severity::Warning
+            } else {
+                Severity::Note
             },
             format!("port {port} is taken, probably by the running server"),
         )

@@ -114,9 +114,10 @@ pub fn decode_writes(
         return Ok(Err(MultiFault::Operation(read.op().number())));
     }
     let has_null_path = operations.writes.iter().any(has_null_path);
-    Ok(match has_null_path {
-        true => Err(MultiFault::NullPath),
-        false => Ok(operations.writes),
+    Ok(if has_null_path {
+        Err(MultiFault::NullPath)
+    } else {
+        Ok(operations.writes)
     })
 }
 
@@ -258,9 +259,10 @@ fn has_null_path(write: &WriteRequest) -> bool {
 pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
     let mut operations = Operations::default();
     while operations.decode_next(input)? {}
-    Ok(match operations.writes.is_empty() {
-        true => MultiRead::Reads(operations.reads),
-        false => MultiRead::Writes,
+    Ok(if operations.writes.is_empty() {
+        MultiRead::Reads(operations.reads)
+    } else {
+        MultiRead::Writes
     })
 }
 

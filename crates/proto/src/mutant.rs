@@ -331,9 +331,10 @@ pub const fn is(_: Mutant) -> bool {
 
 /// Returns the quorum verifier of these voters, possibly with the bug.
 pub fn quorum(voters: Arc<dyn QuorumVerifier>) -> Arc<dyn QuorumVerifier> {
-    match is(Mutant::QuorumOffByOne) {
-        true => Arc::new(HalfIsEnough(voters)),
-        false => voters,
+    if is(Mutant::QuorumOffByOne) {
+        Arc::new(HalfIsEnough(voters))
+    } else {
+        voters
     }
 }
 

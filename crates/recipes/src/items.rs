@@ -148,9 +148,12 @@ impl Items {
     async fn changed(&self) -> Result<()> {
         // The directory exists while this znode does.
         let marker = self.markers.get().await?;
-        let pass = |error: ClientError| match may_pass(&self.client, &error) {
-            true => Ok(()),
-            false => Err(Error::from(error)),
+        let pass = |error: ClientError| {
+            if may_pass(&self.client, &error) {
+                Ok(())
+            } else {
+                Err(Error::from(error))
+            }
         };
         let (items, _, mut item_changes) = match self.client.watch_children(&self.directory).await {
             Ok(watched) => watched,

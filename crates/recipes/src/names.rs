@@ -98,9 +98,10 @@ pub(crate) fn standing<'a>(
         let Some((other, other_excludes)) = parse(child, words) else {
             continue;
         };
-        let distance = match mutant::is(Mutant::OrderedByName) {
-            true => child.cmp(own) as i32,
-            false => other.wrapping_sub(number),
+        let distance = if mutant::is(Mutant::OrderedByName) {
+            child.cmp(own) as i32
+        } else {
+            other.wrapping_sub(number)
         };
         let waits = is_exclusive || (other_excludes && !mutant::is(Mutant::ReadersIgnoreWriters));
         let is_in_the_way = distance < 0 && waits;

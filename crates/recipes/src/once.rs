@@ -119,9 +119,10 @@ impl Marker {
     /// an answer.
     async fn ask(&mut self, data: &'static str, ops: &[MultiOp]) -> Result<(Answer, bool)> {
         let client = self.client().clone();
-        let version = match mutant::is(Mutant::RepeatedUnconditionally) {
-            true => -1,
-            false => self.version,
+        let version = if mutant::is(Mutant::RepeatedUnconditionally) {
+            -1
+        } else {
+            self.version
         };
         let mut all = vec![MultiOp::set_data(self.place.path(), data, version)];
         all.extend_from_slice(ops);

@@ -132,9 +132,10 @@ impl<D: Disk> History<D> {
     /// # Errors
     /// If the epoch cannot be written.
     pub fn save_accepted_epoch(&self, epoch: Epoch) -> Result<(), StorageError> {
-        match mutant::is(Mutant::AcceptedEpochNotSaved) {
-            true => Ok(()),
-            false => Epochs::store_accepted(&*self.disk, &self.dirs, epoch),
+        if mutant::is(Mutant::AcceptedEpochNotSaved) {
+            Ok(())
+        } else {
+            Epochs::store_accepted(&*self.disk, &self.dirs, epoch)
         }
     }
 
@@ -143,9 +144,10 @@ impl<D: Disk> History<D> {
     /// # Errors
     /// If the epoch cannot be written.
     pub fn save_current_epoch(&self, epoch: Epoch) -> Result<(), StorageError> {
-        match mutant::is(Mutant::CurrentEpochNotSaved) {
-            true => Ok(()),
-            false => Epochs::store_current(&*self.disk, &self.dirs, epoch),
+        if mutant::is(Mutant::CurrentEpochNotSaved) {
+            Ok(())
+        } else {
+            Epochs::store_current(&*self.disk, &self.dirs, epoch)
         }
     }
 

@@ -61,9 +61,10 @@ impl TreeReader {
     }
 
     fn check(&self, generation: Generation) -> Result<(), TreeReplaced> {
-        match self.generation == generation {
-            true => Ok(()),
-            false => Err(TreeReplaced),
+        if self.generation == generation {
+            Ok(())
+        } else {
+            Err(TreeReplaced)
         }
     }
 }
@@ -85,9 +86,10 @@ impl DurableReader {
     pub fn established(tree: &Tree, generation: Generation) -> Result<Self, NotEstablished> {
         let is_ignored =
             mutant::is(Mutant::SnapshotOverSync) || mutant::is(Mutant::UnestablishedMadeDurable);
-        match generation.is_established() || is_ignored {
-            true => Ok(Self(TreeReader::new(tree, generation))),
-            false => Err(NotEstablished),
+        if generation.is_established() || is_ignored {
+            Ok(Self(TreeReader::new(tree, generation)))
+        } else {
+            Err(NotEstablished)
         }
     }
 

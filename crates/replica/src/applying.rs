@@ -76,17 +76,19 @@ impl<H: Host> Replica<H> {
         if let Some(origin) = in_flight.origin {
             turn.host.applying(tree, origin);
         }
-        let mut held_back = match mutant::is(Mutant::WatchAfterReply) {
-            true => std::mem::take(&mut self.events),
-            false => Vec::new(),
+        let mut held_back = if mutant::is(Mutant::WatchAfterReply) {
+            std::mem::take(&mut self.events)
+        } else {
+            Vec::new()
         };
-        let outcome = match mutant::is(Mutant::EphemeralsStay) {
-            true => tree.apply(
+        let outcome = if mutant::is(Mutant::EphemeralsStay) {
+            tree.apply(
                 &without_ephemerals(record),
                 &mut turn.state.watches(),
                 &mut self.events,
-            ),
-            false => tree.apply(record, &mut turn.state.watches(), &mut self.events),
+            )
+        } else {
+            tree.apply(record, &mut turn.state.watches(), &mut self.events)
         };
         if mutant::is(Mutant::WatchAfterReply) {
             std::mem::swap(&mut held_back, &mut self.events);

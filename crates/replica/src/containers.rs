@@ -69,9 +69,10 @@ impl<H: Host> Replica<H> {
             let order = Order::own(SessionId::NONE, delete);
             self.incoming.push(Incoming::Order(order));
         }
-        let pause_ms = match check.due.is_empty() {
-            true => settings.check_interval_ms,
-            false => settings.min_spacing_ms.max(1),
+        let pause_ms = if check.due.is_empty() {
+            settings.check_interval_ms
+        } else {
+            settings.min_spacing_ms.max(1)
         };
         check.next_ms = now_ms.saturating_add(pause_ms);
         if now > 0 {

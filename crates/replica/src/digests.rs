@@ -259,9 +259,10 @@ impl<H: Host> Replica<H> {
         if let Some(member) = &mut self.member {
             member.wrong_tree = WrongTree::Kept;
         }
-        match is_kept {
-            true => self.drain(turn),
-            false => self.stop_for_data("cannot save the diverging tree", turn),
+        if is_kept {
+            self.drain(turn)
+        } else {
+            self.stop_for_data("cannot save the diverging tree", turn)
         }
     }
 

@@ -207,9 +207,10 @@ impl NewSession {
             id
         };
         let mut sessions = state.sessions();
-        match self.is_local {
-            true => sessions.add_local(id, self.timeout_ms, now_ms),
-            false => sessions.add(id, self.timeout_ms, now_ms),
+        if self.is_local {
+            sessions.add_local(id, self.timeout_ms, now_ms)
+        } else {
+            sessions.add(id, self.timeout_ms, now_ms)
         }
         id
     }

@@ -201,9 +201,10 @@ impl<H: Host> Replica<H> {
         };
         let bytes = self.backlog.bytes();
         // Long requests wait for the disk, and would wait without end if it hangs.
-        let waits_ms = match self.long_requests.is_empty() {
-            true => 0,
-            false => turn.now.ms - self.backlog.since_ms().unwrap_or(turn.now.ms),
+        let waits_ms = if self.long_requests.is_empty() {
+            0
+        } else {
+            turn.now.ms - self.backlog.since_ms().unwrap_or(turn.now.ms)
         };
         if bytes > limits::LEADER_BACKLOG_BYTES || waits_ms > member.settings.zab.sync_ms() {
             tracing::error!(bytes, waits_ms, synced = %self.synced, "the disk is too slow for the transaction log, stepping down until it catches up");
@@ -369,12 +370,13 @@ impl<H: Host> Replica<H> {
     /// Creates the session table. Every session of the tree starts with a full timeout.
     fn track_sessions(&self, tree: &Tree, now_ms: i64) -> Sessions {
         let settings = &self.settings;
-        let role = match self.is_alone() {
-            true => session::Role::Standalone,
-            false => session::Role::Leader {
+        let role = if self.is_alone() {
+            session::Role::Standalone
+        } else {
+            session::Role::Leader {
                 server_id: settings.session_server_id,
                 local_sessions: settings.local_sessions,
-            },
+            }
         };
         let mut tracker = SessionTracker::new(settings.tick_ms, role);
         for (id, timeout_ms) in tree.sessions() {

@@ -42,9 +42,10 @@ impl<H: Host> Replica<H> {
             addresses,
             pause_ms: 0,
         };
-        let master = match is_observer {
-            true => member.masters.next(member.lists.committed(), at_leader),
-            false => at_leader,
+        let master = if is_observer {
+            member.masters.next(member.lists.committed(), at_leader)
+        } else {
+            at_leader
         };
         tracing::debug!(sid = %member.lists.me(), %leader, master = %master.sid, "following");
         turn.effect(Effect::Dial {
@@ -86,9 +87,10 @@ impl<H: Host> Replica<H> {
             accepted_epoch: member.epochs.accepted,
             accepted_floor: member.accepted_floor,
             current_epoch: member.epochs.current,
-            last_logged: match member.is_trusted {
-                true => member.last_logged,
-                false => NO_HISTORY,
+            last_logged: if member.is_trusted {
+                member.last_logged
+            } else {
+                NO_HISTORY
             },
             truncation_failed_in: member.truncation_failed_in,
             config_version: member.lists.committed().version.0,

@@ -50,18 +50,20 @@ pub fn write_step<S: DerefMut<Target = Sessions>>(
 ) -> WriteStep {
     let is_close = matches!(request, WriteRequest::CloseSession);
     if rules.is_read_only {
-        return match is_close && lock().is_local(session) {
-            true => WriteStep::CloseLocal,
-            false => WriteStep::Refuse(ErrorCode::NotReadOnly),
+        return if is_close && lock().is_local(session) {
+            WriteStep::CloseLocal
+        } else {
+            WriteStep::Refuse(ErrorCode::NotReadOnly)
         };
     }
     if !rules.local {
         return WriteStep::Order;
     }
     if is_close {
-        return match lock().is_local(session) {
-            true => WriteStep::CloseLocal,
-            false => WriteStep::Order,
+        return if lock().is_local(session) {
+            WriteStep::CloseLocal
+        } else {
+            WriteStep::Order
         };
     }
     if !creates_ephemeral(request) {

@@ -120,10 +120,7 @@ impl Incoming {
 
 /// Returns the size of a request's record if it is long, bytes; otherwise 0.
 pub(crate) fn long_bytes(bytes: usize) -> usize {
-    match bytes > LONG_REQUEST_BYTES {
-        true => bytes,
-        false => 0,
-    }
+    if bytes > LONG_REQUEST_BYTES { bytes } else { 0 }
 }
 
 /// Long requests that are proposed, until they are confirmed.

@@ -206,9 +206,10 @@ impl<H: Host> Replica<H> {
         let Some((observers, _)) = serving(&mut self.role) else {
             return;
         };
-        let otherwise = match observers.refused.is_empty() {
-            true => None,
-            false => self.told_otherwise(record),
+        let otherwise = if observers.refused.is_empty() {
+            None
+        } else {
+            self.told_otherwise(record)
         };
         self.with_observers(turn, |master, _, _, out| {
             master.handle_committed(record, designated_leader, otherwise.as_ref(), out);
@@ -350,10 +351,7 @@ impl<H: Host> Replica<H> {
         };
         let LearnerRequest { session, cxid, .. } = request;
         let is_late = observers.is_late(session, op, Holder::Observer(from));
-        let request = match is_late {
-            true => refusal(request),
-            false => request,
-        };
+        let request = if is_late { refusal(request) } else { request };
         let mut actions = Vec::new();
         let is_sent = learner.forward(request, &mut actions);
         if is_sent && is_late {

@@ -20,9 +20,10 @@ pub fn may_be_throttled(op: OpCode) -> bool {
 
 /// Returns the error of a request whose record does not decode, for this kind of connection.
 pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
-    match is_read_only && op.kind() != OpKind::Read {
-        true => ErrorCode::NotReadOnly,
-        false => UNDECODABLE,
+    if is_read_only && op.kind() != OpKind::Read {
+        ErrorCode::NotReadOnly
+    } else {
+        UNDECODABLE
     }
 }
 

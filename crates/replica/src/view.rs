@@ -125,9 +125,10 @@ impl<H: Host> Replica<H> {
                     since_ms: leading.since_ms,
                     learners: learners(&leading.leader, &*voters),
                 };
-                let phase = match leading.leader.is_leading() {
-                    true => Phase::Broadcast,
-                    false => Phase::Discovery,
+                let phase = if leading.leader.is_leading() {
+                    Phase::Broadcast
+                } else {
+                    Phase::Discovery
                 };
                 (role, phase, Some(me))
             }
@@ -140,9 +141,10 @@ impl<H: Host> Replica<H> {
                         master: learning.master,
                     },
                 };
-                let phase = match learning.is_live() {
-                    true => Phase::Broadcast,
-                    false => Phase::Synchronization,
+                let phase = if learning.is_live() {
+                    Phase::Broadcast
+                } else {
+                    Phase::Synchronization
                 };
                 (role, phase, Some(learning.leader))
             }

@@ -49,9 +49,10 @@ impl Passwords {
     /// Creates the rules in this order. Without rules, only Apache ZooKeeper's formula applies.
     pub fn new(rules: impl IntoIterator<Item = PasswordRule>) -> Self {
         let rules: Arc<[PasswordRule]> = rules.into_iter().collect();
-        match rules.is_empty() {
-            true => Self::default(),
-            false => Self(rules),
+        if rules.is_empty() {
+            Self::default()
+        } else {
+            Self(rules)
         }
     }
 

@@ -135,13 +135,15 @@ impl Checks {
         let ordered = self.fifo.committed(&entry.txn);
         let lives = ephemerals::committed(&entry.txn, &self.history);
         let permitted = self.access.committed(&entry.txn, &self.history);
-        let is_due = match self.has_wrong_clocks {
-            true => Ok(()),
-            false => short_lived::committed(&entry.txn, &self.history),
+        let is_due = if self.has_wrong_clocks {
+            Ok(())
+        } else {
+            short_lived::committed(&entry.txn, &self.history)
         };
-        let has_room = match self.enforces_quota {
-            true => self.quota.committed(&entry.txn, &self.history),
-            false => Ok(()),
+        let has_room = if self.enforces_quota {
+            self.quota.committed(&entry.txn, &self.history)
+        } else {
+            Ok(())
         };
         if matches!(entry.txn.txn, Txn::DeleteContainer { .. }) {
             *self.succeeded.entry(OpCode::DeleteContainer).or_default() += 1;

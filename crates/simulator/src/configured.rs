@@ -85,9 +85,10 @@ pub(crate) fn connection_rules(plan: &Plan, service: Service) -> ConnectionRules
 /// Returns the directories of the snapshots and of the log.
 pub(crate) fn dirs_of(plan: &Plan) -> [&'static Path; 2] {
     let data = Path::new("/data");
-    match plan.has_log_dir {
-        true => [data, Path::new("/log")],
-        false => [data, data],
+    if plan.has_log_dir {
+        [data, Path::new("/log")]
+    } else {
+        [data, data]
     }
 }
 
@@ -146,9 +147,10 @@ impl Surroundings for Files<'_> {
 
 /// Returns the function that recovers the tree. A member can receive the tree of its leader.
 pub(crate) fn recover_of(plan: &Plan) -> hosting::Recover<SimDisk> {
-    match plan.is_standalone() {
-        true => recover_tree,
-        false => recover_member,
+    if plan.is_standalone() {
+        recover_tree
+    } else {
+        recover_member
     }
 }
 

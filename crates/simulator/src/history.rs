@@ -86,9 +86,10 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let first = match plan.features.reconfigures {
-            true => 0,
-            false => plan.voters,
+        let first = if plan.features.reconfigures {
+            0
+        } else {
+            plan.voters
         };
         let has_them = plan.features.has_observer_masters;
         Self {
@@ -175,9 +176,12 @@ impl History {
     /// Checks that the model can apply a transaction, or the first part of a multi.
     fn must_fit(&self, txn: &Txn) -> Result<(), String> {
         let is_there = |path: &str| self.get(path, Zxid(i64::MAX)).is_some();
-        let makes = |path: &str| match is_there(path) {
-            true => Err(format!("creates {path}, which is there")),
-            false => Ok(()),
+        let makes = |path: &str| {
+            if is_there(path) {
+                Err(format!("creates {path}, which is there"))
+            } else {
+                Ok(())
+            }
         };
         let parts = match txn {
             Txn::Multi(_) if has_failed(txn) => &[],
@@ -190,19 +194,21 @@ impl History {
             Some(Txn::CreateTtl(create)) => makes(&create.path),
             Some(Txn::Delete { path } | Txn::DeleteContainer { path }) => {
                 let has_children = self.descendants(path, Zxid(i64::MAX)).next().is_some();
-                match is_there(path) && !has_children {
-                    true => Ok(()),
-                    false => Err(format!("deletes {path}, which cannot be")),
+                if is_there(path) && !has_children {
+                    Ok(())
+                } else {
+                    Err(format!("deletes {path}, which cannot be"))
                 }
             }
             Some(Txn::SetData(set)) if !set.path.starts_with("/zookeeper") => {
                 let version = self.get(&set.path, Zxid(i64::MAX)).map(|node| node.version);
-                match version.is_some_and(|version| version.wrapping_add(1) == set.version) {
-                    true => Ok(()),
-                    false => Err(format!(
+                if version.is_some_and(|version| version.wrapping_add(1) == set.version) {
+                    Ok(())
+                } else {
+                    Err(format!(
                         "sets {} from {version:?} to {}",
                         set.path, set.version
-                    )),
+                    ))
                 }
             }
             _ => Ok(()),

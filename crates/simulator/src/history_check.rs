@@ -234,11 +234,12 @@ impl Member {
         let head = self.open.as_ref().map(Recorded::last);
         // Transactions that arrived in the leader's snapshot at the very end were never reported as
         // committed.
-        match applied < committed.end() || head == Some(applied) {
-            true => Ok(()),
-            false => Err(format!(
+        if applied < committed.end() || head == Some(applied) {
+            Ok(())
+        } else {
+            Err(format!(
                 "its history ends at {head:?}, and {applied} was applied"
-            )),
+            ))
         }
     }
 }

@@ -129,9 +129,10 @@ impl Of {
 
 fn recipe_of(arguments: &Arguments) -> Result<Of, String> {
     let Some(name) = &arguments.recipe else {
-        return Ok(match arguments.recipes {
-            true => Of::Recipes(None),
-            false => Of::Requests,
+        return Ok(if arguments.recipes {
+            Of::Recipes(None)
+        } else {
+            Of::Requests
         });
     };
     let mut all = Recipe::ALL.into_iter();

@@ -29,9 +29,10 @@ pub(crate) fn first_list(index: usize, plan: &Plan) -> String {
         let is_founder = server < plan.voters;
         // A server that joins later knows the ensemble, but the ensemble does not know the server.
         if is_founder || !plan.features.grows || server == index {
-            let role = match is_founder || (plan.features.grows && server % 2 == 1) {
-                true => Role::Participant,
-                false => Role::Observer,
+            let role = if is_founder || (plan.features.grows && server % 2 == 1) {
+                Role::Participant
+            } else {
+                Role::Observer
             };
             let _ = writeln!(text, "{}", line(server, role, plan));
         }
@@ -45,9 +46,10 @@ fn line(server: usize, role: Role, plan: &Plan) -> String {
         Role::Participant => "participant",
         Role::Observer => "observer",
     };
-    let client = match plan.features.reconfigures {
-        true => ";0.0.0.0:2181",
-        false => "",
+    let client = if plan.features.reconfigures {
+        ";0.0.0.0:2181"
+    } else {
+        ""
     };
     format!("server.{number}=10.0.0.{number}:2888:3888:{role}{client}")
 }
@@ -98,9 +100,10 @@ fn is_voter(line: &str) -> bool {
 
 fn draw_any(plan: &Plan, random: &mut Random) -> ReconfigRequest {
     let server = random.below(plan.servers());
-    let role = match random.percent(60) {
-        true => Role::Participant,
-        false => Role::Observer,
+    let role = if random.percent(60) {
+        Role::Participant
+    } else {
+        Role::Observer
     };
     match random.below(4) {
         0..=1 => change(Some(line(server, role, plan)), None, None),
@@ -141,9 +144,10 @@ impl Restoration {
         if self.leaves_first {
             return Some(change(None, Some((server + 1).to_string()), None));
         }
-        let role = match server < plan.voters {
-            true => Role::Participant,
-            false => Role::Observer,
+        let role = if server < plan.voters {
+            Role::Participant
+        } else {
+            Role::Observer
         };
         Some(change(Some(line(server, role, plan)), None, None))
     }

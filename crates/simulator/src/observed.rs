@@ -146,9 +146,10 @@ impl Observed {
         // Transactions after NEWLEADER may be committed and applied before they are in this log.
         let is_first =
             zxid.counter() == 0 && !std::mem::replace(&mut self.has_acknowledged_epoch, true);
-        let end = match is_first {
-            true => to.history.end_of_tree(tree.last_zxid()),
-            false => Zxid::ZERO,
+        let end = if is_first {
+            to.history.end_of_tree(tree.last_zxid())
+        } else {
+            Zxid::ZERO
         };
         self.acknowledges(zxid, end, (disk, plan), to);
     }
@@ -206,9 +207,10 @@ impl Observed {
             return;
         }
         let bytes = Record::new(record.header.zxid, record.to_bytes());
-        match self.leads {
-            true => to.commits(self.sid, &bytes, last),
-            false => to.delivers(self.sid, &bytes, last),
+        if self.leads {
+            to.commits(self.sid, &bytes, last)
+        } else {
+            to.delivers(self.sid, &bytes, last)
         }
         to.applied(self.sid, record, tree);
     }
@@ -264,9 +266,10 @@ impl SimHost {
         let held_back = HeldBack {
             unsynced,
             // The inputs wait for a thread, not for the core.
-            inputs: match self.ended.is_some() || self.core.is_away() {
-                true => 0,
-                false => self.inputs.len(),
+            inputs: if self.ended.is_some() || self.core.is_away() {
+                0
+            } else {
+                self.inputs.len()
             },
             unflushed: match self.ended {
                 Some(_) => 0,

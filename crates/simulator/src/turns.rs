@@ -124,9 +124,10 @@ impl SimHost {
             return 0;
         }
         let will_be_taken = self.disk.at_work.is_some() || self.core.gathers_since_ms.is_some();
-        let records = match will_be_taken {
-            true => 0,
-            false => self.disk.queue.group.len(),
+        let records = if will_be_taken {
+            0
+        } else {
+            self.disk.queue.group.len()
         };
         self.core.staged.len() + records
     }

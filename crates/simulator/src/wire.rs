@@ -89,9 +89,10 @@ pub(crate) fn heard(mut bytes: Bytes, greets: bool) -> Result<Vec<ToClient>, Str
     while bytes.has_remaining() {
         let len = usize::try_from(bytes.get_u32()).unwrap_or(usize::MAX);
         let frame = Reader::new(bytes.split_to(len.min(bytes.len())));
-        heard.push(match greets && heard.is_empty() {
-            true => connected(frame)?,
-            false => told(frame)?,
+        heard.push(if greets && heard.is_empty() {
+            connected(frame)?
+        } else {
+            told(frame)?
         });
     }
     Ok(heard)

@@ -87,11 +87,10 @@ impl DataDirs {
             if disk.is_dir(&dir) {
                 continue;
             }
-            let reason = match options.autocreate {
-                true => obstacle(&dir),
-                false => {
-                    Some("it does not exist, and zookeeper.datadir.autocreate is false".to_owned())
-                }
+            let reason = if options.autocreate {
+                obstacle(&dir)
+            } else {
+                Some("it does not exist, and zookeeper.datadir.autocreate is false".to_owned())
             };
             if let Some(reason) = reason {
                 return Err(StorageError::Directory { dir, reason });

@@ -80,16 +80,18 @@ impl Empty {
         dirs: &DataDirs,
         db_autocreate: bool,
     ) -> Result<Self, StorageError> {
-        match is_untrusted(disk, dirs)? {
-            true => Ok(Self::Untrusted),
-            false => Ok(Self::of(has_marker(disk, dirs)?, db_autocreate)),
+        if is_untrusted(disk, dirs)? {
+            Ok(Self::Untrusted)
+        } else {
+            Ok(Self::of(has_marker(disk, dirs)?, db_autocreate))
         }
     }
 
     fn of(has_marker: bool, db_autocreate: bool) -> Self {
-        match has_marker || db_autocreate {
-            true => Self::Trusted,
-            false => Self::Untrusted,
+        if has_marker || db_autocreate {
+            Self::Trusted
+        } else {
+            Self::Untrusted
         }
     }
 }

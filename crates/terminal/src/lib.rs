@@ -89,9 +89,10 @@ impl<W: Write> Output<W> {
     /// # Errors
     /// If the terminal cannot be written to.
     pub fn clear(&mut self) -> io::Result<()> {
-        match self.is_terminal {
-            true => self.out.write_all(b"\x1b[H\x1b[2J"),
-            false => Ok(()),
+        if self.is_terminal {
+            self.out.write_all(b"\x1b[H\x1b[2J")
+        } else {
+            Ok(())
         }
     }
 }
@@ -146,9 +147,10 @@ fn put_bytes(mut bytes: &[u8], shown: &mut String) -> usize {
 
 fn put_text(text: &str, shown: &mut String) {
     for c in text.chars() {
-        match c.is_control() && !matches!(c, '\n' | '\t') {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
+        if c.is_control() && !matches!(c, '\n' | '\t') {
+            shown.extend(c.escape_unicode())
+        } else {
+            shown.push(c)
         }
     }
 }

@@ -323,12 +323,13 @@ impl ObserverMaster {
             from.reports_digests = reports_digests && self.leader_compares;
             from.state = LinkState::AwaitingAckEpoch;
         }
-        let packet = match self.leader_compares {
-            true => LeaderPacket::LeaderInfo {
+        let packet = if self.leader_compares {
+            LeaderPacket::LeaderInfo {
                 epoch: self.epoch,
                 protocol_version: LearnerInfo::REPORTS_DIGESTS,
-            },
-            false => LeaderPacket::leader_info(self.epoch),
+            }
+        } else {
+            LeaderPacket::leader_info(self.epoch)
         };
         out.push(Action::Send { to: link, packet });
         Ok(())

@@ -94,9 +94,10 @@ pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: 
         if is_epoch_start(max) && max != Zxid::ZERO {
             return Decision::SNAP;
         }
-        let opening = match mutant::is(Mutant::TailNotTruncated) {
-            true => Opening::Diff(max),
-            false => Opening::Trunc(max),
+        let opening = if mutant::is(Mutant::TailNotTruncated) {
+            Opening::Diff(max)
+        } else {
+            Opening::Trunc(max)
         };
         return Decision::Send {
             opening,

@@ -119,12 +119,13 @@ impl AddressArgs {
             }
             return Ok(self.admin.clone());
         }
-        let servers = match self.server.is_empty() {
-            false => self.server.clone(),
-            true => match server_of_environment() {
+        let servers = if self.server.is_empty() {
+            match server_of_environment() {
                 Some(servers) => servers.split(',').map(str::to_owned).collect(),
                 None => vec![format!("localhost:{CLIENT_PORT}")],
-            },
+            }
+        } else {
+            self.server.clone()
         };
         let servers: Vec<String> = servers
             .iter()
@@ -305,9 +306,10 @@ async fn client_ports(client: &AdminClient) -> Result<Vec<String>, String> {
             Err(_) => reason = format!("{server}: no answer in time"),
         }
     }
-    match ports.is_empty() {
-        true => Err(reason),
-        false => Ok(ports),
+    if ports.is_empty() {
+        Err(reason)
+    } else {
+        Ok(ports)
     }
 }
 

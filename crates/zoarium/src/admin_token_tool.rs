@@ -89,9 +89,10 @@ pub(crate) fn console_address(config: &Config) -> Option<String> {
         "0.0.0.0" | "::" | "" => "localhost",
         host => host,
     };
-    let host = match host.contains(':') {
-        true => format!("[{host}]"),
-        false => host.to_owned(),
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
     };
     Some(format!("{scheme}://{host}:{}/", admin.port))
 }

@@ -90,9 +90,10 @@ fn check(file: &FileArgs, is_strict: bool) -> Result<ExitCode, ToolError> {
     write_stdout(|out| match file.output {
         Output::Table => {
             findings::write_text(&report, out)?;
-            match has_no_administrator {
-                true => writeln!(out, "{NO_ADMINISTRATOR}"),
-                false => Ok(()),
+            if has_no_administrator {
+                writeln!(out, "{NO_ADMINISTRATOR}")
+            } else {
+                Ok(())
             }
         }
         form => {

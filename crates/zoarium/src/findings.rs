@@ -99,9 +99,10 @@ fn write_wrapped(beginning: &str, text: &str, out: &mut dyn Write) -> io::Result
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        match character.is_control() {
-            true => shown.extend(character.escape_default()),
-            false => shown.push(character),
+        if character.is_control() {
+            shown.extend(character.escape_default())
+        } else {
+            shown.push(character)
         }
     }
     shown

@@ -189,9 +189,10 @@ fn make_copy(args: &LogArgs, path: &Path, limits: Limits) -> Result<Copied, Stor
     if let Some(last_kept) = args.chop {
         return repair::chop(&RealDisk, path, last_kept, limits);
     }
-    let bad_checksums = match args.accept_checksums {
-        true => BadChecksums::Accept,
-        false => BadChecksums::Cut,
+    let bad_checksums = if args.accept_checksums {
+        BadChecksums::Accept
+    } else {
+        BadChecksums::Cut
     };
     repair::repair(&RealDisk, path, bad_checksums, limits)
 }

@@ -70,9 +70,10 @@ fn start_and_wait(args: &QuickstartArgs) -> Result<ExitCode, String> {
             }
             members.report_ended();
             if members.is_over() {
-                return match is_announced {
-                    true => Ok(ExitCode::FAILURE),
-                    false => Err(members.why_not_started(&layout)),
+                return if is_announced {
+                    Ok(ExitCode::FAILURE)
+                } else {
+                    Err(members.why_not_started(&layout))
                 };
             }
             if !is_announced && let Some(modes) = members.modes() {

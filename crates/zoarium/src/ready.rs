@@ -65,9 +65,10 @@ pub(crate) fn welcome(started: &Started, config: &Config) -> String {
 
 /// Returns an address that works on this machine.
 fn local(address: SocketAddr) -> String {
-    match address.ip().is_unspecified() {
-        true => format!("localhost:{}", address.port()),
-        false => address.to_string(),
+    if address.ip().is_unspecified() {
+        format!("localhost:{}", address.port())
+    } else {
+        address.to_string()
     }
 }
 

@@ -233,9 +233,10 @@ async fn serve_until_told(
         Ok(Err(error)) => {
             log_output::flush();
             // Both go to standard error: a sentence for people, or a log line for programs.
-            match is_json {
-                true => tracing::error!("{error}"),
-                false => terminal::complain!("zoarium: {error}"),
+            if is_json {
+                tracing::error!("{error}")
+            } else {
+                terminal::complain!("zoarium: {error}")
             }
             if let Some(address) = error.address() {
                 report_port_holder(address);
@@ -250,9 +251,10 @@ async fn serve_until_told(
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     };
     log_output::flush();
-    match terminal::stdout().is_terminal() {
-        true => terminal::say!("{}", welcome(server.started(), &config)),
-        false => terminal::say!("{}", ready_line(server.started(), &config)),
+    if terminal::stdout().is_terminal() {
+        terminal::say!("{}", welcome(server.started(), &config))
+    } else {
+        terminal::say!("{}", ready_line(server.started(), &config))
     }
     let watchdog = notify::ready().map(tokio::spawn);
     let code = tokio::select! {

@@ -54,9 +54,10 @@ pub(crate) struct WatchArgs {
 
 /// Runs `watch`.
 pub(crate) fn run(args: &WatchArgs) -> ExitCode {
-    let followed = follows_history(args).and_then(|follows_history| match follows_history {
-        true => follow(args).map(|()| ExitCode::SUCCESS),
-        false => {
+    let followed = follows_history(args).and_then(|follows_history| {
+        if follows_history {
+            follow(args).map(|()| ExitCode::SUCCESS)
+        } else {
             let (path, limit) = (args.path.clone(), args.limit);
             let direct = Direct::Watch { path, limit };
             Ok(live::run("watch", &args.address, args.output, direct))
@@ -137,9 +138,10 @@ impl<W: Write> Follower<'_, W> {
         let mut changes = Changes::new(options);
         while self.left > 0 {
             // Changes that arrive together are looked up and written together.
-            let ready = match self.batch.len() < BATCH {
-                true => changes.ready_event(),
-                false => Ok(None),
+            let ready = if self.batch.len() < BATCH {
+                changes.ready_event()
+            } else {
+                Ok(None)
             };
             let event = match ready {
                 Ok(Some(event)) => event,

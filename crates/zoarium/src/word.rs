@@ -44,9 +44,10 @@ pub(crate) struct WordArgs {
 pub(crate) fn run(args: &WordArgs) -> ExitCode {
     let limit = Duration::from_secs(args.timeout);
     let mut out = Answer::default();
-    let printed = match args.tls {
-        false => ask(&args.server, &args.word, limit, &mut out),
-        true => ask_by_tls(args, limit, &mut out),
+    let printed = if args.tls {
+        ask_by_tls(args, limit, &mut out)
+    } else {
+        ask(&args.server, &args.word, limit, &mut out)
     };
     match printed {
         Ok(0) => fail(
@@ -116,9 +117,10 @@ impl Write for Answer {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.is_released {
-            true => terminal::stdout().flush(),
-            false => Ok(()),
+        if self.is_released {
+            terminal::stdout().flush()
+        } else {
+            Ok(())
         }
     }
 }

@@ -87,9 +87,10 @@ impl Bounds {
         if op.outcome() == Outcome::Fail {
             return;
         }
-        let (early, late) = match by > 0 {
-            true => (&mut self.most, &mut self.least),
-            false => (&mut self.least, &mut self.most),
+        let (early, late) = if by > 0 {
+            (&mut self.most, &mut self.least)
+        } else {
+            (&mut self.least, &mut self.most)
         };
         early.0.push((op.first(), by, 0));
         if op.outcome() == Outcome::Ok {

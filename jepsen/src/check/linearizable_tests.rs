@@ -85,9 +85,10 @@ fn timed(calls: &[(u64, &str, Value, Value, u64, u64)]) -> History {
     let mut history = History::default();
     for (_, is_end, at) in moments {
         let (process, f, asked, answer, _, _) = &calls[at];
-        match is_end {
-            false => history.invoke(*process, f, "", asked.clone()),
-            true => history.end(Kind::Ok, *process, answer.clone()),
+        if is_end {
+            history.end(Kind::Ok, *process, answer.clone())
+        } else {
+            history.invoke(*process, f, "", asked.clone())
         }
     }
     history
@@ -383,10 +384,7 @@ fn it_says_what_trying_every_order_says() {
             expected,
             "seed {seed}: {history:#?}"
         );
-        match expected {
-            true => yes += 1,
-            false => no += 1,
-        }
+        if expected { yes += 1 } else { no += 1 }
     }
     assert!(yes > 400 && no > 400, "{yes} and {no} say little");
 }

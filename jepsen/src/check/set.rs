@@ -125,9 +125,10 @@ fn missing(elements: &BTreeMap<i64, Element<'_>>, reads: &[Read<'_>], gathered: 
             continue;
         };
         let is_lost = last.is_some_and(|last| !last.shown.contains(number) && owing(&last));
-        let (figure, what) = match is_lost {
-            true => ("lost", "and at the end: it is lost"),
-            false => ("stale", "though not at the end: the read is stale"),
+        let (figure, what) = if is_lost {
+            ("lost", "and at the end: it is lost")
+        } else {
+            ("stale", "though not at the end: the read is stale")
         };
         gathered.count(figure, 1);
         let events = element.add.events().chain([element.known]);

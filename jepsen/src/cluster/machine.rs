@@ -42,9 +42,10 @@ impl Machine {
             Ok(_) => (None, None),
             Err(missing) => (Some(missing.0.clone()), Some(missing.0)),
         };
-        let java = match wanted(Need::Java) {
-            true => apache_class_path().err().map(|missing| missing.0),
-            false => None,
+        let java = if wanted(Need::Java) {
+            apache_class_path().err().map(|missing| missing.0)
+        } else {
+            None
         };
         Machine {
             network,

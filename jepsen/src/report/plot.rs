@@ -24,9 +24,12 @@ pub(super) fn lines(
     is_logarithmic: bool,
     lines: &[Line<'_>],
 ) -> String {
-    let scaled = |value: f64| match is_logarithmic {
-        true => (value + 1.0).log10(),
-        false => value,
+    let scaled = |value: f64| {
+        if is_logarithmic {
+            (value + 1.0).log10()
+        } else {
+            value
+        }
     };
     let values = lines
         .iter()

@@ -80,9 +80,10 @@ impl Faults {
             .map(|(kind, _)| kind.name)
             .collect();
         let made: u64 = self.counts.values().sum();
-        match names.is_empty() {
-            true => format!("{made} faults"),
-            false => format!("{made} faults, now {}", names.join(", ")),
+        if names.is_empty() {
+            format!("{made} faults")
+        } else {
+            format!("{made} faults, now {}", names.join(", "))
         }
     }
 

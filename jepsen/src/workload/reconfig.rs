@@ -128,9 +128,10 @@ impl Client {
         let Some((id, line, votes)) = self.caller.rng.choice(may_change) else {
             return;
         };
-        let line = match votes {
-            true => line.replace(":participant", ":observer"),
-            false => line.replace(":observer", ":participant"),
+        let line = if *votes {
+            line.replace(":participant", ":observer")
+        } else {
+            line.replace(":observer", ":participant")
         };
         let value = json!({"from": list.version, "member": id.to_string(), "votes": !votes});
         self.caller.invoke("change", None, value);

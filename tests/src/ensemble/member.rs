@@ -172,9 +172,10 @@ impl Member {
             Duty::Observer => "observer",
         };
         let line = format!("server.{}={host}:{quorum}:{election}:{duty}", self.id);
-        match with_client {
-            true => format!("{line};{host}:{client}"),
-            false => line,
+        if with_client {
+            format!("{line};{host}:{client}")
+        } else {
+            line
         }
     }
 

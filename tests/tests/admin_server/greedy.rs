@@ -58,9 +58,10 @@ fn silent(port: u16, sent: &str, count: usize) -> Vec<TcpStream> {
     for number in 0..count {
         let stream = connect(port, sent);
         // The server has closed most of the first connections in favour of newer ones.
-        match number < open_max {
-            true => open.push(stream),
-            false => open[number % open_max] = stream,
+        if number < open_max {
+            open.push(stream)
+        } else {
+            open[number % open_max] = stream
         }
     }
     open

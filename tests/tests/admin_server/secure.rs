@@ -195,9 +195,10 @@ fn the_console_takes_credentials_by_tls_from_anywhere() {
             headers,
             body: Some(body),
         };
-        let answer = match by_tls {
-            true => request.send_by_tls(site.port, &connector),
-            false => request.send(site.port),
+        let answer = if by_tls {
+            request.send_by_tls(site.port, &connector)
+        } else {
+            request.send(site.port)
         };
         answer.expect("an answer")
     };
@@ -213,9 +214,10 @@ fn the_console_takes_credentials_by_tls_from_anywhere() {
         // The client port of this server is for this machine, so a remote visitor cannot get a
         // session.
         let text = login.text();
-        match by_tls {
-            true => assert!(text.contains("clientPortAddress"), "{text}"),
-            false => assert_eq!((login.status, text.contains("NotSecure")), (403, true)),
+        if by_tls {
+            assert!(text.contains("clientPortAddress"), "{text}")
+        } else {
+            assert_eq!((login.status, text.contains("NotSecure")), (403, true))
         }
     }
     // A local visitor gets one, also over TLS.

@@ -164,12 +164,11 @@ pub(crate) fn operations(
     identities(player, &mut first);
     let mut other = open(30_000);
     others(player, &mut other, open);
-    match stands_alone {
-        true => {
-            let join = reconfig("server.9=127.0.0.1:1:2", "", -1);
-            player.call("reconfig on a standalone", &mut other, join);
-        }
-        false => player.skip("reconfig on a standalone"),
+    if stands_alone {
+        let join = reconfig("server.9=127.0.0.1:1:2", "", -1);
+        player.call("reconfig on a standalone", &mut other, join);
+    } else {
+        player.skip("reconfig on a standalone")
     }
     first.close().expect("the end of a session");
     player.expect_everywhere("close of the session");

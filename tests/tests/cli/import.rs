@@ -124,9 +124,12 @@ async fn a_znode_that_is_refused_in_the_middle_is_named_and_ends_the_import() {
     };
     let paths = many();
     let middle = MANY / 2;
-    let line_of = |(number, path): (usize, &String)| match number == middle {
-        true => line("/no/such", &[Acl::open()]),
-        false => line(path, &[Acl::open()]),
+    let line_of = |(number, path): (usize, &String)| {
+        if number == middle {
+            line("/no/such", &[Acl::open()])
+        } else {
+            line(path, &[Acl::open()])
+        }
     };
     let lines: String = paths.iter().enumerate().map(line_of).collect();
     let (code, told) = import(&server.address(), &["/"], &lines);

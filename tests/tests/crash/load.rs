@@ -90,9 +90,10 @@ impl Worker {
         for count in 0.. {
             if !ahead.closed {
                 let is_last = close_after.is_some_and(|last| count >= last);
-                let (request, changes, expected) = match is_last {
-                    true => self.close(),
-                    false => self.next(&ahead),
+                let (request, changes, expected) = if is_last {
+                    self.close()
+                } else {
+                    self.next(&ahead)
                 };
                 ahead.apply(&changes, None);
                 session.put(&request);
@@ -238,9 +239,10 @@ impl Worker {
     }
 
     fn create(&mut self, ephemeral: bool) -> (WriteRequest, Vec<Change>, Expected) {
-        let (kind, mode) = match ephemeral {
-            true => ('e', flags::EPHEMERAL),
-            false => ('n', flags::PERSISTENT),
+        let (kind, mode) = if ephemeral {
+            ('e', flags::EPHEMERAL)
+        } else {
+            ('n', flags::PERSISTENT)
         };
         let id = self.id();
         let path = format!("{}/{kind}{id}", self.top);
@@ -259,9 +261,10 @@ impl Worker {
         let parent = format!("{}/q", self.top);
         let number = part.nodes[&parent].creations;
         let ephemeral = self.rng.u8(..3) == 0;
-        let mode = match ephemeral {
-            true => flags::EPHEMERAL_SEQUENTIAL,
-            false => flags::PERSISTENT_SEQUENTIAL,
+        let mode = if ephemeral {
+            flags::EPHEMERAL_SEQUENTIAL
+        } else {
+            flags::PERSISTENT_SEQUENTIAL
         };
         let data = self.data();
         let request = create(&format!("{parent}/i-"), data.clone(), mode);

@@ -52,9 +52,10 @@ fn lacks_room(limited: u64, order: [u64; 3]) {
         return;
     };
     for id in order {
-        match id == limited {
-            true => ensemble.start_after(id, SMALL_FILES),
-            false => ensemble.start(id),
+        if id == limited {
+            ensemble.start_after(id, SMALL_FILES)
+        } else {
+            ensemble.start(id)
         }
     }
     ensemble.wait_until_all_serve();

@@ -170,9 +170,10 @@ fn what_all_members_have_seen_of_a_write_is_one_trace() {
     for id in ensemble.ids() {
         let id = id.to_string();
         let mut expected: BTreeSet<&str> = stages.into();
-        match id == asked.to_string() {
-            true => expected.extend(["create", "order"]),
-            false => expected.extend(["member"]),
+        if id == asked.to_string() {
+            expected.extend(["create", "order"])
+        } else {
+            expected.extend(["member"])
         }
         assert_eq!(
             names[&*id], expected,

@@ -28,9 +28,12 @@ const WRITES: usize = 25;
 fn with_slow_disk_at(id: u64, faults: &Faults) -> Result<Ensemble, Missing> {
     let mut ensemble = three().prepare()?;
     let commands = faults.commands(id);
-    let start = |ensemble: &mut Ensemble, other| match other == id {
-        true => ensemble.start_after(id, &commands),
-        false => ensemble.start(other),
+    let start = |ensemble: &mut Ensemble, other| {
+        if other == id {
+            ensemble.start_after(id, &commands)
+        } else {
+            ensemble.start(other)
+        }
     };
     for member in [FOLLOWER, LEADER] {
         start(&mut ensemble, member);

@@ -93,9 +93,10 @@ impl Members {
         let mut origins = Vec::new();
         for id in through {
             let mut session = self.session(*id);
-            let write = match origins.is_empty() {
-                true => create_open(PATH),
-                false => set_data(PATH, format!("by {id}"), -1),
+            let write = if origins.is_empty() {
+                create_open(PATH)
+            } else {
+                set_data(PATH, format!("by {id}"), -1)
             };
             let answer = session.call(&Request::Write(write)).expect("an answer");
             assert_eq!(answer.err, 0);

@@ -144,9 +144,10 @@ impl Secured {
             builder = builder.setting(key, value);
         }
         let server = builder.start()?;
-        let address = match way.has_tls() {
-            true => format!("127.0.0.1:{}", secure_port.number()),
-            false => server.address(),
+        let address = if way.has_tls() {
+            format!("127.0.0.1:{}", secure_port.number())
+        } else {
+            server.address()
         };
         // Apache ZooKeeper opens this port after the other.
         wait_for("the port of the way", LIMIT, || {

@@ -39,9 +39,10 @@ impl Held {
             let start = self.released + self.bytes.len();
             self.writes.push_back((number, start));
         }
-        match self.writes.is_empty() {
-            true => out,
-            false => &mut self.bytes,
+        if self.writes.is_empty() {
+            out
+        } else {
+            &mut self.bytes
         }
     }
 

@@ -219,9 +219,10 @@ async fn serve_session(
                 // requests.
                 let log = serving.log.as_mut();
                 if let Some(log) = log.filter(|_| asked.is_write() || !held.is_empty()) {
-                    let number = match asked.is_write() {
-                        true => Some(log.append(frame)),
-                        false => held.last(),
+                    let number = if asked.is_write() {
+                        Some(log.append(frame))
+                    } else {
+                        held.last()
                     };
                     log.flush()?;
                     log.synced(number.unwrap_or(0)).await?;

@@ -70,9 +70,10 @@ pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
         }
     }
     output::print(if args.json { &json } else { &text });
-    Ok(match report.complaints().is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if report.complaints().is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

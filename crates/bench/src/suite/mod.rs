@@ -125,9 +125,10 @@ pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
         output::write(dir, "report.json", &json)?;
     }
     output::print(if args.json { &json } else { &text });
-    Ok(match suite.is_clean() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if suite.is_clean() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

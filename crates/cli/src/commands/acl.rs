@@ -76,9 +76,10 @@ pub(super) async fn set_acl(
     let path = command.path(given)?;
     let acl = parse_acl(shell, text)
         .map_err(|failure| Failure::new(format!("{}\nAcl is not valid : null", failure.text)))?;
-    let paths = match given.has("R") {
-        true => subtree(shell, path).await?,
-        false => vec![path.to_owned()],
+    let paths = if given.has("R") {
+        subtree(shell, path).await?
+    } else {
+        vec![path.to_owned()]
     };
     let client = shell.client(path).await?;
     for path in paths {

@@ -134,12 +134,13 @@ async fn check(given: &Given, source: &Place, target: &Place) -> Result<(), Fail
         return Err(Failure::new(format!("{from} and {to} are the same")));
     }
     if target.exists("").await? {
-        return match given.has("f") {
-            true => Ok(()),
-            false => Err(Failure::new(format!(
+        return if given.has("f") {
+            Ok(())
+        } else {
+            Err(Failure::new(format!(
                 "Node already exists: {to} (-f replaces data and ACLs)"
             ))
-            .with_exit(exit::CONFLICT)),
+            .with_exit(exit::CONFLICT))
         };
     }
     match target.missing_parent().await? {

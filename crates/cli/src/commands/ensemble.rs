@@ -20,9 +20,10 @@ pub(crate) const CONFIG: &str = "/zookeeper/config";
 
 pub(super) async fn config(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
     let client = shell.client("").await?;
-    let answer = match given.has("w") {
-        true => client.get_data_and_watch(CONFIG).await,
-        false => client.get_data(CONFIG).await,
+    let answer = if given.has("w") {
+        client.get_data_and_watch(CONFIG).await
+    } else {
+        client.get_data(CONFIG).await
     };
     let (data, stat) = answer.map_err(|error| Failure::of(&error, ""))?;
     if given.has("w")
@@ -35,9 +36,10 @@ pub(super) async fn config(shell: &mut Shell, given: &Given) -> Result<(), Failu
         shell.show(|| list_value(&members), String::new);
         return Ok(());
     }
-    match given.has("c") {
-        true => shell.print(&for_clients(&members)),
-        false => shell.print(&members),
+    if given.has("c") {
+        shell.print(&for_clients(&members))
+    } else {
+        shell.print(&members)
     }
     print_stat(shell, given, &stat);
     Ok(())
@@ -161,9 +163,10 @@ fn version_and_addresses(members: &str) -> (&str, Vec<(&str, String)>) {
         {
             let host = member.split(':').next().unwrap_or_default();
             // A port without a host belongs to the member's own address.
-            let address = match client.contains(':') {
-                true => client.to_owned(),
-                false => format!("{host}:{client}"),
+            let address = if client.contains(':') {
+                client.to_owned()
+            } else {
+                format!("{host}:{client}")
             };
             addresses.push((host, address));
         }

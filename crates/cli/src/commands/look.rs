@@ -27,9 +27,12 @@ fn depth(given: &Given) -> Result<usize, Failure> {
 
 /// Escapes line breaks and terminal control characters.
 pub(super) fn plain(name: &str) -> String {
-    let escape = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
+    let escape = |c: char| {
+        if c.is_control() {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
     };
     name.chars().map(escape).collect()
 }
@@ -48,9 +51,10 @@ pub(super) async fn tree(
             0 => seen.path.as_str(),
             _ => seen.path.rsplit('/').next().unwrap_or_default(),
         };
-        let more = match seen.depth == deepest && !seen.names.is_empty() {
-            true => format!(" ({} children)", seen.names.len()),
-            false => String::new(),
+        let more = if seen.depth == deepest && !seen.names.is_empty() {
+            format!(" ({} children)", seen.names.len())
+        } else {
+            String::new()
         };
         let mark = if seen.stat.ephemeral_owner == 0 {
             ""
@@ -209,9 +213,10 @@ pub(super) async fn grep(
             break;
         }
     }
-    match has_found {
-        true => Ok(()),
-        false => Err(Failure::new(format!("no znode below {root} contains it"))),
+    if has_found {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("no znode below {root} contains it")))
     }
 }
 

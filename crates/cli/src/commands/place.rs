@@ -193,12 +193,13 @@ impl Place {
                 Err(found) => return Ok(found),
             },
         };
-        let acl = match with_acl {
-            false => Vec::new(),
-            true => match self.judge(self.client.get_acl(&outside).await, below)? {
+        let acl = if with_acl {
+            match self.judge(self.client.get_acl(&outside).await, below)? {
                 Ok((acl, _)) => acl,
                 Err(found) => return Ok(found),
-            },
+            }
+        } else {
+            Vec::new()
         };
         Ok(Found::Znode(Box::new(Znode {
             data,

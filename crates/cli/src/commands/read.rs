@@ -46,9 +46,12 @@ pub(super) async fn ls(shell: &mut Shell, command: &Command, given: &Given) -> R
             }
             shown
         },
-        || match with_stat {
-            true => format!("{}\n{}", text::list(&names), text::stat(&stat)),
-            false => text::list(&names),
+        || {
+            if with_stat {
+                format!("{}\n{}", text::list(&names), text::stat(&stat))
+            } else {
+                text::list(&names)
+            }
         },
     );
     Ok(())
@@ -61,9 +64,10 @@ pub(crate) async fn children(
     watch: bool,
 ) -> Result<(Vec<String>, Stat), Failure> {
     let (client, outside) = shell.client_for(path).await?;
-    let answer = match watch {
-        true => client.get_children2_and_watch(&outside).await,
-        false => client.get_children2(&outside).await,
+    let answer = if watch {
+        client.get_children2_and_watch(&outside).await
+    } else {
+        client.get_children2(&outside).await
     };
     let (names, stat) = answer.map_err(|error| Failure::of(&error, path))?;
     if watch && let Some(connection) = shell.connection() {
@@ -109,9 +113,10 @@ pub(super) async fn get(
     let path = command.path(given)?;
     let watch = wants_watch(shell, command, given);
     let (client, outside) = shell.client_for(path).await?;
-    let answer = match watch {
-        true => client.get_data_and_watch(&outside).await,
-        false => client.get_data(&outside).await,
+    let answer = if watch {
+        client.get_data_and_watch(&outside).await
+    } else {
+        client.get_data(&outside).await
     };
     let (data, stat) = answer.map_err(|error| Failure::of(&error, path))?;
     if watch && let Some(connection) = shell.connection() {
@@ -148,9 +153,10 @@ pub(super) async fn stat(
     let path = command.path(given)?;
     let watch = wants_watch(shell, command, given);
     let (client, outside) = shell.client_for(path).await?;
-    let answer = match watch {
-        true => client.exists_and_watch(&outside).await,
-        false => client.exists(&outside).await,
+    let answer = if watch {
+        client.exists_and_watch(&outside).await
+    } else {
+        client.exists(&outside).await
     };
     let stat = answer.map_err(|error| Failure::of(&error, path))?;
     if watch && let Some(connection) = shell.connection() {

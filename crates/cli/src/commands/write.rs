@@ -49,9 +49,10 @@ pub(super) async fn create(
         })?),
         None => create,
     };
-    let data = match given.has("i") {
-        true => Some(read_stdin()?),
-        false => given.word(1).map(|word| Bytes::from(word.to_owned())),
+    let data = if given.has("i") {
+        Some(read_stdin()?)
+    } else {
+        given.word(1).map(|word| Bytes::from(word.to_owned()))
     };
     let (client, outside) = shell.client_for(path).await?;
     let created = match data {
@@ -97,10 +98,7 @@ fn kind_of_znode(given: &Given) -> Result<Create, Failure> {
         None if ephemeral => Create::ephemeral(),
         None => Create::persistent(),
     };
-    Ok(match sequential {
-        true => kind.sequential(),
-        false => kind,
-    })
+    Ok(if sequential { kind.sequential() } else { kind })
 }
 
 pub(crate) fn read_stdin() -> Result<Bytes, Failure> {

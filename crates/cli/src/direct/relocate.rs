@@ -25,9 +25,10 @@ pub(super) async fn remove(
     version: i32,
     (is_recursive, is_forced): (bool, bool),
 ) -> Result<(), Failure> {
-    let removed = match is_recursive {
-        true => remove_all(shell, path).await,
-        false => remove_one(shell, path, version).await,
+    let removed = if is_recursive {
+        remove_all(shell, path).await
+    } else {
+        remove_one(shell, path, version).await
     };
     let count = match removed {
         Err(failure) if is_forced && failure.exit == exit::NOT_FOUND => 0,

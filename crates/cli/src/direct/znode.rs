@@ -207,9 +207,10 @@ pub(super) async fn acl(
     acl: Option<&str>,
     (version, is_recursive): (i32, bool),
 ) -> Result<(), Failure> {
-    let paths = match is_recursive {
-        true => subtree(shell, root).await?,
-        false => vec![root.to_owned()],
+    let paths = if is_recursive {
+        subtree(shell, root).await?
+    } else {
+        vec![root.to_owned()]
     };
     let new = acl.map(acl_of).transpose()?;
     for path in paths {
@@ -228,9 +229,12 @@ pub(super) async fn acl(
             }
         };
         let value = || json!({ "path": path, "acl": json::acl(&acl), "stat": json::stat(&stat) });
-        let shown = || match is_recursive {
-            true => format!("{path} {}", text_of(&acl)),
-            false => text_of(&acl),
+        let shown = || {
+            if is_recursive {
+                format!("{path} {}", text_of(&acl))
+            } else {
+                text_of(&acl)
+            }
         };
         if new.is_none() || shell.start.format.is_structured() {
             shell.show(value, shown);

@@ -56,9 +56,10 @@ impl Lines {
             (Line::Progress(_), Some(position)) => line.position() >= position,
             (_, None) => true,
         };
-        match is_behind {
-            true => Ok(Some(line)),
-            false => Err(format!("{} is out of order", line.position())),
+        if is_behind {
+            Ok(Some(line))
+        } else {
+            Err(format!("{} is out of order", line.position()))
         }
     }
 }

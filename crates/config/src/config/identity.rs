@@ -194,9 +194,10 @@ pub(super) fn settle_client_address(
             && (from_file.ip.is_unspecified() || resolved == Some(from_file.ip));
         if !agrees {
             let is_address_written = settings.find(&core::CLIENT_PORT_ADDRESS).is_some();
-            let own_name = match is_address_written {
-                true => name_of(&from_file.host),
-                false => from_file.host.clone(),
+            let own_name = if is_address_written {
+                name_of(&from_file.host)
+            } else {
+                from_file.host.clone()
             };
             let reason = format!(
                 "client address for this server (id = {my_id}) in static config file is {} is \
@@ -385,9 +386,12 @@ pub(super) fn read_next(
     let path = PathBuf::from(path);
     match surroundings.read(&path, MAX_BYTES) {
         Ok(bytes) => RawConfig::parse(&path, &bytes)
-            .and_then(|raw| match reconfig_enabled {
-                true => parse_proposed_file(&raw, multi_address),
-                false => parse_list(&raw, multi_address),
+            .and_then(|raw| {
+                if reconfig_enabled {
+                    parse_proposed_file(&raw, multi_address)
+                } else {
+                    parse_list(&raw, multi_address)
+                }
             })
             .map(Some)
             .map_err(|error| error.or_hint(RESTORE_PROPOSED)),

@@ -45,9 +45,10 @@ fn with(key: &Key, value: &str) -> Machine {
         _ => {
             lines.push_str(&format!("{name}={value}\n"));
             let needs_jaas = lines.contains("quorum.auth.enableSasl=true") || lines.contains(SASL);
-            match needs_jaas {
-                true => Machine::alone(&lines).jaas(),
-                false => Machine::alone(&lines),
+            if needs_jaas {
+                Machine::alone(&lines).jaas()
+            } else {
+                Machine::alone(&lines)
             }
         }
     }

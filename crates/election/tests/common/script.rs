@@ -451,9 +451,10 @@ impl Script {
         }
         let at = self.now_ms;
         for (what, to) in told {
-            self.output.push(match to.is_empty() {
-                true => format!("[{at}] {sid} {what}"),
-                false => format!("[{at}] {sid}>{}: {what}", to.join(",")),
+            self.output.push(if to.is_empty() {
+                format!("[{at}] {sid} {what}")
+            } else {
+                format!("[{at}] {sid}>{}: {what}", to.join(","))
             });
         }
     }

@@ -75,9 +75,10 @@ impl SledRows {
         take_back(path)?;
         files::create_dir_all(path).map_err(io_error("create", path))?;
         // A process may have been killed after it created a file and before it set the file's mode.
-        let before = match files::is_restricted(path) {
-            true => BTreeSet::new(),
-            false => files_below(path),
+        let before = if files::is_restricted(path) {
+            BTreeSet::new()
+        } else {
+            files_below(path)
         };
         let mut config = sled::Config::new()
             .path(path)

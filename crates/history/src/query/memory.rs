@@ -107,9 +107,10 @@ impl Look {
                     // If the moment is unknown, the feed stops instead of omitting the change.
                     self.znode(path, position_then(change))?;
                 }
-                match change.is_delete() {
-                    true => found,
-                    false => put(&mut memory.then, path, found),
+                if change.is_delete() {
+                    found
+                } else {
+                    put(&mut memory.then, path, found)
                 }
             }
         };

@@ -193,9 +193,10 @@ impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> Body<'_, F> {
         let len = u32::from_be_bytes(self.take_array()?);
         let is_right = usize::try_from(len) == Ok(LEN)
             && self.take_array::<LEN>()? == *SNAPSHOT_SIGNATURE.as_bytes();
-        match is_right {
-            true => Ok(()),
-            false => Err("the leader's snapshot does not end with its signature".to_owned()),
+        if is_right {
+            Ok(())
+        } else {
+            Err("the leader's snapshot does not end with its signature".to_owned())
         }
     }
 

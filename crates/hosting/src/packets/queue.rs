@@ -255,9 +255,10 @@ impl PacketQueue {
             return None;
         }
         self.is_in_snapshot = false;
-        self.writer = match self.items.is_empty() {
-            true => Writer::Nobody,
-            false => Writer::Taker,
+        self.writer = if self.items.is_empty() {
+            Writer::Nobody
+        } else {
+            Writer::Taker
         };
         let Some(item) = self.items.pop_front() else {
             return self.is_finished.then_some(NextWrite::End);

@@ -194,9 +194,10 @@ impl Schedule {
             ..
         } = self.settings;
         // While a visitor runs the core, others must be able to run.
-        match self.is_writer_alone() && visitors.min(processors) > 1 {
-            true => Runner::VisitingThread,
-            false => Runner::OwnThread,
+        if self.is_writer_alone() && visitors.min(processors) > 1 {
+            Runner::VisitingThread
+        } else {
+            Runner::OwnThread
         }
     }
 
@@ -204,9 +205,10 @@ impl Schedule {
     /// thread waits for the next group, which the core prepares. After a large group, the log
     /// thread can write other groups meanwhile.
     pub fn runner_after_sync(txns: usize) -> Runner {
-        match txns <= limits::LOG_GROUP_INLINE_MAX {
-            true => Runner::LogThread,
-            false => Runner::OwnThread,
+        if txns <= limits::LOG_GROUP_INLINE_MAX {
+            Runner::LogThread
+        } else {
+            Runner::OwnThread
         }
     }
 
@@ -278,9 +280,10 @@ impl Schedule {
             && group.bytes < limits::OBSERVER_GROUP_BYTES
             && !group.follows_orders
             && !group.is_log_full;
-        let since_ms = match mutant::is(Mutant::GroupGathersForever) {
-            true => i64::MAX - limits::OBSERVER_GROUP_MS,
-            false => group.since_ms,
+        let since_ms = if mutant::is(Mutant::GroupGathersForever) {
+            i64::MAX - limits::OBSERVER_GROUP_MS
+        } else {
+            group.since_ms
         };
         gathers.then(|| since_ms + limits::OBSERVER_GROUP_MS)
     }
@@ -289,27 +292,30 @@ impl Schedule {
     pub fn writer_to_clients(&self, clients: usize) -> Writer {
         // With few processors the tasks would wait for the processor of the core.
         let has_time = self.has_time() || self.settings.processors <= limits::PROCESSORS_FEW;
-        match has_time && clients <= limits::CLIENTS_WRITTEN_BY_CORE_MAX {
-            true => Writer::Core,
-            false => Writer::Task,
+        if has_time && clients <= limits::CLIENTS_WRITTEN_BY_CORE_MAX {
+            Writer::Core
+        } else {
+            Writer::Task
         }
     }
 
     /// Returns the thread that writes to this number of members. With many members, each write
     /// would delay the others.
     pub fn writer_to_members(members: usize) -> Writer {
-        match members <= limits::LINKS_WRITTEN_BY_CORE_MAX {
-            true => Writer::Core,
-            false => Writer::Task,
+        if members <= limits::LINKS_WRITTEN_BY_CORE_MAX {
+            Writer::Core
+        } else {
+            Writer::Task
         }
     }
 
     /// Returns the place of a member in a flush. `has_asked_last` states whether it sent the latest
     /// requests. A lone writer at that member waits only for the commit.
     pub fn place_of_member(has_asked_last: bool) -> Place {
-        match has_asked_last {
-            true => Place::First,
-            false => Place::Later,
+        if has_asked_last {
+            Place::First
+        } else {
+            Place::Later
         }
     }
 
@@ -351,9 +357,10 @@ impl Schedule {
             && may_wait
             && self.deferred_in_turn < limits::FLUSHES_DEFERRED_MAX;
         self.deferred_in_turn += usize::from(is_deferred);
-        match is_deferred {
-            true => FlushAt::TurnEnd,
-            false => FlushAt::Now,
+        if is_deferred {
+            FlushAt::TurnEnd
+        } else {
+            FlushAt::Now
         }
     }
 

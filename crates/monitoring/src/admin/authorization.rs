@@ -53,9 +53,10 @@ impl Refused {
         if view.is_administrator(identities) {
             return Ok(());
         }
-        Err(match view.is_open_to_world() {
-            true => Self::OpenToWorld,
-            false => Self::NotAuthorized,
+        Err(if view.is_open_to_world() {
+            Self::OpenToWorld
+        } else {
+            Self::NotAuthorized
         })
     }
 
@@ -105,9 +106,10 @@ impl Credentials<'_> {
                 .map_or_else(Vec::new, |subject| view.identities_of_subject(subject)),
             _ => view.identities(scheme, data, self.address),
         };
-        match identities.is_empty() {
-            true => Err(Refused::NotAuthenticated),
-            false => Ok(identities),
+        if identities.is_empty() {
+            Err(Refused::NotAuthenticated)
+        } else {
+            Ok(identities)
         }
     }
 }

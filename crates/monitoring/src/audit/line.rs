@@ -65,9 +65,10 @@ pub fn lines_of(
         }
     };
     // A refusal contains the path of the request, and a success the path of the znode.
-    let path = match is_refused {
-        true => path.as_ref(),
-        false => txn.path(),
+    let path = if is_refused {
+        path.as_ref()
+    } else {
+        txn.path()
     };
     lines.push(line(caller, operation, path, mode, acl, failed));
 }
@@ -236,9 +237,10 @@ struct Escaped<'a>(&'a mut String);
 impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for letter in text.chars() {
-            match letter.is_control() {
-                true => self.0.extend(letter.escape_default()),
-                false => self.0.push(letter),
+            if letter.is_control() {
+                self.0.extend(letter.escape_default())
+            } else {
+                self.0.push(letter)
             }
         }
         Ok(())

@@ -128,10 +128,7 @@ impl ConnectionStats {
 
     /// Records an answered read or write.
     pub fn asked(&self, is_write: bool) {
-        let cell = match is_write {
-            true => &self.writes,
-            false => &self.reads,
-        };
+        let cell = if is_write { &self.writes } else { &self.reads };
         add(cell, 1);
     }
 

@@ -249,9 +249,10 @@ impl Responder<'_> {
                 identities,
                 ..
             } => {
-                let room = match pace.refuses {
-                    true => pace.room.saturating_sub(client.outbox.len()),
-                    false => pace.room,
+                let room = if pace.refuses {
+                    pace.room.saturating_sub(client.outbox.len())
+                } else {
+                    pace.room
                 };
                 let decoded;
                 let request = match request {

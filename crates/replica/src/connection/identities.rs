@@ -30,8 +30,9 @@ pub(super) fn joined(held: &[Id], added: Vec<Id>) -> Result<Identities, TooManyI
         }
     }
     let bytes = identities.iter().map(|id| id.scheme.len() + id.id.len());
-    match identities.len() <= IDENTITIES_MAX && bytes.sum::<usize>() <= IDENTITY_BYTES_MAX {
-        true => Ok(identities.into()),
-        false => Err(TooManyIdentities),
+    if identities.len() <= IDENTITIES_MAX && bytes.sum::<usize>() <= IDENTITY_BYTES_MAX {
+        Ok(identities.into())
+    } else {
+        Err(TooManyIdentities)
     }
 }

@@ -178,9 +178,10 @@ fn is_list(request: &ReadRequest) -> bool {
 impl WaitingRead {
     /// Creates the waiting form of a read. `body` is the undecoded record.
     pub(super) fn new(op: OpCode, request: ReadRequest, body: Bytes) -> Self {
-        match is_list(&request) {
-            true => Self::Encoded(op, body),
-            false => Self::Decoded(request),
+        if is_list(&request) {
+            Self::Encoded(op, body)
+        } else {
+            Self::Decoded(request)
         }
     }
 }

@@ -270,9 +270,10 @@ impl<H: Taking> Batch<'_, '_, H> {
         if !self.rules.is_late && !is_too_much {
             return false;
         }
-        self.host.note(match is_too_much {
-            true => ConnectionNote::TooMuch,
-            false => ConnectionNote::Throttled,
+        self.host.note(if is_too_much {
+            ConnectionNote::TooMuch
+        } else {
+            ConnectionNote::Throttled
         });
         let asked = self.asked(xid, op, frame_bytes);
         self.enqueue(client, asked, Work::Refuse(ErrorCode::ThrottledOp));
@@ -352,9 +353,10 @@ impl<H: Taking> Batch<'_, '_, H> {
         let step = write_step(rules.sessions, responder.session, &request, || {
             host.sessions()
         });
-        let ephemerals = match rules.bounds_holding {
-            true => ephemerals_of(&request),
-            false => 0,
+        let ephemerals = if rules.bounds_holding {
+            ephemerals_of(&request)
+        } else {
+            0
         };
         let write = Work::Write { ephemerals };
         let (work, upgrade_ms) = match step {

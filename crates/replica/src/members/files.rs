@@ -51,9 +51,10 @@ impl MemberFile {
                 let dynamic = format!(".dynamic.{}", list.version);
                 files.replace(&dynamic, &list.file_text(false))?;
                 files.name_dynamic(&dynamic, *has_client)?;
-                match removes_last_seen {
-                    true => files.remove(NEXT),
-                    false => Ok(()),
+                if *removes_last_seen {
+                    files.remove(NEXT)
+                } else {
+                    Ok(())
                 }
             }
         }

@@ -128,9 +128,10 @@ struct MyId(i64);
 
 impl Surroundings for MyId {
     fn read(&mut self, path: &Path, _limit: usize) -> io::Result<Vec<u8>> {
-        match path.ends_with("myid") {
-            true => Ok(self.0.to_string().into_bytes()),
-            false => Err(io::ErrorKind::NotFound.into()),
+        if path.ends_with("myid") {
+            Ok(self.0.to_string().into_bytes())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
         }
     }
 

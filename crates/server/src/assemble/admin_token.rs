@@ -71,11 +71,12 @@ pub fn read(file: &Path) -> io::Result<Option<Secret>> {
 
 fn check_owner_only(metadata: &Metadata) -> io::Result<()> {
     let mode = metadata.mode() & 0o777;
-    match metadata.is_file() && mode & 0o077 == 0 {
-        true => Ok(()),
-        false => Err(io::Error::other(format!(
+    if metadata.is_file() && mode & 0o077 == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!(
             "its mode {mode:04o} permits access to other users; remove it and run `zoarium admin-token`"
-        ))),
+        )))
     }
 }
 

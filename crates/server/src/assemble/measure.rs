@@ -99,9 +99,10 @@ impl Measures {
         self.catching_up.insert(link, by_snapshot);
         let in_flight = self.catching_up.values();
         let in_flight = in_flight.filter(|snapshot| **snapshot == by_snapshot);
-        let metric = match by_snapshot {
-            true => &self.metrics.inflight_snap_count,
-            false => &self.metrics.inflight_diff_count,
+        let metric = if by_snapshot {
+            &self.metrics.inflight_snap_count
+        } else {
+            &self.metrics.inflight_diff_count
         };
         metric.record(in_flight.count() as u64);
     }

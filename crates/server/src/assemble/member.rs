@@ -166,9 +166,10 @@ fn sink(core: &CoreHandle, visitor: Visitor) -> EventSink {
         let is_packets = event.is_packets();
         told.put(ToCore::Peer(event));
         // The task that reads packets does not hold locks.
-        match is_packets {
-            true => told.run_inline(visitor),
-            false => told.wake(),
+        if is_packets {
+            told.run_inline(visitor)
+        } else {
+            told.wake()
         }
     })
 }

@@ -192,9 +192,10 @@ fn admin_source(config: &Config) -> Result<Option<Arc<TlsSource>>, TlsError> {
         return Ok(None);
     };
     let tls = Tls {
-        client_auth: match config.admin.need_client_auth {
-            true => ClientAuth::Need,
-            false => ClientAuth::None,
+        client_auth: if config.admin.need_client_auth {
+            ClientAuth::Need
+        } else {
+            ClientAuth::None
         },
         ..quorum.tls.clone()
     };

@@ -87,9 +87,10 @@ fn resource(sid: Option<i64>) -> Resource {
         KeyValue::new("service.instance.id", instance),
         KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
     ]);
-    match is_named {
-        true => resource.build(),
-        false => resource.with_service_name(SERVICE_NAME).build(),
+    if is_named {
+        resource.build()
+    } else {
+        resource.with_service_name(SERVICE_NAME).build()
     }
 }
 

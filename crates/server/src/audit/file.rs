@@ -51,9 +51,10 @@ impl RollingFile {
     /// If the file cannot be renamed, in which case the line goes to the old file, or if the
     /// buffered text cannot be written.
     pub(super) fn append(&mut self, line: &str) -> io::Result<()> {
-        let rolled = match self.bytes + self.gathered.len() as u64 >= self.bytes_max {
-            true => self.flush().and_then(|()| self.roll()),
-            false => Ok(()),
+        let rolled = if self.bytes + self.gathered.len() as u64 >= self.bytes_max {
+            self.flush().and_then(|()| self.roll())
+        } else {
+            Ok(())
         };
         self.gathered.extend_from_slice(line.as_bytes());
         self.gathered.push(b'\n');

@@ -154,9 +154,10 @@ impl Queue {
     fn push(&self, dated: Dated) {
         let mut state = self.state.lock();
         // Lines that must be accepted are bounded by the number of requests in the pipeline.
-        let lines_max = match self.never_blocks {
-            true => self.lines_max,
-            false => usize::MAX,
+        let lines_max = if self.never_blocks {
+            self.lines_max
+        } else {
+            usize::MAX
         };
         if state.is_over || !state.has_room(lines_max, limits::AUDIT_BYTES_MAX) {
             state.lost += 1;

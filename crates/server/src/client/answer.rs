@@ -160,9 +160,10 @@ impl Replying for Noting<'_> {
             let is_told_below = op.kind() == OpKind::Read && err == ErrorCode::Ok;
             self.slow_read = None;
             if self.served.clients.slow.is_slow(latency_ms) {
-                match is_told_below {
-                    true => self.slow_read = Some((asked, zxid)),
-                    false => self.served.note_slow(asked, zxid, None),
+                if is_told_below {
+                    self.slow_read = Some((asked, zxid))
+                } else {
+                    self.served.note_slow(asked, zxid, None)
                 }
             }
         }

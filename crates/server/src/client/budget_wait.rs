@@ -36,9 +36,10 @@ fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
         // A long frame is paid for before memory is reserved for it, because other connections may
         // need that memory.
         let is_taken = is_whole || (ahead.frames == 0 && len > limits::FRAME_BYTES_SMALL);
-        let cost = match len == FREE_BYTES && is_free(behind) {
-            true => Cost::default(),
-            false => Cost { requests: 1, bytes },
+        let cost = if len == FREE_BYTES && is_free(behind) {
+            Cost::default()
+        } else {
+            Cost { requests: 1, bytes }
         };
         let is_first = ahead.frames == 0;
         let is_alike = is_first || (ahead.cost == Cost::default()) == (cost == Cost::default());

@@ -57,9 +57,10 @@ impl LargeRequests {
         room: Option<Room>,
     ) -> Result<Option<LargeRequest>, TooMuch> {
         // Nearly every request is small, and does not touch shared state.
-        match room.is_none() && self.threshold.is_none_or(|above| bytes as u64 <= above) {
-            true => Ok(None),
-            false => self.admit_large(bytes, room),
+        if room.is_none() && self.threshold.is_none_or(|above| bytes as u64 <= above) {
+            Ok(None)
+        } else {
+            self.admit_large(bytes, room)
         }
     }
 

@@ -83,9 +83,10 @@ impl RequestThrottle {
     }
 
     fn needed(&self, batch: &Batch) -> usize {
-        match self.is_on {
-            true => batch.requests.len(),
-            false => batch.writes,
+        if self.is_on {
+            batch.requests.len()
+        } else {
+            batch.writes
         }
     }
 }

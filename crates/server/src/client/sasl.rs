@@ -154,9 +154,10 @@ pub(super) fn answer(
     match outcome {
         Outcome::Challenge(challenge) => SaslAnswer::Token(Some(challenge.into())),
         Outcome::User(user, token) if is_sasl_name(&user) => {
-            match let_in(clients, connection, client, &user) {
-                true => SaslAnswer::Token(token.map(Into::into)),
-                false => SaslAnswer::Refused(ErrorCode::AuthFailed),
+            if let_in(clients, connection, client, &user) {
+                SaslAnswer::Token(token.map(Into::into))
+            } else {
+                SaslAnswer::Refused(ErrorCode::AuthFailed)
             }
         }
         Outcome::User(..) => refuse(clients, connection, &Refusal::OtherUser.to_string()),
@@ -226,14 +227,11 @@ fn let_in(
         });
     }
     let is_in = client.add_identities(identities).is_ok();
-    match is_in {
-        true => {
-            tracing::info!(peer = %connection.peer, session = %connection.session(), user = ?user, is_super, "client logged in with SASL");
-        }
-        false => {
-            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "too many identities for one connection, closing connection");
-            clients.auth_failed(connection.peer);
-        }
+    if is_in {
+        tracing::info!(peer = %connection.peer, session = %connection.session(), user = ?user, is_super, "client logged in with SASL");
+    } else {
+        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "too many identities for one connection, closing connection");
+        clients.auth_failed(connection.peer);
     }
     is_in
 }

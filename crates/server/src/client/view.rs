@@ -93,9 +93,10 @@ impl<K: PartialEq, V> Part<K, V> {
 
     fn grow(&mut self, bytes: usize) -> ControlFlow<()> {
         self.bytes += bytes + size_of::<V>();
-        match self.bytes >= limits::LISTED_BYTES {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if self.bytes >= limits::LISTED_BYTES {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }
@@ -131,9 +132,10 @@ impl View for LiveView {
 
     fn state(&self) -> State {
         let watch_count = self.clients.state.watches.lock().count() as u64;
-        let local_sessions = match self.has_local_sessions() {
-            true => self.clients.state.sessions.lock().local_count() as u64,
-            false => 0,
+        let local_sessions = if self.has_local_sessions() {
+            self.clients.state.sessions.lock().local_count() as u64
+        } else {
+            0
         };
         let connections = self.clients.registry.len() as u64;
         let tree = self.clients.state.tree.read();
@@ -206,9 +208,10 @@ impl View for LiveView {
                 sets: sets.collect(),
             }
         };
-        let global = match self.clients.role.get().expires_sessions() {
-            true => GlobalSessions::Expired(by_deadline(false)),
-            false => GlobalSessions::Known(self.clients.state.tree.read().sessions().collect()),
+        let global = if self.clients.role.get().expires_sessions() {
+            GlobalSessions::Expired(by_deadline(false))
+        } else {
+            GlobalSessions::Known(self.clients.state.tree.read().sessions().collect())
         };
         Sessions {
             local: self.has_local_sessions().then(|| by_deadline(true)),

@@ -166,16 +166,18 @@ impl QuorumAuth {
             while ahead.len() < MAGIC_BYTES && stream.read_buf(&mut ahead).await? > 0 {}
             Ok::<(), io::Error>(())
         };
-        match self.server_requires {
-            true => begin.await?,
-            false => timeout(LOGIN_BEGINS_WITHIN, begin)
+        if self.server_requires {
+            begin.await?
+        } else {
+            timeout(LOGIN_BEGINS_WITHIN, begin)
                 .await
-                .unwrap_or(Ok(()))?,
+                .unwrap_or(Ok(()))?
         }
         if !ahead.starts_with(&MAGIC.to_be_bytes()) {
-            return match self.server_requires {
-                true => Err(AuthError::Missing),
-                false => Ok(ahead),
+            return if self.server_requires {
+                Err(AuthError::Missing)
+            } else {
+                Ok(ahead)
             };
         }
         // The client must not send more before the server has answered, so these bytes are the

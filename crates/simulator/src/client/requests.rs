@@ -66,9 +66,10 @@ fn data(asker: Asker, random: &mut Random) -> Bytes {
 }
 
 fn version(random: &mut Random) -> i32 {
-    match random.percent(80) {
-        true => -1,
-        false => i32::try_from(random.below(4)).unwrap_or(0),
+    if random.percent(80) {
+        -1
+    } else {
+        i32::try_from(random.below(4)).unwrap_or(0)
     }
 }
 
@@ -181,9 +182,10 @@ fn short_lived(asker: Asker, random: &mut Random) -> WriteRequest {
 /// Draws a write to the znode that only one user may access.
 fn guarded(asker: Asker, random: &mut Random) -> WriteRequest {
     let data = data(asker, random);
-    let acl = match random.percent(70) {
-        true => access::private(),
-        false => Acl::open(),
+    let acl = if random.percent(70) {
+        access::private()
+    } else {
+        Acl::open()
     };
     match random.below(6) {
         0..=1 => create_with(OpCode::Create2, "/p".into(), data, flags::PERSISTENT, acl),
@@ -289,9 +291,10 @@ fn read(asker: Asker, random: &mut Random) -> ReadRequest {
 
 /// Draws a request for persistent watches, or for the removal of watches.
 fn watch_request(random: &mut Random) -> ReadRequest {
-    let path = match random.percent(50) {
-        true => directory(random).to_owned(),
-        false => ordinary_path(random),
+    let path = if random.percent(50) {
+        directory(random).to_owned()
+    } else {
+        ordinary_path(random)
     };
     let of = |mode: usize| PathModeRequest {
         path: Some(path.as_str().into()),

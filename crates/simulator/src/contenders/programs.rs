@@ -179,9 +179,10 @@ impl Contender<'_> {
     }
 
     fn layout(&mut self) -> Layout {
-        match self.random.percent(30) {
-            true => Layout::Kazoo,
-            false => Layout::Curator,
+        if self.random.percent(30) {
+            Layout::Kazoo
+        } else {
+            Layout::Curator
         }
     }
 
@@ -274,9 +275,10 @@ impl Contender<'_> {
                 None => return Ok(()),
             }
         }
-        match self.random.percent(80) {
-            true => guard.release().await.map(drop),
-            false => Ok(()),
+        if self.random.percent(80) {
+            guard.release().await.map(drop)
+        } else {
+            Ok(())
         }
     }
 
@@ -313,9 +315,10 @@ impl Contender<'_> {
         };
         self.hold((lease.path(), lease.token()), None, lease.in_doubt())
             .await;
-        match self.random.percent(80) {
-            true => lease.release().await,
-            false => Ok(()),
+        if self.random.percent(80) {
+            lease.release().await
+        } else {
+            Ok(())
         }
     }
 

@@ -124,10 +124,7 @@ impl Sockets {
     /// Records whether a dial has reached its server. Returns `false` if no task waits for it.
     pub(super) fn dialled(&self, connection: u64, is_open: bool) -> bool {
         self.change(connection, |socket| {
-            socket.stage = match is_open {
-                true => Stage::Open,
-                false => Stage::Refused,
-            };
+            socket.stage = if is_open { Stage::Open } else { Stage::Refused };
         })
     }
 

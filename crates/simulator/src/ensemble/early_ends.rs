@@ -71,9 +71,10 @@ impl Ensemble {
         let Some(leader) = leader else {
             return;
         };
-        match self.world.random.percent(50) {
-            true => self.lose_power(leader),
-            false => self.kill(leader),
+        if self.world.random.percent(50) {
+            self.lose_power(leader)
+        } else {
+            self.kill(leader)
         }
         let delay = self.world.random.range(2 * SECOND, 6 * SECOND);
         let event = Event::Start { server: leader };

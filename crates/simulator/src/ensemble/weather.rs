@@ -32,14 +32,16 @@ impl Ensemble {
         }
         let has_bad_disks = self.world.plan.has_bad_disks;
         // Few seeds have a standalone server, and a process syncs in place until its disk stalls.
-        let (stall_percent, stand_percent) = match self.world.plan.is_standalone() {
-            true => (30, 10),
-            false => (20, 50),
+        let (stall_percent, stand_percent) = if self.world.plan.is_standalone() {
+            (30, 10)
+        } else {
+            (20, 50)
         };
         if self.world.plan.has_stalls && self.world.random.percent(stall_percent) {
-            return match self.world.random.percent(stand_percent) {
-                true => self.stand_still(),
-                false => self.hang_disk(),
+            return if self.world.random.percent(stand_percent) {
+                self.stand_still()
+            } else {
+                self.hang_disk()
             };
         }
         if self.world.plan.has_wrong_clocks && self.world.random.percent(10) {
@@ -243,9 +245,10 @@ impl Ensemble {
         let [data, _] = dirs_of(&self.world.plan);
         let numbers =
             ["currentEpoch", "acceptedEpoch"].map(|name| data.join(VERSION_DIR).join(name));
-        let rotten = match random.percent(20) {
-            true => disk.rot_number(&[&numbers[0], &numbers[1]], random),
-            false => disk.rot(random),
+        let rotten = if random.percent(20) {
+            disk.rot_number(&[&numbers[0], &numbers[1]], random)
+        } else {
+            disk.rot(random)
         };
         if let Some(path) = rotten {
             self.machines[index].is_rotten = true;

@@ -33,9 +33,10 @@ impl Digests {
 
     /// Records that the tree of this server was replaced.
     pub(crate) fn replaced(&mut self, sid: Sid) {
-        match self.copies_are_damaged {
-            true => self.damaged.insert(sid),
-            false => self.damaged.remove(&sid),
+        if self.copies_are_damaged {
+            self.damaged.insert(sid)
+        } else {
+            self.damaged.remove(&sid)
         };
     }
 

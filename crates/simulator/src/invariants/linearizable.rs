@@ -143,9 +143,10 @@ impl Linearizable {
                 continue;
             };
             let Some(asked) = call else { continue };
-            let heard = match open.is_multi {
-                true => heard_of_multi(result),
-                false => heard(&asked.question, result, &mut self.values),
+            let heard = if open.is_multi {
+                heard_of_multi(result)
+            } else {
+                heard(&asked.question, result, &mut self.values)
             };
             let is_stale = asked.question == Question::Read && !is_current;
             match heard.filter(|_| !is_stale) {

@@ -75,10 +75,11 @@ pub(crate) fn compare(
 pub(crate) fn written(sid: Sid, (zxid, last): (Zxid, Zxid), history: &History) -> Held {
     let end = history.end();
     let newest = history.end_of_tree(zxid).max(history.end_of_tree(last));
-    match newest <= end {
-        true => Ok(()),
-        false => Err(format!(
+    if newest <= end {
+        Ok(())
+    } else {
+        Err(format!(
             "server {sid} has written snapshot {zxid} of a tree at {last}, committed is {end}"
-        )),
+        ))
     }
 }

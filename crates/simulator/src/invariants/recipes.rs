@@ -145,9 +145,10 @@ impl Recipes {
 
     /// Checks that the queue confirms an item only once to a consumer.
     pub(crate) fn confirmed(&mut self, item: String) -> Held {
-        match self.confirmed.insert(item.clone()) {
-            true => Ok(()),
-            false => Err(format!("{item} is confirmed twice")),
+        if self.confirmed.insert(item.clone()) {
+            Ok(())
+        } else {
+            Err(format!("{item} is confirmed twice"))
         }
     }
 

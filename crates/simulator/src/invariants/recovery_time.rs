@@ -14,9 +14,10 @@ const LONGEST_OF_OPERATOR: Micros = 55 * SECOND;
 
 /// Checks the time that the ensemble needed, and its final state.
 pub(crate) fn healed(took: Micros, well: Held, plan: &Plan) -> Held {
-    let longest = match plan.features.reconfigures {
-        true => LONGEST_OF_OPERATOR,
-        false => LONGEST,
+    let longest = if plan.features.reconfigures {
+        LONGEST_OF_OPERATOR
+    } else {
+        LONGEST
     };
     if took <= longest {
         return Ok(());

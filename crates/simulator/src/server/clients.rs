@@ -125,9 +125,10 @@ impl SimHost {
 
     fn take_frame(&mut self, connection: &Connection, frame: Bytes) {
         let is_greeted = std::mem::replace(&mut connection.lock().is_greeted, true);
-        let goes_on = match is_greeted {
-            true => self.take_request(connection, frame),
-            false => self.handshake(connection, frame),
+        let goes_on = if is_greeted {
+            self.take_request(connection, frame)
+        } else {
+            self.handshake(connection, frame)
         };
         if !goes_on {
             connection.close();

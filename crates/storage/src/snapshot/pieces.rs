@@ -154,14 +154,20 @@ impl<R: Read> Pieces<R> {
                     read_header(&mut self.input)?;
                     self.step = Step::Sessions(None);
                 }
-                Step::Sessions(left) => match next_of(left, &mut self.input, "sessions")? {
-                    true => return self.session().map(Some),
-                    false => self.step = Step::Acls(None),
-                },
-                Step::Acls(left) => match next_of(left, &mut self.input, "ACL table entries")? {
-                    true => return self.acl().map(Some),
-                    false => self.step = Step::Znodes,
-                },
+                Step::Sessions(left) => {
+                    if next_of(left, &mut self.input, "sessions")? {
+                        return self.session().map(Some);
+                    } else {
+                        self.step = Step::Acls(None)
+                    }
+                }
+                Step::Acls(left) => {
+                    if next_of(left, &mut self.input, "ACL table entries")? {
+                        return self.acl().map(Some);
+                    } else {
+                        self.step = Step::Znodes
+                    }
+                }
                 Step::Znodes => {
                     if let Some(error) = self.error.take() {
                         return Err(error);
@@ -210,9 +216,10 @@ impl<R: Read> Pieces<R> {
 
     fn end_content(&mut self) {
         self.info.content_end = self.input.position();
-        self.step = match self.is_file {
-            true => Step::Trailer,
-            false => Step::Over,
+        self.step = if self.is_file {
+            Step::Trailer
+        } else {
+            Step::Over
         };
     }
 }

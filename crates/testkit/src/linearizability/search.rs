@@ -130,9 +130,10 @@ impl Events {
         let mut kinds = Vec::with_capacity(order.len());
         let mut answers = vec![None; history.len()];
         for (event, (_, is_answer, call)) in order.into_iter().enumerate() {
-            kinds.push(match is_answer {
-                true => Kind::Answer(call),
-                false => Kind::Question(call),
+            kinds.push(if is_answer {
+                Kind::Answer(call)
+            } else {
+                Kind::Question(call)
             });
             if is_answer {
                 answers[call] = Some(event);

@@ -150,9 +150,10 @@ impl Acceptor {
         stream: TcpStream,
         peer: SocketAddr,
     ) -> Result<Stream, Refused> {
-        let limit = match or_plain {
-            true => source.detection_timeout(),
-            false => HANDSHAKE_TIMEOUT,
+        let limit = if or_plain {
+            source.detection_timeout()
+        } else {
+            HANDSHAKE_TIMEOUT
         };
         match first(&stream, limit)
             .await

@@ -129,9 +129,10 @@ fn own_key(
 ) -> Result<Arc<SingleCertAndKey>, rustls::Error> {
     let (chain, key) = (material.chain.clone(), material.key.clone_key());
     let is_version1 = accepts_version1 && chain.first().is_some_and(version1::is_version1);
-    let own = match is_version1 {
-        true => version1::certified_key(chain, key, provider),
-        false => CertifiedKey::from_der(chain, key, provider),
+    let own = if is_version1 {
+        version1::certified_key(chain, key, provider)
+    } else {
+        CertifiedKey::from_der(chain, key, provider)
     };
     Ok(Arc::new(own?.into()))
 }

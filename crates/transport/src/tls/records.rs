@@ -137,10 +137,7 @@ impl AsyncRead for Records {
             .sought
             .as_mut()
             .is_some_and(|heads| heads.ask_again(new));
-        Poll::Ready(match asks {
-            true => Err(self.refuse()),
-            false => Ok(()),
-        })
+        Poll::Ready(if asks { Err(self.refuse()) } else { Ok(()) })
     }
 }
 

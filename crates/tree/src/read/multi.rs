@@ -88,9 +88,10 @@ impl Tree {
             }
         }
         let bytes = out.len() - start + measured;
-        match is_full || bytes > room {
-            true => Err(Unanswered::TooLong { bytes }),
-            false => Ok(()),
+        if is_full || bytes > room {
+            Err(Unanswered::TooLong { bytes })
+        } else {
+            Ok(())
         }
     }
 

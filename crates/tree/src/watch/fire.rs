@@ -161,9 +161,10 @@ impl Watches {
                 spent.push(slot);
             }
         }
-        let one_shot = match mutant::is(Mutant::PersistentWatchFiresOnce) {
-            true => table,
-            false => one_shot,
+        let one_shot = if mutant::is(Mutant::PersistentWatchFiresOnce) {
+            table
+        } else {
+            one_shot
         };
         for slot in spent {
             self.take_kinds(slot, one_shot);

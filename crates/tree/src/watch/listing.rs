@@ -104,9 +104,10 @@ mod tests {
         let mut paths = Vec::new();
         let is_complete = watches.visit_watchers(at, |_, path| {
             paths.push(path.unwrap_or("null").to_owned());
-            match paths.len() == count {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if paths.len() == count {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
         (paths, is_complete)

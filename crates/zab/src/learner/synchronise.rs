@@ -260,9 +260,10 @@ impl Synchronise {
         for record in self.received.drain(..self.committed_len) {
             self.held_bytes -= held_bytes(&record);
             self.appended = Some(record.zxid);
-            match mutant::is(Mutant::DiffNotInCommittedLog) {
-                true => append_and_deliver(record, &mut CommittedLog::default(), out),
-                false => append_and_deliver(record, log, out),
+            if mutant::is(Mutant::DiffNotInCommittedLog) {
+                append_and_deliver(record, &mut CommittedLog::default(), out)
+            } else {
+                append_and_deliver(record, log, out)
             }
         }
         self.committed_len = 0;

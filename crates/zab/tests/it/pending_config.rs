@@ -60,15 +60,16 @@ impl Term {
     fn introduce(&mut self, link: LinkId, sid: Sid, accepted_epoch: Epoch, votes: bool) {
         self.leader.handle_connected(link, 0);
         let info = Some(LearnerInfo::new(sid, 0));
-        let introduction = match votes {
-            true => Up::FollowerInfo {
+        let introduction = if votes {
+            Up::FollowerInfo {
                 accepted_epoch,
                 info,
-            },
-            false => Up::ObserverInfo {
+            }
+        } else {
+            Up::ObserverInfo {
                 accepted_epoch,
                 info,
-            },
+            }
         };
         self.hear(link, introduction);
     }

@@ -147,9 +147,10 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), ToolError> {
             Err(Broken::Write(error)) => return Err(file_error("write", &to)(error)),
         }
     }
-    match dir.join(MANIFEST).exists() {
-        true => Ok(()),
-        false => Err(damaged(&format!("it does not contain {MANIFEST}"))),
+    if dir.join(MANIFEST).exists() {
+        Ok(())
+    } else {
+        Err(damaged(&format!("it does not contain {MANIFEST}")))
     }
 }
 

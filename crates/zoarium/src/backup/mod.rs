@@ -78,9 +78,10 @@ pub(crate) struct BackupArgs {
 
 /// Runs the command. The exit code is 1 if there is no new backup, or if a backup is corrupt.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
-    let done = match is_archive(&args.dir) {
-        true => in_archive(args),
-        false => done(args),
+    let done = if is_archive(&args.dir) {
+        in_archive(args)
+    } else {
+        done(args)
     };
     match done {
         Ok(text) => {
@@ -92,9 +93,10 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
 }
 
 fn done(args: &BackupArgs) -> Result<String, ToolError> {
-    match args.verify {
-        true => verify(args),
-        false => take(args),
+    if args.verify {
+        verify(args)
+    } else {
+        take(args)
     }
 }
 
@@ -106,12 +108,11 @@ fn in_archive(args: &BackupArgs) -> Result<String, ToolError> {
         dir: workplace.dir.clone(),
         ..args.clone()
     };
-    let before = match args.verify || (!args.full && archive.exists()) {
-        true => {
-            archive::unpack(archive, &inside.dir)?;
-            Some(load(&inside.dir)?)
-        }
-        false => None,
+    let before = if args.verify || (!args.full && archive.exists()) {
+        archive::unpack(archive, &inside.dir)?;
+        Some(load(&inside.dir)?)
+    } else {
+        None
     };
     let text = done(&inside)?;
     let after = load(&inside.dir)?;

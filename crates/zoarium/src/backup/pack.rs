@@ -41,9 +41,10 @@ pub(super) fn snapshot(
 ) -> Result<Kept, ToolError> {
     let is_plain = file.compression == Compression::None;
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-    let name = match is_plain {
-        true => format!("{name}.gz"),
-        false => name.into_owned(),
+    let name = if is_plain {
+        format!("{name}.gz")
+    } else {
+        name.into_owned()
     };
     let (path, kept) = (
         dir.join(format!("{number}-{name}")),
@@ -183,9 +184,10 @@ impl Writer {
             hash: Sha256::new(),
             bytes: 0,
         };
-        let out = match compresses {
-            true => Out::Gz(GzEncoder::new(hashing, Level::fast())),
-            false => Out::Plain(hashing),
+        let out = if compresses {
+            Out::Gz(GzEncoder::new(hashing, Level::fast()))
+        } else {
+            Out::Plain(hashing)
         };
         Ok(Self { path, out })
     }

@@ -28,9 +28,10 @@ pub(crate) fn unpack(
     let mut good_upto = None;
     for kept in manifest.files().filter(|kept| kept.first <= upto) {
         let is_log = kept.name.starts_with("log.");
-        let to = match is_log {
-            true => target.log.join(&kept.name),
-            false => target.snap.join(&kept.name),
+        let to = if is_log {
+            target.log.join(&kept.name)
+        } else {
+            target.snap.join(&kept.name)
         };
         let path = dir.join(&kept.file);
         if let Some(reason) = copy(&path, kept, is_log, &to)? {

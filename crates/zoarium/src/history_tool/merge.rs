@@ -83,9 +83,10 @@ pub(super) async fn changes(
     let mut left = limit;
     while left > 0 {
         let next = streams.iter().filter_map(Stream::next);
-        let next = match is_oldest_first {
-            true => next.min(),
-            false => next.max(),
+        let next = if is_oldest_first {
+            next.min()
+        } else {
+            next.max()
         };
         let Some(next) = next else {
             break;

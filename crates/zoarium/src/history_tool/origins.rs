@@ -95,9 +95,10 @@ impl Origins {
         let is_hidden = |change: &&mut Value| change["session"].is_null();
         // The first query also finds out which members do not answer.
         let is_needed = !wanted.is_empty() || self.members.is_none();
-        let (known, reason) = match is_needed && !changes.iter().all(is_hidden) {
-            true => self.query(&wanted).await,
-            false => (HashMap::new(), String::new()),
+        let (known, reason) = if is_needed && !changes.iter().all(is_hidden) {
+            self.query(&wanted).await
+        } else {
+            (HashMap::new(), String::new())
         };
         for change in changes {
             let found = zxid_of(change).and_then(|zxid| known.get(&zxid));
@@ -319,9 +320,10 @@ async fn credential_rule(server: &str) -> CredentialRule {
         Ok(mut found) => found.all(|address| address.ip().to_canonical().is_loopback()),
         Err(_) => false,
     };
-    match is_loopback {
-        true => CredentialRule::TlsOrLoopback,
-        false => CredentialRule::Tls,
+    if is_loopback {
+        CredentialRule::TlsOrLoopback
+    } else {
+        CredentialRule::Tls
     }
 }
 

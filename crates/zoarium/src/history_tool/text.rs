@@ -137,9 +137,12 @@ pub(crate) fn write_blame(
     is_first: bool,
     out: &mut dyn Write,
 ) -> Result<(), ToolError> {
-    let text_of = |change: &Value| match change.is_null() {
-        true => "unknown: older than the history, or in a gap".to_owned(),
-        false => change_text(change),
+    let text_of = |change: &Value| {
+        if change.is_null() {
+            "unknown: older than the history, or in a gap".to_owned()
+        } else {
+            change_text(change)
+        }
     };
     if is_first {
         writeln!(out, "created  {}", text_of(&blame["created"]))?;
@@ -150,9 +153,10 @@ pub(crate) fn write_blame(
         }
     }
     for child in list(&blame["children"]) {
-        let state = match child["exists"] == true {
-            true => "child",
-            false => "gone ",
+        let state = if child["exists"] == true {
+            "child"
+        } else {
+            "gone "
         };
         let name = text(&child["name"]);
         writeln!(out, "{state}    {name}  {}", text_of(&child["last"]))?;

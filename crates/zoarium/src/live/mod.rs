@@ -64,9 +64,10 @@ fn target(address: &AddressArgs, output: Output) -> Result<Target, ToolError> {
     Ok(Target {
         servers: address.client_servers()?,
         format: output.format(),
-        connector: match address.has_tls() {
-            true => Some(address.connector()?),
-            false => None,
+        connector: if address.has_tls() {
+            Some(address.connector()?)
+        } else {
+            None
         },
         settings: settings(),
         identity,

@@ -117,9 +117,10 @@ fn top_words(args: &TopArgs) -> Result<Vec<String>, ToolError> {
     };
     option(&mut words, "-by", Some(by));
     let address = &args.session.address;
-    let admins = match address.names_admin_port()? {
-        true => address.admin_servers()?,
-        false => Vec::new(),
+    let admins = if address.names_admin_port()? {
+        address.admin_servers()?
+    } else {
+        Vec::new()
     };
     let identity = address.authorization(&admins)?;
     option(

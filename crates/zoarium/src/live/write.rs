@@ -179,9 +179,10 @@ pub(crate) fn run_set(args: &SetArgs) -> ExitCode {
 /// Runs `create`.
 pub(crate) fn run_create(args: &CreateArgs) -> ExitCode {
     // The server completes the path of a sequential znode.
-    let whole = match args.sequential {
-        true => format!("{}0", args.path),
-        false => args.path.clone(),
+    let whole = if args.sequential {
+        format!("{}0", args.path)
+    } else {
+        args.path.clone()
     };
     if let Err(reason) = check_path(&whole) {
         return crate::tool::ToolError::Usage(format!("{}: {reason}", args.path)).report("create");

@@ -363,9 +363,12 @@ fn is_ephemeral(present: &Present) -> bool {
 
 impl Step {
     fn text(&self, force: bool) -> String {
-        let if_version = |version: &i32| match force {
-            true => String::new(),
-            false => format!(", if its version is {version}"),
+        let if_version = |version: &i32| {
+            if force {
+                String::new()
+            } else {
+                format!(", if its version is {version}")
+            }
         };
         let len = |data: &Option<Bytes>| match data {
             Some(data) => format!("{} bytes", data.len()),

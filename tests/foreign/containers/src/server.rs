@@ -59,10 +59,7 @@ impl Server {
             None => "clientPort=2181\ndataDir=/data\ninitLimit=5\nsyncLimit=2\n".to_owned(),
         };
         config = outside(&config);
-        let port = match has_network_of_host {
-            true => port_of_host(&config, &paths),
-            false => free_port(),
-        };
+        let port = if has_network_of_host { port_of_host(&config, &paths) } else { free_port() };
         config = config.replace(&format!("lientPort={PORT_INSIDE}"), &format!("lientPort={port}"));
         config += "\nadmin.enableServer=false\n";
         fs::write(dir.join("zoo.cfg"), &config).expect("write the configuration");

@@ -25,10 +25,7 @@ pub async fn connect(address: &str, timeout: Duration) -> Outcome<Client> {
     let connector = Client::connector().with_session_timeout(timeout);
     let connector = secured::secure(connector)?;
     let connecting = async {
-        match secured::is_tls() {
-            true => connector.secure_connect(address).await,
-            false => connector.connect(address).await,
-        }
+        if secured::is_tls() { connector.secure_connect(address).await } else { connector.connect(address).await }
     };
     Ok(patient("connection", connecting).await??)
 }

@@ -56,9 +56,10 @@ impl Chaos {
 
     /// Chooses a member, every other time one whose loss has the greatest effect.
     fn victim(&mut self) -> Option<u64> {
-        let leaders = match self.rng.bool() {
-            true => self.ensemble.leaders(),
-            false => Vec::new(),
+        let leaders = if self.rng.bool() {
+            self.ensemble.leaders()
+        } else {
+            Vec::new()
         };
         let up = self.ensemble.up();
         self.any(&leaders).or_else(|| self.any(&up))

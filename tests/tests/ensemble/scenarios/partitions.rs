@@ -96,9 +96,10 @@ fn replaced_when_cut_one_way(is_heard: bool) {
     load.wait_for_progress(PROGRESS);
     let (leader, _, others) = sides(&ensemble, 2);
     for &other in &others {
-        match is_heard {
-            true => ensemble.network().cut_one_way(other, leader),
-            false => ensemble.network().cut_one_way(leader, other),
+        if is_heard {
+            ensemble.network().cut_one_way(other, leader)
+        } else {
+            ensemble.network().cut_one_way(leader, other)
         }
     }
     let next = ensemble.wait_until_these_serve(&others);

@@ -103,12 +103,11 @@ fn observers_do_not_count() {
     // Both followers, then the leader and a follower: each time three of five servers remain.
     let (_, followers) = with_leader(&ensemble);
     for victims in [followers, Vec::new()] {
-        let victims = match victims.is_empty() {
-            false => victims,
-            true => {
-                let (leader, followers) = with_leader(&ensemble);
-                vec![leader, followers[0]]
-            }
+        let victims = if victims.is_empty() {
+            let (leader, followers) = with_leader(&ensemble);
+            vec![leader, followers[0]]
+        } else {
+            victims
         };
         for &id in &victims {
             ensemble.member_mut(id).kill();

@@ -89,9 +89,10 @@ async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
         members.sort_unstable();
         members.dedup();
     }
-    let connector = match given.has("tls") {
-        true => shell.start.admin_connector()?,
-        false => Connector::plain(),
+    let connector = if given.has("tls") {
+        shell.start.admin_connector()?
+    } else {
+        Connector::plain()
     };
     let admins = Admins {
         named: given

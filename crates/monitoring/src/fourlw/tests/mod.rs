@@ -212,12 +212,11 @@ impl View for Fake {
 
     fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)> {
         // The list has two parts.
-        let path = match self.listed.replace(!self.listed.get()) {
-            false => "/live",
-            true => {
-                *at = None;
-                "/other"
-            }
+        let path = if self.listed.replace(!self.listed.get()) {
+            *at = None;
+            "/other"
+        } else {
+            "/live"
         };
         vec![(SESSION, vec![path.to_owned()])]
     }

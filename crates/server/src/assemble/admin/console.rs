@@ -77,9 +77,10 @@ impl Admin {
         let address = self.address_of(&request, caller.peer).parse::<IpAddr>();
         let ip = address.unwrap_or(caller.peer.ip());
         let visitor = Caller::new(caller.peer, ip, caller.is_tls, request.headers());
-        let certified = match caller.certificates.is_empty() {
-            true => false,
-            false => self.shows_client_certificate(caller).await,
+        let certified = if caller.certificates.is_empty() {
+            false
+        } else {
+            self.shows_client_certificate(caller).await
         };
         let server = Server {
             served: self.served.get(),

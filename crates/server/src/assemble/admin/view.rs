@@ -68,9 +68,10 @@ impl AdminView for LiveAdminView {
             .collect();
         let config = &self.clients.settings.config;
         all.extend(config.properties.iter().map(|(name, value)| {
-            let value = match registry::is_secret(name) {
-                true => registry::HIDDEN,
-                false => value,
+            let value = if registry::is_secret(name) {
+                registry::HIDDEN
+            } else {
+                value
             };
             (name.to_owned(), value.to_owned())
         }));

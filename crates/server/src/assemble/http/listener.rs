@@ -135,9 +135,10 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place
         match listener.accept().await {
             Ok((stream, peer)) => {
                 // The acceptor bounds the number of TLS handshakes.
-                let presence = match port.place.acceptor.is_plain() {
-                    true => Some(port.admission.arrive().await),
-                    false => None,
+                let presence = if port.place.acceptor.is_plain() {
+                    Some(port.admission.arrive().await)
+                } else {
+                    None
                 };
                 connections.spawn(port.clone().meet(answers.clone(), stream, peer, presence));
             }

@@ -80,9 +80,10 @@ impl Hosts {
     }
 
     async fn name_of(&self, host: &str) -> String {
-        match self.canonicalizes {
-            true => canonical_host(host, LOOKED_UP_WITHIN).await,
-            false => host.to_owned(),
+        if self.canonicalizes {
+            canonical_host(host, LOOKED_UP_WITHIN).await
+        } else {
+            host.to_owned()
         }
     }
 }

@@ -152,9 +152,10 @@ impl Connections {
 
     /// Waits for the next task that ends; never returns if there are none.
     pub(super) async fn reap(&mut self) {
-        match self.tasks.is_empty() {
-            true => std::future::pending().await,
-            false => drop(self.tasks.join_next().await),
+        if self.tasks.is_empty() {
+            std::future::pending().await
+        } else {
+            drop(self.tasks.join_next().await)
         }
     }
 

@@ -178,9 +178,10 @@ impl LearnerPort {
             link.close();
         }
         for (_, link) in term.links.drain() {
-            match parts(&link) {
-                true => term.parting.push(Arc::downgrade(&link)),
-                false => link.close(),
+            if parts(&link) {
+                term.parting.push(Arc::downgrade(&link))
+            } else {
+                link.close()
             }
         }
     }

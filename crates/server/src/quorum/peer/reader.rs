@@ -62,9 +62,10 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
     }
 
     async fn fill(&mut self) -> io::Result<usize> {
-        let wanted = match self.link.buffer.is_of_stranger() {
-            true => limits::INTRODUCTION_BYTES_MAX,
-            false => limits::PEER_READ_BYTES,
+        let wanted = if self.link.buffer.is_of_stranger() {
+            limits::INTRODUCTION_BYTES_MAX
+        } else {
+            limits::PEER_READ_BYTES
         };
         fill(&mut self.stream, self.link.buffer.bytes(), wanted).await
     }

@@ -65,9 +65,10 @@ impl ClientExchange {
             State::Answered { expected } => {
                 let directives = Directives::parse(token)?;
                 let proof = directives.needed("rspauth")?;
-                match bool::from(proof.ct_eq(&expected)) {
-                    true => Ok(ClientStep::Done),
-                    false => Err(Refusal::WrongPassword),
+                if bool::from(proof.ct_eq(&expected)) {
+                    Ok(ClientStep::Done)
+                } else {
+                    Err(Refusal::WrongPassword)
                 }
             }
             State::Over => Err(Refusal::Over),

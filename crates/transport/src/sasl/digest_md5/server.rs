@@ -99,9 +99,12 @@ fn judge(
     users: &SaslUsers,
 ) -> Result<ServerStep, Refusal> {
     let directives = Directives::parse(token)?;
-    let must = |name: &'static str, is_right: bool| match is_right {
-        true => Ok(()),
-        false => Err(Refusal::Unacceptable(name)),
+    let must = |name: &'static str, is_right: bool| {
+        if is_right {
+            Ok(())
+        } else {
+            Err(Refusal::Unacceptable(name))
+        }
     };
     must(
         "charset",

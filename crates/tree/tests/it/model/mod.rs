@@ -189,9 +189,10 @@ impl Model {
         let parent = Self::parent_of(path);
         let parent_stat = self.nodes.get(&parent).ok_or(-101)?.stat;
         self.may(&parent, perms::CREATE)?;
-        let path = match is_sequential {
-            true => format!("{path}{:010}", parent_stat.cversion),
-            false => path.to_owned(),
+        let path = if is_sequential {
+            format!("{path}{:010}", parent_stat.cversion)
+        } else {
+            path.to_owned()
         };
         if self.nodes.contains_key(&path) {
             return Err(-110);

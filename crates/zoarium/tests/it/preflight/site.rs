@@ -88,9 +88,10 @@ impl Site {
         for entry in fs::read_dir(from).unwrap() {
             let (path, file) = (entry.as_ref().unwrap().path(), entry.unwrap().file_name());
             let below = format!("{name}/{}", file.to_str().unwrap());
-            match path.is_dir() {
-                true => self.copy(&path, &below),
-                false => fs::write(self.path(&below), fs::read(&path).unwrap()).unwrap(),
+            if path.is_dir() {
+                self.copy(&path, &below)
+            } else {
+                fs::write(self.path(&below), fs::read(&path).unwrap()).unwrap()
             }
         }
     }

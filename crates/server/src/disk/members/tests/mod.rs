@@ -47,9 +47,10 @@ impl MembershipKeeper {
     }
 
     fn back_up(&self) -> io::Result<()> {
-        match self.reconfig_enabled {
-            true => self.files.back_up(),
-            false => Ok(()),
+        if self.reconfig_enabled {
+            self.files.back_up()
+        } else {
+            Ok(())
         }
     }
 
