@@ -121,7 +121,8 @@ const BATCH: usize = 100;
 struct Follower<'a, W> {
     args: &'a WatchArgs,
     origins: Origins,
-    /// Filter of `--by`, if this command applies it. A server finds the changes of its own clients only.
+    /// Filter of `--by`, if this command applies it. A server finds only the changes of the clients that
+    /// it serves.
     by: Option<String>,
     /// Changes that have arrived and are not written.
     batch: Vec<Value>,

@@ -64,7 +64,7 @@ impl Members {
             admins,
             _ports: Vec::new(),
         };
-        // What a member recorded before its history was open came from the log, which contains no clients.
+        // Earlier changes came from the log when the history was opened. The log does not contain clients.
         let write = create_open("/begin");
         let answer = members.session(1).call(&Request::Write(write));
         let zxid = answer.expect("an answer").zxid.0;

@@ -1,4 +1,5 @@
-//! Changes of one identity or host (`--by`) from all members: a member finds the changes of its own clients only.
+//! Changes of one identity or host (`--by`) from all members. A member finds only the changes of the
+//! clients that it serves.
 
 use std::collections::VecDeque;
 
@@ -56,8 +57,8 @@ impl Stream {
     }
 }
 
-/// Queries all members and merges their changes, up to `limit` changes. Returns the last page of the first member, or
-/// `None` if the caller is not an administrator or no member answers.
+/// Queries all members and merges their changes, up to `limit` changes. Returns the last page of the
+/// first member, or `None` if the caller is not an administrator or no member answers.
 pub(super) async fn changes(
     origins: &mut Origins,
     parameters: &Parameters,
@@ -124,7 +125,8 @@ pub(super) async fn changes(
     Ok(Some(page))
 }
 
-/// Fetches the first pages of the other members at the same time. A member that does not answer has no changes.
+/// Fetches the first pages of the other members at the same time. The stream of a member that does not
+/// answer is empty.
 async fn streams_of(members: &mut [Member], parameters: &Parameters) -> Vec<Stream> {
     let mut queries = JoinSet::new();
     for (index, member) in members.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Clients of changes, from the knowledge of all members.
 //!
-//! A member records the addresses and identities of its own clients only. For administrators, the commands therefore
-//! query all members. A server does not forward the credentials of its caller. The command has them anyway, and sends
-//! them only over connections that protect them.
+//! A member records addresses and identities only of the clients that it serves. For administrators,
+//! the commands therefore query all members. A server does not forward the credentials of its caller.
+//! The command has them anyway, and sends them only over connections that protect them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -46,7 +46,7 @@ type Origin = (String, Vec<String>);
 /// A member, and how it is queried.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
-    /// Id of the member; `None` for a server without an ensemble, and for one that did not report its id.
+    /// Id of the member; `None` if the server is not in an ensemble, or did not report its id.
     id: Option<i64>,
     pub(crate) client: AdminClient,
     failure: Option<Failure>,
@@ -85,8 +85,8 @@ impl Origins {
         self.members.as_mut()
     }
 
-    /// Adds the clients that other members know to changes of an answer. `client_missing` contains the reason if a
-    /// client is still missing.
+    /// Adds the clients that other members know to changes of an answer. `client_missing` contains the
+    /// reason if a client is still missing.
     pub(crate) async fn complete(&mut self, changes: &mut [&mut Value]) {
         let zxid_of = |change: &Value| parse_zxid(change["zxid"].as_str()?).ok();
         let wanted = changes.iter().filter(|change| is_missing(change));
@@ -182,8 +182,8 @@ impl Origins {
         (known, reason)
     }
 
-    /// Queries the servers that the user named for the members of their ensemble. There are no members if the caller is
-    /// not an administrator. The first member is the server that answered.
+    /// Queries the servers that the user named for the members of their ensemble. Returns `None` as the
+    /// members if the caller is not an administrator. The first member is the server that answered.
     async fn find_members(&self, zxids: &[Zxid]) -> (Option<Vec<Member>>, Answer) {
         let mut failed = Vec::new();
         for server in &self.named.servers {
@@ -313,7 +313,8 @@ fn is_missing(change: &Value) -> bool {
     is_of_session && change["client"].as_str().is_none_or(str::is_empty)
 }
 
-/// Returns the rule for the other members. A loopback address that another machine reports is not the member.
+/// Returns the rule for the other members. A loopback address that another machine reports is not the
+/// address of a member.
 async fn credential_rule(server: &str) -> CredentialRule {
     let address = server.split('/').next().unwrap_or(server);
     let is_loopback = match lookup_host(address).await {
@@ -327,7 +328,8 @@ async fn credential_rule(server: &str) -> CredentialRule {
     }
 }
 
-/// Queries one member, in parts. Waits for a while if the member has not recorded the last transaction.
+/// Queries one member, in parts. Waits for a while if the member has not recorded the last
+/// transaction.
 async fn ask(client: &AdminClient, zxids: &[Zxid]) -> Result<Answer, AdminError> {
     let lag_until = Instant::now() + LAG_LIMIT;
     let mut all = Answer::default();
@@ -403,6 +405,53 @@ fn zxid_in(value: &Value) -> Option<Zxid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A port that accepts connections and does not answer.
+    fn silent_member(id: i64) -> (std::net::TcpListener, Member) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = AdminClient {
+            servers: vec![listener.local_addr().unwrap().to_string()],
+            ..AdminClient::default()
+        };
+        (listener, Member::new(Some(id), client))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn members_that_do_not_answer_cost_one_time_limit_together() {
+        let (_first, first) = silent_member(2);
+        let (_second, second) = silent_member(3);
+        let mut origins = Origins {
+            named: AdminClient::default(),
+            members: Some(vec![first, second]),
+        };
+        let mut change = json!({ "zxid": "0x1", "session": "0x5", "client": "" });
+        let begin = Instant::now();
+        origins.complete(&mut [&mut change]).await;
+        assert!(
+            begin.elapsed() < ANSWER_LIMIT + LAG_PAUSE,
+            "{:?}",
+            begin.elapsed()
+        );
+        let reason = change["client_missing"].as_str().unwrap();
+        for id in [2, 3] {
+            assert!(
+                reason.contains(&format!("member {id} at 127.0.0.1:")),
+                "{reason}"
+            );
+        }
+        assert_eq!(
+            reason.matches("did not answer: no answer in time").count(),
+            2,
+            "{reason}"
+        );
+        assert_eq!(origins.new_failures().len(), 2);
+        // They are not queried again for a while, and not reported again.
+        let begin = Instant::now();
+        origins.complete(&mut [&mut change]).await;
+        assert_eq!(begin.elapsed(), Duration::ZERO);
+        assert!(origins.new_failures().is_empty());
+        assert_eq!(origins.missing_members().as_array().unwrap().len(), 2);
+    }
 
     #[test]
     fn a_missing_client_has_a_reason_and_a_change_of_the_server_has_no_client() {

@@ -8,12 +8,12 @@ use config::membership::Membership;
 use proto::Sid;
 use serde_json::{Value, json};
 
-/// How the admin ports of the other members are found.
+/// Settings from which the admin ports of the other members follow.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AdminPorts {
     my_id: Option<Sid>,
     named: BTreeMap<Sid, HostPort>,
-    /// Port of members that have no key.
+    /// Port of each member without a key.
     port: u16,
     path: String,
 }
