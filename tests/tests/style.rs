@@ -13,6 +13,8 @@ mod log_lines;
 mod maintenance;
 #[path = "style/pages.rs"]
 mod pages;
+#[path = "style/plain.rs"]
+mod plain;
 #[path = "style/readmes.rs"]
 mod readmes;
 

@@ -161,7 +161,7 @@ fn nobody_listening_is_an_error() {
     let error = run(&format!("--server {address}"), Work::Requests, Mix::Get).unwrap_err();
     let text = error.to_string();
     assert!(
-        text.starts_with(&format!("connect to {address}: ")),
+        text.starts_with(&format!("cannot connect to {address}: ")),
         "{text}"
     );
 }

@@ -109,7 +109,7 @@ mod tests {
         }
         for (bad, what) in [
             (&b"\x00\x01\x00\x02\x02"[..], "version"),
-            (b"\x00\x01\x00\x01\x03", "neither"),
+            (b"\x00\x01\x00\x01\x03", "not the start of an item"),
             (b"\x00\x01\x00\x01\x01\xff\xff\xff\xff", "too early"),
         ] {
             let reason = decode(Bytes::from_static(bad)).unwrap_err();

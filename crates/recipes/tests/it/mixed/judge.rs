@@ -301,10 +301,10 @@ mod tests {
     fn a_dead_holder_is_found() {
         for end in [delete(FIRST), END] {
             let log = [(ONE, join(FIRST)), (ONE, end), (ONE, record(FIRST))];
-            assert!(refusal(&log).contains("is gone"));
+            assert!(refusal(&log).contains("no longer exists"));
         }
         let log = [(ONE, record(FIRST))];
-        assert!(refusal(&log).contains("is gone"));
+        assert!(refusal(&log).contains("no longer exists"));
         // A record of a contender after a later contender has held the lock.
         let log = [
             (ONE, join(FIRST)),
@@ -314,7 +314,7 @@ mod tests {
             (TWO, record(SECOND)),
             (ONE, record(FIRST)),
         ];
-        assert!(refusal(&log).contains("is gone"));
+        assert!(refusal(&log).contains("no longer exists"));
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
         let judge = judged(&[(ONE, join(FIRST)), by_curator(TWO), by_curator(ONE)]).unwrap();
         assert_eq!(judge.given_up, 1);
         let log = [(ONE, join(FIRST)), (ONE, END), by_curator(TWO)];
-        assert!(refusal(&log).contains("is gone"));
+        assert!(refusal(&log).contains("no longer exists"));
         let other = create(
             "/records/mutex/ours/r-0000000001",
             "/queues/latch/_c_a-latch-0000000000",
