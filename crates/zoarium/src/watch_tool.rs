@@ -12,7 +12,7 @@ use proto::position::{Position, parse_zxid};
 use serde_json::Value;
 
 use crate::address::AddressArgs;
-use crate::history_tool::origins::{self, Origins};
+use crate::history_tool::origins::{self, Member, Origins};
 use crate::history_tool::{FilterArgs, text};
 use crate::live;
 use crate::output::Output;
@@ -133,8 +133,12 @@ struct Follower<'a, W> {
 
 impl<W: Write> Follower<'_, W> {
     async fn follow(mut self, mut options: ChangeOptions) -> Result<(), ToolError> {
-        if options.by.is_some() && self.origins.members().await.is_some() {
-            self.by = options.by.take();
+        if options.by.is_some() {
+            let members = self.origins.members().await;
+            let first = members.and_then(|members| members.first());
+            if first.is_some_and(Member::answers) {
+                self.by = options.by.take();
+            }
         }
         let mut changes = Changes::new(options);
         while self.left > 0 {

@@ -17,6 +17,8 @@ const CHANGES: &str = "history/changes";
 
 /// Changes of one member, page by page.
 struct Stream {
+    /// Index of the member.
+    member: usize,
     client: AdminClient,
     parameters: Parameters,
     waiting: VecDeque<Value>,
@@ -26,8 +28,9 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(member: &Member, parameters: &Parameters) -> Self {
+    fn new((index, member): (usize, &Member), parameters: &Parameters) -> Self {
         Self {
+            member: index,
             client: member.client.clone(),
             parameters: parameters.clone(),
             waiting: VecDeque::new(),
@@ -77,7 +80,7 @@ pub(super) async fn changes(
     else {
         return Ok(None);
     };
-    let mut own = Stream::new(first, &parameters);
+    let mut own = Stream::new((0, first), &parameters);
     own.fill().await?;
     let mut streams = vec![own];
     streams.extend(streams_of(others, &parameters).await);
@@ -93,14 +96,14 @@ pub(super) async fn changes(
             break;
         };
         let mut change = Value::Null;
-        for (stream, index) in streams.iter_mut().zip(0..) {
+        for stream in &mut streams {
             if stream.next() == Some(next) {
                 change = stream.waiting.pop_front().unwrap_or_default();
                 if let Err(error) = stream.fill().await {
                     let members = origins.members().await;
-                    let member = members.and_then(|members| members.get_mut(index));
+                    let member = members.and_then(|members| members.get_mut(stream.member));
                     stream.is_ended = true;
-                    match member.filter(|_| index > 0) {
+                    match member.filter(|_| stream.member > 0) {
                         Some(member) => member.fail(&error),
                         None => return Err(error.into()),
                     }
@@ -129,19 +132,21 @@ pub(super) async fn changes(
 /// answer is empty.
 async fn streams_of(members: &mut [Member], parameters: &Parameters) -> Vec<Stream> {
     let mut queries = JoinSet::new();
-    for (index, member) in members.iter().enumerate() {
-        let mut stream = Stream::new(member, parameters);
+    for (member, index) in members.iter().zip(1..) {
+        if !member.answers() {
+            continue;
+        }
+        let mut stream = Stream::new((index, member), parameters);
         queries.spawn(async move {
             let filled = stream.fill().await;
-            (index, stream, filled)
+            (stream, filled)
         });
     }
-    let mut found = queries.join_all().await;
-    found.sort_by_key(|(index, _, _)| *index);
-    let streams = found.into_iter().map(|(index, mut stream, filled)| {
+    let streams = queries.join_all().await.into_iter();
+    let streams = streams.map(|(mut stream, filled)| {
         if let Err(error) = filled {
             stream.is_ended = true;
-            if let Some(member) = members.get_mut(index) {
+            if let Some(member) = members.get_mut(stream.member - 1) {
                 member.fail(&error);
             }
         }

@@ -79,10 +79,9 @@ impl Origins {
     /// Returns the members that can be queried, or `None` if the caller is not an administrator.
     pub(crate) async fn members(&mut self) -> Option<&mut Vec<Member>> {
         if self.members.is_none() {
-            let (members, _) = self.find_members(&[]).await;
-            self.members = Some(members?);
+            self.query(&[]).await;
         }
-        self.members.as_mut()
+        self.members.as_mut().filter(|members| !members.is_empty())
     }
 
     /// Adds the clients that other members know to changes of an answer. `client_missing` contains the
@@ -141,6 +140,7 @@ impl Origins {
         let mut known = HashMap::new();
         let mut lagging = Vec::new();
         let mut answered = None;
+        self.forget_failed_search();
         let members = match &mut self.members {
             Some(members) => members,
             None => {
@@ -163,6 +163,9 @@ impl Origins {
                 continue;
             };
             match answer {
+                Ok(answer) if member.id.is_some() && answer.id != member.id => {
+                    member.note_other_server(answer.id);
+                }
                 Ok(answer) => {
                     member.failure = None;
                     known.extend(answer.known);
@@ -180,6 +183,18 @@ impl Origins {
             (true, _) => "no member knows it".to_owned(),
         };
         (known, reason)
+    }
+
+    /// If none of the named servers has answered, the members are searched again after a while.
+    fn forget_failed_search(&mut self) {
+        let is_over = |member: &Member| {
+            let failure = member.failure.as_ref();
+            member.id.is_none() && failure.is_some_and(|failure| !failure.lasts())
+        };
+        let members = self.members.as_deref().unwrap_or_default();
+        if !members.is_empty() && members.iter().all(is_over) {
+            self.members = None;
+        }
     }
 
     /// Queries the servers that the user named for the members of their ensemble. Returns `None` as the
@@ -240,6 +255,20 @@ impl Member {
             AdminError::Refused { text, .. } => format!("refused the query: {text}"),
             other => format!("did not answer: {other}"),
         };
+        self.note_failure(reason);
+    }
+
+    /// Notes that another server answers at the address. Without `zoarium.admin.N`, several members of
+    /// one machine have the same address.
+    fn note_other_server(&mut self, found: Option<i64>) {
+        let found = found.map_or("another server".to_owned(), |id| format!("member {id}"));
+        let key = self.id.map_or(String::new(), |id| id.to_string());
+        self.note_failure(format!(
+            "was not queried: {found} answers there (set zoarium.admin.{key})"
+        ));
+    }
+
+    fn note_failure(&mut self, reason: String) {
         let reported = self.failure.as_ref();
         self.failure = Some(Failure {
             is_reported: reported.is_some_and(|failure| failure.is_reported),
@@ -404,6 +433,8 @@ fn zxid_in(value: &Value) -> Option<Zxid> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
     use super::*;
 
     /// A port that accepts connections and does not answer.
@@ -414,6 +445,32 @@ mod tests {
             ..AdminClient::default()
         };
         (listener, Member::new(Some(id), client))
+    }
+
+    /// A member whose address belongs to member 1, as without `zoarium.admin.N` on one machine.
+    #[tokio::test]
+    async fn an_answer_of_another_member_is_not_taken_for_the_answer_of_a_member() {
+        let (listener, second) = silent_member(2);
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut part = [0; 4096];
+            assert!(stream.read(&mut part).unwrap() > 0);
+            let answer = r#"{"member":1,"results":[],"next":null,"extent":{"head":"0x5"}}"#;
+            let length = answer.len();
+            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
+            let answer = format!("{head} {length}\r\n\r\n{answer}");
+            stream.write_all(answer.as_bytes()).unwrap();
+        });
+        let mut origins = Origins {
+            named: AdminClient::default(),
+            members: Some(vec![second]),
+        };
+        let mut change = json!({ "zxid": "0x1", "session": "0x5", "client": "" });
+        origins.complete(&mut [&mut change]).await;
+        server.join().unwrap();
+        let reason = change["client_missing"].as_str().unwrap();
+        let expected = "was not queried: member 1 answers there (set zoarium.admin.2)";
+        assert!(reason.ends_with(expected), "{reason}");
     }
 
     #[tokio::test(start_paused = true)]
