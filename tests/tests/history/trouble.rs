@@ -72,7 +72,7 @@ async fn a_damaged_history_is_moved_aside_and_made_again() {
     let Some(mut site) = Site::start(&[]) else {
         return;
     };
-    let last = write(&site, "/t", 200).await;
+    write(&site, "/t", 200).await;
     let wanted = told(&site, "/t");
     site.server.terminate();
     let dir = history_of(&site);
@@ -85,8 +85,8 @@ async fn a_damaged_history_is_moved_aside_and_made_again() {
     }
     site.server.launch().expect("it starts all the same");
     let client = site.client().await;
-    client.set_data("/t", "again", -1).await.expect("set");
-    site.wait_until_recorded(last + 1);
+    let again = client.set_data("/t", "again", -1).await.expect("set");
+    site.wait_until_recorded(again.mzxid);
     let aside = dir.with_extension("aside");
     assert!(aside.is_dir(), "nothing was moved aside");
     assert!(
