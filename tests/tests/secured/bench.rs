@@ -78,7 +78,7 @@ fn without_tls_or_a_certificate_it_says_why_it_cannot() {
     let mut command = Command::new(zoarium_binary());
     command.args(["bench", "get", "--server", &secured.address, "--ops", "1"]);
     let failure = run(&mut command, LIMIT).expect_err("a plain connection");
-    let said = format!("zoarium bench: handshake with {}: ", secured.address);
+    let said = format!("zoarium bench: handshake with {} failed: ", secured.address);
     assert!(failure.contains(&said), "{failure}");
     command.args(["--tls", "--tls-trust"]);
     command.arg(secured.certificates.path("authority.pem"));
