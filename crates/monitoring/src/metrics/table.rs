@@ -367,7 +367,7 @@ metrics! {
         leader_unavailable_time "Time from the start of leading to serving, ms.";
         learner_request_processor_queue_size "Messages that wait for earlier requests to the leader.";
         netty_queued_buffer_capacity
-            "Bytes of unfinished requests kept by Netty: stays empty here.";
+            "Bytes of unfinished requests in Netty; always empty in Zoarium.";
         node_changed_watch_count "Watches fired by a change of data.";
         node_children_watch_count "Watches fired by a change of children.";
         node_created_watch_count "Watches fired by a creation.";
