@@ -25,7 +25,11 @@ pub async fn connect(address: &str, timeout: Duration) -> Outcome<Client> {
     let connector = Client::connector().with_session_timeout(timeout);
     let connector = secured::secure(connector)?;
     let connecting = async {
-        if secured::is_tls() { connector.secure_connect(address).await } else { connector.connect(address).await }
+        if secured::is_tls() {
+            connector.secure_connect(address).await
+        } else {
+            connector.connect(address).await
+        }
     };
     Ok(patient("connection", connecting).await??)
 }
