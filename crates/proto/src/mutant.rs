@@ -202,6 +202,8 @@ mutants! {
     UntrustedVotes,
     /// A corrupted log ends at the corruption, although records follow.
     DamageEndsLog,
+    /// A record whose checksum lost a sector's end to a power failure counts as corrupted.
+    LostChecksumIsDamage,
     /// A voter that has accepted a later epoch than its leader's cannot join.
     VoterAheadLeftOut,
     /// A snapshot that does not load is skipped, though the log does not lead to its transaction.

@@ -68,7 +68,8 @@ pub const CAUGHT_BY: &[(Mutant, u64)] = &[
     (Mutant::FlushOfStepLost, 1001),
     (Mutant::InPlaceSyncReportedEarly, 1004),
     (Mutant::CoreRunTwice, 1001),
-    // Only one seed in several thousand catches this bug.
+    // Only one seed in several thousand catches each of these bugs.
+    (Mutant::LostChecksumIsDamage, 117_696_007_578_648_631),
     (Mutant::EndedSessionsForgotten, 117_694_213_077_336_133),
 ];
 

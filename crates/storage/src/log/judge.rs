@@ -33,6 +33,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use jute::{Decode, Reader};
 use proto::Zxid;
+use proto::mutant::{self, Mutant};
 use proto::txn::TxnRecord;
 
 use super::scan::{LogScanner, RawRecord, Stop};
@@ -177,7 +178,7 @@ pub fn judge<F: DiskFile>(
 /// Returns whether a record with a wrong checksum is torn or corrupted.
 ///
 /// Its end byte is in place, so a killed process did not leave it. It is torn only if it is the
-/// last record in the file and one of its sectors reads as zeros. A flipped bit in a record that
+/// last record in the file and one of its sectors reads as zeros, at least within the record. A flipped bit in a record that
 /// may have been acknowledged is refused, as in Java.
 ///
 /// # Errors
@@ -194,11 +195,34 @@ pub fn judge_mismatch<F: DiskFile>(
     if last_nonzero(scanner, record.end())?.is_some() {
         return Ok(Verdict::Damaged(damage));
     }
+    if has_lost_checksum_bytes(record) && !mutant::is(Mutant::LostChecksumIsDamage) {
+        return Ok(torn(record.offset, true));
+    }
     let window = Window::of_record(record);
     if window.following_record(last_good).is_some() {
         return Ok(Verdict::Damaged(damage));
     }
     Ok(window.verdict(false, record.end() - 1, damage))
+}
+
+/// Returns whether a lost sector explains the checksum of a record that is otherwise intact. A sector
+/// then ends within the prefix: the bytes before its end read as zeros, and the others are correct.
+/// At least two bits must have been lost, so a flipped bit remains corruption.
+fn has_lost_checksum_bytes(record: &RawRecord) -> bool {
+    let sector_bytes = SECTOR_BYTES - record.offset % SECTOR_BYTES;
+    // The first four bytes of the checksum's field are always zero. A sector may also end within the
+    // length after it: the first bytes of a length are zero in most records.
+    if !(5..PREFIX_BYTES as u64).contains(&sector_bytes) {
+        return false;
+    }
+    let remaining = match sector_bytes {
+        5 => 0x00ff_ffff,
+        6 => 0x0000_ffff,
+        7 => 0x0000_00ff,
+        _ => 0,
+    };
+    record.stored == i64::from(record.computed & remaining)
+        && (record.computed & !remaining).count_ones() >= 2
 }
 
 /// Returns the length with which the record at the scanner's position is complete, if there is one:

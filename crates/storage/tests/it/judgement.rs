@@ -127,6 +127,40 @@ fn a_last_record_with_a_lost_sector_is_torn() {
     assert_eq!((tail.offset, tail.has_lost_sectors), (16, true));
 }
 
+/// The first sector of the record contains only a part of its prefix: of the checksum and the length.
+#[test]
+fn a_last_record_whose_checksum_lost_its_beginning_is_torn() {
+    for prefix_bytes in 5..=10 {
+        let offset = 512 - prefix_bytes;
+        let first = offset - 16 - framed(0);
+        let server = Server::new();
+        server.write_payloads(&[1, 2], &[payload(1, first), payload(2, 100)]);
+        server.change(1, |log| log[offset..512].fill(0));
+        let (recovered, _) = server.start().unwrap();
+        assert_eq!(recovered.last_zxid, Zxid(1), "{prefix_bytes}");
+        let (_, tail) = recovered.torn_tail.unwrap();
+        assert_eq!(
+            (tail.offset, tail.has_lost_sectors),
+            (offset as u64, true),
+            "{prefix_bytes}"
+        );
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_a_checksum_at_the_end_of_a_sector_is_damage() {
+    for (checksum_bytes, bit) in (5..8).flat_map(|bytes| (0..64).map(move |bit| (bytes, bit))) {
+        let offset = 512 - checksum_bytes;
+        let first = offset - 16 - framed(0);
+        let server = Server::new();
+        server.write_payloads(&[1, 2], &[payload(1, first), payload(2, 100)]);
+        server.change(1, |log| log[offset + bit / 8] ^= 1 << (bit % 8));
+        let (at, damage) = damage(server.start());
+        assert_eq!(at, offset as u64);
+        assert!(matches!(damage, Damage::Checksum { .. }), "{damage:?}");
+    }
+}
+
 #[test]
 fn a_flipped_bit_in_the_last_record_is_damage() {
     let server = Server::new();
