@@ -213,6 +213,8 @@ fn have_led_by_3(ensemble: &mut Ensemble) {
 
 fn copy_files(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("make a directory");
+    let modes = fs::metadata(from).expect("modes").permissions();
+    fs::set_permissions(to, modes).expect("the modes of a member's directory");
     for entry in fs::read_dir(from).expect("list a directory") {
         let entry = entry.expect("an entry");
         fs::copy(entry.path(), to.join(entry.file_name())).expect("copy a file");
