@@ -25,7 +25,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(4);
 const LAG_LIMIT: Duration = Duration::from_secs(2);
 /// Pause before a member that lags is queried again.
 const LAG_PAUSE: Duration = Duration::from_millis(50);
-/// Time during which a member that failed is not queried again.
+/// Time during which a member that failed is not queried again, and a member that lagged is not waited
+/// for again. A feed is therefore not slowed down to the pace of such a member.
 const FAILURE_LASTS: Duration = Duration::from_secs(30);
 
 /// Reason for a missing client if the caller may not see it.
@@ -50,6 +51,9 @@ pub(crate) struct Member {
     id: Option<i64>,
     pub(crate) client: AdminClient,
     failure: Option<Failure>,
+    /// End of the time during which answers are taken without waiting for changes that the member has
+    /// not recorded.
+    unawaited_until: Option<Instant>,
 }
 
 #[derive(Debug, Clone)]
@@ -155,7 +159,8 @@ impl Origins {
             let is_silent = member.failure.as_ref().is_some_and(Failure::lasts);
             if Some(index) != answered && !is_silent {
                 let (client, zxids) = (member.client.clone(), zxids.to_vec());
-                queries.spawn(async move { (index, ask(&client, &zxids).await) });
+                let limit = member.lag_limit();
+                queries.spawn(async move { (index, ask(&client, &zxids, limit).await) });
             }
         }
         for (index, answer) in queries.join_all().await {
@@ -169,8 +174,10 @@ impl Origins {
                 Ok(answer) => {
                     member.failure = None;
                     known.extend(answer.known);
-                    let lags_at = answer.lags_at.map(|head| member.lag_text(head));
-                    lagging.extend(lags_at);
+                    if let Some(head) = answer.lags_at {
+                        member.unawaited_until = Some(Instant::now() + FAILURE_LASTS);
+                        lagging.push(member.lag_text(head));
+                    }
                 }
                 Err(error) => member.fail(&error),
             }
@@ -207,7 +214,7 @@ impl Origins {
                 ..self.named.clone()
             };
             let mut member = Member::new(None, client);
-            match ask(&member.client, zxids).await {
+            match ask(&member.client, zxids, LAG_LIMIT).await {
                 Ok(answer) => {
                     member.id = answer.id;
                     let rule = credential_rule(server).await;
@@ -236,11 +243,11 @@ impl Origins {
 
 impl Member {
     fn new(id: Option<i64>, client: AdminClient) -> Self {
-        let failure = None;
         Self {
             id,
             client,
-            failure,
+            failure: None,
+            unawaited_until: None,
         }
     }
 
@@ -275,6 +282,14 @@ impl Member {
             reason,
             until: Instant::now() + FAILURE_LASTS,
         });
+    }
+
+    /// Returns how long to wait until the member has recorded the last transaction.
+    fn lag_limit(&self) -> Duration {
+        match self.unawaited_until {
+            Some(until) if Instant::now() < until => Duration::ZERO,
+            _ => LAG_LIMIT,
+        }
     }
 
     /// Whether the last query was answered.
@@ -357,10 +372,14 @@ async fn credential_rule(server: &str) -> CredentialRule {
     }
 }
 
-/// Queries one member, in parts. Waits for a while if the member has not recorded the last
+/// Queries one member, in parts. Waits at most for `lag_limit` if the member has not recorded the last
 /// transaction.
-async fn ask(client: &AdminClient, zxids: &[Zxid]) -> Result<Answer, AdminError> {
-    let lag_until = Instant::now() + LAG_LIMIT;
+async fn ask(
+    client: &AdminClient,
+    zxids: &[Zxid],
+    lag_limit: Duration,
+) -> Result<Answer, AdminError> {
+    let lag_until = Instant::now() + lag_limit;
     let mut all = Answer::default();
     let mut left = zxids;
     loop {
