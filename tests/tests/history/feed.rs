@@ -148,9 +148,16 @@ async fn what_is_no_longer_kept_is_told_with_where_to_go_on() {
     let watch = site.tool(&["watch", "/a", "--from", "0x1"]);
     assert_eq!(watch.status.code(), Some(1));
     let text = stderr(&watch);
-    assert!(text.contains(&format!("--after {next}")), "{text}");
+    // The history may have removed older changes since the refusal.
+    let (_, later) = text.rsplit_once("--after ").expect("where to go on");
+    let later = later.trim_end().trim_end_matches(')');
+    assert!(
+        (later.len(), later) >= (next.len(), next.as_str()),
+        "{text}"
+    );
+    let next = later;
     let words = [
-        "watch", "/a", "--limit", "3", "--output", "json", "--after", &next,
+        "watch", "/a", "--limit", "3", "--output", "json", "--after", next,
     ];
     let changes = lines(&site.tool(&words));
     let first = i64::from_str_radix(&changes[0]["zxid"].as_str().expect("hex")[2..], 16);
