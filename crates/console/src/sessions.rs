@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use monitoring::admin::{AdminView, Answer};
-use monitoring::view::{ConnectionInfo, GlobalSessions};
+use monitoring::admin::Answer;
+use monitoring::view::{AdminView, ConnectionInfo, GlobalSessions};
 use proto::SessionId;
 use serde_json::{Value, json};
 

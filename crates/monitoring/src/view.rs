@@ -1,5 +1,7 @@
 //! Interface to the server for four-letter words and admin commands.
 
+mod admin;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,6 +14,8 @@ use tree::{EphemeralOwners, WatchSummary, WatchedPaths, Watchers};
 use crate::environment::Environment;
 use crate::metrics::{ConnectionFigures, Metrics, NamespaceQuota, ServerStats, State};
 use crate::role::{LeaderFigures, RoleView};
+
+pub use admin::{AdminView, LastSnapshot, ObserverInfo};
 
 /// Server as seen by four-letter words and the admin server. All results are plain values, so no
 /// lock is held while an answer is written.

@@ -6,7 +6,7 @@ use tree::auth::X509;
 
 use super::answer::{Answer, Body};
 use super::json::Object;
-use super::view::AdminView;
+use crate::view::AdminView;
 
 /// Credentials of a request, with its origin.
 #[derive(Debug, Clone, Copy)]

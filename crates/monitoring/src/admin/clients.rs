@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use super::answer::Answer;
 use super::command::Call;
 use super::json::Object;
-use super::view::AdminView;
 use crate::usage::{ClientInfo, Usage};
+use crate::view::AdminView;
 
 /// Default number of rows in an answer.
 const ROWS: usize = 100;

@@ -9,7 +9,7 @@ use proto::Id;
 
 use super::answer::Answer;
 use super::listing::Listing;
-use super::view::AdminView;
+use crate::view::AdminView;
 
 /// Command of the admin server.
 pub struct Command {

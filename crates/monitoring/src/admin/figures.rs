@@ -8,11 +8,10 @@ use proto::SessionId;
 use super::answer::Answer;
 use super::json::{Json, Object};
 use super::listing::Listing;
-use super::view::AdminView;
 use crate::metrics::{BufferSizes, Number, mntr, read_all};
 use crate::role::{Mode, RoleView};
 use crate::version;
-use crate::view::ConnectionInfo;
+use crate::view::{AdminView, ConnectionInfo};
 
 pub(super) fn configuration(view: &dyn AdminView) -> Answer {
     let conf = view.configuration();

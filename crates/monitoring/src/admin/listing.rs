@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use super::json::{Json, Object, quote};
-use super::view::AdminView;
+use crate::view::AdminView;
 
 /// Size in bytes at which a part ends.
 const PART_BYTES: usize = 64 << 10;

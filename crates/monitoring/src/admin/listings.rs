@@ -7,11 +7,10 @@ use super::answer::Answer;
 use super::command::Call;
 use super::json::{Json, Object};
 use super::listing::Listing;
-use super::view::AdminView;
 use crate::log_levels::LOG_LEVELS;
 use crate::metrics::Memory;
 use crate::role::Mode;
-use crate::view::GlobalSessions;
+use crate::view::{AdminView, GlobalSessions};
 
 /// Version of the digests. Source: DigestCalculator.
 const DIGEST_VERSION: i64 = 2;

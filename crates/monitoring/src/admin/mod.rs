@@ -25,7 +25,6 @@ mod listings;
 mod quorum;
 mod route;
 mod table;
-mod view;
 
 pub use answer::{Answer, Body};
 pub use authorization::{Credentials, OPEN_TO_WORLD, Refused};
@@ -37,4 +36,3 @@ pub use limiter::RateLimiter;
 pub use listing::Listing;
 pub use route::{NOT_SERVING, Route};
 pub use table::Commands;
-pub use view::{AdminView, LastSnapshot, ObserverInfo};

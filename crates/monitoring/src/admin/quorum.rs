@@ -5,8 +5,8 @@ use proto::Sid;
 
 use super::answer::Answer;
 use super::json::{Json, Object};
-use super::view::{AdminView, ObserverInfo};
 use crate::role::{Mode, RoleView};
+use crate::view::{AdminView, ObserverInfo};
 
 /// Returns the leader. Source: LeaderCommand.
 pub(super) fn leader(view: &dyn AdminView) -> Answer {

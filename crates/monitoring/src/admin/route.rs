@@ -8,7 +8,7 @@ use super::authorization::Credentials;
 use super::command::{Access, Call, Command};
 use super::health;
 use super::table::Commands;
-use super::view::AdminView;
+use crate::view::AdminView;
 
 /// Result of routing a request.
 #[derive(Debug)]

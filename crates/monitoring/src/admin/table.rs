@@ -4,8 +4,8 @@ use http::Method;
 
 use super::answer::Answer;
 use super::command::{Access, Call, Command, Task};
-use super::view::AdminView;
 use super::{clients, figures, listings, quorum};
+use crate::view::AdminView;
 
 /// Commands, and the prefix of their paths.
 #[derive(Debug)]

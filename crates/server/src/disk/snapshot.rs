@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use executor::Mailbox;
 use hosting::{DueSnapshots, ServerState, SnapshotWork, StateSnapshot, Wanted, Written};
-use monitoring::admin::LastSnapshot;
+use monitoring::view::LastSnapshot;
 use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
 use recovery::SnapshotSettings;

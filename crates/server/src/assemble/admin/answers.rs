@@ -9,8 +9,9 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use monitoring::admin::{
-    self, Access, AdminView, Answer, Call, Command, Credentials, Object, Route, Task, is_from_here,
+    self, Access, Answer, Call, Command, Credentials, Object, Route, Task, is_from_here,
 };
+use monitoring::view::AdminView;
 use tokio::sync::OwnedSemaphorePermit;
 use transport::tls::known_to_clients;
 use tree::auth::X509;

@@ -8,8 +8,9 @@ use ::console::{Caller, Console, Login, Member, Outcome, SessionsPage, Settings,
 use config::{ClientAuth, Config};
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
-use monitoring::admin::{self, AdminView, Answer, Call, Object};
+use monitoring::admin::{self, Answer, Call, Object};
 use monitoring::recent_log::RECENT_LOG;
+use monitoring::view::AdminView;
 use proto::Id;
 use tokio::io::DuplexStream;
 use transport::tls::known_to_clients;

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use history::ask::{self, AskError, Question};
 use history::{Effort, HistoryError, Patience, Viewer};
 use hyper::StatusCode;
-use monitoring::admin::{Access, AdminView, Answer, Body, Call, Command, Task};
+use monitoring::admin::{Access, Answer, Body, Call, Command, Task};
+use monitoring::view::AdminView;
 use serde_json::{Value, json};
 
 use super::members::AdminPorts;

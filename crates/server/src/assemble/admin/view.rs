@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::registry;
-use monitoring::admin::{AdminView, LastSnapshot, ObserverInfo};
 use monitoring::environment::Environment;
 use monitoring::metrics::{Memory, Metrics, NamespaceQuota, ServerStats, State};
 use monitoring::role::{LeaderFigures, RoleView};
 use monitoring::slow::SlowRequests;
 use monitoring::usage::{ClientInfo, Sums};
 use monitoring::view::{
-    Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, Now, Sessions, View,
+    AdminView, Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets,
+    LastSnapshot, Now, ObserverInfo, Sessions, View,
 };
 use parking_lot::RwLock;
 use proto::{Id, SessionId, Zxid};

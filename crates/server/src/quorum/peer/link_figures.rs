@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
-use monitoring::admin::ObserverInfo;
+use monitoring::view::ObserverInfo;
 use proto::learner::LearnerPacket;
 use proto::{Sid, Zxid};
 

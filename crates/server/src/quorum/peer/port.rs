@@ -10,7 +10,7 @@ use std::time::Duration;
 use hosting::{Schedule, ServerState, Writer, read_log};
 use jute::Limits;
 use log_limiter::LogLimiter;
-use monitoring::admin::ObserverInfo;
+use monitoring::view::ObserverInfo;
 use parking_lot::Mutex;
 use proto::Zxid;
 use proto::leader::LeaderPacket;

@@ -7,9 +7,9 @@ use parking_lot::RwLock;
 use proto::{Id, Sid, Zxid};
 use tree::Tree;
 
+use super::View;
 use crate::slow::SlowRequests;
 use crate::usage::{ClientInfo, Sums};
-use crate::view::View;
 
 /// View of the server for admin commands.
 pub trait AdminView: View {
