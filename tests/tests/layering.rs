@@ -33,6 +33,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "monitoring",
         &["blocking", "log-limiter", "jute", "proto", "tree", "config"],
     ),
+    ("admin", &["blocking", "config", "monitoring"]),
     ("client", &["blocking", "jute", "proto", "transport"]),
     ("console", &["jute", "proto", "client", "monitoring"]),
     (
@@ -72,6 +73,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "transport",
             "history",
             "monitoring",
+            "admin",
             "console",
             "replica",
             "hosting",

@@ -14,7 +14,6 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
 mod assemble;
-mod audit;
 mod client;
 mod clock;
 mod disk;

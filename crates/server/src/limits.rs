@@ -106,11 +106,6 @@ pub(crate) const HISTORY_COPIED_MAX: usize = 4 << 10;
 /// Transactions of one group. The tree is unlocked at least every 128 transactions.
 pub(crate) const HISTORY_GROUP_MAX: usize = 4096;
 
-/// Bytes of audit lines that wait for their file; `auditlog.queueSize` also bounds their number.
-/// With `auditlog.neverBlock=false`, requests wait at half of this value, so that the lines of
-/// requests in progress fit.
-pub(crate) const AUDIT_BYTES_MAX: usize = 16 << 20;
-
 /// Watches of an ended connection that are removed together: about 100 us of work.
 pub(crate) const WATCHES_REMOVED_AT_ONCE: usize = 500;
 
@@ -282,6 +277,7 @@ const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);
 
 #[cfg(test)]
 mod tests {
+    use monitoring::audit::QUEUE_BYTES_MAX;
     use replica::connection::{IDENTITIES_MAX, LIST_SHORT, REPLIES_BEFORE_WRITE_BYTES};
 
     use super::*;
@@ -362,7 +358,7 @@ mod tests {
             ),
             (at_once.into(), WATCHES_REMOVED_AT_ONCE.to_string()),
             (words.into(), LONG_WORDS_AT_A_TIME.to_string()),
-            ("bytes of audit lines".into(), bytes(AUDIT_BYTES_MAX)),
+            ("bytes of audit lines".into(), bytes(QUEUE_BYTES_MAX)),
             (
                 "requests that the admin server carries out or answers".into(),
                 HTTP_CONNECTIONS_MAX.to_string(),

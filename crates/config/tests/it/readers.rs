@@ -101,7 +101,14 @@ fn is_name(text: &str) -> bool {
 /// Returns the sources of the server and of the executable, without their tests.
 fn sources() -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let readers = ["replica", "server", "transport", "zoarium"];
+    let readers = [
+        "admin",
+        "monitoring",
+        "replica",
+        "server",
+        "transport",
+        "zoarium",
+    ];
     let mut directories: Vec<_> = readers.map(|name| crates.join(name).join("src")).into();
     let mut sources = Vec::new();
     while let Some(directory) = directories.pop() {

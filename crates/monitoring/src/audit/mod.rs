@@ -6,17 +6,19 @@
 //! ```
 //!
 //! [`Asked`] contains the data of a request that its line needs. [`lines_of`] creates the lines
-//! after the request was executed. The writer of the file adds the date.
+//! after the request was executed. [`AuditLog`] queues them. The writer of the file adds the date.
 //!
 //! Source: AuditHelper, AuditEvent, ZKAuditProvider, and the pattern of conf/logback.xml.
 
 mod asked;
 mod line;
+mod queue;
 
 pub use asked::Asked;
 pub use line::{
     Caller, Level, Line, line_of_undecodable, lines_of, lines_of_close, server_start, server_stop,
 };
+pub use queue::{AuditLog, DatedLine, QUEUE_BYTES_MAX};
 
 /// Name of the logger, as the pattern `%c{2}` shortens it.
 pub const LOGGER: &str = "o.a.z.a.Slf4jAuditLogger";

@@ -7,7 +7,6 @@ use recovery::Survey;
 use storage::{DataDirs, Empty, OpenOptions, ReadOnly, RealDisk, StorageError};
 
 use super::tls::PortTls;
-use crate::audit::check_file;
 use crate::disk::recovery::has_other_voters;
 use crate::error::StartError;
 use crate::settings::{recovery_settings, tree_settings};
@@ -77,7 +76,7 @@ pub fn check_audit(config: &Config) -> Result<(), StartError> {
     let Some(settings) = &config.audit else {
         return Ok(());
     };
-    check_file(&settings.file).map_err(|source| StartError::Audit {
+    admin::audit::check_file(&settings.file).map_err(|source| StartError::Audit {
         file: settings.file.clone(),
         source,
     })

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
 use hosting::{CarryingOut, FlushAt, Schedule, ServerState, carry_out_effect};
+use monitoring::audit::AuditLog;
 use proto::{SessionId, Zxid};
 use replica::{
     Applied, ClientRequest, DiskOrder, Effect, Host, Input, LargeBytes, Note, Now, Renewal,
@@ -14,9 +15,9 @@ use tokio::sync::oneshot;
 use tree::Tree;
 use zab::Record;
 
+use super::audit_trail::Trail;
 use super::inbox::ToCore;
 use super::measure::Measures;
-use crate::audit::{AuditLog, Trail};
 use crate::client::clients::Clients;
 use crate::client::connection::Connection;
 use crate::client::deliver::Delivery;

@@ -15,6 +15,7 @@
 mod admin;
 pub mod admin_token;
 pub mod ahead;
+mod audit_trail;
 mod core;
 mod exporter;
 mod health;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use admin::audit::AuditWriter;
 use config::{AuditSettings, Config};
 use executor::Queue as _;
 use proto::{Sid, Zxid};
@@ -36,6 +37,8 @@ pub struct Server {
     pub(crate) snapshot_end: SnapshotEnd,
     pub(crate) started: Started,
     pub(crate) readers: Readers,
+    /// `None` without an audit log.
+    pub(crate) audit: Option<Arc<AuditWriter>>,
     /// Last transaction of the log on disk.
     pub(crate) log_end: Arc<LogEnd>,
 }
@@ -115,8 +118,8 @@ impl Server {
     /// closes all connections. Sessions remain in the data directory. A snapshot in progress has
     /// some seconds to finish.
     pub async fn stop(self) {
-        if let Some(audit) = &self.clients.audit {
-            audit.server_stops();
+        if let Some(audit) = &self.audit {
+            audit.log().server_stops();
         }
         for task in &self.tasks {
             task.abort();
@@ -137,7 +140,7 @@ impl Server {
         }
         self.clients.registry.close_all();
         log_limiter::report_all_suppressed();
-        if let Some(audit) = &self.clients.audit {
+        if let Some(audit) = &self.audit {
             audit.finish();
         }
     }
@@ -154,8 +157,8 @@ impl Server {
 
     /// Writes the rest of the audit log of a server that has failed and is not stopped.
     pub fn end_audit(&self) {
-        if let Some(audit) = &self.clients.audit {
-            audit.server_stops();
+        if let Some(audit) = &self.audit {
+            audit.log().server_stops();
             audit.finish();
         }
     }

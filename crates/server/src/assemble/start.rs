@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ::admin::audit::AuditWriter;
 use config::{AuditSettings, ClientAddress, Config};
 use executor::Executor;
 use hosting::{
@@ -34,7 +35,6 @@ use super::pauses;
 use super::server::{Server, Started};
 use super::tls::PortTls;
 use super::traces;
-use crate::audit::AuditLog;
 use crate::client::clients::{Clients, processors};
 use crate::client::listener::accept_loop;
 use crate::client::settings::Settings;
@@ -93,6 +93,7 @@ struct Common {
     core: CoreHandle,
     inputs: InputSink,
     readers: Readers,
+    audit: Option<Arc<AuditWriter>>,
 }
 
 pub(crate) async fn start(config: Arc<Config>, faults: Faults) -> Result<Server, StartError> {
@@ -102,7 +103,7 @@ pub(crate) async fn start(config: Arc<Config>, faults: Faults) -> Result<Server,
     };
     let started = start_audited(config, faults, audit.clone()).await;
     if let Some(audit) = &audit {
-        audit.server_started(started.is_err());
+        audit.log().server_started(started.is_err());
         if started.is_err() {
             audit.finish();
         }
@@ -116,13 +117,13 @@ pub(crate) async fn start(config: Arc<Config>, faults: Faults) -> Result<Server,
 /// If the log cannot be opened.
 pub(crate) fn audit_refusal(settings: &AuditSettings) -> Result<(), StartError> {
     let audit = open_audit(settings)?;
-    audit.server_started(true);
+    audit.log().server_started(true);
     audit.finish();
     Ok(())
 }
 
-fn open_audit(settings: &AuditSettings) -> Result<AuditLog, StartError> {
-    AuditLog::start(settings.clone()).map_err(|source| StartError::Audit {
+fn open_audit(settings: &AuditSettings) -> Result<AuditWriter, StartError> {
+    AuditWriter::start(settings, clock::wall_ms).map_err(|source| StartError::Audit {
         file: settings.file.clone(),
         source,
     })
@@ -131,7 +132,7 @@ fn open_audit(settings: &AuditSettings) -> Result<AuditLog, StartError> {
 async fn start_audited(
     config: Arc<Config>,
     faults: Faults,
-    audit: Option<Arc<AuditLog>>,
+    audit: Option<Arc<AuditWriter>>,
 ) -> Result<Server, StartError> {
     let unsupported = |refusal| StartError::Unsupported(Box::new(refusal));
     config.check_supported().map_err(unsupported)?;
@@ -149,12 +150,13 @@ async fn start_audited(
     let files = begin_files(&settings, &opened, found)?;
     metrics.loaded(&database_load(&files.recovered));
     let state = files.state;
+    let audit_log = audit.as_ref().map(|audit| audit.log().clone());
     let clients = Clients::new(
         settings,
         state.clone(),
         core.clone(),
         metrics.clone(),
-        audit.clone(),
+        audit_log.clone(),
         opened.tls.client_gate().clone(),
     );
     let common = Common {
@@ -168,6 +170,7 @@ async fn start_audited(
         errands: Errands::new(synced_sink(&core)),
         core,
         readers,
+        audit,
     };
     let (snapshotter, snapshots, snapshot_end) = common.snapshotter(files.snapshots);
     if let Some(first) = &files.first {
@@ -189,7 +192,7 @@ async fn start_audited(
         common.clients.clone(),
         (on_disk, Schedule::new(schedule_settings(&common.config))),
         ports,
-        audit,
+        audit_log,
         feed,
         common.failure.clone(),
         for_core,
@@ -481,6 +484,7 @@ impl Common {
             snapshot_end,
             started,
             readers: self.readers,
+            audit: self.audit,
             log_end,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 
 use hosting::{Connected, ServerState};
-use monitoring::audit::{Caller, line_of_undecodable};
+use monitoring::audit::{AuditLog, Caller, line_of_undecodable};
 use monitoring::environment::Environment;
 use monitoring::role::RoleCell;
 use monitoring::slow::SlowRequests;
@@ -23,7 +23,6 @@ use tokio::sync::{Semaphore, watch};
 use transport::tls::Gate;
 use tree::WatcherId;
 
-use crate::audit::AuditLog;
 use crate::client::budgets::Budgets;
 use crate::client::connection::{Connection, ConnectionState};
 use crate::client::failures::AuthFailures;

@@ -1,61 +1,48 @@
-//! The queue of audit lines between the serving threads and the audit thread.
+//! The queue of audit lines between the serving threads and the thread that writes the file.
 
 use std::collections::VecDeque;
-use std::io;
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use config::AuditSettings;
 use log_limiter::LogLimiter;
-use monitoring::audit::{self, Level, Line};
-use monitoring::dates::LocalDates;
-use monitoring::environment::Environment;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
-use super::file::RollingFile;
-use crate::{clock, limits};
+use super::{Level, Line, server_start, server_stop};
 
 /// Tracing target under which the lines also appear, at level debug.
 const TARGET: &str = "audit";
 
-/// Sending end of the queue.
-pub(crate) struct AuditLog {
-    settings: AuditSettings,
+/// Bytes of audit lines that wait for their file; `auditlog.queueSize` also bounds their number.
+/// With `auditlog.neverBlock=false`, requests wait at half of this value, so that the lines of
+/// requests in progress fit.
+pub const QUEUE_BYTES_MAX: usize = 16 << 20;
+
+/// The queue of the audit log. Lines are queued before the reply is written, outside the tree's
+/// lock.
+#[derive(Debug)]
+pub struct AuditLog {
+    failures_only: bool,
     /// Name of the user that runs the server.
     server_user: String,
-    queue: Arc<Queue>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Clock for the dates of the lines, ms since 1970.
+    wall_ms: fn() -> i64,
+    queue: Queue,
 }
 
 impl AuditLog {
-    /// Opens the file and starts the thread that writes it.
-    ///
-    /// # Errors
-    /// If the file cannot be opened or the thread cannot be started.
-    pub(crate) fn start(settings: AuditSettings) -> io::Result<Self> {
-        let file = RollingFile::open(&settings.file, settings.file_bytes_max, settings.files_kept)?;
-        let queue = Arc::new(Queue::new(&settings));
-        let mut writer = Writer {
-            file,
-            queue: queue.clone(),
-            dates: LocalDates::of_this_machine(),
-            troubles: Troubles::default(),
-        };
-        let thread = std::thread::Builder::new()
-            .name("audit".to_owned())
-            .spawn(move || writer.run())?;
-        tracing::info!(file = %settings.file.display(), "writing changes to the audit log");
-        Ok(Self {
-            settings,
-            server_user: Environment::of_this_process().user_name().to_owned(),
-            queue,
-            thread: Mutex::new(Some(thread)),
-        })
+    /// Creates the log of a server that `server_user` runs. `wall_ms` returns the time since 1970,
+    /// ms.
+    pub fn new(settings: &AuditSettings, server_user: &str, wall_ms: fn() -> i64) -> Self {
+        Self {
+            failures_only: settings.failures_only,
+            server_user: server_user.to_owned(),
+            wall_ms,
+            queue: Queue::new(settings.queue_lines, settings.never_blocks),
+        }
     }
 
-    pub(crate) fn server_user(&self) -> &str {
+    /// Returns the name of the user that runs the server.
+    pub fn server_user(&self) -> &str {
         &self.server_user
     }
 
@@ -63,56 +50,61 @@ impl AuditLog {
     /// work of the core. When the queue is full, lines are lost and counted. With
     /// `auditlog.neverBlock=false`, the queue always accepts the lines of requests in progress, and
     /// further requests wait at their connections, in [`has_room`](Self::has_room).
-    pub(crate) fn write(&self, lines: impl IntoIterator<Item = Line>) {
-        let wall_ms = clock::wall_ms();
+    pub fn write(&self, lines: impl IntoIterator<Item = Line>) {
+        let wall_ms = (self.wall_ms)();
         for line in lines {
-            if line.level == Level::Info && self.settings.failures_only {
+            if line.level == Level::Info && self.failures_only {
                 continue;
             }
             tracing::debug!(target: TARGET, "{}", line.text);
-            self.queue.push(Dated { wall_ms, line });
+            self.queue.push(DatedLine { wall_ms, line });
         }
     }
 
     /// Waits until audited requests may be accepted. Returns immediately unless
     /// `auditlog.neverBlock` is off and the queue is full.
-    pub(crate) async fn has_room(&self) {
+    pub async fn has_room(&self) {
         self.queue.has_room().await;
     }
 
     /// Returns whether [`has_room`](Self::has_room) would return immediately.
-    pub(crate) fn has_room_now(&self) -> bool {
+    pub fn has_room_now(&self) -> bool {
         self.queue.has_room_now()
     }
 
     /// Records that the server has started, or has failed to start.
-    pub(crate) fn server_started(&self, has_failed: bool) {
-        self.write([audit::server_start(&self.server_user, has_failed)]);
+    pub fn server_started(&self, has_failed: bool) {
+        self.write([server_start(&self.server_user, has_failed)]);
     }
 
     /// Records that the server stops, by request or because of a failure.
-    pub(crate) fn server_stops(&self) {
-        self.write([audit::server_stop(&self.server_user)]);
+    pub fn server_stops(&self) {
+        self.write([server_stop(&self.server_user)]);
     }
 
-    /// Closes the queue, and waits until the queued lines are in the file.
-    pub(crate) fn finish(&self) {
-        blocking::mark("wait for the audit thread");
+    /// Waits for lines, on the thread that writes the file. Returns all queued lines and the number
+    /// of lines lost so far. Returns an empty queue at the end.
+    pub fn take(&self) -> (VecDeque<DatedLine>, u64) {
+        self.queue.take()
+    }
+
+    /// Closes the queue. Queued lines remain, and further lines are lost.
+    pub fn end(&self) {
         self.queue.end();
-        if let Some(thread) = self.thread.lock().take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the audit thread panicked");
-        }
     }
 }
 
-struct Dated {
-    wall_ms: i64,
-    line: Line,
+/// A line and the time at which it was queued.
+#[derive(Debug)]
+pub struct DatedLine {
+    /// Milliseconds since 1970.
+    pub wall_ms: i64,
+    /// The line.
+    pub line: Line,
 }
 
 /// Queued lines, bounded in number and bytes.
+#[derive(Debug)]
 struct Queue {
     lines_max: usize,
     never_blocks: bool,
@@ -124,9 +116,9 @@ struct Queue {
     log_limiter: LogLimiter,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct QueueState {
-    lines: VecDeque<Dated>,
+    lines: VecDeque<DatedLine>,
     bytes: usize,
     /// Number of lines that were dropped because the queue was full.
     lost: u64,
@@ -140,10 +132,10 @@ impl QueueState {
 }
 
 impl Queue {
-    fn new(settings: &AuditSettings) -> Self {
+    fn new(lines_max: usize, never_blocks: bool) -> Self {
         Self {
-            lines_max: settings.queue_lines,
-            never_blocks: settings.never_blocks,
+            lines_max,
+            never_blocks,
             state: Mutex::default(),
             arrived: Condvar::new(),
             emptied: Notify::new(),
@@ -151,7 +143,7 @@ impl Queue {
         }
     }
 
-    fn push(&self, dated: Dated) {
+    fn push(&self, dated: DatedLine) {
         let mut state = self.state.lock();
         // Lines that must be accepted are bounded by the number of requests in the pipeline.
         let lines_max = if self.never_blocks {
@@ -159,7 +151,7 @@ impl Queue {
         } else {
             usize::MAX
         };
-        if state.is_over || !state.has_room(lines_max, limits::AUDIT_BYTES_MAX) {
+        if state.is_over || !state.has_room(lines_max, QUEUE_BYTES_MAX) {
             state.lost += 1;
             return;
         }
@@ -187,12 +179,12 @@ impl Queue {
             return true;
         }
         let state = self.state.lock();
-        state.is_over || state.has_room(self.lines_max, limits::AUDIT_BYTES_MAX / 2)
+        state.is_over || state.has_room(self.lines_max, QUEUE_BYTES_MAX / 2)
     }
 
     /// Waits for lines. Returns all queued lines and the number of lines lost so far. Returns an
     /// empty queue at the end.
-    fn take(&self) -> (VecDeque<Dated>, u64) {
+    fn take(&self) -> (VecDeque<DatedLine>, u64) {
         let mut state = self.state.lock();
         self.arrived
             .wait_while(&mut state, |state| state.lines.is_empty() && !state.is_over);
@@ -210,79 +202,6 @@ impl Queue {
     }
 }
 
-/// State of the audit thread.
-struct Writer {
-    file: RollingFile,
-    queue: Arc<Queue>,
-    dates: LocalDates,
-    troubles: Troubles,
-}
-
-impl Writer {
-    fn run(&mut self) {
-        loop {
-            let (lines, lost) = self.queue.take();
-            self.troubles.tell_lost(lost);
-            if lines.is_empty() {
-                return;
-            }
-            for dated in &lines {
-                let appended = self.file.append(&self.text(dated));
-                self.troubles.note(appended);
-            }
-            let flushed = self.file.flush();
-            self.troubles.note(flushed);
-        }
-    }
-
-    /// Formats a line. Source: the pattern `%d{ISO8601} %p %c{2}: %m%n` of conf/logback.xml.
-    fn text(&self, dated: &Dated) -> String {
-        let Dated { wall_ms, line } = dated;
-        let level = match line.level {
-            Level::Info => "INFO",
-            Level::Error => "ERROR",
-        };
-        let date = self.dates.iso8601(*wall_ms);
-        format!("{date} {level} {}: {}", audit::LOGGER, line.text)
-    }
-}
-
-/// Failures, which are logged at intervals.
-#[derive(Default)]
-struct Troubles {
-    told_error: Option<Instant>,
-    lost_told: u64,
-}
-
-/// Minimum time between two log lines about the file.
-const COMPLAINS_EVERY: Duration = Duration::from_secs(10);
-
-impl Troubles {
-    fn note(&mut self, outcome: io::Result<()>) {
-        let Err(error) = outcome else {
-            return;
-        };
-        let is_due = self
-            .told_error
-            .is_none_or(|told| told.elapsed() >= COMPLAINS_EVERY);
-        if is_due {
-            self.told_error = Some(Instant::now());
-            tracing::error!(err = %error, "cannot write the audit log, lines may be missing");
-        }
-    }
-
-    fn tell_lost(&mut self, lost: u64) {
-        if lost > self.lost_told {
-            tracing::error!(
-                lost = lost - self.lost_told,
-                lost_in_all = lost,
-                "audit lines were dropped because the queue was full; raise auditlog.queueSize, or set auditlog.neverBlock=false so that requests wait"
-            );
-            self.lost_told = lost;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
@@ -290,19 +209,8 @@ mod tests {
 
     use super::*;
 
-    fn queue(lines_max: usize, never_blocks: bool) -> Queue {
-        Queue {
-            lines_max,
-            never_blocks,
-            state: Mutex::default(),
-            arrived: Condvar::new(),
-            emptied: Notify::new(),
-            log_limiter: LogLimiter::of("audit log"),
-        }
-    }
-
-    fn line(text: &str) -> Dated {
-        Dated {
+    fn line(text: &str) -> DatedLine {
+        DatedLine {
             wall_ms: 0,
             line: Line {
                 level: Level::Info,
@@ -311,13 +219,13 @@ mod tests {
         }
     }
 
-    fn texts(taken: &VecDeque<Dated>) -> Vec<&str> {
+    fn texts(taken: &VecDeque<DatedLine>) -> Vec<&str> {
         taken.iter().map(|dated| &*dated.line.text).collect()
     }
 
     #[test]
     fn a_full_queue_that_never_blocks_counts_what_it_loses() {
-        let queue = queue(2, true);
+        let queue = Queue::new(2, true);
         for text in ["a", "b", "c", "d"] {
             queue.push(line(text));
         }
@@ -330,8 +238,8 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_as_well() {
-        let queue = queue(100, true);
-        let long = "x".repeat(limits::AUDIT_BYTES_MAX);
+        let queue = Queue::new(100, true);
+        let long = "x".repeat(QUEUE_BYTES_MAX);
         queue.push(line(&long));
         queue.push(line("more"));
         let (taken, lost) = queue.take();
@@ -341,7 +249,7 @@ mod tests {
     /// The core does not wait. Connections wait before they submit requests that need a line.
     #[tokio::test]
     async fn requests_wait_for_a_full_queue_that_loses_nothing() {
-        let queue = queue(1, false);
+        let queue = Queue::new(1, false);
         assert!(queue.has_room_now());
         for text in ["a", "b"] {
             queue.push(line(text));
@@ -357,7 +265,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_for_room_goes_on_at_the_end() {
-        let queue = queue(1, false);
+        let queue = Queue::new(1, false);
         queue.push(line("a"));
         let mut waits = pin!(queue.has_room());
         let mut context = Context::from_waker(Waker::noop());

@@ -5,12 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use monitoring::audit::{Asked, Caller, Line, lines_of, lines_of_close};
+use monitoring::audit::{Asked, AuditLog, Caller, Line, lines_of, lines_of_close};
 use proto::OpCode;
 use proto::txn::Txn;
 use replica::{Applied, ClientRequest, Ticket};
-
-use super::queue::AuditLog;
 
 /// Audited requests of this server's clients that are in progress.
 ///

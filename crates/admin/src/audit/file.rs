@@ -93,11 +93,11 @@ impl RollingFile {
     }
 }
 
-/// Checks whether [`RollingFile::open`] can open the file. Does not change anything.
+/// Checks whether the audit log can be opened at this path. Does not change anything.
 ///
 /// # Errors
 /// If the file, or the directory in which it would be created, cannot be written.
-pub(crate) fn check(path: &Path) -> io::Result<()> {
+pub fn check(path: &Path) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return OpenOptions::new().append(true).open(path).map(drop);
     }

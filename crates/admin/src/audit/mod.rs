@@ -1,0 +1,15 @@
+//! The files of the audit log (`audit.enable`).
+//!
+//! ```text
+//! serving threads: write lines to the AuditLog
+//!        | bounded queue (auditlog.queueSize, QUEUE_BYTES_MAX)
+//! audit thread: adds the date, writes to the rolling file
+//! ```
+//!
+//! Lines are on disk when the server ends, or earlier.
+
+mod file;
+mod writer;
+
+pub use file::check as check_file;
+pub use writer::AuditWriter;

@@ -1,0 +1,137 @@
+//! The thread that writes the audit log.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use config::AuditSettings;
+use monitoring::audit::{self, AuditLog, DatedLine, Level};
+use monitoring::dates::LocalDates;
+use monitoring::environment::Environment;
+use parking_lot::Mutex;
+
+use super::file::RollingFile;
+
+/// The audit log of a server, with the thread that writes it.
+#[derive(Debug)]
+pub struct AuditWriter {
+    log: Arc<AuditLog>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl AuditWriter {
+    /// Opens the file and starts the thread that writes it. `wall_ms` returns the time since 1970,
+    /// ms.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or the thread cannot be started.
+    pub fn start(settings: &AuditSettings, wall_ms: fn() -> i64) -> io::Result<Self> {
+        let file = RollingFile::open(&settings.file, settings.file_bytes_max, settings.files_kept)?;
+        let environment = Environment::of_this_process();
+        let log = Arc::new(AuditLog::new(settings, environment.user_name(), wall_ms));
+        let mut writer = Writer {
+            file,
+            log: log.clone(),
+            dates: LocalDates::of_this_machine(),
+            troubles: Troubles::default(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || writer.run())?;
+        tracing::info!(file = %settings.file.display(), "writing changes to the audit log");
+        Ok(Self {
+            log,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Returns the log, which accepts lines.
+    pub fn log(&self) -> &Arc<AuditLog> {
+        &self.log
+    }
+
+    /// Closes the queue, and waits until the queued lines are in the file.
+    pub fn finish(&self) {
+        blocking::mark("wait for the audit thread");
+        self.log.end();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the audit thread panicked");
+        }
+    }
+}
+
+/// State of the audit thread.
+struct Writer {
+    file: RollingFile,
+    log: Arc<AuditLog>,
+    dates: LocalDates,
+    troubles: Troubles,
+}
+
+impl Writer {
+    fn run(&mut self) {
+        loop {
+            let (lines, lost) = self.log.take();
+            self.troubles.tell_lost(lost);
+            if lines.is_empty() {
+                return;
+            }
+            for dated in &lines {
+                let appended = self.file.append(&self.text(dated));
+                self.troubles.note(appended);
+            }
+            let flushed = self.file.flush();
+            self.troubles.note(flushed);
+        }
+    }
+
+    /// Formats a line. Source: the pattern `%d{ISO8601} %p %c{2}: %m%n` of conf/logback.xml.
+    fn text(&self, dated: &DatedLine) -> String {
+        let DatedLine { wall_ms, line } = dated;
+        let level = match line.level {
+            Level::Info => "INFO",
+            Level::Error => "ERROR",
+        };
+        let date = self.dates.iso8601(*wall_ms);
+        format!("{date} {level} {}: {}", audit::LOGGER, line.text)
+    }
+}
+
+/// Failures, which are logged at intervals.
+#[derive(Default)]
+struct Troubles {
+    told_error: Option<Instant>,
+    lost_told: u64,
+}
+
+/// Minimum time between two log lines about the file.
+const COMPLAINS_EVERY: Duration = Duration::from_secs(10);
+
+impl Troubles {
+    fn note(&mut self, outcome: io::Result<()>) {
+        let Err(error) = outcome else {
+            return;
+        };
+        let is_due = self
+            .told_error
+            .is_none_or(|told| told.elapsed() >= COMPLAINS_EVERY);
+        if is_due {
+            self.told_error = Some(Instant::now());
+            tracing::error!(err = %error, "cannot write the audit log, lines may be missing");
+        }
+    }
+
+    fn tell_lost(&mut self, lost: u64) {
+        if lost > self.lost_told {
+            tracing::error!(
+                lost = lost - self.lost_told,
+                lost_in_all = lost,
+                "audit lines were dropped because the queue was full; raise auditlog.queueSize, or set auditlog.neverBlock=false so that requests wait"
+            );
+            self.lost_told = lost;
+        }
+    }
+}
