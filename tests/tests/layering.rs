@@ -33,9 +33,26 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "monitoring",
         &["blocking", "log-limiter", "jute", "proto", "tree", "config"],
     ),
-    ("admin", &["blocking", "config", "monitoring"]),
     ("client", &["blocking", "jute", "proto", "transport"]),
     ("console", &["jute", "proto", "client", "monitoring"]),
+    // Operators query a member through views and operations. They do not know how it decides.
+    (
+        "admin",
+        &[
+            "blocking",
+            "log-limiter",
+            "jute",
+            "proto",
+            "tree",
+            "config",
+            "storage",
+            "recovery",
+            "transport",
+            "history",
+            "monitoring",
+            "console",
+        ],
+    ),
     (
         "replica",
         &[
@@ -74,7 +91,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "history",
             "monitoring",
             "admin",
-            "console",
             "replica",
             "hosting",
             "executor",

@@ -1,8 +1,24 @@
-//! The interfaces of a server for operators: the files of the audit log.
+//! The interfaces of a server for operators: queries, and the output for them.
 //!
-//! A server passes values, views and operations to this crate. This crate does not know how a
-//! member decides.
+//! * [`server`] is the admin server, with its commands and the web console.
+//! * [`exporter`] sends metrics to Prometheus. [`health`] is a separate port for probes.
+//! * [`audit`] writes the files of the audit log. [`traces`] sends traces of writes to a collector.
+//! * [`token`] is the credential of administrators.
+//! * [`http`] contains the common parts of all ports.
+//!
+//! A server passes a view of its state and the operations that commands request
+//! ([`server::Served`]). This crate does not know how a member decides.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
 pub mod audit;
+pub mod exporter;
+pub mod health;
+pub mod http;
+pub mod limits;
+mod readers;
+pub mod server;
+pub mod token;
+pub mod traces;
+
+pub use readers::{Current, Readers};

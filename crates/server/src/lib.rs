@@ -30,7 +30,7 @@ mod settings;
 
 use monitoring::{fourlw, metrics};
 
-pub use assemble::admin_token;
+pub use admin::token as admin_token;
 pub use assemble::ahead;
 pub use assemble::server::{Server, Started};
 pub use disk::recovery::{RecoveredTree, recover_tree};

@@ -129,7 +129,8 @@ fn every_name_is_there_once_and_every_help_is_a_sentence() {
 fn sources() -> String {
     let mut sources = String::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut directories = vec![root.join("server/src"), root.join("monitoring/src")];
+    let crates = ["admin", "monitoring", "server"];
+    let mut directories: Vec<_> = crates.map(|name| root.join(name).join("src")).into();
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).expect("sources") {
             let path = entry.expect("an entry").path();

@@ -1,9 +1,9 @@
 //! Messages to the core thread.
 
+use admin::server::RestoreOrder;
 use executor::Executor;
 use replica::Input;
 
-use super::admin::RestoreOrder;
 use super::core::CoreThread;
 use crate::client::inbox::{ClientMessage, CoreInbox};
 use crate::disk::Synced;

@@ -12,21 +12,17 @@
 //! source. Orders that do not fit into the log's channel stay in the core and accumulate, so group
 //! commit adapts to the speed of the disk.
 
-mod admin;
-pub mod admin_token;
+mod admin_view;
 pub mod ahead;
 mod audit_trail;
 mod core;
-mod exporter;
-mod health;
 mod host;
-mod http;
 mod inbox;
 mod measure;
 mod member;
+mod operators;
 mod pauses;
 mod report;
 pub(crate) mod server;
 mod start;
 mod tls;
-mod traces;

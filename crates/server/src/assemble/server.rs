@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use admin::Readers;
 use admin::audit::AuditWriter;
 use config::{AuditSettings, Config};
 use executor::Queue as _;
@@ -23,7 +24,6 @@ use crate::error::StartError;
 use crate::failure::Failure;
 use crate::faults::Faults;
 use crate::limits;
-use crate::recorder::Readers;
 
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {

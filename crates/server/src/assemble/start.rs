@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ::admin::audit::AuditWriter;
+use admin::Readers;
+use admin::audit::AuditWriter;
 use config::{AuditSettings, ClientAddress, Config};
 use executor::Executor;
 use hosting::{
@@ -21,20 +22,15 @@ use session::SessionIds;
 use storage::{DataDirs, Epochs, LogSettings, SnapTrigger, SwitchedDisk};
 use tokio::net::TcpListener;
 
-use super::admin::{self, AdminTask, Served};
-use super::admin_token::AdminToken;
 use super::ahead;
 use super::core::{CoreHandle, CoreStart, CoreThread};
-use super::exporter::{self, ExporterTask};
-use super::health::{self, HealthTask};
 use super::host::ServerHost;
-use super::http::Workers;
 use super::inbox::{ToCore, Visitor};
 use super::member::{self, MemberContext, MemberParts};
+use super::operators::{Operators, Running};
 use super::pauses;
 use super::server::{Server, Started};
 use super::tls::PortTls;
-use super::traces;
 use crate::client::clients::{Clients, processors};
 use crate::client::listener::accept_loop;
 use crate::client::settings::Settings;
@@ -49,9 +45,8 @@ use crate::failure::Failure;
 use crate::faults::Faults;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
-use crate::quorum::peer::LearnerLinks;
 use crate::quorum::ports::MemberPorts;
-use crate::recorder::{self, Feed, Readers, Sources};
+use crate::recorder::{self, Feed, Sources};
 use crate::settings::{field_limits, recovery_settings, tree_settings};
 use crate::{clock, kerberos, limits, random};
 
@@ -63,10 +58,7 @@ const DEFAULT_BACKLOG: i32 = 4096;
 struct Opened {
     disk: Arc<SwitchedDisk>,
     dirs: DataDirs,
-    admin: Option<AdminTask>,
-    exporter: Option<ExporterTask>,
-    health: Option<HealthTask>,
-    workers: Workers,
+    operators: Operators,
     tls: PortTls,
     plain: Option<TcpListener>,
     secure: Option<TcpListener>,
@@ -204,7 +196,15 @@ async fn start_audited(
         spawn("log", move || log.run())?,
         spawn("snapshot", move || snapshotter.run())?,
     ]);
-    common.tell_operators(for_admin, links, log_end.clone());
+    common.opened.operators.serve(Running {
+        clients: common.clients.clone(),
+        snapshots: for_admin,
+        core: common.core.clone(),
+        dirs: common.opened.dirs.clone(),
+        log_end: log_end.clone(),
+        links,
+        to_admin: common.opened.tls.to_admin(),
+    });
     Ok(common.into_server(threads, (snapshot_end, log_end), started))
 }
 
@@ -221,21 +221,12 @@ async fn open(
     let options = ahead::open_options(config);
     let tls = PortTls::load(config, faults.cuts)?;
     let dirs = DataDirs::open(&*disk, &config.data_dir, &config.data_log_dir, options)?;
-    let workers = Workers::start().map_err(|source| StartError::Thread {
-        name: "admin",
-        source,
-    })?;
-    let health = health::begin(config).await?;
-    let exporter = exporter::begin(config, &workers).await?;
-    let admin = admin::begin(config, tls.of_admin(), (metrics, &workers), readers).await?;
+    let operators = Operators::begin(config, &tls, metrics, readers).await?;
     let (plain, secure) = (&config.client.plain, &config.client.secure);
     Ok(Opened {
         disk,
         dirs,
-        admin,
-        exporter,
-        health,
-        workers,
+        operators,
         tls,
         plain: client_listener(config, "clientPort", plain.as_ref())?,
         secure: client_listener(config, "secureClientPort", secure.as_ref())?,
@@ -402,35 +393,6 @@ impl Common {
         spawn("core", move || core.run())
     }
 
-    /// Connects the admin server and the exporter to the running server.
-    fn tell_operators(
-        &self,
-        snapshots: SnapshotRequests,
-        links: Vec<LearnerLinks>,
-        log_end: Arc<LogEnd>,
-    ) {
-        if let Some(task) = &self.opened.health {
-            task.answers.serve(self.clients.clone());
-        }
-        if let Some(task) = &self.opened.exporter {
-            task.answers.serve(self.clients.clone());
-        }
-        if let Some(task) = &self.opened.admin {
-            if self.state.tree.read().may_do_anything(&[]) {
-                tracing::warn!("{}", monitoring::admin::OPEN_TO_WORLD);
-            }
-            task.answers.serve(Served {
-                clients: self.clients.clone(),
-                snapshots,
-                core: self.core.clone(),
-                dirs: self.opened.dirs.clone(),
-                log_end,
-                links,
-            });
-            task.answers.compare_secrets(self.opened.tls.to_admin());
-        }
-    }
-
     fn into_server(
         self,
         threads: Vec<JoinHandle<()>>,
@@ -444,10 +406,7 @@ impl Common {
             tls,
             plain,
             secure,
-            admin,
-            exporter,
-            health,
-            workers,
+            operators,
         } = self.opened;
         let mut tasks = vec![tokio::spawn(report_suppressed_lines()).abort_handle()];
         if let Some(every) = purge_interval(config) {
@@ -460,11 +419,6 @@ impl Common {
             let watch = pauses::watch(monitor, self.metrics.clone());
             tasks.push(tokio::spawn(watch).abort_handle());
         }
-        if let Some(sending) = traces::send(config, &self.clients) {
-            tasks.push(tokio::spawn(sending).abort_handle());
-        }
-        let token = AdminToken::new(self.config.clone()).follow(workers);
-        tasks.push(tokio::spawn(token).abort_handle());
         tasks.extend(tls.watch());
         let secure = secure.zip(tls.of_secure_clients());
         let plain = plain.map(|plain| (plain, tls.of_clients()));
@@ -472,9 +426,7 @@ impl Common {
             let accepting = accept_loop(self.clients.clone(), listener, acceptor);
             tasks.push(tokio::spawn(accepting).abort_handle());
         }
-        tasks.extend(admin.and_then(AdminTask::keep));
-        tasks.extend(exporter.and_then(ExporterTask::keep));
-        tasks.extend(health.and_then(HealthTask::keep));
+        tasks.extend(operators.keep(config, &self.clients));
         Server {
             clients: self.clients,
             failure: self.failure,

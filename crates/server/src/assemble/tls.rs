@@ -7,8 +7,6 @@ use tokio::task::AbortHandle;
 use transport::Cuts;
 use transport::tls::{Acceptor, Connector, Endpoint, Gate, MemberCheck, TlsError, TlsSource};
 
-use crate::limits;
-
 /// TLS of all ports, loaded once: all ports of a kind use the same stores.
 pub(super) struct PortTls {
     clients: Option<Arc<TlsSource>>,
@@ -123,7 +121,7 @@ impl PortTls {
     pub(super) fn of_admin(&self) -> Acceptor {
         match &self.admin {
             Some(source) => {
-                let gate = Gate::small(limits::HTTP_HANDSHAKES_MAX);
+                let gate = Gate::small(admin::limits::HTTP_HANDSHAKES_MAX);
                 Acceptor::tls(source.clone(), gate, self.admin_unified)
             }
             None => Acceptor::plain(),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use admin::Readers;
 use config::ChangeHistory;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use history::{GiveWay, HistoryError, Index, Origin, PathFilter, Settings, Step, set_aside};
@@ -19,7 +20,6 @@ use recovery::LogEnd;
 use rustix::process::{Pid, setpriority_process};
 use storage::SwitchedDisk;
 
-use super::Readers;
 use super::feed::{Client, Feed, Group, Progress};
 use crate::{clock, limits};
 

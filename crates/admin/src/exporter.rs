@@ -10,14 +10,12 @@ use monitoring::admin::{Answer, Body, Call};
 use monitoring::metrics::prometheus::{CONTENT_TYPE, Export, Wanted};
 use monitoring::metrics::{Metric, ProcessFigures, Reading, TABLE, read_all};
 use monitoring::role::Mode;
+use monitoring::view::View;
 use transport::tls::Acceptor;
 
-use super::http::{
-    self, Activity, Answers, Caller, Place, PortTask, ResponseBody, Workers, respond,
+use crate::http::{
+    self, Activity, Answers, BindError, Caller, Place, PortTask, ResponseBody, Workers, respond,
 };
-use crate::client::clients::Clients;
-use crate::client::view::LiveView;
-use crate::error::StartError;
 
 /// The path of the metrics.
 const PATH: &str = "/metrics";
@@ -29,24 +27,21 @@ const IDLE: Duration = Duration::from_secs(30);
 const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
 
 /// The exporter of this process.
-pub(crate) struct Exporter {
+pub struct Exporter {
     export_process_info: bool,
-    /// State of the clients, set after the data is loaded.
-    clients: OnceLock<Arc<Clients>>,
+    /// View of the server, set after the data is loaded.
+    view: OnceLock<Arc<dyn View + Send + Sync>>,
     workers: Workers,
 }
 
 /// The exporter's port.
-pub(crate) type ExporterTask = PortTask<Exporter>;
+pub type ExporterTask = PortTask<Exporter>;
 
 /// Listens and answers, if configured.
 ///
 /// # Errors
 /// If the server cannot listen on the address.
-pub(crate) async fn begin(
-    config: &Config,
-    workers: &Workers,
-) -> Result<Option<ExporterTask>, StartError> {
+pub async fn begin(config: &Config, workers: &Workers) -> Result<Option<ExporterTask>, BindError> {
     let MetricsExporter::Prometheus {
         host,
         port,
@@ -57,7 +52,7 @@ pub(crate) async fn begin(
     };
     let exporter = Exporter {
         export_process_info: *export_process_info,
-        clients: OnceLock::new(),
+        view: OnceLock::new(),
         workers: workers.clone(),
     };
     let place = Place {
@@ -68,20 +63,16 @@ pub(crate) async fn begin(
         idle: IDLE,
     };
     let address = format!("{}:{}", place.host, place.port);
-    let listening = http::listen(place, Arc::new(exporter)).await;
-    let task = match listening {
-        Ok(task) => task,
-        Err(source) => return Err(StartError::BindExporter { address, source }),
-    };
+    let task = http::listen(place, Arc::new(exporter)).await?;
     tracing::info!(address, "metrics exporter listens");
     Ok(Some(task))
 }
 
 impl Exporter {
     /// Provides the metrics of the server, after the data is loaded.
-    pub(crate) fn serve(&self, clients: Arc<Clients>) {
+    pub fn serve(&self, view: Arc<dyn View + Send + Sync>) {
         // Set only once, by the start.
-        let _ = self.clients.set(clients);
+        let _ = self.view.set(view);
     }
 
     fn text(&self, wanted: &Wanted) -> String {
@@ -97,13 +88,13 @@ impl Exporter {
     }
 
     fn readings(&self) -> Vec<(&'static Metric, Reading)> {
-        let Some(clients) = self.clients.get() else {
+        let Some(view) = self.view.get() else {
             return Vec::new();
         };
-        let mut readings = read_all(&LiveView::new(clients.clone()));
+        let mut readings = read_all(&**view);
         if let Mode::Follower {
             synced_observers: None,
-        } = clients.role.get().mode
+        } = view.role().mode
         {
             // Such a server does not have this number, and simpleclient then reports 0.
             let metric = TABLE

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use hyper::{Response, StatusCode};
 use monitoring::admin::{Answer, Call};
 
-use super::super::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use super::Admin;
 use super::served::Served;
-use crate::{clock, limits};
+use crate::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
+use crate::limits;
 
 /// The content type of a snapshot.
 pub(super) const BINARY: &str = "application/octet-stream";
@@ -27,17 +27,17 @@ impl Admin {
         if !self.config.admin.snapshot_enabled {
             return refuse(StatusCode::SERVICE_UNAVAILABLE);
         }
-        let metrics = &served.clients.metrics;
+        let metrics = &served.view.metrics();
         if !self.config.storage.serialize_last_processed_zxid {
             tracing::warn!("snapshot refused: it requires serializeLastProcessedZxid.enabled");
             return refuse(StatusCode::INTERNAL_SERVER_ERROR);
         }
-        if !self.limits.lock().snapshot.allow(clock::monotonic()) {
+        if !self.limits.lock().snapshot.allow(self.started.elapsed()) {
             metrics.snapshot_rate_limited_count.inc();
             return refuse(StatusCode::TOO_MANY_REQUESTS);
         }
         let at_work = activity.begin();
-        let taken = served.snapshots.take().await;
+        let taken = (served.operations.take_snapshot)().await;
         drop(at_work);
         let taken = match taken {
             Ok(taken) => taken,

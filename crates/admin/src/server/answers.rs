@@ -11,13 +11,12 @@ use hyper::{Request, Response, StatusCode};
 use monitoring::admin::{
     self, Access, Answer, Call, Command, Credentials, Object, Route, Task, is_from_here,
 };
-use monitoring::view::AdminView;
 use tokio::sync::OwnedSemaphorePermit;
 use transport::tls::known_to_clients;
 use tree::auth::X509;
 
-use super::super::http::{Activity, Answers, AtWork, Caller, NotDone, ResponseBody, respond};
 use super::Admin;
+use crate::http::{Activity, Answers, AtWork, Caller, NotDone, ResponseBody, respond};
 
 /// Reason to refuse a request that a page of another site makes the browser send.
 const FOREIGN_PAGE: &str =
@@ -64,7 +63,7 @@ impl Answers for Admin {
             Route::Answer(answer) => respond(answer),
             Route::Live => respond(Answer::status(StatusCode::OK)),
             Route::Ready => {
-                let role = self.served.get().map(|served| served.clients.role.get());
+                let role = self.served.get().map(|served| served.view.role());
                 respond(admin::ready(role.as_deref()))
             }
             Route::Run {
@@ -146,7 +145,7 @@ impl Admin {
             return respond(Answer::done().under(command.name, Some(admin::NOT_SERVING)));
         };
         self.take_up_token(asked.request.headers()).await;
-        let view = served.view();
+        let view = &*served.view;
         let header = asked.request.headers().get(header::AUTHORIZATION);
         let header = header.map(HeaderValue::as_bytes);
         let subject = match Credentials::scheme(header) {
@@ -160,21 +159,21 @@ impl Admin {
         };
         let line = (asked.request.method(), asked.request.uri().path());
         let peer = asked.caller.peer;
-        if header.is_some() && served.clients.refuses_logins(peer) {
+        if header.is_some() && (served.operations.refuses_logins)(peer) {
             let refusal = Answer::refused(StatusCode::TOO_MANY_REQUESTS);
             return respond(refusal.under(command.name, None));
         }
-        if let Some(refusal) = command.refuse(&asked.asked, line, Some(&view), &credentials) {
+        if let Some(refusal) = command.refuse(&asked.asked, line, Some(view), &credentials) {
             if header.is_some() && refusal.status.is_client_error() {
                 log_limiter::limited!(warn, %peer, command = command.name, status = refusal.status.as_u16(), "admin command refused");
-                served.clients.login_failed(peer);
+                (served.operations.login_failed)(peer);
             }
             return respond(refusal);
         }
         let mut call = asked.call;
         if command.access == Access::Caller {
             // Invalid credentials were refused above.
-            call.identities = credentials.identities(&view).unwrap_or_default();
+            call.identities = credentials.identities(view).unwrap_or_default();
         }
         match &command.task {
             Task::List(list) => self.list(served, (command.name, *list), activity).await,
@@ -254,12 +253,11 @@ impl Admin {
     }
 
     pub(super) fn look_at(&self, name: &str, call: &Call) -> Option<Answer> {
-        let view = self.served.get()?.view();
+        let served = self.served.get()?;
         let Task::Look(look) = &self.commands.find(name)?.task else {
             return None;
         };
-        let view: &dyn AdminView = &view;
-        Some(look(view, call))
+        Some(look(&*served.view, call))
     }
 }
 

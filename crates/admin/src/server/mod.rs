@@ -1,8 +1,8 @@
 //! The admin server, and the effects of its commands on this process.
 //!
 //! ```text
-//! super::http -> Admin::answer -> monitoring::admin
-//!                     \--------> snapshot thread, core
+//! http -> Admin::answer -> monitoring::admin
+//!              \--------> Operations: snapshot thread, core
 //! ```
 //!
 //! It listens before the data is loaded and during elections. Until the data is loaded, commands
@@ -20,32 +20,27 @@ mod restore;
 mod secrets;
 mod served;
 mod snapshots;
-mod view;
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::console::Console;
 use config::Config;
 use monitoring::admin::{Commands, Names, RateLimiter};
+use monitoring::metrics::Metrics;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use transport::tls::{Acceptor, Connector};
 
 use self::members::AdminPorts;
-use super::admin_token::AdminToken;
-use super::http::{self, Place, PortTask, Workers};
-use crate::error::StartError;
-use crate::limits;
-use crate::metrics::Metrics;
-use crate::recorder::Readers;
-use crate::settings::passwords;
+use crate::http::{self, BindError, Place, PortTask, Workers};
+use crate::token::AdminToken;
+use crate::{Readers, limits};
 
-pub(crate) use restore::RestoreOrder;
-pub(crate) use served::Served;
+pub use served::{Operations, Pending, Reservation, RestoreOrder, Served, TakenSnapshot};
 
 /// The admin server of this process.
-pub(crate) struct Admin {
+pub struct Admin {
     commands: Commands,
     /// Handler of `/`, unless it is switched off.
     console: Option<Console>,
@@ -53,6 +48,10 @@ pub(crate) struct Admin {
     names: Names,
     config: Arc<Config>,
     metrics: Arc<Metrics>,
+    /// Hash of the session secret file.
+    secrets_hash: String,
+    /// Start of the monotonic clock.
+    started: Instant,
     /// Threads that execute commands.
     workers: Workers,
     token: AdminToken,
@@ -79,18 +78,30 @@ struct Limits {
 }
 
 /// The admin server's port.
-pub(crate) type AdminTask = PortTask<Admin>;
+pub type AdminTask = PortTask<Admin>;
+
+/// Parts of an admin server that are available before the data is loaded.
+pub struct Parts {
+    /// Configuration of the server.
+    pub config: Arc<Config>,
+    /// Acceptor of connections.
+    pub acceptor: Acceptor,
+    /// Metrics of the server.
+    pub metrics: Arc<Metrics>,
+    /// Threads that execute commands.
+    pub workers: Workers,
+    /// The change history, if configured.
+    pub readers: Readers,
+    /// Hash of the session secret file.
+    pub secrets_hash: String,
+}
 
 /// Listens and answers, if configured.
 ///
 /// # Errors
 /// If the server cannot listen on the address.
-pub(crate) async fn begin(
-    config: &Arc<Config>,
-    acceptor: Acceptor,
-    (metrics, workers): (&Arc<Metrics>, &Workers),
-    readers: &Readers,
-) -> Result<Option<AdminTask>, StartError> {
+pub async fn begin(parts: Parts) -> Result<Option<AdminTask>, BindError> {
+    let config = parts.config.clone();
     let settings = &config.admin;
     if !settings.is_enabled {
         return Ok(None);
@@ -100,22 +111,10 @@ pub(crate) async fn begin(
         of: "the admin server",
         host: host.clone(),
         port,
-        acceptor,
+        acceptor: parts.acceptor.clone(),
         idle: Duration::from_millis(settings.idle_timeout_ms.into()),
     };
-    let listening = http::listen(
-        place,
-        Arc::new(Admin::new(
-            config.clone(),
-            (metrics.clone(), workers.clone()),
-            readers.clone(),
-        )),
-    )
-    .await;
-    let task = listening.map_err(|source| StartError::BindAdmin {
-        address: format!("{host}:{port}"),
-        source,
-    })?;
+    let task = http::listen(place, Arc::new(Admin::new(parts))).await?;
     tracing::info!(
         host,
         port,
@@ -127,11 +126,10 @@ pub(crate) async fn begin(
 }
 
 impl Admin {
-    fn new(
-        config: Arc<Config>,
-        (metrics, workers): (Arc<Metrics>, Workers),
-        readers: Readers,
-    ) -> Self {
+    fn new(parts: Parts) -> Self {
+        let Parts {
+            config, readers, ..
+        } = parts;
         let interval = u64::from(config.admin.rate_limiter_interval_ms);
         let limits = Limits {
             // Java 3.9.5 interprets this value as microseconds here, and clients that fetch a
@@ -146,7 +144,7 @@ impl Admin {
                 .for_each(|command| commands.add(command));
         }
         if config.ensemble.is_some() {
-            commands.add(secrets::command(&passwords(&config)));
+            commands.add(secrets::command(&parts.secrets_hash));
         }
         Self {
             commands,
@@ -154,8 +152,10 @@ impl Admin {
             names: Names::new(console::names(&config)),
             token: AdminToken::new(config.clone()),
             config,
-            metrics,
-            workers,
+            metrics: parts.metrics,
+            secrets_hash: parts.secrets_hash,
+            started: Instant::now(),
+            workers: parts.workers,
             served: OnceLock::new(),
             comparison: OnceLock::new(),
             limits: Mutex::new(limits),
@@ -168,14 +168,14 @@ impl Admin {
     }
 
     /// Provides access to the server, after the data is loaded.
-    pub(crate) fn serve(&self, served: Served) {
+    pub fn serve(&self, served: Served) {
         // Set only once, by the start.
         let _ = self.served.set(served);
     }
 
     /// Begins to compare the session secret file with the files of the other members, which
     /// `connector` reaches.
-    pub(crate) fn compare_secrets(self: &Arc<Self>, connector: Connector) {
+    pub fn compare_secrets(self: &Arc<Self>, connector: Connector) {
         let sessions = &self.config.sessions;
         if self.config.ensemble.is_some() && !sessions.secrets.is_empty() {
             // Set only once, by the start.
@@ -214,7 +214,7 @@ mod tests {
         history::commands(&Readers::default(), &AdminPorts::default())
             .into_iter()
             .for_each(|command| commands.add(command));
-        commands.add(secrets::command(&session::Passwords::default()));
+        commands.add(secrets::command(""));
         let commands = commands.all();
         let commands = commands.map(|command| format!("{} {}", command.method, command.name));
         let console = Console::routes();

@@ -23,16 +23,18 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use monitoring::admin::{Answer, Body};
 
-pub(crate) use listener::{Answers, Caller, Place, PortTask, listen};
+pub(crate) use listener::{Answers, Caller, Place, listen};
+pub use listener::{BindError, PortTask};
 pub(crate) use pieces::{Pieces, Source};
 pub(crate) use timed_stream::{Activity, AtWork};
-pub(crate) use workers::{NotDone, Requester, Workers};
+pub use workers::Workers;
+pub(crate) use workers::{NotDone, Requester};
 
 /// The body of a response: complete bytes, or [`Pieces`].
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// Converts an answer to an HTTP response.
-pub(super) fn respond(answer: Answer) -> Response<ResponseBody> {
+pub(crate) fn respond(answer: Answer) -> Response<ResponseBody> {
     let (content_type, bytes) = match answer.body {
         Body::Bytes(content_type, bytes) => (content_type, bytes),
         Body::None | Body::Fields(_) => (None, Vec::new()),
@@ -46,7 +48,7 @@ pub(super) fn respond(answer: Answer) -> Response<ResponseBody> {
     )
 }
 
-pub(super) fn with_head(
+pub(crate) fn with_head(
     status: StatusCode,
     headers: Vec<(&'static str, String)>,
     content_type: Option<&'static str>,

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ::console::{Caller, Console, Login, Member, Outcome, SessionsPage, Settings, sessions_answer};
 use config::{ClientAuth, Config};
@@ -15,10 +16,9 @@ use proto::Id;
 use tokio::io::DuplexStream;
 use transport::tls::known_to_clients;
 
-use super::super::http::{self, Activity, AtWork, ResponseBody, respond};
 use super::{Admin, Served};
-use crate::client::listener::connect_within;
-use crate::{clock, random};
+use crate::http::{self, Activity, AtWork, ResponseBody, respond};
+use crate::token::random_hex;
 
 /// Returns the name of this machine.
 #[allow(clippy::disallowed_methods, reason = "runs at the start")]
@@ -86,6 +86,7 @@ impl Admin {
         let server = Server {
             served: self.served.get(),
             config: &self.config,
+            started: self.started,
             certified,
         };
         let answer = match console.answer(&server, request, &visitor).await {
@@ -125,8 +126,8 @@ impl Admin {
         let admin = self.clone();
         let looking = self.workers.run(move |_| {
             let _at_work = at_work;
-            let view = admin.served.get()?.view();
-            Some(sessions_answer(&view, &page, is_administrator))
+            let view = &admin.served.get()?.view;
+            Some(sessions_answer(&**view, &page, is_administrator))
         });
         let looked = looking.await.ok().flatten();
         looked.unwrap_or_else(|| Answer::status(StatusCode::SERVICE_UNAVAILABLE))
@@ -145,7 +146,7 @@ impl Admin {
         let Some(served) = self.served.get() else {
             return respond(Answer::status(StatusCode::SERVICE_UNAVAILABLE));
         };
-        let identities = login.map_or_else(Vec::new, |login| of(&served.view(), &login, visitor));
+        let identities = login.map_or_else(Vec::new, |login| of(&*served.view, &login, visitor));
         let turn = self.questions.clone().acquire_owned().await.ok();
         let call = Call {
             parameters,
@@ -160,9 +161,9 @@ impl Admin {
         let Some(served) = self.served.get() else {
             return Answer::status(StatusCode::SERVICE_UNAVAILABLE);
         };
-        let view = served.view();
-        let identities = of(&view, login, visitor);
-        if let Err(refused) = admin::Refused::unless_administrator(&view, &identities) {
+        let view = &*served.view;
+        let identities = of(view, login, visitor);
+        if let Err(refused) = admin::Refused::unless_administrator(view, &identities) {
             return refused.answer("log");
         }
         let (lines, lost) = RECENT_LOG.lines();
@@ -184,6 +185,8 @@ fn of(view: &dyn AdminView, login: &Login, visitor: &Caller) -> Vec<Id> {
 struct Server<'a> {
     served: Option<&'a Served>,
     config: &'a Config,
+    /// Start of the clock for visits.
+    started: Instant,
     /// Whether the caller has presented a certificate that the secure client port would accept.
     certified: bool,
 }
@@ -194,29 +197,29 @@ impl Member for Server<'_> {
     fn connect(&self, caller: &Caller) -> Result<DuplexStream, String> {
         self.reachable(caller)?;
         let served = self.served.ok_or("the data is being loaded")?;
-        connect_within(&served.clients, caller.peer)
+        (served.operations.connect)(caller.peer)
     }
 
     fn now_ms(&self) -> u64 {
-        clock::monotonic_ms()
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn notice(&self) -> Option<String> {
-        let view = self.served?.view();
+        let view = &self.served?.view;
         view.is_open_to_world()
             .then(|| admin::OPEN_TO_WORLD.to_owned())
     }
 
     fn is_administrator(&self, login: &Login, caller: &Caller) -> bool {
-        let Some(view) = self.served.map(Served::view) else {
+        let Some(served) = self.served else {
             return false;
         };
-        view.is_administrator(&of(&view, login, caller))
+        let view = &*served.view;
+        view.is_administrator(&of(view, login, caller))
     }
 
     fn token(&self) -> Option<String> {
-        let bytes = random::bytes::<16>().ok()?;
-        Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        random_hex::<16>().ok()
     }
 }
 

@@ -15,20 +15,16 @@ use jute::Limits;
 use monitoring::admin::{Answer, Call, Object};
 use monitoring::role::Mode;
 use proto::Zxid;
-use recovery::LogEnd;
-use replica::State;
 use storage::{
     DataDirs, LoggedTxn, LoggedTxns, RealDisk, StorageError, is_log_whole, log, read_txns_from,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::super::http::{Activity, Pieces, Requester, ResponseBody, Source, respond, with_head};
 use super::Admin;
 use super::served::Served;
 use super::snapshots::BINARY;
-use crate::client::clients::Clients;
+use crate::http::{Activity, Pieces, Requester, ResponseBody, Source, respond, with_head};
 use crate::limits;
-use crate::settings::field_limits;
 
 /// Reasons why the log is not sent.
 #[derive(Debug, thiserror::Error)]
@@ -96,11 +92,11 @@ impl Admin {
             .parameter("after")
             .and_then(|text| parse_zxid(text).ok());
         let after = after.ok_or(NoLog::Parameter)?;
-        let upto = committed(&served.clients, &served.log_end).ok_or(NoLog::NotInQuorum)?;
+        let upto = committed(served).ok_or(NoLog::NotInQuorum)?;
         if upto < after {
             return Err(NoLog::Behind(upto, after));
         }
-        let (dirs, limits) = (served.dirs.clone(), field_limits(&self.config));
+        let (dirs, limits) = (served.dirs.clone(), served.record_limits);
         let open = move |_: &Requester| Reading::open(&dirs, (after, upto), limits, turn);
         let opened = self.workers.run(open).await;
         opened.unwrap_or(Err(NoLog::NotInQuorum))
@@ -108,15 +104,13 @@ impl Admin {
 }
 
 /// Returns the end of the committed log that can be read; `None` if this member is not in a quorum.
-fn committed(clients: &Clients, log_end: &LogEnd) -> Option<Zxid> {
-    let mode = clients.role.get().served_mode();
+fn committed(served: &Served) -> Option<Zxid> {
+    let mode = served.view.role().served_mode();
     let is_in_quorum = mode.is_some_and(|mode| mode != Mode::ReadOnly);
-    let state = &clients.state;
-    let tree = state.tree();
     // The role may have ended meanwhile, and the tree may contain transactions that will be
     // truncated.
-    let is_committed = is_in_quorum && state.generation().is_established();
-    is_committed.then(|| tree.last_zxid().min(log_end.get()))
+    let last = (served.operations.committed)()?;
+    is_in_quorum.then(|| last.min(served.log_end.get()))
 }
 
 /// The log from a transaction on.
@@ -190,26 +184,5 @@ impl Source for Reading {
         }
         self.is_over = true;
         Ok(Some(piece.into()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::assemble::server::test_server;
-
-    /// Between DIFF and UPTODATE, the tree and the log of a member may contain transactions that
-    /// will be truncated.
-    #[tokio::test]
-    async fn a_backup_gets_nothing_of_a_tree_that_is_not_established() {
-        let dir = tempfile::tempdir().unwrap();
-        let server = test_server(dir.path()).await;
-        let (clients, log_end) = (server.clients.clone(), server.log_end.clone());
-        assert_eq!(committed(&clients, &log_end), Some(Zxid::ZERO));
-        clients.state.begin_unestablished();
-        assert_eq!(committed(&clients, &log_end), None);
-        clients.state.establish();
-        assert_eq!(committed(&clients, &log_end), Some(Zxid::ZERO));
-        server.stop().await;
     }
 }

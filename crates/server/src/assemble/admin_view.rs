@@ -18,7 +18,6 @@ use proto::{Id, SessionId, Zxid};
 use tree::auth;
 use tree::{EphemeralOwners, Tree, WatchSummary, WatchedPaths, Watchers};
 
-use super::served::Served;
 use crate::client::clients::Clients;
 use crate::client::view::LiveView;
 use crate::client::x509;
@@ -36,12 +35,16 @@ pub(super) struct LiveAdminView {
 }
 
 impl LiveAdminView {
-    pub(super) fn new(served: &Served) -> Self {
+    pub(super) fn new(
+        clients: Arc<Clients>,
+        snapshots: SnapshotRequests,
+        links: Vec<LearnerLinks>,
+    ) -> Self {
         Self {
-            live: LiveView::new(served.clients.clone()),
-            clients: served.clients.clone(),
-            snapshots: served.snapshots.clone(),
-            links: served.links.clone(),
+            live: LiveView::new(clients.clone()),
+            clients,
+            snapshots,
+            links,
         }
     }
 }

@@ -22,8 +22,7 @@ use config::Config;
 use parking_lot::Mutex;
 use proto::Secret;
 
-use super::http::Workers;
-use crate::random;
+use crate::http::Workers;
 
 /// The user of the credential.
 pub const USER: &str = "admin-token";
@@ -89,8 +88,7 @@ pub fn ensure(data_dir: &Path, anew: bool) -> io::Result<Secret> {
     if !anew && let Some(secret) = read(&file)? {
         return Ok(secret);
     }
-    let bytes = random::bytes::<BYTES>()?;
-    let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let password = random_hex::<BYTES>()?;
     let secret = Secret::new(format!("{USER}:{password}"));
     let owner = std::fs::metadata(data_dir)?;
     // A temporary file, so that the file is never incomplete and never has another mode.
@@ -108,19 +106,27 @@ pub fn ensure(data_dir: &Path, anew: bool) -> io::Result<Secret> {
     Ok(secret)
 }
 
+/// Returns `COUNT` random bytes as hexadecimal digits.
+pub(crate) fn random_hex<const COUNT: usize>() -> io::Result<String> {
+    let mut bytes = [0; COUNT];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// Interval between checks of the file.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The credential of a running server.
 #[derive(Debug, Clone)]
-pub(crate) struct AdminToken {
+pub struct AdminToken {
     config: Arc<Config>,
     /// Fault of the file at the last check.
     wrong: Arc<Mutex<Option<String>>>,
 }
 
 impl AdminToken {
-    pub(crate) fn new(config: Arc<Config>) -> Self {
+    /// Creates the credential of a server, which is not loaded yet.
+    pub fn new(config: Arc<Config>) -> Self {
         Self {
             config,
             wrong: Arc::default(),
@@ -146,7 +152,7 @@ impl AdminToken {
     }
 
     /// Loads the credential periodically.
-    pub(crate) async fn follow(self, workers: Workers) {
+    pub async fn follow(self, workers: Workers) {
         let mut every = tokio::time::interval(LOOK_EVERY);
         loop {
             every.tick().await;

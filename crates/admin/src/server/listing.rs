@@ -12,12 +12,11 @@ use hyper::{Response, StatusCode};
 use monitoring::admin::{Answer, Body, Json, List, Listing};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::sleep;
 
-use super::super::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use super::Admin;
-use super::served::Served;
-use crate::client::room::{Room, SharedRoom};
+use super::served::{Reservation, Served};
+use crate::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use crate::limits;
 
 /// The content type of a listing.
@@ -34,14 +33,23 @@ pub(super) struct Turns {
     /// Permits of the waiting listings and of the current one.
     waiting: Arc<Semaphore>,
     /// The turn of the current long listing.
-    turn: SharedRoom,
+    turn: Arc<Semaphore>,
 }
 
 impl Turns {
     pub(super) fn new() -> Self {
         Self {
             waiting: Arc::new(Semaphore::new(limits::LISTINGS_MAX)),
-            turn: SharedRoom::new(1),
+            turn: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// Resolves when the current listing has had its turn for a while and another one waits.
+    async fn is_wanted_back(&self) {
+        sleep(limits::LISTING_PATIENCE).await;
+        // The current listing has one permit.
+        while self.waiting.available_permits() + 1 >= limits::LISTINGS_MAX {
+            sleep(limits::LISTING_PATIENCE / 10).await;
         }
     }
 }
@@ -53,7 +61,7 @@ struct Continued {
     first: Option<Bytes>,
     taken: Arc<AtomicUsize>,
     watching: AbortHandle,
-    _held: (OwnedSemaphorePermit, Room, Room),
+    _held: (OwnedSemaphorePermit, OwnedSemaphorePermit, Reservation),
 }
 
 impl Admin {
@@ -80,8 +88,10 @@ impl Admin {
         let Ok(place) = self.listings.waiting.clone().try_acquire_owned() else {
             return respond(Answer::busy(BUSY));
         };
-        let turn = self.listings.turn.take(1).await;
-        let room = served.clients.large_replies.take(ROOM_BYTES).await;
+        let Ok(turn) = self.listings.turn.clone().acquire_owned().await else {
+            return respond(Answer::busy(BUSY));
+        };
+        let room = (served.operations.reserve)(ROOM_BYTES).await;
         drop(at_work);
         let taken = Arc::new(AtomicUsize::new(0));
         let watching = tokio::spawn(watch(self.clone(), taken.clone(), activity.clone()));
@@ -105,10 +115,10 @@ impl Admin {
     ) -> Option<(Bytes, Listing)> {
         let (admin, at_work) = (self.clone(), activity.begin());
         let beginning = self.workers.run(move |_| {
-            let view = admin.served.get()?.view();
-            let listing = list(&view).with("command", name);
+            let view = &*admin.served.get()?.view;
+            let listing = list(view).with("command", name);
             let mut listing = listing.with("error", Json::Null);
-            let part = listing.next_part(&view);
+            let part = listing.next_part(view);
             drop(at_work);
             Some((Bytes::from(part?), listing))
         });
@@ -120,7 +130,7 @@ impl Admin {
 async fn watch(admin: Arc<Admin>, taken: Arc<AtomicUsize>, activity: Activity) {
     loop {
         let before = taken.load(Ordering::Relaxed);
-        admin.listings.turn.wanted_back(0, Instant::now()).await;
+        admin.listings.is_wanted_back().await;
         let of_late = taken.load(Ordering::Relaxed) - before;
         if of_late < limits::LISTING_PACE_BYTES {
             return activity.end_connection();
@@ -134,7 +144,7 @@ impl Source for Continued {
             Some(first) => Some(first),
             None => {
                 let served = self.admin.served.get();
-                let part = served.and_then(|served| self.listing.next_part(&served.view()));
+                let part = served.and_then(|served| self.listing.next_part(&*served.view));
                 part.map(Bytes::from)
             }
         };

@@ -8,30 +8,31 @@ use config::Config;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use monitoring::admin::{self, Answer};
+use monitoring::role::RoleCell;
 use transport::tls::Acceptor;
 
-use super::http::{self, Activity, Answers, Caller, Place, PortTask, ResponseBody, respond};
-use crate::client::clients::Clients;
-use crate::error::StartError;
+use crate::http::{
+    self, Activity, Answers, BindError, Caller, Place, PortTask, ResponseBody, respond,
+};
 
 /// Idle time after which a connection ends.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// State that answers probes.
 #[derive(Default)]
-pub(crate) struct Health {
-    /// State of the clients, set after the data is loaded.
-    clients: OnceLock<Arc<Clients>>,
+pub struct Health {
+    /// Role of the server, set after the data is loaded.
+    role: OnceLock<Arc<RoleCell>>,
 }
 
 /// The port for probes.
-pub(crate) type HealthTask = PortTask<Health>;
+pub type HealthTask = PortTask<Health>;
 
 /// Listens and answers, if configured.
 ///
 /// # Errors
 /// If the server cannot listen on the address.
-pub(crate) async fn begin(config: &Config) -> Result<Option<HealthTask>, StartError> {
+pub async fn begin(config: &Config) -> Result<Option<HealthTask>, BindError> {
     let Some(port) = config.admin.health_port else {
         return Ok(None);
     };
@@ -43,20 +44,16 @@ pub(crate) async fn begin(config: &Config) -> Result<Option<HealthTask>, StartEr
         idle: IDLE,
     };
     let address = format!("{}:{port}", place.host);
-    let listening = http::listen(place, Arc::new(Health::default())).await;
-    let task = match listening {
-        Ok(task) => task,
-        Err(source) => return Err(StartError::BindHealth { address, source }),
-    };
+    let task = http::listen(place, Arc::new(Health::default())).await?;
     tracing::info!(address, "health port listens");
     Ok(Some(task))
 }
 
 impl Health {
-    /// Provides the state of the server, after the data is loaded.
-    pub(crate) fn serve(&self, clients: Arc<Clients>) {
+    /// Provides the role of the server, after the data is loaded.
+    pub fn serve(&self, role: Arc<RoleCell>) {
         // Set only once, by the start.
-        let _ = self.clients.set(clients);
+        let _ = self.role.set(role);
     }
 }
 
@@ -75,12 +72,10 @@ impl Answers for Health {
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         respond(match path {
             admin::LIVE if is_read => Answer::status(StatusCode::OK),
-            admin::READY if is_read => admin::ready(
-                self.clients
-                    .get()
-                    .map(|clients| clients.role.get())
-                    .as_deref(),
-            ),
+            admin::READY if is_read => {
+                let role = self.role.get().map(|role| role.get());
+                admin::ready(role.as_deref())
+            }
             admin::LIVE | admin::READY => Answer::status(StatusCode::METHOD_NOT_ALLOWED),
             _ => Answer::page(StatusCode::NOT_FOUND, path, "Not Found"),
         })

@@ -4,30 +4,20 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::Config;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Incoming;
+use jute::Limits;
 use monitoring::admin::{Answer, Object};
 use proto::Zxid;
 use recovery::Restore;
 use storage::{Compression, Disk as _, RealDisk, SnapshotFile, read_snapshot};
 use tokio::sync::{OwnedMutexGuard, oneshot};
-use tree::Tree;
+use tree::{Tree, TreeSettings};
 
-use super::super::core::CoreHandle;
-use super::super::http::{Activity, Workers};
-use super::super::inbox::ToCore;
 use super::Admin;
-use super::served::Served;
-use crate::clock;
-use crate::settings::{field_limits, tree_settings};
-
-/// A tree to restore, and the sender of the completion.
-pub(crate) struct RestoreOrder {
-    pub(crate) tree: Box<Tree>,
-    pub(crate) done: oneshot::Sender<()>,
-}
+use super::served::{RestoreOrder, Served};
+use crate::http::{Activity, Workers};
 
 /// Reasons why a restore failed.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +33,12 @@ enum RestoreError {
     Content(String),
     #[error("the server is stopping")]
     Ending,
+}
+
+/// Settings with which a snapshot is read.
+struct SnapshotSettings {
+    tree: Arc<TreeSettings>,
+    limits: Limits,
 }
 
 /// File for an upload that is not known to be complete. Readers of the directory do not treat it as
@@ -65,7 +61,7 @@ impl Admin {
             tracing::warn!("restore refused: it requires serializeLastProcessedZxid.enabled");
             return Answer::refused(StatusCode::INTERNAL_SERVER_ERROR);
         }
-        let metrics = &served.clients.metrics;
+        let metrics = &served.view.metrics();
         if self.config.ensemble.is_some() {
             let reason = "restore refused, because a member of an ensemble receives its data from the leader: restore a standalone server, or the files of all members while they are stopped";
             tracing::error!(reason, "restore failed");
@@ -75,7 +71,7 @@ impl Admin {
             answer.status = StatusCode::INTERNAL_SERVER_ERROR;
             return answer;
         }
-        let is_allowed = self.limits.lock().restore.allow(clock::monotonic());
+        let is_allowed = self.limits.lock().restore.allow(self.started.elapsed());
         let (true, Ok(only_one)) = (is_allowed, self.restoring.clone().try_lock_owned()) else {
             metrics.restore_rate_limited_count.inc();
             return Answer::refused(StatusCode::TOO_MANY_REQUESTS);
@@ -116,12 +112,16 @@ impl Admin {
             return Err(error);
         }
         let _at_work = activity.begin();
-        let (config, core) = (self.config.clone(), served.core.clone());
+        let settings = SnapshotSettings {
+            tree: served.view.tree().read().settings().clone(),
+            limits: served.record_limits,
+        };
+        let restore = served.operations.restore.clone();
         let workers = self.workers.clone();
         // Continues if the caller disconnects, because the next restore must not begin before this
         // one is done.
         let replacing = tokio::spawn(async move {
-            let replaced = load_and_replace(upload, (config, &workers), core).await;
+            let replaced = load_and_replace(upload, settings, &workers, &*restore).await;
             drop(only_one);
             replaced
         });
@@ -131,21 +131,21 @@ impl Admin {
 
 async fn load_and_replace(
     upload: Upload,
-    (config, workers): (Arc<Config>, &Workers),
-    core: CoreHandle,
+    settings: SnapshotSettings,
+    workers: &Workers,
+    restore: &(dyn Fn(RestoreOrder) + Send + Sync),
 ) -> Result<Zxid, RestoreError> {
     let loading = workers.run(move |_| {
-        let loaded = load(&upload.path, &config);
+        let loaded = load(&upload.path, settings);
         upload.remove();
         loaded
     });
     let (tree, zxid) = loading.await.map_err(|_| RestoreError::Ending)??;
     let (done, restored) = oneshot::channel();
-    let order = RestoreOrder {
+    restore(RestoreOrder {
         tree: Box::new(tree),
         done,
-    };
-    core.send(ToCore::Restore(order));
+    });
     restored.await.map_err(|_| RestoreError::Ending)?;
     Ok(zxid)
 }
@@ -212,7 +212,7 @@ fn remove_upload(path: &Path) {
 
 /// Returns the tree of a snapshot whose checksums are all valid, and its last transaction.
 #[allow(clippy::disallowed_methods, reason = "runs on a thread for admin work")]
-fn load(path: &Path, config: &Config) -> Result<(Tree, Zxid), RestoreError> {
+fn load(path: &Path, settings: SnapshotSettings) -> Result<(Tree, Zxid), RestoreError> {
     let content = |error: String| RestoreError::Content(error);
     let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let file = SnapshotFile {
@@ -222,8 +222,8 @@ fn load(path: &Path, config: &Config) -> Result<(Tree, Zxid), RestoreError> {
         len,
         compression: Compression::None,
     };
-    let mut restore = Restore::new(Arc::new(tree_settings(config)));
-    let info = read_snapshot(&RealDisk, &file, field_limits(config), &mut restore)
+    let mut restore = Restore::new(settings.tree);
+    let info = read_snapshot(&RealDisk, &file, settings.limits, &mut restore)
         .map_err(|error| content(error.to_string()))?;
     let Some(zxid) = info.last_zxid else {
         let reason = "the snapshot does not contain the zxid of its last transaction";

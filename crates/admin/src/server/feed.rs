@@ -27,11 +27,10 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::Instant;
 
-use super::super::http::{NotDone, Pieces, ResponseBody, respond, with_head};
 use super::Admin;
 use super::history::{FEED, effort, not_open, refused, resume_after, written};
-use crate::limits;
-use crate::recorder::Current;
+use crate::http::{NotDone, Pieces, ResponseBody, respond, with_head};
+use crate::{Current, limits};
 
 /// The content type of JSON lines.
 const LINES: &str = "application/x-ndjson";
@@ -134,7 +133,7 @@ impl Feed {
             let _turn = turn;
             let reader = reader.within(effort(requester.flag()));
             let caller = Viewer::Client {
-                tree: &admin.served.get()?.clients.state.tree,
+                tree: admin.served.get()?.view.tree(),
                 identities: &identities,
             };
             let page = reader.feed_on(&query, position, &caller, &mut memory);

@@ -15,9 +15,8 @@ use hyper::Request;
 use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
 use monitoring::admin::{Answer, Command, Object};
-use monitoring::view::{AdminView, View};
+use monitoring::view::AdminView;
 use proto::Sid;
-use session::Passwords;
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
@@ -46,8 +45,8 @@ impl Drop for Comparison {
 }
 
 /// Returns the hash of the file. It is not listed among Apache ZooKeeper's commands.
-pub(super) fn command(passwords: &Passwords) -> Command {
-    let fingerprint = passwords.fingerprint();
+pub(super) fn command(fingerprint: &str) -> Command {
+    let fingerprint = fingerprint.to_owned();
     let mut command = Command::look(COMMAND, &[], move |_: &dyn AdminView, _| {
         Answer::found(Object::new().with("fingerprint", fingerprint.clone()))
     });
@@ -112,14 +111,13 @@ struct Asked {
 impl Asked {
     fn new(admin: &Admin) -> Self {
         let served = admin.served.get();
-        let own = served.map(|served| served.clients.registry.passwords().fingerprint());
-        let role = served.map(|served| served.view().role());
+        let role = served.map(|served| served.view.role());
         let members = role.as_ref().and_then(|role| role.members.as_deref());
         let ports = AdminPorts::of(&admin.config);
         Self {
             others: ports.of_others(members),
             path: format!("{}/{COMMAND}", ports.path()),
-            own: own.unwrap_or_default(),
+            own: admin.secrets_hash.clone(),
         }
     }
 }

@@ -15,7 +15,7 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Handle of the threads. They end with the last handle. The ports bound the number of waiting
 /// jobs.
 #[derive(Debug, Clone)]
-pub(crate) struct Workers(Sender<Job>);
+pub struct Workers(Sender<Job>);
 
 /// The client for which work is done.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +51,7 @@ impl Workers {
     ///
     /// # Errors
     /// If a thread cannot be started.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub fn start() -> io::Result<Self> {
         let (jobs, queue) = unbounded();
         for number in 0..limits::ADMIN_THREADS {
             let queue = queue.clone();

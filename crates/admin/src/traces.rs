@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Config, TraceExport};
+use monitoring::role::RoleCell;
 use monitoring::traces::{Traces, WriteTrace};
 use opentelemetry::KeyValue;
 use opentelemetry_otlp::{
@@ -31,7 +32,6 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use self::post::Post;
 use self::spans::Member;
-use crate::client::clients::Clients;
 
 /// Interval between two requests to the collector.
 const EVERY: Duration = Duration::from_secs(1);
@@ -44,17 +44,17 @@ const BATCH: usize = 512;
 const SERVICE_NAME: &str = "zoarium";
 
 /// Sends traces until aborted; `None` if traces are not configured.
-pub(super) fn send(
+pub fn send(
     config: &Config,
-    clients: &Arc<Clients>,
+    traces: Option<Arc<Traces>>,
+    role: Arc<RoleCell>,
 ) -> Option<impl Future<Output = ()> + use<>> {
-    let traces = clients.traces.clone()?;
+    let traces = traces?;
     let to = config.traces.clone()?;
-    let clients = clients.clone();
     let sid = config.ensemble.as_ref().map(|own| own.my_id.0);
     Some(async move {
         match exporter(&to, sid) {
-            Ok(exporter) => run(&traces, &clients, sid, &to, &exporter).await,
+            Ok(exporter) => run(&traces, &role, sid, &to, &exporter).await,
             Err(error) => {
                 tracing::error!(url = %to.url, err = %error, "cannot create the exporter of traces, sending no traces");
             }
@@ -96,7 +96,7 @@ fn resource(sid: Option<i64>) -> Resource {
 
 async fn run(
     traces: &Traces,
-    clients: &Clients,
+    role: &RoleCell,
     sid: Option<i64>,
     to: &TraceExport,
     exporter: &SpanExporter,
@@ -116,7 +116,7 @@ async fn run(
         }
         let member = Member {
             sid,
-            role: clients.role.get().mode.name(),
+            role: role.get().mode.name(),
         };
         for batch in finished.chunks(BATCH) {
             let sent = send_batch(exporter, &member, batch).await;

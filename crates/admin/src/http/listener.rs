@@ -81,15 +81,15 @@ pub(crate) struct Place {
 }
 
 /// A running port. Dropping the value ends it, unless it was [kept](Self::keep).
-pub(crate) struct PortTask<A> {
+pub struct PortTask<A> {
     /// The handler of requests.
-    pub(crate) answers: Arc<A>,
+    pub answers: Arc<A>,
     accepting: Option<AbortHandle>,
 }
 
 impl<A> PortTask<A> {
     /// Keeps the port running until the returned handle aborts it.
-    pub(crate) fn keep(mut self) -> Option<AbortHandle> {
+    pub fn keep(mut self) -> Option<AbortHandle> {
         self.accepting.take()
     }
 }
@@ -102,12 +102,28 @@ impl<A> Drop for PortTask<A> {
     }
 }
 
+/// A port on which the server cannot listen.
+#[derive(Debug)]
+pub struct BindError {
+    /// The address.
+    pub address: String,
+    /// The system's error.
+    pub source: io::Error,
+}
+
 /// Listens and answers.
 ///
 /// # Errors
 /// If the server cannot listen on the address.
-pub(crate) async fn listen<A: Answers>(place: Place, answers: Arc<A>) -> io::Result<PortTask<A>> {
-    let listener = bind(&place.host, place.port, BACKLOG).await?;
+pub(crate) async fn listen<A: Answers>(
+    place: Place,
+    answers: Arc<A>,
+) -> Result<PortTask<A>, BindError> {
+    let bound = bind(&place.host, place.port, BACKLOG).await;
+    let listener = bound.map_err(|source| BindError {
+        address: format!("{}:{}", place.host, place.port),
+        source,
+    })?;
     let accepting = accept(answers.clone(), listener, place);
     Ok(PortTask {
         answers,

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use history::ask::{self, AskError, Question};
 use history::{Effort, HistoryError, Patience, Viewer};
@@ -15,8 +16,7 @@ use monitoring::view::AdminView;
 use serde_json::{Value, json};
 
 use super::members::AdminPorts;
-use crate::recorder::Readers;
-use crate::{clock, limits};
+use crate::{Readers, limits};
 
 /// The content type of an answer.
 const JSON: &str = "application/json";
@@ -82,11 +82,11 @@ fn viewer<'a>(view: &'a dyn AdminView, call: &'a Call) -> Viewer<'a> {
 
 /// Returns the limit of work for one page. The flag reports that the caller does not wait any more.
 pub(super) fn effort(is_abandoned: Arc<AtomicBool>) -> Effort {
-    let until = clock::monotonic() + limits::HISTORY_PAGE_TIME;
+    let until = Instant::now() + limits::HISTORY_PAGE_TIME;
     Effort::new(move || {
         if is_abandoned.load(Ordering::Relaxed) {
             Patience::Gone
-        } else if clock::monotonic() >= until {
+        } else if Instant::now() >= until {
             Patience::Spent
         } else {
             Patience::Left

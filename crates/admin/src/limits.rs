@@ -1,0 +1,123 @@
+//! Bounds on the memory and the work of requests by operators, each with its unit and reason.
+
+use std::time::Duration;
+
+/// Queries of the change history that are answered at a time; others wait. Each answer may use
+/// about 20 MiB while it is written.
+pub(crate) const HISTORY_QUESTIONS_MAX: usize = 4;
+
+/// Concurrent feeds of the change history: half of the connections of the admin server, so that it
+/// can still answer queries.
+pub(crate) const FEEDS_MAX: usize = HTTP_CONNECTIONS_MAX / 2;
+
+/// Pages of a feed that wait for a slow reader, about 256 KiB of changes each.
+pub(crate) const FEED_PAGES_MAX: usize = 2;
+
+/// Interval of a feed's progress reports while changes do not arrive, and maximum time that its
+/// reader may accept no bytes.
+pub(crate) const FEED_PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// Requests that an HTTP port executes or answers at a time. Probes, scrapers and a few people need
+/// only a handful.
+pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
+
+/// Requests that wait until an HTTP port has finished another one. Further ones are refused.
+pub(crate) const HTTP_QUEUED_MAX: usize = 64;
+
+/// Connections of an HTTP port that have not sent the head of a request. Above this number, the
+/// oldest is closed.
+pub(crate) const HTTP_WAITING_MAX: usize = 256;
+
+/// Time that a client may take to read an answer while others wait. One second is added for each
+/// MiB.
+pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Maximum of [`HTTP_PATIENCE`] with the additions for long answers.
+pub(crate) const HTTP_PATIENCE_MAX: Duration = Duration::from_secs(60);
+
+/// Listings of the admin server that wait for their turn after their first [`HTTP_PIECE_BYTES`].
+/// Further ones are refused, so that other requests find a slot.
+pub(crate) const LISTINGS_MAX: usize = HTTP_CONNECTIONS_MAX / 4;
+
+/// Time after which a long listing may be ended, if others wait for their turn.
+pub(crate) const LISTING_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of a listing that the client must accept within [`LISTING_PATIENCE`], if others wait.
+pub(crate) const LISTING_PACE_BYTES: usize = 1 << 20;
+
+/// Bytes of an answer that are written at a time.
+pub(crate) const HTTP_PIECE_BYTES: usize = 64 << 10;
+
+/// Threads for the work of all HTTP ports: four for queries of the change history, one for a long
+/// listing, and two for other requests.
+pub(crate) const ADMIN_THREADS: usize = 7;
+
+/// Maximum time for a page of the change history. The page then contains the position at which to
+/// continue.
+pub(crate) const HISTORY_PAGE_TIME: Duration = Duration::from_millis(250);
+
+/// Concurrent TLS handshakes of an HTTP port. Above this number, the oldest is closed: an honest
+/// client finishes within milliseconds.
+pub const HTTP_HANDSHAKES_MAX: usize = 256;
+
+/// Bytes of the head of an HTTP request, as Jetty's `requestHeaderSize`.
+pub(crate) const HTTP_HEAD_BYTES_MAX: usize = 8 << 10;
+
+/// Headers of an HTTP request.
+pub(crate) const HTTP_HEADERS_MAX: usize = 64;
+
+/// Parts of an answer that wait for a slow client.
+pub(crate) const HTTP_PIECES_MAX: usize = 4;
+
+/// Maximum wait for the name resolution of the address of a port.
+pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the rows of the documentation page.
+    fn rows() -> Vec<(&'static str, String)> {
+        let head_kib = HTTP_HEAD_BYTES_MAX >> 10;
+        let patience_s = FEED_PROGRESS_EVERY.as_secs();
+        vec![
+            (
+                "requests that the admin server carries out or answers",
+                HTTP_CONNECTIONS_MAX.to_string(),
+            ),
+            ("requests that wait for that", HTTP_QUEUED_MAX.to_string()),
+            (
+                "connections to the admin server without a request",
+                HTTP_WAITING_MAX.to_string(),
+            ),
+            (
+                "long listings of the admin server that wait for their turn",
+                LISTINGS_MAX.to_string(),
+            ),
+            (
+                "TLS handshakes with the admin server",
+                HTTP_HANDSHAKES_MAX.to_string(),
+            ),
+            ("bytes of a request's head", format!("{head_kib} KiB")),
+            ("headers of a request", HTTP_HEADERS_MAX.to_string()),
+            ("feeds of the change history", FEEDS_MAX.to_string()),
+            (
+                "time that the reader of a feed takes nothing",
+                format!("{patience_s} s"),
+            ),
+            (
+                "questions to the change history at a time",
+                HISTORY_QUESTIONS_MAX.to_string(),
+            ),
+        ]
+    }
+
+    #[test]
+    fn the_page_of_limits_contains_the_bounds() {
+        let page = include_str!("../../../docs/LIMITS.md");
+        for (subject, bound) in rows() {
+            let row = format!("\n| {subject} | {bound} |");
+            assert!(page.contains(&row), "docs/LIMITS.md lacks {row}");
+        }
+    }
+}

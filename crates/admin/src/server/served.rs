@@ -1,0 +1,75 @@
+//! Access of the admin server to the running server.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use jute::Limits;
+use monitoring::view::AdminView;
+use proto::Zxid;
+use recovery::LogEnd;
+use storage::DataDirs;
+use tokio::io::DuplexStream;
+use tokio::sync::oneshot;
+use tree::Tree;
+
+/// A server whose data is loaded.
+pub struct Served {
+    /// View of the server for commands.
+    pub view: Arc<dyn AdminView + Send + Sync>,
+    /// The files of the server.
+    pub dirs: DataDirs,
+    /// End of the readable log.
+    pub log_end: Arc<LogEnd>,
+    /// Limits of records in the log and in snapshots.
+    pub record_limits: Limits,
+    /// Operations of the server.
+    pub operations: Operations,
+}
+
+/// Operations of the running server that the admin server requests.
+pub struct Operations {
+    /// Takes a snapshot. The text of an error is the reason.
+    pub take_snapshot: Box<dyn Fn() -> Pending<Result<TakenSnapshot, String>> + Send + Sync>,
+    /// Replaces the tree.
+    pub restore: Arc<dyn Fn(RestoreOrder) + Send + Sync>,
+    /// Returns the last transaction of the tree; `None` while the tree may contain transactions
+    /// that are not committed.
+    pub committed: Box<dyn Fn() -> Option<Zxid> + Send + Sync>,
+    /// Returns the client's end of an in-process connection for a client with this address. The
+    /// text of an error is the reason, for people.
+    pub connect: Box<dyn Fn(SocketAddr) -> Result<DuplexStream, String> + Send + Sync>,
+    /// Reserves memory for this many bytes of a reply. Dropping the value releases the memory.
+    pub reserve: Box<dyn Fn(usize) -> Pending<Reservation> + Send + Sync>,
+    /// Returns whether callers with this address have failed to log in too often.
+    pub refuses_logins: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
+    /// Records a failed login.
+    pub login_failed: Box<dyn Fn(SocketAddr) + Send + Sync>,
+}
+
+/// Result that is not available yet.
+pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Memory that is reserved until this value is dropped.
+pub type Reservation = Box<dyn Send>;
+
+/// A snapshot that was taken for an operator.
+#[derive(Debug)]
+pub struct TakenSnapshot {
+    /// The transaction in the snapshot's name.
+    pub zxid: Zxid,
+    /// Length in bytes.
+    pub len: u64,
+    /// The file, opened before it can be purged.
+    pub file: File,
+}
+
+/// A tree to restore, and the sender of the completion.
+#[derive(Debug)]
+pub struct RestoreOrder {
+    /// The tree.
+    pub tree: Box<Tree>,
+    /// Receives the completion.
+    pub done: oneshot::Sender<()>,
+}

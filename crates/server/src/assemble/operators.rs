@@ -1,0 +1,203 @@
+//! The ports for operators, and their access to the running server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use admin::exporter::{self, ExporterTask};
+use admin::health::{self, HealthTask};
+use admin::http::{BindError, Workers};
+use admin::server::{AdminTask, Operations, Parts, Reservation, Served, TakenSnapshot};
+use admin::token::AdminToken;
+use admin::{Readers, traces};
+use config::Config;
+use hosting::ServerState;
+use proto::Zxid;
+use recovery::LogEnd;
+use replica::State as _;
+use storage::DataDirs;
+use tokio::task::AbortHandle;
+use transport::tls::Connector;
+
+use super::admin_view::LiveAdminView;
+use super::core::CoreHandle;
+use super::inbox::ToCore;
+use super::tls::PortTls;
+use crate::client::clients::Clients;
+use crate::client::listener::connect_within;
+use crate::client::view::LiveView;
+use crate::disk::SnapshotRequests;
+use crate::error::StartError;
+use crate::metrics::Metrics;
+use crate::quorum::peer::LearnerLinks;
+use crate::settings::{field_limits, passwords};
+
+/// The ports for operators, and the threads of their requests.
+pub(super) struct Operators {
+    admin: Option<AdminTask>,
+    exporter: Option<ExporterTask>,
+    health: Option<HealthTask>,
+    workers: Workers,
+}
+
+/// A server whose data is loaded.
+pub(super) struct Running {
+    pub(super) clients: Arc<Clients>,
+    pub(super) snapshots: SnapshotRequests,
+    pub(super) core: CoreHandle,
+    pub(super) dirs: DataDirs,
+    /// End of the readable log.
+    pub(super) log_end: Arc<LogEnd>,
+    /// Ports of this server to which observers may be connected.
+    pub(super) links: Vec<LearnerLinks>,
+    /// Connector to the admin ports of other members.
+    pub(super) to_admin: Connector,
+}
+
+impl Operators {
+    /// Opens the configured ports. They answer before the data is loaded.
+    ///
+    /// # Errors
+    /// If the server cannot listen on an address, or a thread cannot be started.
+    pub(super) async fn begin(
+        config: &Arc<Config>,
+        tls: &PortTls,
+        metrics: &Arc<Metrics>,
+        readers: &Readers,
+    ) -> Result<Self, StartError> {
+        let workers = Workers::start().map_err(|source| StartError::Thread {
+            name: "admin",
+            source,
+        })?;
+        let health = health::begin(config)
+            .await
+            .map_err(|BindError { address, source }| StartError::BindHealth { address, source })?;
+        let exporter =
+            exporter::begin(config, &workers)
+                .await
+                .map_err(|BindError { address, source }| StartError::BindExporter {
+                    address,
+                    source,
+                })?;
+        let parts = Parts {
+            config: config.clone(),
+            acceptor: tls.of_admin(),
+            metrics: metrics.clone(),
+            workers: workers.clone(),
+            readers: readers.clone(),
+            secrets_hash: passwords(config).fingerprint(),
+        };
+        let admin = admin::server::begin(parts)
+            .await
+            .map_err(|BindError { address, source }| StartError::BindAdmin { address, source })?;
+        Ok(Self {
+            admin,
+            exporter,
+            health,
+            workers,
+        })
+    }
+
+    /// Connects the ports to the running server.
+    pub(super) fn serve(&self, running: Running) {
+        let clients = &running.clients;
+        if let Some(task) = &self.health {
+            task.answers.serve(clients.role.clone());
+        }
+        if let Some(task) = &self.exporter {
+            let view = LiveView::new(clients.clone());
+            task.answers.serve(Arc::new(view));
+        }
+        if let Some(task) = &self.admin {
+            if clients.state.tree.read().may_do_anything(&[]) {
+                tracing::warn!("{}", monitoring::admin::OPEN_TO_WORLD);
+            }
+            let to_admin = running.to_admin.clone();
+            task.answers.serve(served(running));
+            task.answers.compare_secrets(to_admin);
+        }
+    }
+
+    /// Keeps the ports open. Returns the handles that end the tasks for operators.
+    pub(super) fn keep(self, config: &Arc<Config>, clients: &Clients) -> Vec<AbortHandle> {
+        let mut tasks = Vec::new();
+        if let Some(sending) = traces::send(config, clients.traces.clone(), clients.role.clone()) {
+            tasks.push(tokio::spawn(sending).abort_handle());
+        }
+        let token = AdminToken::new(config.clone()).follow(self.workers);
+        tasks.push(tokio::spawn(token).abort_handle());
+        tasks.extend(self.admin.and_then(AdminTask::keep));
+        tasks.extend(self.exporter.and_then(ExporterTask::keep));
+        tasks.extend(self.health.and_then(HealthTask::keep));
+        tasks
+    }
+}
+
+fn served(running: Running) -> Served {
+    let clients = running.clients;
+    let view = LiveAdminView::new(clients.clone(), running.snapshots.clone(), running.links);
+    Served {
+        view: Arc::new(view),
+        dirs: running.dirs,
+        log_end: running.log_end,
+        record_limits: field_limits(&clients.settings.config),
+        operations: operations(clients, running.snapshots, running.core),
+    }
+}
+
+fn operations(clients: Arc<Clients>, snapshots: SnapshotRequests, core: CoreHandle) -> Operations {
+    let (state, replies) = (clients.state.clone(), clients.large_replies.clone());
+    let (counting, refusing) = (clients.clone(), clients.clone());
+    Operations {
+        take_snapshot: Box::new(move || {
+            let snapshots = snapshots.clone();
+            Box::pin(async move {
+                let taken = snapshots.take().await?;
+                Ok(TakenSnapshot {
+                    zxid: taken.zxid,
+                    len: taken.len,
+                    file: taken.file,
+                })
+            })
+        }),
+        restore: Arc::new(move |order| {
+            core.send(ToCore::Restore(order));
+        }),
+        committed: Box::new(move || committed(&state)),
+        connect: Box::new(move |peer| connect_within(&clients, peer)),
+        reserve: Box::new(move |bytes| {
+            let replies = replies.clone();
+            Box::pin(async move { Box::new(replies.take(bytes).await) as Reservation })
+        }),
+        refuses_logins: Box::new(move |peer| refusing.refuses_logins(peer)),
+        login_failed: Box::new(move |peer: SocketAddr| counting.login_failed(peer)),
+    }
+}
+
+/// Returns the last transaction of the tree; `None` while the tree may contain transactions that
+/// are not committed.
+fn committed(state: &ServerState) -> Option<Zxid> {
+    let tree = state.tree();
+    let is_established = state.generation().is_established();
+    is_established.then(|| tree.last_zxid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::server::test_server;
+
+    /// Between DIFF and UPTODATE, the tree and the log of a member may contain transactions that
+    /// will be truncated.
+    #[tokio::test]
+    async fn a_backup_gets_nothing_of_a_tree_that_is_not_established() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = test_server(dir.path()).await;
+        let state = server.clients.state.clone();
+        assert_eq!(committed(&state), Some(Zxid::ZERO));
+        state.begin_unestablished();
+        assert_eq!(committed(&state), None);
+        state.establish();
+        assert_eq!(committed(&state), Some(Zxid::ZERO));
+        server.stop().await;
+    }
+}
