@@ -34,7 +34,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["blocking", "log-limiter", "jute", "proto", "tree", "config"],
     ),
     ("client", &["blocking", "jute", "proto", "transport"]),
-    ("console", &["jute", "proto", "client", "monitoring"]),
     // Operators query a member through views and operations. They do not know how it decides.
     (
         "admin",
@@ -50,7 +49,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "transport",
             "history",
             "monitoring",
-            "console",
+            "client",
         ],
     ),
     (

@@ -7,16 +7,18 @@
 //! * [`http`] contains the common parts of all ports.
 //!
 //! A server passes a view of its state and the operations that commands request
-//! ([`server::Served`]). This crate does not know how a member decides.
+//! ([`served::Served`]). This crate does not know how a member decides.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
 pub mod audit;
+mod console;
 pub mod exporter;
 pub mod health;
 pub mod http;
 pub mod limits;
 mod readers;
+pub mod served;
 pub mod server;
 pub mod token;
 pub mod traces;

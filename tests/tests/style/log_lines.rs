@@ -9,7 +9,7 @@ const REACHED: &[&str] = &[
     "crates/admin/src/health.rs",
     "crates/admin/src/http/",
     "crates/admin/src/server/",
-    "crates/console/src/",
+    "crates/admin/src/console/",
     "crates/monitoring/src/",
     "crates/server/src/client/",
     "crates/server/src/kerberos.rs",

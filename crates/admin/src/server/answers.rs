@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ::console::Console;
 use config::AdminScheme;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
@@ -16,6 +15,7 @@ use transport::tls::known_to_clients;
 use tree::auth::X509;
 
 use super::Admin;
+use crate::console::Console;
 use crate::http::{Activity, Answers, AtWork, Caller, NotDone, ResponseBody, respond};
 
 /// Reason to refuse a request that a page of another site makes the browser send.

@@ -3,22 +3,19 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
-use ::console::{Caller, Console, Login, Member, Outcome, SessionsPage, Settings, sessions_answer};
-use config::{ClientAuth, Config};
+use config::Config;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use monitoring::admin::{self, Answer, Call, Object};
 use monitoring::recent_log::RECENT_LOG;
-use monitoring::view::AdminView;
-use proto::Id;
-use tokio::io::DuplexStream;
 use transport::tls::known_to_clients;
 
-use super::{Admin, Served};
+use super::Admin;
+use crate::console::{
+    Caller, Console, Login, Member, Outcome, SessionsPage, Settings, identities, sessions_answer,
+};
 use crate::http::{self, Activity, AtWork, ResponseBody, respond};
-use crate::token::random_hex;
 
 /// Returns the name of this machine.
 #[allow(clippy::disallowed_methods, reason = "runs at the start")]
@@ -83,16 +80,16 @@ impl Admin {
         } else {
             self.shows_client_certificate(caller).await
         };
-        let server = Server {
+        let member = Member {
             served: self.served.get(),
             config: &self.config,
             started: self.started,
             certified,
         };
-        let answer = match console.answer(&server, request, &visitor).await {
+        let answer = match console.answer(&member, request, &visitor).await {
             Outcome::Answer(answer) => return respond(answer),
             Outcome::Sessions(page, login) => {
-                let administers = |login: &Login| server.is_administrator(login, &visitor);
+                let administers = |login: &Login| member.is_administrator(login, &visitor);
                 let whole_ids = login.as_ref().is_some_and(administers);
                 self.look_at_sessions((page, whole_ids), activity.begin())
                     .await
@@ -146,7 +143,8 @@ impl Admin {
         let Some(served) = self.served.get() else {
             return respond(Answer::status(StatusCode::SERVICE_UNAVAILABLE));
         };
-        let identities = login.map_or_else(Vec::new, |login| of(&*served.view, &login, visitor));
+        let identities =
+            login.map_or_else(Vec::new, |login| identities(&*served.view, &login, visitor));
         let turn = self.questions.clone().acquire_owned().await.ok();
         let call = Call {
             parameters,
@@ -162,8 +160,8 @@ impl Admin {
             return Answer::status(StatusCode::SERVICE_UNAVAILABLE);
         };
         let view = &*served.view;
-        let identities = of(view, login, visitor);
-        if let Err(refused) = admin::Refused::unless_administrator(view, &identities) {
+        let proved = identities(view, login, visitor);
+        if let Err(refused) = admin::Refused::unless_administrator(view, &proved) {
             return refused.answer("log");
         }
         let (lines, lost) = RECENT_LOG.lines();
@@ -171,79 +169,5 @@ impl Admin {
             StatusCode::OK,
             &Object::new().with("lines", lines).with("lost", lost),
         )
-    }
-}
-
-/// Returns the identities that a visitor has proved.
-fn of(view: &dyn AdminView, login: &Login, visitor: &Caller) -> Vec<Id> {
-    let address = visitor.peer.ip().to_canonical().to_string();
-    let auth = Some(login.auth.expose().as_bytes());
-    view.identities(&login.scheme, auth, &address)
-}
-
-/// Access of the console to this server.
-struct Server<'a> {
-    served: Option<&'a Served>,
-    config: &'a Config,
-    /// Start of the clock for visits.
-    started: Instant,
-    /// Whether the caller has presented a certificate that the secure client port would accept.
-    certified: bool,
-}
-
-impl Member for Server<'_> {
-    type Stream = DuplexStream;
-
-    fn connect(&self, caller: &Caller) -> Result<DuplexStream, String> {
-        self.reachable(caller)?;
-        let served = self.served.ok_or("the data is being loaded")?;
-        (served.operations.connect)(caller.peer)
-    }
-
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn notice(&self) -> Option<String> {
-        let view = &self.served?.view;
-        view.is_open_to_world()
-            .then(|| admin::OPEN_TO_WORLD.to_owned())
-    }
-
-    fn is_administrator(&self, login: &Login, caller: &Caller) -> bool {
-        let Some(served) = self.served else {
-            return false;
-        };
-        let view = &*served.view;
-        view.is_administrator(&of(view, login, caller))
-    }
-
-    fn token(&self) -> Option<String> {
-        random_hex::<16>().ok()
-    }
-}
-
-impl Server<'_> {
-    /// Refuses visitors that the client ports would refuse.
-    fn reachable(&self, caller: &Caller) -> Result<(), String> {
-        let reaches = |at: &config::ClientAddress| !at.ip.is_loopback() || caller.is_near;
-        let client = &self.config.client;
-        if client.plain.as_ref().is_some_and(reaches) {
-            return Ok(());
-        }
-        let wants = self.config.client_tls.tls.client_auth == ClientAuth::Need;
-        let by_tls = client.secure.as_ref().is_some_and(reaches);
-        if by_tls && caller.is_tls && (!wants || self.certified) {
-            return Ok(());
-        }
-        Err(match (by_tls, wants) {
-            (true, true) => {
-                "this server requires TLS with a client certificate: use HTTPS with a certificate \
-                             (admin.forceHttps, admin.needClientAuth)"
-            }
-            (true, false) => "this server requires TLS: use HTTPS (admin.forceHttps)",
-            (false, _) => "this server accepts only clients on its own machine (clientPortAddress)",
-        }
-        .to_owned())
     }
 }

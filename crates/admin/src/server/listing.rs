@@ -15,9 +15,9 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::Admin;
-use super::served::{Reservation, Served};
 use crate::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use crate::limits;
+use crate::served::{Reservation, Served};
 
 /// The content type of a listing.
 const JSON: &str = "application/json";

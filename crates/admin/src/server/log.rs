@@ -21,10 +21,10 @@ use storage::{
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Admin;
-use super::served::Served;
 use super::snapshots::BINARY;
 use crate::http::{Activity, Pieces, Requester, ResponseBody, Source, respond, with_head};
 use crate::limits;
+use crate::served::Served;
 
 /// Reasons why the log is not sent.
 #[derive(Debug, thiserror::Error)]

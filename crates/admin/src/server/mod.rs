@@ -18,13 +18,11 @@ mod log;
 mod members;
 mod restore;
 mod secrets;
-mod served;
 mod snapshots;
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use ::console::Console;
 use config::Config;
 use monitoring::admin::{Commands, Names, RateLimiter};
 use monitoring::metrics::Metrics;
@@ -33,11 +31,11 @@ use tokio::sync::Semaphore;
 use transport::tls::{Acceptor, Connector};
 
 use self::members::AdminPorts;
+use crate::console::Console;
 use crate::http::{self, BindError, Place, PortTask, Workers};
+use crate::served::Served;
 use crate::token::AdminToken;
 use crate::{Readers, limits};
-
-pub use served::{Operations, Pending, Reservation, RestoreOrder, Served, TakenSnapshot};
 
 /// The admin server of this process.
 pub struct Admin {

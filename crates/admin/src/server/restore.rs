@@ -16,8 +16,8 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use tree::{Tree, TreeSettings};
 
 use super::Admin;
-use super::served::{RestoreOrder, Served};
 use crate::http::{Activity, Workers};
+use crate::served::{RestoreOrder, Served};
 
 /// Reasons why a restore failed.
 #[derive(Debug, thiserror::Error)]

@@ -8,9 +8,9 @@ use hyper::{Response, StatusCode};
 use monitoring::admin::{Answer, Call};
 
 use super::Admin;
-use super::served::Served;
 use crate::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use crate::limits;
+use crate::served::Served;
 
 /// The content type of a snapshot.
 pub(super) const BINARY: &str = "application/octet-stream";

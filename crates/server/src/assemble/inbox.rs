@@ -1,6 +1,6 @@
 //! Messages to the core thread.
 
-use admin::server::RestoreOrder;
+use admin::served::RestoreOrder;
 use executor::Executor;
 use replica::Input;
 

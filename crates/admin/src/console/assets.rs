@@ -11,7 +11,7 @@ const SVG: &str = "image/svg+xml";
 macro_rules! assets {
     ($($path:literal $kind:ident $file:literal;)+) => {
         const ASSETS: &[(&str, &str, &[u8])] = &[
-            $(($path, $kind, include_bytes!(concat!("../page/", $file))),)+
+            $(($path, $kind, include_bytes!(concat!("../../page/", $file))),)+
         ];
     };
 }

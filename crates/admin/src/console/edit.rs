@@ -9,10 +9,10 @@ use proto::response::{Create2Response, StatResponse};
 use proto::{Acl, OpCode, multi};
 use serde_json::{Value, json};
 
-use crate::ids::SessionIds;
-use crate::said::{Refusal, found};
-use crate::session::ZnodeSession;
-use crate::shown::{perms_of, stat_json};
+use super::ids::SessionIds;
+use super::said::{Refusal, found};
+use super::session::ZnodeSession;
+use super::shown::{perms_of, stat_json};
 
 /// Sets the data of a znode if it has this version.
 pub(crate) async fn set_data(

@@ -7,22 +7,22 @@ use monitoring::view::{AdminView, ConnectionInfo, GlobalSessions};
 use proto::SessionId;
 use serde_json::{Value, json};
 
-use crate::ids::SessionIds;
+use super::ids::SessionIds;
+use super::said::found;
+use super::shown::hex;
 use crate::limits::{SESSION_PATHS_SHOWN, SESSIONS_PAGE};
-use crate::said::found;
-use crate::shown::hex;
 
 /// Selection of sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SessionsPage {
+pub(crate) struct SessionsPage {
     /// Number of sessions to skip.
-    pub skip: usize,
+    pub(crate) skip: usize,
     /// Text that the shown id or the address must contain.
-    pub like: String,
+    pub(crate) like: String,
 }
 
 /// Returns a page of sessions. Only an administrator sees their whole ids.
-pub fn sessions_answer(
+pub(crate) fn sessions_answer(
     view: &dyn AdminView,
     page: &SessionsPage,
     is_administrator: bool,

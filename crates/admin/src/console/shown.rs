@@ -11,10 +11,10 @@ use proto::response::{GetAclResponse, GetChildren2Response, GetDataResponse, Sta
 use proto::{Acl, ErrorCode, OpCode, Stat};
 use serde_json::{Value, json};
 
-use crate::ids::{SessionIds, is_session};
+use super::ids::{SessionIds, is_session};
+use super::said::{Refusal, found};
+use super::session::{Fault, ZnodeSession};
 use crate::limits::{CHILDREN_PAGE, DATA_BYTES_PIECE, DATA_BYTES_SHOWN};
-use crate::said::{Refusal, found};
-use crate::session::{Fault, ZnodeSession};
 
 /// Letters of permissions, as zkCli.sh writes them.
 const LETTERS: [(i32, char); 5] = [

@@ -9,23 +9,24 @@ use form_urlencoded::parse;
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Incoming};
 use monitoring::admin::{Answer, Names, is_from_here};
 use proto::response::WhoAmIResponse;
 use proto::{OpCode, Secret};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::edit::wrong;
-use crate::guard::secured;
-use crate::ids::SessionIds;
-use crate::limits::{BODY_PATIENCE, FORM_BYTES_MAX, QUESTIONS_MAX};
-use crate::said::{Refusal, found};
-use crate::session::{Fault, ZnodeSession};
-use crate::sessions::SessionsPage;
-use crate::visits::{Login, Visit, Visits};
-use crate::{assets, edit, shown};
+use super::edit::wrong;
+use super::guard::secured;
+use super::ids::SessionIds;
+use super::member::Member;
+use super::said::{Refusal, found};
+use super::session::{Fault, ZnodeSession};
+use super::sessions::SessionsPage;
+use super::visits::{Login, Visit, Visits};
+use super::{assets, edit, shown};
+use crate::limits::{BODY_PATIENCE, FORM_BYTES_MAX, ZNODE_REQUESTS_MAX};
 
 /// Header with the token of a visit. A page of another site cannot send it, because a custom header
 /// requires a permission (CORS) that is never granted.
@@ -71,45 +72,21 @@ const ROUTES: &[(Method, &str)] = &[
 /// Headers of proxies. With one of them, the peer's address is not the client's address.
 const FORWARDED: [&str; 2] = ["forwarded", "x-forwarded-for"];
 
-/// The member to which the console belongs.
-pub trait Member: Send + Sync {
-    /// Type of a stream to the member.
-    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-
-    /// Opens a client connection with this address.
-    ///
-    /// # Errors
-    /// If the member refuses the client; the reason is for the visitor.
-    fn connect(&self, caller: &Caller) -> Result<Self::Stream, String>;
-
-    /// Returns the time of the monotonic clock in milliseconds.
-    fn now_ms(&self) -> u64;
-
-    /// Returns a notice about the server for visitors; `None` if there is none.
-    fn notice(&self) -> Option<String>;
-
-    /// Returns whether a visitor with this login is an administrator, who sees whole session ids.
-    fn is_administrator(&self, login: &Login, caller: &Caller) -> bool;
-
-    /// Returns an unguessable token; `None` if the system does not provide random bytes.
-    fn token(&self) -> Option<String>;
-}
-
 /// The sender of a request.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub(crate) struct Caller {
     /// Address of the caller.
-    pub peer: SocketAddr,
+    pub(crate) peer: SocketAddr,
     /// Whether the connection is encrypted.
-    pub is_tls: bool,
+    pub(crate) is_tls: bool,
     /// Whether the caller is on this machine and does not use a local proxy.
-    pub is_near: bool,
+    pub(crate) is_near: bool,
 }
 
 impl Caller {
     /// Constructs the sender of a request with these headers. `peer` is the address of the
     /// connection, and `ip` the address to use for it.
-    pub fn new(peer: SocketAddr, ip: IpAddr, is_tls: bool, headers: &HeaderMap) -> Self {
+    pub(crate) fn new(peer: SocketAddr, ip: IpAddr, is_tls: bool, headers: &HeaderMap) -> Self {
         let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
         Self {
             peer: SocketAddr::new(ip, peer.port()),
@@ -121,28 +98,28 @@ impl Caller {
 
 /// Settings of the console.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Names of the server, in addition to addresses and `localhost`.
-    pub names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// Path of the commands of the admin server.
-    pub commands: String,
+    pub(crate) commands: String,
     /// Name of this server for the title.
-    pub title: String,
+    pub(crate) title: String,
     /// The version of the server.
-    pub version: String,
+    pub(crate) version: String,
     /// Whether a change history is recorded.
-    pub has_history: bool,
+    pub(crate) has_history: bool,
     /// Largest data of a znode, in bytes.
-    pub data_bytes_max: usize,
+    pub(crate) data_bytes_max: usize,
 }
 
 /// Result of a request.
 #[derive(Debug)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// A complete response.
     Answer(Answer),
     /// A page of the sessions, which the host creates with
-    /// [`sessions_answer`](crate::sessions_answer), and the visitor's login if there is one.
+    /// [`sessions_answer`](super::sessions_answer), and the visitor's login if there is one.
     Sessions(SessionsPage, Option<Login>),
     /// A command of the admin server, its parameters, and the visitor's login if there is one.
     Command(&'static str, Vec<(String, String)>, Option<Login>),
@@ -152,7 +129,7 @@ pub enum Outcome {
 
 /// The console of a server.
 #[derive(Debug)]
-pub struct Console {
+pub(crate) struct Console {
     settings: Settings,
     names: Names,
     visits: Visits,
@@ -168,34 +145,34 @@ struct Asked<'a> {
 
 impl Console {
     /// Constructs a console without visits.
-    pub fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings) -> Self {
         let names = Names::new(settings.names.iter().cloned());
         Self {
             settings,
             names,
             visits: Visits::default(),
-            questions: Semaphore::new(QUESTIONS_MAX),
+            questions: Semaphore::new(ZNODE_REQUESTS_MAX),
         }
     }
 
     /// Returns whether a path belongs to the console.
-    pub fn serves(path: &str) -> bool {
+    pub(crate) fn serves(path: &str) -> bool {
         path == "/" || path.starts_with(BELOW)
     }
 
     /// Returns all routes except files: method and path.
-    pub fn routes() -> impl Iterator<Item = (&'static Method, String)> {
+    pub(crate) fn routes() -> impl Iterator<Item = (&'static Method, String)> {
         let routes = ROUTES.iter();
         routes.map(|(method, what)| (method, format!("{BELOW}{what}")))
     }
 
     /// Answers a request whose path belongs to the console.
-    pub async fn answer<M, B>(&self, member: &M, request: Request<B>, caller: &Caller) -> Outcome
-    where
-        M: Member,
-        B: http_body::Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    pub(crate) async fn answer(
+        &self,
+        member: &Member<'_>,
+        request: Request<Incoming>,
+        caller: &Caller,
+    ) -> Outcome {
         match self.decide(member, request, caller).await {
             Ok(Outcome::Answer(answer)) => Outcome::Answer(secured(answer)),
             Ok(outcome) => outcome,
@@ -210,26 +187,21 @@ impl Console {
     }
 
     /// Completes a response of the host with the headers.
-    pub fn finished(answer: Answer) -> Answer {
+    pub(crate) fn finished(answer: Answer) -> Answer {
         secured(answer)
     }
 
     /// Returns the headers of all responses, for a response that the host writes itself.
-    pub fn headers() -> HeaderMap {
-        crate::guard::headers()
+    pub(crate) fn headers() -> HeaderMap {
+        super::guard::headers()
     }
 
-    async fn decide<M, B>(
+    async fn decide(
         &self,
-        member: &M,
-        request: Request<B>,
+        member: &Member<'_>,
+        request: Request<Incoming>,
         caller: &Caller,
-    ) -> Result<Outcome, Refusal>
-    where
-        M: Member,
-        B: http_body::Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    ) -> Result<Outcome, Refusal> {
         let (head, body) = request.into_parts();
         if !self.names.are_meant(&head.uri, &head.headers) {
             let text = "the name in Host is not a known name of this server: add it to admin.console.hosts";
@@ -298,7 +270,7 @@ impl Console {
         }
     }
 
-    fn begin<M: Member>(&self, member: &M, caller: &Caller) -> Result<Answer, Refusal> {
+    fn begin(&self, member: &Member<'_>, caller: &Caller) -> Result<Answer, Refusal> {
         let busy = |text| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Busy", text);
         let token = member
             .token()
@@ -329,9 +301,9 @@ impl Console {
         })))
     }
 
-    fn visit<M: Member>(
+    fn visit(
         &self,
-        member: &M,
+        member: &Member<'_>,
         headers: &HeaderMap,
         caller: &Caller,
     ) -> Result<Arc<Visit>, Refusal> {
@@ -344,11 +316,7 @@ impl Console {
 }
 
 /// Reads a whole body, if it is not too large and arrives in time.
-async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+async fn read_body(body: Incoming, limit: usize) -> Result<Bytes, Refusal> {
     // A body whose announced length exceeds the limit is refused without reading it.
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX) {
         return Err(too_large(limit));
@@ -412,7 +380,7 @@ impl Asked<'_> {
     }
 
     /// Sets the visitor's identity after a session was opened with it.
-    async fn log_in<M: Member>(&self, member: &M, body: &[u8]) -> Result<Answer, Refusal> {
+    async fn log_in(&self, member: &Member<'_>, body: &[u8]) -> Result<Answer, Refusal> {
         let form: Value =
             serde_json::from_slice(body).map_err(|_| wrong("the form is not JSON"))?;
         let text = |name: &str| form.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -441,9 +409,9 @@ impl Asked<'_> {
     }
 
     /// Returns the session of this visit, and its identity.
-    async fn session<M: Member>(
+    async fn session(
         &self,
-        member: &M,
+        member: &Member<'_>,
     ) -> Result<(Arc<ZnodeSession>, Option<Login>), Refusal> {
         let mut seat = self.visit.seat.lock().await;
         let session = match seat.session.as_ref().filter(|session| session.is_open()) {
@@ -454,9 +422,9 @@ impl Asked<'_> {
         Ok((session, seat.login.clone()))
     }
 
-    async fn znodes<M: Member>(
+    async fn znodes(
         &self,
-        member: &M,
+        member: &Member<'_>,
         method: &Method,
         what: &str,
         body: Bytes,
@@ -545,8 +513,8 @@ fn needs_identity() -> Refusal {
     Refusal::new(StatusCode::FORBIDDEN, "ReadOnly", text)
 }
 
-async fn open<M: Member>(
-    member: &M,
+async fn open(
+    member: &Member<'_>,
     caller: &Caller,
     login: Option<&Login>,
 ) -> Result<Arc<ZnodeSession>, Refusal> {

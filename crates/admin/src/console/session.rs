@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::visits::Login;
 use crate::limits::{REPLY_BYTES_MAX, REPLY_PATIENCE, SESSION_IDLE, SESSION_TIMEOUT_MS};
-use crate::visits::Login;
 
 /// Reason why a request was not executed, or its result is unknown.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -1,5 +1,4 @@
-//! The web console: a page in the executable, and its requests to the member. The crate does not
-//! use sockets.
+//! The web console: a page in the executable, and its requests to the member.
 //!
 //! ```text
 //!   request -> Console::answer -> guard (host, origin) -> assets
@@ -15,20 +14,19 @@
 //! There are no cookies and no ambient login: a site that does not know the token cannot read or
 //! change anything in the name of a visitor.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
-
 mod api;
 mod assets;
 mod edit;
 mod guard;
 mod ids;
-mod limits;
+mod member;
 mod said;
 mod session;
 mod sessions;
 mod shown;
 mod visits;
 
-pub use api::{Caller, Console, Member, Outcome, Settings};
-pub use sessions::{SessionsPage, sessions_answer};
-pub use visits::Login;
+pub(crate) use api::{Caller, Console, Outcome, Settings};
+pub(crate) use member::{Member, identities};
+pub(crate) use sessions::{SessionsPage, sessions_answer};
+pub(crate) use visits::Login;

@@ -3,7 +3,7 @@
 //! Without `zoarium.sessionSecretFile` the password of a session can be computed from its id.
 //! Therefore a page shows whole ids only to administrators.
 
-use crate::shown::hex;
+use super::shown::hex;
 
 /// Number of hex digits of an id that every visitor sees.
 const DIGITS: usize = 8;

@@ -5,7 +5,7 @@ use monitoring::admin::{Answer, Body};
 use proto::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::session::Fault;
+use super::session::Fault;
 
 const JSON: &str = "application/json";
 

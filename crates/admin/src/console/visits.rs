@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use proto::Secret;
 
+use super::session::ZnodeSession;
 use crate::limits::{VISIT_IDLE_MS, VISIT_YIELDS_MS, VISITS_MAX, VISITS_OF_ADDRESS_MAX};
-use crate::session::ZnodeSession;
 
 /// A ZooKeeper identity with its credentials.
 #[derive(Debug, Clone)]
-pub struct Login {
+pub(crate) struct Login {
     /// `digest`, because a form cannot authenticate other schemes.
-    pub scheme: String,
+    pub(crate) scheme: String,
     /// `user:password`.
-    pub auth: Secret,
+    pub(crate) auth: Secret,
 }
 
 /// An open page.

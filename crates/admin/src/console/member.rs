@@ -1,0 +1,93 @@
+//! Access of the console to its member.
+
+use std::time::Instant;
+
+use config::{ClientAuth, Config};
+use monitoring::admin;
+use monitoring::view::AdminView;
+use proto::Id;
+use tokio::io::DuplexStream;
+
+use super::api::Caller;
+use super::visits::Login;
+use crate::served::Served;
+use crate::token::random_hex;
+
+/// Returns the identities that a visitor has proved.
+pub(crate) fn identities(view: &dyn AdminView, login: &Login, visitor: &Caller) -> Vec<Id> {
+    let address = visitor.peer.ip().to_canonical().to_string();
+    let auth = Some(login.auth.expose().as_bytes());
+    view.identities(&login.scheme, auth, &address)
+}
+
+/// The member to which the console belongs.
+pub(crate) struct Member<'a> {
+    /// The running server; `None` while the data is being loaded.
+    pub(crate) served: Option<&'a Served>,
+    pub(crate) config: &'a Config,
+    /// Start of the clock for visits.
+    pub(crate) started: Instant,
+    /// Whether the caller has presented a certificate that the secure client port would accept.
+    pub(crate) certified: bool,
+}
+
+impl Member<'_> {
+    /// Opens a client connection with the address of the caller.
+    ///
+    /// # Errors
+    /// If the member refuses the client; the reason is for the visitor.
+    pub(crate) fn connect(&self, caller: &Caller) -> Result<DuplexStream, String> {
+        self.reachable(caller)?;
+        let served = self.served.ok_or("the data is being loaded")?;
+        (served.operations.connect)(caller.peer)
+    }
+
+    /// Returns the time of the monotonic clock in milliseconds.
+    pub(crate) fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns a notice about the server for visitors; `None` if there is none.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let view = &self.served?.view;
+        view.is_open_to_world()
+            .then(|| admin::OPEN_TO_WORLD.to_owned())
+    }
+
+    /// Returns whether a visitor with this login is an administrator, who sees whole session ids.
+    pub(crate) fn is_administrator(&self, login: &Login, caller: &Caller) -> bool {
+        let Some(served) = self.served else {
+            return false;
+        };
+        let view = &*served.view;
+        view.is_administrator(&identities(view, login, caller))
+    }
+
+    /// Returns an unguessable token; `None` if the system does not provide random bytes.
+    pub(crate) fn token(&self) -> Option<String> {
+        random_hex::<16>().ok()
+    }
+
+    /// Refuses visitors that the client ports would refuse.
+    fn reachable(&self, caller: &Caller) -> Result<(), String> {
+        let reaches = |at: &config::ClientAddress| !at.ip.is_loopback() || caller.is_near;
+        let client = &self.config.client;
+        if client.plain.as_ref().is_some_and(reaches) {
+            return Ok(());
+        }
+        let wants = self.config.client_tls.tls.client_auth == ClientAuth::Need;
+        let by_tls = client.secure.as_ref().is_some_and(reaches);
+        if by_tls && caller.is_tls && (!wants || self.certified) {
+            return Ok(());
+        }
+        Err(match (by_tls, wants) {
+            (true, true) => {
+                "this server requires TLS with a client certificate: use HTTPS with a certificate \
+                             (admin.forceHttps, admin.needClientAuth)"
+            }
+            (true, false) => "this server requires TLS: use HTTPS (admin.forceHttps)",
+            (false, _) => "this server accepts only clients on its own machine (clientPortAddress)",
+        }
+        .to_owned())
+    }
+}
