@@ -6,13 +6,14 @@ use std::time::Duration;
 use config::{Config, MetricsExporter};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use monitoring::admin::{Answer, Body, Call};
 use monitoring::metrics::prometheus::{CONTENT_TYPE, Export, Wanted};
 use monitoring::metrics::{Metric, ProcessFigures, Reading, TABLE, read_all};
 use monitoring::role::Mode;
 use monitoring::view::View;
 use transport::tls::Acceptor;
 
+use crate::answer::{Answer, Body};
+use crate::commands::Call;
 use crate::http::{
     self, Activity, Answers, BindError, Caller, Place, PortTask, ResponseBody, Workers, respond,
 };

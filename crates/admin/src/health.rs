@@ -7,10 +7,11 @@ use std::time::Duration;
 use config::Config;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use monitoring::admin::{self, Answer};
 use monitoring::role::RoleCell;
 use transport::tls::Acceptor;
 
+use crate::answer::Answer;
+use crate::commands;
 use crate::http::{
     self, Activity, Answers, BindError, Caller, Place, PortTask, ResponseBody, respond,
 };
@@ -71,12 +72,12 @@ impl Answers for Health {
         let path = request.uri().path();
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         respond(match path {
-            admin::LIVE if is_read => Answer::status(StatusCode::OK),
-            admin::READY if is_read => {
+            commands::LIVE if is_read => Answer::status(StatusCode::OK),
+            commands::READY if is_read => {
                 let role = self.role.get().map(|role| role.get());
-                admin::ready(role.as_deref())
+                commands::ready(role.as_deref())
             }
-            admin::LIVE | admin::READY => Answer::status(StatusCode::METHOD_NOT_ALLOWED),
+            commands::LIVE | commands::READY => Answer::status(StatusCode::METHOD_NOT_ALLOWED),
             _ => Answer::page(StatusCode::NOT_FOUND, path, "Not Found"),
         })
     }

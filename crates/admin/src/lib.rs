@@ -11,7 +11,9 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
+mod answer;
 pub mod audit;
+mod commands;
 mod console;
 pub mod exporter;
 pub mod health;

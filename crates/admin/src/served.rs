@@ -54,7 +54,7 @@ pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Memory that is reserved until this value is dropped.
 pub type Reservation = Box<dyn Send>;
 
-/// A snapshot that was taken for an operator.
+/// A snapshot of the running server.
 #[derive(Debug)]
 pub struct TakenSnapshot {
     /// The transaction in the snapshot's name.

@@ -13,7 +13,6 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-
 use std::sync::Arc;
 use std::time::Duration;
 

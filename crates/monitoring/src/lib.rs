@@ -1,4 +1,4 @@
-//! Information about a server for operators: metrics, the role, and answers to commands.
+//! Information about a server for operators: metrics, the role, and four-letter words.
 //!
 //! * [`audit`] creates the lines of the audit log.
 //! * [`log_levels`] contains the levels of the log, which can change at runtime.
@@ -6,7 +6,6 @@
 //! * [`role`] is the role of a member in its ensemble. The code that drives the role updates it.
 //! * [`view`] is the interface to the server. The server implements [`view::View`].
 //! * [`fourlw`] answers the four-letter words from such a view.
-//! * [`admin`] contains the commands of the admin server.
 //! * [`threads`] lists the threads of the process.
 //! * [`traces`] records the stages of sampled writes.
 //! * [`usage`] sums up the requests of clients. [`slow`] keeps slow requests.
@@ -14,7 +13,6 @@
 //! This crate does not influence the behaviour of a server. It does not read clocks, and receives
 //! the time from its callers.
 
-pub mod admin;
 pub mod audit;
 pub mod dates;
 pub mod environment;

@@ -5,11 +5,12 @@ use super::{committed, rust_files};
 
 /// Code that serves peers before they have proved an identity, or handles what they send.
 const REACHED: &[&str] = &[
+    "crates/admin/src/commands/",
+    "crates/admin/src/console/",
     "crates/admin/src/exporter.rs",
     "crates/admin/src/health.rs",
     "crates/admin/src/http/",
     "crates/admin/src/server/",
-    "crates/admin/src/console/",
     "crates/monitoring/src/",
     "crates/server/src/client/",
     "crates/server/src/kerberos.rs",
@@ -33,16 +34,16 @@ const BOUNDED: &str = "bounded by a rule of its own, which counts the others";
 
 /// Files with lines that are not limited, their number, and the reasons.
 const UNLIMITED: &[(&str, usize, &str)] = &[
+    ("crates/admin/src/commands/listings.rs", 1, ADMINISTRATOR),
     ("crates/admin/src/exporter.rs", 1, AT_START),
     ("crates/admin/src/health.rs", 1, AT_START),
     ("crates/admin/src/http/workers.rs", 1, FAILURE),
     ("crates/admin/src/server/console.rs", 1, AT_START),
     ("crates/admin/src/server/log.rs", 2, ADMINISTRATOR),
-    ("crates/admin/src/server/mod.rs", 1, AT_START),
+    ("crates/admin/src/server/mod.rs", 2, AT_START),
     ("crates/admin/src/server/restore.rs", 5, ADMINISTRATOR),
     ("crates/admin/src/server/secrets.rs", 2, AT_START),
     ("crates/admin/src/server/snapshots.rs", 2, ADMINISTRATOR),
-    ("crates/monitoring/src/admin/listings.rs", 1, ADMINISTRATOR),
     ("crates/monitoring/src/fourlw/mod.rs", 1, FAILURE),
     ("crates/monitoring/src/slow.rs", 2, BOUNDED),
     ("crates/replica/src/elections.rs", 1, OWN_LEADER),

@@ -10,7 +10,6 @@ use http::header::{HeaderMap, HeaderName};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
-use monitoring::admin::{Answer, Names, is_from_here};
 use proto::response::WhoAmIResponse;
 use proto::{OpCode, Secret};
 use serde_json::{Value, json};
@@ -26,6 +25,8 @@ use super::session::{Fault, ZnodeSession};
 use super::sessions::SessionsPage;
 use super::visits::{Login, Visit, Visits};
 use super::{assets, edit, shown};
+use crate::answer::Answer;
+use crate::http::{Names, is_from_here};
 use crate::limits::{BODY_PATIENCE, FORM_BYTES_MAX, ZNODE_REQUESTS_MAX};
 
 /// Header with the token of a visit. A page of another site cannot send it, because a custom header

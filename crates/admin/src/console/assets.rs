@@ -1,7 +1,8 @@
 //! The files of the page.
 
 use http::StatusCode;
-use monitoring::admin::{Answer, Body};
+
+use crate::answer::{Answer, Body};
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";

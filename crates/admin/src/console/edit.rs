@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use monitoring::admin::Answer;
 use proto::data::perms;
 use proto::request::{CreateRequest, PathVersionRequest, SetAclRequest, SetDataRequest, flags};
 use proto::response::{Create2Response, StatResponse};
@@ -13,6 +12,7 @@ use super::ids::SessionIds;
 use super::said::{Refusal, found};
 use super::session::ZnodeSession;
 use super::shown::{perms_of, stat_json};
+use crate::answer::Answer;
 
 /// Sets the data of a znode if it has this version.
 pub(crate) async fn set_data(

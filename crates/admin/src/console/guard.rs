@@ -1,7 +1,8 @@
-//! Security headers of all responses. `monitoring::admin` decides which callers are accepted.
+//! Security headers of all responses. `http::guard` decides which callers are accepted.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use monitoring::admin::Answer;
+
+use crate::answer::Answer;
 
 /// The page is only for this server and not for another site: no inline or external content, no
 /// frames, and text is never interpreted as markup.

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use config::{ClientAuth, Config};
-use monitoring::admin;
 use monitoring::view::AdminView;
 use proto::Id;
 use tokio::io::DuplexStream;
 
 use super::api::Caller;
 use super::visits::Login;
+use crate::commands;
 use crate::served::Served;
 use crate::token::random_hex;
 
@@ -51,7 +51,7 @@ impl Member<'_> {
     pub(crate) fn notice(&self) -> Option<String> {
         let view = &self.served?.view;
         view.is_open_to_world()
-            .then(|| admin::OPEN_TO_WORLD.to_owned())
+            .then(|| commands::OPEN_TO_WORLD.to_owned())
     }
 
     /// Returns whether a visitor with this login is an administrator, who sees whole session ids.

@@ -1,11 +1,11 @@
 //! Responses to the page: results and refusals.
 
 use http::StatusCode;
-use monitoring::admin::{Answer, Body};
 use proto::ErrorCode;
 use serde_json::{Value, json};
 
 use super::session::Fault;
+use crate::answer::{Answer, Body};
 
 const JSON: &str = "application/json";
 

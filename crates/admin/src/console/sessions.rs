@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use monitoring::admin::Answer;
 use monitoring::view::{AdminView, ConnectionInfo, GlobalSessions};
 use proto::SessionId;
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use super::ids::SessionIds;
 use super::said::found;
 use super::shown::hex;
+use crate::answer::Answer;
 use crate::limits::{SESSION_PATHS_SHOWN, SESSIONS_PAGE};
 
 /// Selection of sessions.

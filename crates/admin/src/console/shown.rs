@@ -4,7 +4,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use jute::Str;
-use monitoring::admin::{Answer, Body};
 use proto::data::perms;
 use proto::request::{PathRequest, PathWatchRequest};
 use proto::response::{GetAclResponse, GetChildren2Response, GetDataResponse, StatResponse};
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use super::ids::{SessionIds, is_session};
 use super::said::{Refusal, found};
 use super::session::{Fault, ZnodeSession};
+use crate::answer::{Answer, Body};
 use crate::limits::{CHILDREN_PAGE, DATA_BYTES_PIECE, DATA_BYTES_SHOWN};
 
 /// Letters of permissions, as zkCli.sh writes them.

@@ -24,6 +24,7 @@ use super::admission::{Admission, Presence};
 use super::body::{BUSY, Paced};
 use super::timed_stream::{Activity, TimedStream};
 use super::{ResponseBody, respond};
+use crate::answer::Answer;
 use crate::limits;
 
 /// Size of the port's accept queue.
@@ -299,7 +300,7 @@ async fn answer<A: Answers>(
                 response.map(|body| Paced::boxed(body, |bytes| slot.answer(bytes)))
             }
             None => {
-                let response = respond(monitoring::admin::Answer::busy(BUSY));
+                let response = respond(Answer::busy(BUSY));
                 response.map(|body| Paced::boxed(body, |_| presence.answer_at_once()))
             }
         }

@@ -9,6 +9,7 @@
 
 mod admission;
 mod body;
+mod guard;
 mod listener;
 mod pieces;
 mod timed_stream;
@@ -21,8 +22,10 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
-use monitoring::admin::{Answer, Body};
 
+use crate::answer::{Answer, Body};
+
+pub(crate) use guard::{Names, is_from_here};
 pub(crate) use listener::{Answers, Caller, Place, listen};
 pub use listener::{BindError, PortTask};
 pub(crate) use pieces::{Pieces, Source};

@@ -7,16 +7,17 @@ use config::AdminScheme;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use monitoring::admin::{
-    self, Access, Answer, Call, Command, Credentials, Object, Route, Task, is_from_here,
-};
 use tokio::sync::OwnedSemaphorePermit;
 use transport::tls::known_to_clients;
 use tree::auth::X509;
 
 use super::Admin;
+use crate::answer::{Answer, Object};
+use crate::commands::{self, Access, Call, Command, Credentials, Route, Task};
 use crate::console::Console;
-use crate::http::{Activity, Answers, AtWork, Caller, NotDone, ResponseBody, respond};
+use crate::http::{
+    Activity, Answers, AtWork, Caller, NotDone, ResponseBody, is_from_here, respond,
+};
 
 /// Reason to refuse a request that a page of another site makes the browser send.
 const FOREIGN_PAGE: &str =
@@ -64,7 +65,7 @@ impl Answers for Admin {
             Route::Live => respond(Answer::status(StatusCode::OK)),
             Route::Ready => {
                 let role = self.served.get().map(|served| served.view.role());
-                respond(admin::ready(role.as_deref()))
+                respond(commands::ready(role.as_deref()))
             }
             Route::Run {
                 command,
@@ -142,7 +143,7 @@ impl Admin {
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let Some(served) = self.served.get() else {
-            return respond(Answer::done().under(command.name, Some(admin::NOT_SERVING)));
+            return respond(Answer::done().under(command.name, Some(commands::NOT_SERVING)));
         };
         self.take_up_token(asked.request.headers()).await;
         let view = &*served.view;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use config::Config;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
-use monitoring::admin::{self, Answer, Call, Object};
 use monitoring::recent_log::RECENT_LOG;
 use transport::tls::known_to_clients;
 
 use super::Admin;
+use crate::answer::{Answer, Object};
+use crate::commands::{self, Call};
 use crate::console::{
     Caller, Console, Login, Member, Outcome, SessionsPage, Settings, identities, sessions_answer,
 };
@@ -161,7 +162,7 @@ impl Admin {
         };
         let view = &*served.view;
         let proved = identities(view, login, visitor);
-        if let Err(refused) = admin::Refused::unless_administrator(view, &proved) {
+        if let Err(refused) = commands::Refused::unless_administrator(view, &proved) {
             return refused.answer("log");
         }
         let (lines, lost) = RECENT_LOG.lines();

@@ -21,7 +21,6 @@ use bytes::Bytes;
 use history::ask::{self, AskError};
 use history::{FeedMemory, FeedPage, HistoryError, HistoryQuery, Position, Viewer};
 use hyper::{Response, StatusCode};
-use monitoring::admin::Call;
 use proto::Id;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
@@ -29,6 +28,7 @@ use tokio::time::Instant;
 
 use super::Admin;
 use super::history::{FEED, effort, not_open, refused, resume_after, written};
+use crate::commands::Call;
 use crate::http::{NotDone, Pieces, ResponseBody, respond, with_head};
 use crate::{Current, limits};
 

@@ -11,11 +11,12 @@ use std::time::Instant;
 use history::ask::{self, AskError, Question};
 use history::{Effort, HistoryError, Patience, Viewer};
 use hyper::StatusCode;
-use monitoring::admin::{Access, Answer, Body, Call, Command, Task};
 use monitoring::view::AdminView;
 use serde_json::{Value, json};
 
 use super::members::AdminPorts;
+use crate::answer::{Answer, Body};
+use crate::commands::{Access, Call, Command, Task};
 use crate::{Readers, limits};
 
 /// The content type of an answer.

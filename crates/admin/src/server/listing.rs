@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use hyper::{Response, StatusCode};
-use monitoring::admin::{Answer, Body, Json, List, Listing};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::Admin;
+use crate::answer::{Answer, Body, Json, Listing};
+use crate::commands::List;
 use crate::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use crate::limits;
 use crate::served::{Reservation, Served};
@@ -45,7 +46,7 @@ impl Turns {
     }
 
     /// Resolves when the current listing has had its turn for a while and another one waits.
-    async fn is_wanted_back(&self) {
+    async fn wanted_back(&self) {
         sleep(limits::LISTING_PATIENCE).await;
         // The current listing has one permit.
         while self.waiting.available_permits() + 1 >= limits::LISTINGS_MAX {
@@ -130,7 +131,7 @@ impl Admin {
 async fn watch(admin: Arc<Admin>, taken: Arc<AtomicUsize>, activity: Activity) {
     loop {
         let before = taken.load(Ordering::Relaxed);
-        admin.listings.is_wanted_back().await;
+        admin.listings.wanted_back().await;
         let of_late = taken.load(Ordering::Relaxed) - before;
         if of_late < limits::LISTING_PACE_BYTES {
             return activity.end_connection();
@@ -158,5 +159,26 @@ impl Source for Continued {
 impl Drop for Continued {
     fn drop(&mut self) {
         self.watching.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_listing_is_wanted_back_while_another_one_waits() {
+        let turns = Turns::new();
+        let place = || turns.waiting.clone().try_acquire_owned().unwrap();
+        let _current = place();
+        let mut wanted = pin!(turns.wanted_back());
+        let longer = timeout(10 * limits::LISTING_PATIENCE, wanted.as_mut());
+        assert!(longer.await.is_err(), "no other listing waits");
+        let _other = place();
+        wanted.await;
     }
 }

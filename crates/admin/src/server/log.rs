@@ -12,7 +12,6 @@ use bytes::Bytes;
 use history::{follows, parse_zxid};
 use hyper::{Response, StatusCode};
 use jute::Limits;
-use monitoring::admin::{Answer, Call, Object};
 use monitoring::role::Mode;
 use proto::Zxid;
 use storage::{
@@ -22,6 +21,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::Admin;
 use super::snapshots::BINARY;
+use crate::answer::{Answer, Object};
+use crate::commands::Call;
 use crate::http::{Activity, Pieces, Requester, ResponseBody, Source, respond, with_head};
 use crate::limits;
 use crate::served::Served;

@@ -1,7 +1,7 @@
 //! The admin server, and the effects of its commands on this process.
 //!
 //! ```text
-//! http -> Admin::answer -> monitoring::admin
+//! http -> Admin::answer -> commands
 //!              \--------> Operations: snapshot thread, core
 //! ```
 //!
@@ -13,6 +13,7 @@ mod answers;
 mod console;
 mod feed;
 mod history;
+mod limiter;
 mod listing;
 mod log;
 mod members;
@@ -24,15 +25,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use config::Config;
-use monitoring::admin::{Commands, Names, RateLimiter};
 use monitoring::metrics::Metrics;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use transport::tls::{Acceptor, Connector};
 
+use self::limiter::RateLimiter;
 use self::members::AdminPorts;
+use crate::commands::{Commands, OPEN_TO_WORLD};
 use crate::console::Console;
-use crate::http::{self, BindError, Place, PortTask, Workers};
+use crate::http::{self, BindError, Names, Place, PortTask, Workers};
 use crate::served::Served;
 use crate::token::AdminToken;
 use crate::{Readers, limits};
@@ -167,6 +169,9 @@ impl Admin {
 
     /// Provides access to the server, after the data is loaded.
     pub fn serve(&self, served: Served) {
+        if served.view.is_open_to_world() {
+            tracing::warn!("{}", OPEN_TO_WORLD);
+        }
         // Set only once, by the start.
         let _ = self.served.set(served);
     }

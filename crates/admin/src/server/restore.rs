@@ -8,7 +8,6 @@ use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use jute::Limits;
-use monitoring::admin::{Answer, Object};
 use proto::Zxid;
 use recovery::Restore;
 use storage::{Compression, Disk as _, RealDisk, SnapshotFile, read_snapshot};
@@ -16,6 +15,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use tree::{Tree, TreeSettings};
 
 use super::Admin;
+use crate::answer::{Answer, Object};
 use crate::http::{Activity, Workers};
 use crate::served::{RestoreOrder, Served};
 

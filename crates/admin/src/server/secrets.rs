@@ -14,7 +14,6 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::Request;
 use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
-use monitoring::admin::{Answer, Command, Object};
 use monitoring::view::AdminView;
 use proto::Sid;
 use tokio::net::TcpStream;
@@ -24,6 +23,8 @@ use transport::tls::Connector;
 
 use super::Admin;
 use super::members::AdminPorts;
+use crate::answer::{Answer, Object};
+use crate::commands::Command;
 
 /// Name of the command.
 const COMMAND: &str = "session_secrets";

@@ -5,9 +5,10 @@ use std::io::{self, Read};
 
 use bytes::Bytes;
 use hyper::{Response, StatusCode};
-use monitoring::admin::{Answer, Call};
 
 use super::Admin;
+use crate::answer::Answer;
+use crate::commands::Call;
 use crate::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use crate::limits;
 use crate::served::Served;

@@ -109,9 +109,6 @@ impl Operators {
             task.answers.serve(Arc::new(view));
         }
         if let Some(task) = &self.admin {
-            if clients.state.tree.read().may_do_anything(&[]) {
-                tracing::warn!("{}", monitoring::admin::OPEN_TO_WORLD);
-            }
             let to_admin = running.to_admin.clone();
             task.answers.serve(served(running));
             task.answers.compare_secrets(to_admin);
@@ -152,8 +149,8 @@ fn operations(clients: Arc<Clients>, snapshots: SnapshotRequests, core: CoreHand
         take_snapshot: Box::new(move || {
             let snapshots = snapshots.clone();
             Box::pin(async move {
-                let taken = snapshots.take().await?;
-                Ok(TakenSnapshot {
+                let taken = snapshots.take().await;
+                taken.map(|taken| TakenSnapshot {
                     zxid: taken.zxid,
                     len: taken.len,
                     file: taken.file,

@@ -1,28 +1,27 @@
 //! Authentication of requests by the header `Authorization`.
 
 use http::StatusCode;
+use monitoring::view::AdminView;
 use proto::Id;
 use tree::auth::X509;
 
-use super::answer::{Answer, Body};
-use super::json::Object;
-use crate::view::AdminView;
+use crate::answer::{Answer, Body, Object};
 
 /// Credentials of a request, with its origin.
 #[derive(Debug, Clone, Copy)]
-pub struct Credentials<'a> {
+pub(crate) struct Credentials<'a> {
     /// Value of the header: `<scheme>` or `<scheme> <data>`. `None` without the header.
-    pub header: Option<&'a [u8]>,
+    pub(crate) header: Option<&'a [u8]>,
     /// Address of the client as text.
-    pub address: &'a str,
+    pub(crate) address: &'a str,
     /// Subject of the client's certificate, if the certificate is trusted and the client requests
     /// to be identified by it.
-    pub subject: Option<&'a str>,
+    pub(crate) subject: Option<&'a str>,
 }
 
 /// Reason why a command is refused. Source: Commands.runCommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub(crate) enum Refused {
     /// The header is missing.
     #[error("Auth info is missing for the command")]
     Missing,
@@ -38,7 +37,7 @@ pub enum Refused {
 }
 
 /// Meaning of an open `/` for administration, and the recommended action.
-pub const OPEN_TO_WORLD: &str = "the ACL of / is open to everybody: each client may create, change and delete znodes \
+pub(crate) const OPEN_TO_WORLD: &str = "the ACL of / is open to everybody: each client may create, change and delete znodes \
     below it, and it makes nobody an administrator. To close it, name an identity with all permissions in it (setAcl \
     / digest:USER:HASH:cdrwa). Administration takes such an identity, superDigest, or the credential that \
     `zoarium admin-token` writes";
@@ -49,7 +48,10 @@ impl Refused {
     ///
     /// # Errors
     /// If none of these identities is an administrator.
-    pub fn unless_administrator(view: &dyn AdminView, identities: &[Id]) -> Result<(), Self> {
+    pub(crate) fn unless_administrator(
+        view: &dyn AdminView,
+        identities: &[Id],
+    ) -> Result<(), Self> {
         if view.is_administrator(identities) {
             return Ok(());
         }
@@ -61,7 +63,7 @@ impl Refused {
     }
 
     /// Creates the answer. It repeats the requested name of the command.
-    pub fn answer(self, asked: &str) -> Answer {
+    pub(crate) fn answer(self, asked: &str) -> Answer {
         let status = match self {
             Self::Missing | Self::NotAuthenticated => StatusCode::UNAUTHORIZED,
             Self::NotAuthorized | Self::OpenToWorld => StatusCode::FORBIDDEN,
@@ -73,7 +75,7 @@ impl Refused {
 
 impl Credentials<'_> {
     /// Returns the scheme in a header, if it is valid.
-    pub fn scheme(header: Option<&[u8]>) -> Option<&str> {
+    pub(crate) fn scheme(header: Option<&[u8]>) -> Option<&str> {
         split(header?).map(|(scheme, _)| scheme)
     }
 
@@ -81,7 +83,7 @@ impl Credentials<'_> {
     ///
     /// # Errors
     /// If the client is not an administrator.
-    pub fn check(&self, view: &dyn AdminView) -> Result<(), Refused> {
+    pub(crate) fn check(&self, view: &dyn AdminView) -> Result<(), Refused> {
         if self.header.is_none() {
             return Err(Refused::Missing);
         }
@@ -95,7 +97,7 @@ impl Credentials<'_> {
     ///
     /// # Errors
     /// If there is a header that does not prove an identity.
-    pub fn identities(&self, view: &dyn AdminView) -> Result<Vec<Id>, Refused> {
+    pub(crate) fn identities(&self, view: &dyn AdminView) -> Result<Vec<Id>, Refused> {
         let Some(header) = self.header else {
             return Ok(Vec::new());
         };

@@ -1,12 +1,11 @@
 //! `leader`, `observers`, `voting_view` and `zabstate`: a member's view of its ensemble.
 
 use config::members::{Member, MemberAddress};
+use monitoring::role::{Mode, RoleView};
+use monitoring::view::{AdminView, ObserverInfo};
 use proto::Sid;
 
-use super::answer::Answer;
-use super::json::{Json, Object};
-use crate::role::{Mode, RoleView};
-use crate::view::{AdminView, ObserverInfo};
+use crate::answer::{Answer, Json, Object};
 
 /// Returns the leader. Source: LeaderCommand.
 pub(super) fn leader(view: &dyn AdminView) -> Answer {

@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use monitoring::view::AdminView;
+
 use super::json::{Json, Object, quote};
-use crate::view::AdminView;
 
 /// Size in bytes at which a part ends.
 const PART_BYTES: usize = 64 << 10;
 
 /// Answer that is written part by part. Its text has the layout of [`Object::print`].
 #[derive(Debug)]
-pub struct Listing {
+pub(crate) struct Listing {
     fields: VecDeque<(String, Field)>,
     position: Position,
 }
@@ -50,7 +51,7 @@ struct Position {
 
 impl Listing {
     /// Creates a listing that starts with the fields of an object.
-    pub fn new(fields: Object) -> Self {
+    pub(crate) fn new(fields: Object) -> Self {
         let fields = fields.into_fields();
         Self {
             fields: fields
@@ -62,13 +63,13 @@ impl Listing {
 
     /// Appends a value.
     #[must_use]
-    pub fn with(self, key: &str, value: impl Into<Json>) -> Self {
+    pub(crate) fn with(self, key: &str, value: impl Into<Json>) -> Self {
         self.and(key, Field::Value(value.into()))
     }
 
     /// Appends an object with an array for each key.
     #[must_use]
-    pub fn with_map(
+    pub(crate) fn with_map(
         self,
         key: &str,
         groups: impl FnMut(&dyn AdminView) -> Option<Vec<(String, Vec<Json>)>> + Send + 'static,
@@ -78,7 +79,7 @@ impl Listing {
 
     /// Appends an array.
     #[must_use]
-    pub fn with_array(
+    pub(crate) fn with_array(
         self,
         key: &str,
         mut values: impl FnMut(&dyn AdminView) -> Option<Vec<Json>> + Send + 'static,
@@ -93,7 +94,7 @@ impl Listing {
     }
 
     /// Returns the next part of the text, or `None` after the last.
-    pub fn next_part(&mut self, view: &dyn AdminView) -> Option<String> {
+    pub(crate) fn next_part(&mut self, view: &dyn AdminView) -> Option<String> {
         if self.position.is_complete {
             return None;
         }
@@ -105,7 +106,7 @@ impl Listing {
     }
 
     /// Returns whether the last part has been written.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.position.is_complete
     }
 

@@ -5,33 +5,32 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use http::Method;
+use monitoring::view::AdminView;
 use proto::Id;
 
-use super::answer::Answer;
-use super::listing::Listing;
-use crate::view::AdminView;
+use crate::answer::{Answer, Listing};
 
 /// Command of the admin server.
-pub struct Command {
+pub(crate) struct Command {
     /// Name of the command, also in its answers.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Alternative names.
-    pub aliases: &'static [&'static str],
+    pub(crate) aliases: &'static [&'static str],
     /// HTTP method, GET or POST.
-    pub method: Method,
+    pub(crate) method: Method,
     /// Whether the command is refused while the server does not serve clients.
-    pub needs_server: bool,
+    pub(crate) needs_server: bool,
     /// Clients that may call the command.
-    pub access: Access,
+    pub(crate) access: Access,
     /// Whether the list of commands contains this command.
-    pub is_listed: bool,
+    pub(crate) is_listed: bool,
     /// Task of the command.
-    pub task: Task,
+    pub(crate) task: Task,
 }
 
 /// Clients that may call a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// All clients, without authentication.
     Anyone,
     /// All clients, but the answer depends on their read permissions. An invalid header is refused.
@@ -41,7 +40,7 @@ pub enum Access {
 }
 
 /// Task of a command.
-pub enum Task {
+pub(crate) enum Task {
     /// Reads the state of the server or changes a single figure. Never takes long.
     Look(Box<Look>),
     /// Lists resources of clients, part by part.
@@ -57,25 +56,25 @@ pub enum Task {
 }
 
 /// Function that reads a server's state and answers.
-pub type Look = dyn Fn(&dyn AdminView, &Call) -> Answer + Send + Sync;
+pub(crate) type Look = dyn Fn(&dyn AdminView, &Call) -> Answer + Send + Sync;
 
 /// Function that starts a listing.
-pub type List = fn(&dyn AdminView) -> Listing;
+pub(crate) type List = fn(&dyn AdminView) -> Listing;
 
 /// Arguments of a call.
 #[derive(Debug, Clone, Default)]
-pub struct Call {
+pub(crate) struct Call {
     /// Decoded parameters after the `?`, in their order.
-    pub parameters: Vec<(String, String)>,
+    pub(crate) parameters: Vec<(String, String)>,
     /// Identities of the client, for commands of [`Access::Caller`]. Empty for an anonymous client.
-    pub identities: Vec<Id>,
+    pub(crate) identities: Vec<Id>,
     /// Set when the client does not wait any more. Long-running commands check it.
-    pub is_abandoned: Arc<AtomicBool>,
+    pub(crate) is_abandoned: Arc<AtomicBool>,
 }
 
 impl Call {
     /// Parses the text after the `?`.
-    pub fn parse(query: Option<&str>) -> Self {
+    pub(crate) fn parse(query: Option<&str>) -> Self {
         let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
         Self {
             parameters: pairs.into_owned().collect(),
@@ -84,7 +83,7 @@ impl Call {
     }
 
     /// Returns the first parameter with this name. Names are case-sensitive.
-    pub fn parameter(&self, name: &str) -> Option<&str> {
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     }
@@ -92,7 +91,7 @@ impl Call {
 
 impl Command {
     /// Creates a command that reads the state of a serving server.
-    pub fn look(
+    pub(crate) fn look(
         name: &'static str,
         aliases: &'static [&'static str],
         look: impl Fn(&dyn AdminView, &Call) -> Answer + Send + Sync + 'static,
@@ -119,20 +118,20 @@ impl Command {
 
     /// Makes the command available while the server does not serve clients.
     #[must_use]
-    pub fn always(mut self) -> Self {
+    pub(crate) fn always(mut self) -> Self {
         self.needs_server = false;
         self
     }
 
     /// Makes the answer depend on the read permissions of the client.
     #[must_use]
-    pub fn for_the_caller(mut self) -> Self {
+    pub(crate) fn for_the_caller(mut self) -> Self {
         self.access = Access::Caller;
         self
     }
 
     /// Returns whether the command changes something at the server, even if it is only a figure.
-    pub fn changes_something(&self) -> bool {
+    pub(crate) fn changes_something(&self) -> bool {
         self.access == Access::Administrator
             || self.name.ends_with("_reset")
             || self.name == "set_trace_mask"
@@ -140,7 +139,7 @@ impl Command {
 
     /// Returns whether the command is missing in Apache ZooKeeper, so that existing tools do not
     /// call it.
-    pub fn is_our_own(&self) -> bool {
+    pub(crate) fn is_our_own(&self) -> bool {
         !self.is_listed || self.name.starts_with("history/")
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Rate limiter that permits one call in each interval. Source: Commands.AuthRequest, RateLimiter.
 #[derive(Debug)]
-pub struct RateLimiter {
+pub(crate) struct RateLimiter {
     interval: Duration,
     /// Time of the last permitted call, on the clock of the caller.
     last: Option<Duration>,
@@ -12,7 +12,7 @@ pub struct RateLimiter {
 
 impl RateLimiter {
     /// Creates a limiter that permits the first call.
-    pub fn new(interval: Duration) -> Self {
+    pub(crate) fn new(interval: Duration) -> Self {
         Self {
             interval,
             last: None,
@@ -20,7 +20,7 @@ impl RateLimiter {
     }
 
     /// Returns whether a call at `now` (monotonic) is permitted.
-    pub fn allow(&mut self, now: Duration) -> bool {
+    pub(crate) fn allow(&mut self, now: Duration) -> bool {
         let is_over = self
             .last
             .is_none_or(|last| now.saturating_sub(last) >= self.interval);

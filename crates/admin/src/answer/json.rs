@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
-use crate::metrics::Number;
+use monitoring::metrics::{Decimal, Number};
 
 /// JSON value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Json {
+pub(crate) enum Json {
     /// Null.
     Null,
     /// Boolean.
@@ -24,28 +24,28 @@ pub enum Json {
 
 /// JSON object. Its values are in insertion order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Object(Vec<(String, Json)>);
+pub(crate) struct Object(Vec<(String, Json)>);
 
 impl Object {
     /// Creates an empty object.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Appends a value and returns the object.
     #[must_use]
-    pub fn with(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
+    pub(crate) fn with(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
         self.put(key, value);
         self
     }
 
     /// Appends a value.
-    pub fn put(&mut self, key: impl Into<String>, value: impl Into<Json>) {
+    pub(crate) fn put(&mut self, key: impl Into<String>, value: impl Into<Json>) {
         self.0.push((key.into(), value.into()));
     }
 
     /// Returns the value of a key.
-    pub fn get(&self, key: &str) -> Option<&Json> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Json> {
         let found = self.0.iter().find(|(name, _)| name == key);
         found.map(|(_, value)| value)
     }
@@ -55,7 +55,7 @@ impl Object {
     }
 
     /// Formats the object as text.
-    pub fn print(&self) -> String {
+    pub(crate) fn print(&self) -> String {
         let mut out = String::new();
         self.write(1, &mut out);
         out
@@ -136,11 +136,23 @@ pub(super) fn quote(text: &str, out: &mut String) {
     out.push('"');
 }
 
-impl<N: Into<Number>> From<N> for Json {
-    fn from(number: N) -> Self {
-        Self::Number(number.into())
+impl From<Number> for Json {
+    fn from(number: Number) -> Self {
+        Self::Number(number)
     }
 }
+
+macro_rules! from_numbers {
+    ($($kind:ty),+) => {
+        $(impl From<$kind> for Json {
+            fn from(number: $kind) -> Self {
+                Self::Number(number.into())
+            }
+        })+
+    };
+}
+
+from_numbers!(i64, u64, f64, Decimal);
 
 impl From<i32> for Json {
     fn from(number: i32) -> Self {

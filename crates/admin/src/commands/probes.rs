@@ -2,27 +2,26 @@
 //! such probes.
 
 use http::StatusCode;
+use monitoring::role::RoleView;
 
-use super::answer::Answer;
-use super::json::Object;
-use crate::role::RoleView;
+use crate::answer::{Answer, Object};
 
 /// Path of the liveness probe. Its status is 200 while the process answers.
-pub const LIVE: &str = "/health/live";
+pub(crate) const LIVE: &str = "/health/live";
 
 /// Path of the readiness probe. Its status is 200 while clients can read and write, and 503
 /// otherwise.
-pub const READY: &str = "/health/ready";
+pub(crate) const READY: &str = "/health/ready";
 
 /// Returns the answer to [`READY`]. `role` is `None` while the data is being loaded.
 ///
 /// A read-only server is not ready, because clients that write must use another server.
-pub fn ready(role: Option<&RoleView>) -> Answer {
+pub(crate) fn ready(role: Option<&RoleView>) -> Answer {
     let reason = match role.map(|role| (role, role.served_mode())) {
         None => Some("the data is being loaded"),
         Some((role, None)) if role.leader.is_some() => Some("the leader's data is being loaded"),
         Some((_, None)) => Some("no leader is known"),
-        Some((_, Some(crate::role::Mode::ReadOnly))) => Some("no leader is known: reads only"),
+        Some((_, Some(monitoring::role::Mode::ReadOnly))) => Some("no leader is known: reads only"),
         Some((_, Some(_))) => None,
     };
     let state = role.map_or("loading", |role| role.mode.name());

@@ -1,16 +1,14 @@
 //! Commands that list the state of the server and its environment.
 
+use monitoring::log_levels::LOG_LEVELS;
+use monitoring::metrics::Memory;
+use monitoring::role::Mode;
+use monitoring::view::{AdminView, GlobalSessions};
 use proto::SessionId;
 use tree::{EphemeralOwners, WatchedPaths, Watchers};
 
-use super::answer::Answer;
 use super::command::Call;
-use super::json::{Json, Object};
-use super::listing::Listing;
-use crate::log_levels::LOG_LEVELS;
-use crate::metrics::Memory;
-use crate::role::Mode;
-use crate::view::{AdminView, GlobalSessions};
+use crate::answer::{Answer, Json, Listing, Object};
 
 /// Version of the digests. Source: DigestCalculator.
 const DIGEST_VERSION: i64 = 2;

@@ -1,23 +1,27 @@
 //! Answers to admin requests.
 
+mod json;
+mod listing;
+
 use http::StatusCode;
 
-use super::json::{Json, Object};
+pub(crate) use json::{Json, Object};
+pub(crate) use listing::Listing;
 
 /// Answer to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// HTTP status.
-    pub status: StatusCode,
+    pub(crate) status: StatusCode,
     /// Headers other than type and length of the body.
-    pub headers: Vec<(&'static str, String)>,
+    pub(crate) headers: Vec<(&'static str, String)>,
     /// Body of the answer.
-    pub body: Body,
+    pub(crate) body: Body,
 }
 
 /// Body of an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Body {
+pub(crate) enum Body {
     /// Empty body.
     None,
     /// Bytes with their content type, if any.
@@ -27,53 +31,53 @@ pub enum Body {
 }
 
 /// Content type of the answers of commands.
-pub(super) const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// Content type of error pages. Source: Jetty's ErrorHandler.
 const HTML: &str = "text/html;charset=iso-8859-1";
 
 impl Answer {
     /// Creates the answer of a successful command with a result.
-    pub fn found(fields: Object) -> Self {
+    pub(crate) fn found(fields: Object) -> Self {
         Self::of(StatusCode::OK, Body::Fields(fields))
     }
 
     /// Creates the answer of a successful command without a result.
-    pub fn done() -> Self {
+    pub(crate) fn done() -> Self {
         Self::found(Object::new())
     }
 
     /// Creates the answer of a command that reports an error itself. `error` then comes before
     /// `command`.
-    pub fn error(error: impl Into<String>) -> Self {
+    pub(crate) fn error(error: impl Into<String>) -> Self {
         Self::found(Object::new().with("error", error.into()))
     }
 
     /// Creates an answer that consists of a status.
-    pub fn status(status: StatusCode) -> Self {
+    pub(crate) fn status(status: StatusCode) -> Self {
         Self::of(status, Body::None)
     }
 
     /// Creates the answer of a command that ended with this status. Its fields are empty.
-    pub fn refused(status: StatusCode) -> Self {
+    pub(crate) fn refused(status: StatusCode) -> Self {
         Self::of(status, Body::Fields(Object::new()))
     }
 
     /// Creates the refusal of a request for lack of capacity.
-    pub fn busy(text: &str) -> Self {
+    pub(crate) fn busy(text: &str) -> Self {
         let object = Object::new().with("error", text);
         Self::json(StatusCode::SERVICE_UNAVAILABLE, &object).with_header("retry-after", "1")
     }
 
     /// Creates an answer with a JSON object.
-    pub fn json(status: StatusCode, object: &Object) -> Self {
+    pub(crate) fn json(status: StatusCode, object: &Object) -> Self {
         let bytes = object.print().into_bytes();
         Self::of(status, Body::Bytes(Some(JSON), bytes))
     }
 
     /// Creates an error page for people. `uri` and `message` may come from an attacker and are
     /// escaped.
-    pub fn page(status: StatusCode, uri: &str, message: &str) -> Self {
+    pub(crate) fn page(status: StatusCode, uri: &str, message: &str) -> Self {
         let title = format!("{} {}", status.as_str(), escape(message));
         let text = format!(
             "<html>\n<head>\n<meta http-equiv=\"Content-Type\" content=\"{HTML}\"/>\n<title>Error \
@@ -91,7 +95,7 @@ impl Answer {
         page
     }
 
-    pub(super) fn of(status: StatusCode, body: Body) -> Self {
+    pub(crate) fn of(status: StatusCode, body: Body) -> Self {
         Self {
             status,
             headers: Vec::new(),
@@ -101,7 +105,7 @@ impl Answer {
 
     /// Adds a header.
     #[must_use]
-    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
@@ -109,7 +113,7 @@ impl Answer {
     /// Appends `command` and `error` to the fields, and converts them to text. Source: CommandBase,
     /// CommandResponse.
     #[must_use]
-    pub fn under(self, command: &str, error: Option<&str>) -> Self {
+    pub(crate) fn under(self, command: &str, error: Option<&str>) -> Self {
         let Body::Fields(mut fields) = self.body else {
             return self;
         };

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::answer::Answer;
+use monitoring::usage::{ClientInfo, Usage};
+use monitoring::view::AdminView;
+
 use super::command::Call;
-use super::json::Object;
-use crate::usage::{ClientInfo, Usage};
-use crate::view::AdminView;
+use crate::answer::{Answer, Object};
 
 /// Default number of rows in an answer.
 const ROWS: usize = 100;

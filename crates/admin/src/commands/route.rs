@@ -1,18 +1,18 @@
 //! Routing of requests.
 
 use http::{Method, StatusCode};
+use monitoring::view::AdminView;
 use percent_encoding::percent_decode_str;
 
-use super::answer::{Answer, Body};
 use super::authorization::Credentials;
 use super::command::{Access, Call, Command};
-use super::health;
+use super::probes;
 use super::table::Commands;
-use crate::view::AdminView;
+use crate::answer::{Answer, Body};
 
 /// Result of routing a request.
 #[derive(Debug)]
-pub enum Route<'a> {
+pub(crate) enum Route<'a> {
     /// Answer that does not require a command.
     Answer(Answer),
     /// Call of a command.
@@ -31,7 +31,7 @@ pub enum Route<'a> {
 }
 
 /// Error of commands that need a serving server.
-pub const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
+pub(crate) const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
 /// Methods that Jetty allows.
 const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
@@ -41,14 +41,14 @@ impl Commands {
     ///
     /// The path after the prefix of the commands is [percent-decoded](percent_decode_str) and
     /// looked up. It is the name of a command and never of a file.
-    pub fn route(&self, method: &Method, path: &str, query: Option<&str>) -> Route<'_> {
+    pub(crate) fn route(&self, method: &Method, path: &str, query: Option<&str>) -> Route<'_> {
         if *method == Method::TRACE {
             return Route::Answer(Answer::status(StatusCode::FORBIDDEN));
         }
         let is_read = *method == Method::GET || *method == Method::HEAD;
         match path {
-            health::LIVE if is_read => return Route::Live,
-            health::READY if is_read => return Route::Ready,
+            probes::LIVE if is_read => return Route::Live,
+            probes::READY if is_read => return Route::Ready,
             _ => {}
         }
         let below = path.strip_prefix(self.url());
@@ -101,7 +101,7 @@ impl Commands {
 impl Command {
     /// Returns the refusal of a call, if any. The checks have the same order as in Java: not
     /// serving, not permitted, wrong method. `view` is `None` while the data is being loaded.
-    pub fn refuse(
+    pub(crate) fn refuse(
         &self,
         asked: &str,
         request: (&Method, &str),

@@ -1,22 +1,22 @@
 //! Table of commands. Source: Commands, CommandAuthTest.
 
 use http::Method;
+use monitoring::view::AdminView;
 
-use super::answer::Answer;
 use super::command::{Access, Call, Command, Task};
 use super::{clients, figures, listings, quorum};
-use crate::view::AdminView;
+use crate::answer::Answer;
 
 /// Commands, and the prefix of their paths.
 #[derive(Debug)]
-pub struct Commands {
+pub(crate) struct Commands {
     url: String,
     commands: Vec<Command>,
 }
 
 impl Commands {
     /// Creates the table of ZooKeeper's commands with the prefix `url` (`admin.commandURL`).
-    pub fn new(url: &str) -> Self {
+    pub(crate) fn new(url: &str) -> Self {
         Self {
             url: url.trim_end_matches('/').to_owned(),
             commands: zookeepers().into_iter().chain(our_own()).collect(),
@@ -25,7 +25,7 @@ impl Commands {
 
     /// Adds a command, which takes precedence over another command with this name. Its name may
     /// contain slashes.
-    pub fn add(&mut self, command: Command) {
+    pub(crate) fn add(&mut self, command: Command) {
         self.commands.insert(0, command);
     }
 
@@ -34,18 +34,19 @@ impl Commands {
     }
 
     /// Returns the command with this name or alias.
-    pub fn find(&self, name: &str) -> Option<&Command> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Command> {
         self.commands.iter().find(|command| command.is_called(name))
     }
 
     /// Returns every command.
-    pub fn all(&self) -> impl Iterator<Item = &Command> {
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Command> {
         self.commands.iter()
     }
 
     /// Returns the sorted names of listed commands: the commands of ZooKeeper, and those of enabled
     /// features.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let listed = self.commands.iter().filter(|command| command.is_listed);
         let mut names: Vec<&'static str> = listed.map(|command| command.name).collect();
         names.sort_unstable();

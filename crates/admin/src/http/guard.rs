@@ -16,17 +16,17 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Host names of the server, in addition to its addresses and `localhost`.
 #[derive(Debug, Clone, Default)]
-pub struct Names(Vec<String>);
+pub(crate) struct Names(Vec<String>);
 
 impl Names {
     /// Creates the set of these names.
-    pub fn new(names: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let names = names.into_iter().map(|name| plain(&name));
         Self(names.filter(|name| !name.is_empty()).collect())
     }
 
     /// Returns whether target and `Host` of a request refer to this server.
-    pub fn are_meant(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+    pub(crate) fn are_meant(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return false;
@@ -58,7 +58,7 @@ fn plain(name: &str) -> String {
 }
 
 /// Returns whether a request comes from a page of this server, or does not come from a page.
-pub fn is_from_here(headers: &HeaderMap) -> bool {
+pub(crate) fn is_from_here(headers: &HeaderMap) -> bool {
     let site = headers.get(FETCH_SITE).map(|site| site.as_bytes());
     if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
         return false;

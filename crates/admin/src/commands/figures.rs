@@ -3,15 +3,13 @@
 use std::fmt;
 
 use http::StatusCode;
+use monitoring::metrics::{BufferSizes, Number, mntr, read_all};
+use monitoring::role::{Mode, RoleView};
+use monitoring::version;
+use monitoring::view::{AdminView, ConnectionInfo};
 use proto::SessionId;
 
-use super::answer::Answer;
-use super::json::{Json, Object};
-use super::listing::Listing;
-use crate::metrics::{BufferSizes, Number, mntr, read_all};
-use crate::role::{Mode, RoleView};
-use crate::version;
-use crate::view::{AdminView, ConnectionInfo};
+use crate::answer::{Answer, Json, Listing, Object};
 
 pub(super) fn configuration(view: &dyn AdminView) -> Answer {
     let conf = view.configuration();
