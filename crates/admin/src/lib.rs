@@ -1,7 +1,7 @@
 //! The interfaces of a server for operators: queries, and the output for them.
 //!
 //! * [`server`] is the admin server, with its commands and the web console.
-//! * [`exporter`] sends metrics to Prometheus. [`health`] is a separate port for probes.
+//! * [`ports`] are the exporter of metrics for Prometheus, and a separate port for probes.
 //! * [`audit`] writes the files of the audit log. [`traces`] sends traces of writes to a collector.
 //! * [`token`] is the credential of administrators.
 //! * [`http`] contains the common parts of all ports.
@@ -15,14 +15,10 @@ mod answer;
 pub mod audit;
 mod commands;
 mod console;
-pub mod exporter;
-pub mod health;
 pub mod http;
 pub mod limits;
-mod readers;
+pub mod ports;
 pub mod served;
 pub mod server;
 pub mod token;
 pub mod traces;
-
-pub use readers::{Current, Readers};

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use history::Reader;
 use jute::Limits;
 use monitoring::view::AdminView;
 use proto::Zxid;
 use recovery::LogEnd;
 use storage::DataDirs;
 use tokio::io::DuplexStream;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tree::Tree;
 
 /// A server whose data is loaded.
@@ -72,4 +73,42 @@ pub struct RestoreOrder {
     pub tree: Box<Tree>,
     /// Receives the completion.
     pub done: oneshot::Sender<()>,
+}
+
+/// Access to the reader of the history, once the history is open.
+#[derive(Clone, Default)]
+pub struct Readers(Arc<watch::Sender<Current>>);
+
+/// The readable part of the history.
+#[derive(Clone, Default)]
+pub struct Current {
+    /// `None` while the history is not open.
+    pub reader: Option<Reader>,
+    head: Zxid,
+}
+
+impl Readers {
+    /// Returns `None` while the history is not open.
+    pub fn get(&self) -> Option<Reader> {
+        self.0.borrow().reader.clone()
+    }
+
+    /// Returns a receiver of changes of the readable part.
+    pub fn subscribe(&self) -> watch::Receiver<Current> {
+        self.0.subscribe()
+    }
+
+    /// Opens the history with a reader, or closes it.
+    pub fn set(&self, reader: Option<Reader>) {
+        self.0.send_modify(|current| current.reader = reader);
+    }
+
+    /// Records that readers see all changes up to `head`.
+    pub fn recorded(&self, head: Zxid) {
+        self.0.send_if_modified(|current| {
+            let is_new = current.head != head;
+            current.head = head;
+            is_new
+        });
+    }
 }

@@ -22,7 +22,7 @@ mod route;
 mod table;
 
 pub(crate) use authorization::{Credentials, OPEN_TO_WORLD, Refused};
-pub(crate) use command::{Access, Call, Command, List, Look, Task};
+pub(crate) use command::{Access, Call, Command, List, Task};
 pub(crate) use probes::{LIVE, READY, ready};
 pub(crate) use route::{NOT_SERVING, Route};
 pub(crate) use table::Commands;

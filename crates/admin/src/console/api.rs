@@ -162,6 +162,7 @@ impl Console {
     }
 
     /// Returns all routes except files: method and path.
+    #[cfg(test)]
     pub(crate) fn routes() -> impl Iterator<Item = (&'static Method, String)> {
         let routes = ROUTES.iter();
         routes.map(|(method, what)| (method, format!("{BELOW}{what}")))

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::ResponseBody;
 use super::admission::Answer;
+use super::response::ResponseBody;
 use crate::limits;
 
 /// Answer to a request without a slot.

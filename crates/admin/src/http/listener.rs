@@ -22,8 +22,8 @@ use transport::tls::{Acceptor, looks_like_tls};
 
 use super::admission::{Admission, Presence};
 use super::body::{BUSY, Paced};
+use super::response::{ResponseBody, respond};
 use super::timed_stream::{Activity, TimedStream};
-use super::{ResponseBody, respond};
 use crate::answer::Answer;
 use crate::limits;
 

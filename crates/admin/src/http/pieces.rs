@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use super::ResponseBody;
+use super::response::ResponseBody;
 use super::timed_stream::Activity;
 use super::workers::Workers;
 use crate::limits;

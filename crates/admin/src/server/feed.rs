@@ -30,7 +30,8 @@ use super::Admin;
 use super::history::{FEED, effort, not_open, refused, resume_after, written};
 use crate::commands::Call;
 use crate::http::{NotDone, Pieces, ResponseBody, respond, with_head};
-use crate::{Current, limits};
+use crate::limits;
+use crate::served::Current;
 
 /// The content type of JSON lines.
 const LINES: &str = "application/x-ndjson";

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use super::members::AdminPorts;
 use crate::answer::{Answer, Body};
 use crate::commands::{Access, Call, Command, Task};
-use crate::{Readers, limits};
+use crate::limits;
+use crate::served::Readers;
 
 /// The content type of an answer.
 const JSON: &str = "application/json";

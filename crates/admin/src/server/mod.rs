@@ -35,9 +35,9 @@ use self::members::AdminPorts;
 use crate::commands::{Commands, OPEN_TO_WORLD};
 use crate::console::Console;
 use crate::http::{self, BindError, Names, Place, PortTask, Workers};
-use crate::served::Served;
+use crate::limits;
+use crate::served::{Readers, Served};
 use crate::token::AdminToken;
-use crate::{Readers, limits};
 
 /// The admin server of this process.
 pub struct Admin {

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use admin::exporter::{self, ExporterTask};
-use admin::health::{self, HealthTask};
 use admin::http::{BindError, Workers};
-use admin::served::{Operations, Reservation, Served, TakenSnapshot};
+use admin::ports::exporter::{self, ExporterTask};
+use admin::ports::health::{self, HealthTask};
+use admin::served::{Operations, Readers, Reservation, Served, TakenSnapshot};
 use admin::server::{AdminTask, Parts};
 use admin::token::AdminToken;
-use admin::{Readers, traces};
+use admin::traces;
 use config::Config;
 use hosting::ServerState;
 use proto::Zxid;

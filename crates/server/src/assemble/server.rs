@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use admin::Readers;
 use admin::audit::AuditWriter;
+use admin::served::Readers;
 use config::{AuditSettings, Config};
 use executor::Queue as _;
 use proto::{Sid, Zxid};

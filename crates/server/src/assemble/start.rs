@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use admin::Readers;
 use admin::audit::AuditWriter;
+use admin::served::Readers;
 use config::{AuditSettings, ClientAddress, Config};
 use executor::Executor;
 use hosting::{

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use admin::Readers;
+use admin::served::Readers;
 use config::ChangeHistory;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use history::{GiveWay, HistoryError, Index, Origin, PathFilter, Settings, Step, set_aside};
