@@ -391,6 +391,34 @@ fn folders_of_the_server_know_no_other() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+/// Maximum lines of code of a shipped crate, without comments and tests.
+const CODE_LINES_MAX: usize = 8_000;
+
+/// Crates that may have more lines until they are split. To be shortened only.
+const LARGER: &[&str] = &["server", "zoarium"];
+
+/// Crates that nobody installs.
+const NOT_SHIPPED: &[&str] = &["fuzz", "simulator", "testkit"];
+
+#[test]
+fn shipped_crates_have_a_bounded_number_of_lines() {
+    let mut faults = Vec::new();
+    let shipped = MAY_IMPORT.iter().map(|(name, _)| *name);
+    for name in shipped.filter(|name| !LARGER.contains(name) && !NOT_SHIPPED.contains(name)) {
+        let source = workspace_root().join("crates").join(name).join("src");
+        let lines_of = |path: &std::path::PathBuf| {
+            let text = fs::read_to_string(path).expect("a source file is text");
+            let code = code_of(&text).filter(|line| !line.trim().is_empty());
+            code.count()
+        };
+        let lines: usize = rust_files(&source).iter().map(lines_of).sum();
+        if lines > CODE_LINES_MAX {
+            faults.push(format!("{name}: {lines} lines"));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
 /// Lines of the simulator's host, which moves bytes and time, comments included. To be lowered
 /// only.
 const SIMULATED_HOST_LINES_MAX: usize = 882;
