@@ -45,6 +45,7 @@ use crate::failure::Failure;
 use crate::faults::Faults;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
+use crate::quorum::peer::LearnerLinks;
 use crate::quorum::ports::MemberPorts;
 use crate::recorder::{self, Feed, Sources};
 use crate::settings::{field_limits, recovery_settings, tree_settings};
@@ -175,8 +176,7 @@ async fn start_audited(
         None => (None, None, None),
     };
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
-    let (for_admin, for_core) = (snapshots.clone(), snapshots.clone());
-    let (log, on_disk) = common.log(snapshots, member_files, files.history);
+    let (log, on_disk) = common.log(snapshots.clone(), member_files, files.history);
     let log_end = log.file.lock().history.end().clone();
     // A standalone server serves when this returns; a member looks for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
@@ -187,7 +187,7 @@ async fn start_audited(
         audit_log,
         feed,
         common.failure.clone(),
-        for_core,
+        snapshots.clone(),
     );
     let core = common.begin_core(host, member_start)?;
     let mut threads = vec![common.spawn_core(core)?];
@@ -196,15 +196,7 @@ async fn start_audited(
         spawn("log", move || log.run())?,
         spawn("snapshot", move || snapshotter.run())?,
     ]);
-    common.opened.operators.serve(Running {
-        clients: common.clients.clone(),
-        snapshots: for_admin,
-        core: common.core.clone(),
-        dirs: common.opened.dirs.clone(),
-        log_end: log_end.clone(),
-        links,
-        to_admin: common.opened.tls.to_admin(),
-    });
+    common.serve_operators(snapshots, links, log_end.clone());
     Ok(common.into_server(threads, (snapshot_end, log_end), started))
 }
 
@@ -391,6 +383,24 @@ impl Common {
         self.core.begin(core);
         let core = self.core.clone();
         spawn("core", move || core.run())
+    }
+
+    /// Connects the ports for operators to the running server.
+    fn serve_operators(
+        &self,
+        snapshots: SnapshotRequests,
+        links: Vec<LearnerLinks>,
+        log_end: Arc<LogEnd>,
+    ) {
+        self.opened.operators.serve(Running {
+            clients: self.clients.clone(),
+            snapshots,
+            core: self.core.clone(),
+            dirs: self.opened.dirs.clone(),
+            log_end,
+            links,
+            to_admin: self.opened.tls.to_admin(),
+        });
     }
 
     fn into_server(
