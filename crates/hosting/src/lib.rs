@@ -46,7 +46,7 @@ pub use schedule::{
     CLIENT_BYTES_WRITTEN_BY_CORE_MAX, FlushAt, Place, Runner, Schedule, ScheduleSettings, Syncer,
     WaitingGroup, WaitingWork, Writer,
 };
-pub use snapshot::{StateSnapshot, Written};
+pub use snapshot::{SNAPSHOT_CHUNK_BYTES, StateSnapshot, Written};
 pub use snapshot_work::{DueSnapshots, SnapshotWork, Wanted};
 pub use start::{Recover, StartFiles, StartSettings, Started};
 pub use state::ServerState;

@@ -10,6 +10,10 @@ use storage::{DataDirs, Disk, StorageError};
 
 use crate::Wanted;
 
+/// Bytes of the tree that a snapshot encodes under one shared lock, for a file or for a learner.
+/// This is about 50 us of work, because the thread may lose the processor while it holds the lock.
+pub const SNAPSHOT_CHUNK_BYTES: usize = 48 << 10;
+
 /// A snapshot in progress. If it is dropped before its end, its file is removed.
 #[derive(Debug)]
 pub struct StateSnapshot<D: Disk> {

@@ -1,44 +1,13 @@
-//! Support for Kerberos logins: blocking steps on separate threads, user names, and a check of the
-//! keys at the start.
+//! Support for Kerberos logins: user names, and a check of the keys at the start.
 
 use std::ffi::OsString;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use config::kerberos::KerberosNames;
 use config::{Config, KerberosKey, SaslAcceptor, SaslInitiator};
-use tokio::sync::Semaphore;
-use transport::sasl::gssapi::{AcceptingExchange, Acceptor, GssapiRefusal, environment};
+use transport::sasl::gssapi::{Acceptor, environment, off_thread};
 
 use crate::error::StartError;
-use crate::limits::KERBEROS_STEPS_AT_A_TIME;
-
-/// Limit on concurrent steps. A client's step keeps its thread until the KDC answers, even if the
-/// client has disconnected.
-static STEPS: LazyLock<Arc<Semaphore>> =
-    LazyLock::new(|| Arc::new(Semaphore::new(KERBEROS_STEPS_AT_A_TIME)));
-
-/// Runs a step that reads files or queries the KDC on a thread that may block.
-pub(crate) async fn off_thread<T: Send + 'static>(
-    step: impl FnOnce() -> Result<T, GssapiRefusal> + Send + 'static,
-) -> Result<T, GssapiRefusal> {
-    let ended = || GssapiRefusal::Library {
-        doing: "log in",
-        reason: "the server is stopping".to_owned(),
-    };
-    // The semaphore is never closed.
-    let turn = STEPS.clone().acquire_owned().await.map_err(|_| ended())?;
-    let worked = blocking::run(move || {
-        let stepped = step();
-        drop(turn);
-        stepped
-    });
-    worked.await.map_err(|_| ended())?
-}
-
-/// Begins to accept a login with the key of this principal. Blocks.
-pub(crate) fn accept(principal: &str) -> Result<AcceptingExchange, GssapiRefusal> {
-    Ok(Acceptor::acquire(principal)?.exchange())
-}
 
 /// Returns the rules for names of clients. They were already validated.
 pub(crate) fn names(config: &Config) -> Arc<KerberosNames> {
@@ -97,7 +66,7 @@ pub(crate) async fn check_keys(config: &Config) -> Result<(), StartError> {
             continue;
         };
         let KerberosKey { principal, key_tab } = key.clone();
-        let looked = off_thread(move || accept(&principal).map(drop)).await;
+        let looked = off_thread(move || Acceptor::acquire(&principal).map(drop)).await;
         looked.map_err(|refusal| StartError::Kerberos {
             principal: key.principal.clone(),
             key_tab,

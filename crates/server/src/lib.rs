@@ -5,7 +5,6 @@
 //! the others:
 //!
 //! * `client` reads requests from sockets and writes replies and events to them,
-//! * `quorum` contains the connections to other members,
 //! * `disk` contains the log, the epoch files, the member lists and the snapshots,
 //! * `assemble` runs the replica and connects all parts.
 //!
@@ -23,7 +22,6 @@ mod faults;
 mod inbox;
 mod kerberos;
 mod limits;
-mod quorum;
 mod random;
 mod recorder;
 mod settings;

@@ -1,8 +1,9 @@
-//! Bounds on all memory that a client or another member can make grow, each with its unit and
-//! reason.
+//! Bounds on all memory that a client can make grow, each with its unit and reason.
+//! [`quorum::limits`] contains those for other members.
 
 use std::time::Duration;
 
+use quorum::limits::PEER_QUEUE_BYTES_MAX;
 use replica::connection::IDENTITY_BYTES_MAX;
 
 /// Bytes of unsent events above which the connection of a client that does not read is closed.
@@ -43,10 +44,6 @@ pub(crate) const FAILED_ADDRESSES_MAX: usize = 16 << 10;
 /// Addresses and identities without a connection whose budget shares are kept. Above this number,
 /// shares without a debt are removed.
 pub(crate) const BUDGET_SHARES_KEPT: usize = 2000;
-
-/// Concurrent steps of Kerberos logins. Each uses a thread, which waits for a disk or, for a login
-/// by this server, for the KDC.
-pub(crate) const KERBEROS_STEPS_AT_A_TIME: usize = 16;
 
 /// Number of unanswered requests above which a connection is not read from.
 pub(crate) const UNANSWERED_MAX: usize = 1024;
@@ -144,54 +141,9 @@ pub(crate) const LOG_GROUP_TXNS_KEPT_MAX: usize = 1024;
 /// Minimum bytes of a transaction that is shared, not copied, while it waits for the log.
 pub(crate) const LOG_PAYLOAD_BYTES_SHARED: usize = 16 << 10;
 
-/// Bytes of the tree that a snapshot encodes under one shared lock. This is about 50 us of work,
-/// because the thread may lose the processor while it holds the lock.
-pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 48 << 10;
-
 /// Time that a stopping server waits for a snapshot. Most snapshots finish within this time, and
 /// service managers and container runtimes wait longer than this.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
-
-/// Bytes of packets of a member that wait for the core. Above this value, its connection is not
-/// read from. This is enough for a few of the largest requests and thousands of small ones.
-pub(crate) const PEER_READ_AHEAD_BYTES: u32 = 4 << 20;
-
-/// Bytes that wait for a leader above which a follower does not read more requests of its
-/// observers. The follower's own requests and acknowledgements must follow these bytes.
-pub(crate) const RELAYED_BYTES_MAX: usize = 4 << 20;
-
-/// Minimum number of bytes that is charged for a batch of packets. So the core's inbox holds at
-/// most 256 batches of one connection, even if they are small.
-pub(crate) const PEER_BATCH_BYTES_MIN: u32 = 16 << 10;
-
-/// Bytes requested from another member's socket in one read.
-pub(crate) const PEER_READ_BYTES: usize = 64 << 10;
-
-/// Maximum bytes of a field of a learner's first packet. That packet identifies the learner in 20
-/// bytes.
-pub(crate) const INTRODUCTION_BYTES_MAX: usize = 4 << 10;
-
-/// Bytes of packets that are combined in one write to another member.
-pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;
-
-/// Bytes that may wait for a slow member. Above this value, it is disconnected, and starts again
-/// with the data that it has. The log that it is synchronised with is not included: its size
-/// depends on the missing transactions, and the leader has it in memory anyway. While a snapshot is
-/// sent, the size of the tree is not included either, because new proposals wait after it. Both
-/// allowances shrink as the data is written.
-pub(crate) const PEER_QUEUE_BYTES_MAX: usize = 32 << 20;
-
-/// Concurrent connections of learners. Ensembles have dozens. Each connection costs its buffers.
-pub(crate) const LEARNER_LINKS_MAX: usize = 1024;
-
-/// Bytes of the transaction log read at a time for a learner.
-pub(crate) const LOG_PAGE_BYTES: usize = 1 << 20;
-
-/// Maximum wait for the name resolution of this server's own quorum address.
-pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Minimum time between two reports that a snapshot is still arriving.
-pub(crate) const SNAPSHOT_PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Interval at which the log reports the lines that were suppressed in the previous minute.
 pub(crate) const SUPPRESSED_LINES_EVERY: Duration = Duration::from_secs(5);
@@ -214,6 +166,9 @@ const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);
 #[cfg(test)]
 mod tests {
     use monitoring::audit::QUEUE_BYTES_MAX;
+    use quorum::limits::{
+        INTRODUCTION_BYTES_MAX, LEARNER_LINKS_MAX, PEER_READ_AHEAD_BYTES, RELAYED_BYTES_MAX,
+    };
     use replica::connection::{IDENTITIES_MAX, LIST_SHORT, REPLIES_BEFORE_WRITE_BYTES};
 
     use super::*;

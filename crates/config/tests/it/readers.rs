@@ -104,6 +104,7 @@ fn sources() -> Vec<String> {
     let readers = [
         "admin",
         "monitoring",
+        "quorum",
         "replica",
         "server",
         "transport",

@@ -15,6 +15,7 @@ use monitoring::view::{
 };
 use parking_lot::RwLock;
 use proto::{Id, SessionId, Zxid};
+use quorum::LearnerLinks;
 use tree::auth;
 use tree::{EphemeralOwners, Tree, WatchSummary, WatchedPaths, Watchers};
 
@@ -22,7 +23,6 @@ use crate::client::clients::Clients;
 use crate::client::view::LiveView;
 use crate::client::x509;
 use crate::disk::SnapshotRequests;
-use crate::quorum::peer::LearnerLinks;
 
 /// Prefixes of properties that are not set in zoo.cfg. Java's own properties begin with them.
 const ENVIRONMENT: [&str; 3] = ["java.", "os.", "user."];

@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use hosting::{CarryingOut, FlushAt, Schedule, ServerState, carry_out_effect};
 use monitoring::audit::AuditLog;
 use proto::{SessionId, Zxid};
+use quorum::MemberPorts;
 use replica::{
     Applied, ClientRequest, DiskOrder, Effect, Host, Input, LargeBytes, Note, Now, Renewal,
     Service, Ticket, View,
@@ -26,8 +27,8 @@ use crate::client::inbox::ClientMessage;
 use crate::client::registry::Registry;
 use crate::clock;
 use crate::disk::{Disk, SnapshotRequests};
+use crate::error::EXIT_ELECTION_PORT;
 use crate::failure::Failure;
-use crate::quorum::ports::MemberPorts;
 use crate::recorder::Feed;
 
 /// Exit code of a server whose data differs from other members (`zoarium.onDigestMismatch`). Apache
@@ -135,7 +136,7 @@ impl ServerHost {
     /// Releases the permits of handled election inputs.
     pub(super) fn release_elections(&mut self) {
         if let Some(ports) = &mut self.ports {
-            ports.elections_ahead.clear();
+            ports.release_elections();
         }
     }
 
@@ -163,7 +164,14 @@ impl ServerHost {
                 self.connections.remove(&ticket);
                 None
             }
-            ToCore::Mesh(event) => self.ports.as_mut()?.translate_election(event),
+            ToCore::Mesh(event) => match self.ports.as_mut()?.translate_election(event) {
+                Ok(input) => Some(input),
+                Err(error) => {
+                    tracing::error!(err = %error, "cannot take part in elections, stopping");
+                    self.failure.report(EXIT_ELECTION_PORT);
+                    None
+                }
+            },
             ToCore::Peer(event) => self.ports.as_mut()?.translate(event),
             ToCore::Restore(order) => {
                 self.restored = Some(order.done);

@@ -2,13 +2,12 @@
 
 use admin::served::RestoreOrder;
 use executor::Executor;
+use quorum::{MeshEvent, PeerEvent};
 use replica::Input;
 
 use super::core::CoreThread;
 use crate::client::inbox::{ClientMessage, CoreInbox};
 use crate::disk::Synced;
-use crate::quorum::mesh::MeshEvent;
-use crate::quorum::peer::PeerEvent;
 
 /// A message for the core thread.
 pub(crate) enum ToCore {
@@ -22,7 +21,7 @@ pub(crate) enum ToCore {
     Restore(RestoreOrder),
     /// The log thread has synced a group.
     Synced(Synced),
-    /// An input from the disk or the oracle, or the request to stop.
+    /// An input from the disk, or the request to stop.
     Input(Input),
 }
 

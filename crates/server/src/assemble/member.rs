@@ -1,14 +1,11 @@
 //! Construction of a member of an ensemble at the start of the server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use config::{Config, Ensemble};
-use replica::{MemberStart, Port};
+use quorum::{LeftWork, MemberPorts, PeerSink, PortsStart};
+use replica::MemberStart;
 use storage::DataDirs;
-use tokio::runtime::Handle;
-use tokio::sync::Mutex;
-use transport::Patience;
 
 use super::core::CoreHandle;
 use super::inbox::{ToCore, Visitor};
@@ -17,14 +14,6 @@ use crate::client::clients::Clients;
 use crate::disk::Errands;
 use crate::disk::members::MembershipFiles;
 use crate::error::StartError;
-use crate::failure::Failure;
-use crate::inbox::InputSink;
-use crate::quorum::auth::QuorumAuth;
-use crate::quorum::mesh::{Mesh, MeshSettings, OracleFile};
-use crate::quorum::peer::{
-    Dialer, EventSink, LearnerPort, LearnerSettings, LeftWork, PortSettings,
-};
-use crate::quorum::ports::{MemberPorts, OracleWatch};
 use crate::settings::field_limits;
 
 /// The parts of a member that listens for elections.
@@ -41,8 +30,6 @@ pub(crate) struct MemberContext<'a> {
     pub(crate) dirs: &'a DataDirs,
     pub(crate) core: &'a CoreHandle,
     pub(crate) errands: &'a Arc<Errands>,
-    pub(crate) inputs: &'a InputSink,
-    pub(crate) failure: &'a Failure,
     pub(crate) tls: &'a PortTls,
 }
 
@@ -74,82 +61,25 @@ pub(crate) fn start(
 }
 
 fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
-    let (config, clients) = (context.config, context.clients);
-    let tick = Duration::from_millis(config.tick_time_ms.into());
-    let ticks = |ticks: u32| tick.saturating_mul(ticks);
-    let runtime = Handle::current();
-    let sink = |visitor| sink(context.core, visitor);
-    let stall = ticks(ensemble.init_limit_ticks);
-    let auth = Arc::new(QuorumAuth::new(ensemble, &config.auth.sasl));
-    let port_settings = PortSettings {
-        auth: auth.clone(),
+    let (config, clients, tls) = (context.config, context.clients, context.tls);
+    let elections = context.core.clone();
+    MemberPorts::start(PortsStart {
+        config,
+        ensemble,
         limits: field_limits(config),
-        stall,
-        dirs: context.dirs.clone(),
-        snapshot_size_factor: config.storage.snapshot_size_factor,
+        state: clients.state.clone(),
         metrics: clients.metrics.clone(),
-        acceptor: context.tls.of_members(),
-        port: Port::Learners,
-    };
-    let port = |settings| {
-        let (runtime, state) = (runtime.clone(), clients.state.clone());
-        LearnerPort::new(runtime, state, settings, sink(Visitor::Passing))
-    };
-    let retry_delay = ensemble.learner.connect_retry_delay_ms;
-    let auth_of_mesh = auth.clone();
-    let learner_settings = LearnerSettings {
-        auth,
-        dial: Patience {
-            retry_delay: Duration::from_millis(retry_delay.into()),
-            time_limit: ticks(ensemble.connect_limit_ticks),
-        },
-        limits: field_limits(config),
-        stall,
-        tree: clients.state.tree.read().settings().clone(),
-        connector: context.tls.to_members(),
+        dirs: context.dirs.clone(),
+        acceptor: tls.of_members(),
+        connector: tls.to_members(),
+        member_check: tls.member_check(),
         left_work: left_work(context.errands),
-    };
-    let oracle = ensemble.oracle_path.clone().map(|path| OracleWatch {
-        runtime: runtime.clone(),
-        file: Arc::new(Mutex::new(OracleFile::new(path))),
-        core: context.inputs.clone(),
-    });
-    let observers = ensemble.learner.observer_master_port.map(|_| {
-        let settings = PortSettings {
-            port: Port::Observers,
-            ..port_settings.clone()
-        };
-        port(settings)
-    });
-    MemberPorts {
-        mesh: mesh(context, ensemble, tick, auth_of_mesh),
-        learners: port(port_settings),
-        observers,
-        dialer: Dialer::new(runtime.clone(), learner_settings, sink(Visitor::CanSync)),
-        leader: None,
-        read_ahead: Vec::new(),
-        observers_ahead: Vec::new(),
-        elections_ahead: Vec::new(),
-        oracle,
-        listen_on_all_ips: ensemble.listen_on_all_ips,
-        member_check: context.tls.member_check(),
-        failure: context.failure.clone(),
-    }
-}
-
-fn mesh(
-    context: &MemberContext<'_>,
-    ensemble: &Ensemble,
-    tick: Duration,
-    auth: Arc<QuorumAuth>,
-) -> Mesh {
-    let told = context.core.clone();
-    let sink = Box::new(move |event| {
-        told.send(ToCore::Mesh(event));
-    });
-    let (acceptor, connector) = (context.tls.of_members(), context.tls.to_members());
-    let settings = MeshSettings::new(ensemble, tick, acceptor, connector, auth);
-    Mesh::start(settings, sink)
+        of_elections: Box::new(move |event| {
+            elections.send(ToCore::Mesh(event));
+        }),
+        of_learners: sink(context.core, Visitor::Passing),
+        of_leader: sink(context.core, Visitor::CanSync),
+    })
 }
 
 /// Returns the access to the group that the core leaves for the task that delivers the leader's
@@ -160,7 +90,7 @@ fn left_work(errands: &Arc<Errands>) -> LeftWork {
 }
 
 /// Returns a sink that passes events to the core. The task that delivers packets visits the core.
-fn sink(core: &CoreHandle, visitor: Visitor) -> EventSink {
+fn sink(core: &CoreHandle, visitor: Visitor) -> PeerSink {
     let told = core.clone();
     Arc::new(move |event| {
         let is_packets = event.is_packets();

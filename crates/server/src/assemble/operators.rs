@@ -13,6 +13,7 @@ use admin::traces;
 use config::Config;
 use hosting::ServerState;
 use proto::Zxid;
+use quorum::LearnerLinks;
 use recovery::LogEnd;
 use replica::State as _;
 use storage::DataDirs;
@@ -29,7 +30,6 @@ use crate::client::view::LiveView;
 use crate::disk::SnapshotRequests;
 use crate::error::StartError;
 use crate::metrics::Metrics;
-use crate::quorum::peer::LearnerLinks;
 use crate::settings::{field_limits, passwords};
 
 /// The ports for operators, and the threads of their requests.

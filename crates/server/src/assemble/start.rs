@@ -15,6 +15,7 @@ use hosting::{
     Started as StartedFiles,
 };
 use parking_lot::Mutex;
+use quorum::{LearnerLinks, MemberPorts};
 use recovery::{History, HistorySettings, LogEnd};
 use replica::MemberStart;
 use replica::members::MemberLists;
@@ -45,8 +46,6 @@ use crate::failure::Failure;
 use crate::faults::Faults;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
-use crate::quorum::peer::LearnerLinks;
-use crate::quorum::ports::MemberPorts;
 use crate::recorder::{self, Feed, Sources};
 use crate::settings::{field_limits, recovery_settings, tree_settings};
 use crate::{clock, kerberos, limits, random};
@@ -331,8 +330,6 @@ impl Common {
             dirs: &self.opened.dirs,
             core: &self.core,
             errands: &self.errands,
-            inputs: &self.inputs,
-            failure: &self.failure,
             tls: &self.opened.tls,
         };
         start.map_or(Ok(None), |start| member::start(&context, start))

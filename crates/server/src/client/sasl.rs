@@ -12,7 +12,9 @@
 use config::{KerberosKey, SaslAcceptor, SaslUsers};
 use proto::{ErrorCode, Id};
 use replica::connection::{ClientConnection, RequestKind, SaslAnswer};
-use transport::sasl::gssapi::{Accepted, AcceptingExchange, GssapiRefusal, TOKEN_BYTES_MAX};
+use transport::sasl::gssapi::{
+    Accepted, AcceptingExchange, Acceptor, GssapiRefusal, TOKEN_BYTES_MAX, off_thread,
+};
 use transport::sasl::{CLIENTS, Refusal, ServerExchange, ServerStep};
 use tree::auth::{SASL, SUPER, is_sasl_name};
 
@@ -106,10 +108,10 @@ async fn step(
         key.principal.clone(),
         clients.settings.kerberos_names.clone(),
     );
-    let stepped = kerberos::off_thread(move || {
+    let stepped = off_thread(move || {
         let mut exchange = match exchange {
             Some(exchange) => exchange,
-            None => kerberos::accept(&principal)?,
+            None => Acceptor::acquire(&principal)?.exchange(),
         };
         Ok(match exchange.step(&token)? {
             Accepted::Challenge(challenge) => (Some(exchange), Stepped::Challenge(challenge)),

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use executor::Mailbox;
-use hosting::{DueSnapshots, ServerState, SnapshotWork, StateSnapshot, Wanted, Written};
+use hosting::{
+    DueSnapshots, SNAPSHOT_CHUNK_BYTES, ServerState, SnapshotWork, StateSnapshot, Wanted, Written,
+};
 use monitoring::view::LastSnapshot;
 use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
@@ -20,10 +22,10 @@ use storage::{Compression, Recovered, SnapshotFile, StorageError, SwitchedDisk};
 use tokio::sync::oneshot;
 
 use super::pace::Pace;
+use crate::clock;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
-use crate::{clock, limits};
 
 /// Exit code when a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
 const EXIT_SNAPSHOT: u8 = 10;
@@ -332,7 +334,7 @@ impl Snapshotter {
                 self.work.give_up();
                 return Ok(None);
             }
-            let (files, bytes) = (&self.files, limits::SNAPSHOT_CHUNK_BYTES);
+            let (files, bytes) = (&self.files, SNAPSHOT_CHUNK_BYTES);
             let stepped = self
                 .work
                 .step(&*self.state, bytes, clock::session_ms, || files.lock());

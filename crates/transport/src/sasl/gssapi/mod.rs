@@ -27,6 +27,7 @@ mod library;
 #[cfg(not(feature = "gssapi"))]
 #[path = "absent.rs"]
 mod library;
+mod off_thread;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,7 @@ use std::path::Path;
 pub use accept::{Accepted, AcceptingExchange};
 pub use initiate::{InitiatingExchange, Response};
 pub use library::{Acceptor, Initiator, default_realm};
+pub use off_thread::off_thread;
 
 /// Maximum length of an accepted token. A ticket with all groups of a user has about ten thousand
 /// bytes.

@@ -1,0 +1,223 @@
+//! The election port: binding, retries, and reading hellos.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use proto::hello::{Endpoint, Hello, HelloFault};
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+use transport::tls::looks_like_tls;
+use transport::{Accepting, FilesKept, Listener, Stream, accept_each, bind_everywhere, resolve};
+
+use super::event::BindError;
+use super::input::{Input, ListenerContext};
+use super::limits::{BACKLOG, BIND_PAUSE, GREETINGS_MAX};
+use super::settings::MeshSettings;
+use crate::auth::AuthError;
+use crate::limits::RESOLVE_TIMEOUT;
+
+/// Returns the addresses to listen on: this server's addresses, or their ports on all addresses.
+pub(super) fn places(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
+    let mut places = Vec::new();
+    for endpoint in own {
+        let place = if on_all_ips {
+            let host = Ipv4Addr::UNSPECIFIED.to_string();
+            let port = endpoint.port;
+            Endpoint { host, port }
+        } else {
+            endpoint.clone()
+        };
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Listens until the task is aborted, or the limit of failed attempts is reached.
+///
+/// Names are resolved for each attempt. Source: QuorumCnxManager.Listener.
+pub(super) async fn listen(endpoint: Endpoint, context: ListenerContext) -> BindError {
+    let mut attempts = 0;
+    loop {
+        let source = match bind(&endpoint).await {
+            Ok(listeners) => {
+                tracing::info!(%endpoint, "listening for elections");
+                accept_on_all(listeners, &context).await;
+                continue;
+            }
+            Err(source) => source,
+        };
+        attempts += 1;
+        if context
+            .settings
+            .bind_attempts
+            .is_some_and(|max| attempts >= max)
+        {
+            return BindError {
+                endpoint,
+                attempts,
+                source,
+            };
+        }
+        tracing::warn!(%endpoint, err = %source, attempts, "cannot listen for elections, retrying");
+        sleep(BIND_PAUSE).await;
+    }
+}
+
+/// Binds all addresses of a name that can be bound.
+async fn bind(endpoint: &Endpoint) -> io::Result<Vec<TcpListener>> {
+    if endpoint.is_wildcard() {
+        return bind_everywhere(endpoint.port, BACKLOG).map(|listener| vec![listener]);
+    }
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    let mut bound = Vec::new();
+    for address in resolve(&endpoint.host, endpoint.port, RESOLVE_TIMEOUT).await? {
+        match transport::bind(address, BACKLOG) {
+            Ok(listener) => bound.push(listener),
+            Err(error) => failure = error,
+        }
+    }
+    if bound.is_empty() {
+        return Err(failure);
+    }
+    Ok(bound)
+}
+
+async fn accept_on_all(listeners: Vec<TcpListener>, context: &ListenerContext) {
+    let mut all = JoinSet::new();
+    for listener in listeners {
+        all.spawn(accept(listener, context.clone()));
+    }
+    while all.join_next().await.is_some() {}
+}
+
+async fn accept(listener: TcpListener, context: ListenerContext) {
+    let listener = Listener::new(listener);
+    let accepting = Accepting {
+        of: "elections",
+        options: context.settings.socket_options(),
+        files_kept: FilesKept::ByMembers,
+    };
+    let mut greetings = JoinSet::new();
+    let mut oldest_first: VecDeque<(SocketAddr, AbortHandle)> = VecDeque::new();
+    let admit = |stream, peer| {
+        while greetings.try_join_next().is_some() {}
+        oldest_first.retain(|(_, greeting)| !greeting.is_finished());
+        if oldest_first.len() >= GREETINGS_MAX
+            && let Some((peer, oldest)) = oldest_first.pop_front()
+        {
+            oldest.abort();
+            log_limiter::limited!(in context.log_limiter => warn, %peer, "too many election connections without a hello, closing the oldest one");
+        }
+        let greeting = greetings.spawn(greet(stream, peer, context.clone()));
+        oldest_first.push_back((peer, greeting));
+    };
+    accept_each(&listener, accepting, admit).await;
+}
+
+/// Reasons why a connection is closed before its server is identified.
+#[derive(Debug, thiserror::Error)]
+enum Unknown {
+    /// Port scanners and health checks do that.
+    #[error("closed before its hello arrived")]
+    Left,
+    #[error("its hello did not arrive in time")]
+    Silent,
+    #[error(
+        "it uses TLS, but this port accepts only plain connections (sslQuorum, portUnification)"
+    )]
+    Tls,
+    #[error(transparent)]
+    Fault(#[from] HelloFault),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+}
+
+async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
+    let mut stream = match context.settings.acceptor.establish(stream, peer).await {
+        Ok(stream) => stream,
+        Err(refused) => return refused.tell("elections", peer, &context.log_limiter),
+    };
+    let limit = context.settings.read_timeout;
+    let read = timeout(limit, introduced(&mut stream, &context.settings)).await;
+    match read.unwrap_or(Err(Unknown::Silent)) {
+        Ok((hello, rest)) => {
+            let input = Input::Hello {
+                stream,
+                peer,
+                hello,
+                rest,
+            };
+            // An error means that the server is stopping.
+            let _ = context.inputs.send(input).await;
+        }
+        Err(Unknown::Left) => tracing::debug!(%peer, "election connection without a hello"),
+        Err(error) => {
+            log_limiter::limited!(in context.log_limiter => warn, %peer, err = %error, "election connection closed");
+        }
+    }
+}
+
+/// Returns the hello of an admitted server, and the bytes after it.
+async fn introduced(
+    stream: &mut Stream,
+    settings: &MeshSettings,
+) -> Result<(Hello, Vec<u8>), Unknown> {
+    let (hello, rest) = read_hello(stream).await?;
+    let rest = settings.auth.admit(stream, rest).await?;
+    Ok((hello, rest))
+}
+
+/// Reads the hello. Returns it with the bytes after it.
+async fn read_hello(stream: &mut Stream) -> Result<(Hello, Vec<u8>), Unknown> {
+    let mut bytes = Vec::with_capacity(Hello::BYTES_MAX);
+    loop {
+        if looks_like_tls(&bytes) {
+            return Err(Unknown::Tls);
+        }
+        if let Some((hello, len)) = Hello::decode(&bytes)? {
+            return Ok((hello, bytes.split_off(len)));
+        }
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Err(Unknown::Left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(host: &str, port: u16) -> Endpoint {
+        let host = host.to_owned();
+        Endpoint { host, port }
+    }
+
+    #[test]
+    fn on_all_addresses_a_port_is_bound_once() {
+        let own = [endpoint("a", 1), endpoint("b", 1), endpoint("b", 2)];
+        assert_eq!(places(&own, false), own);
+        let everywhere = [endpoint("0.0.0.0", 1), endpoint("0.0.0.0", 2)];
+        assert_eq!(places(&own, true), everywhere);
+    }
+
+    #[tokio::test]
+    async fn a_wildcard_is_bound_everywhere() {
+        for host in ["0.0.0.0", "::"] {
+            let bound = bind(&endpoint(host, 0)).await.unwrap();
+            assert_eq!(bound.len(), 1);
+            let port = bound[0].local_addr().unwrap().port();
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+                .await
+                .unwrap();
+        }
+        let bound = bind(&endpoint("127.0.0.1", 0)).await.unwrap();
+        assert_eq!(bound[0].local_addr().unwrap().ip(), Ipv4Addr::LOCALHOST);
+    }
+}

@@ -1,0 +1,323 @@
+//! The learner's side: one attempt to reach a leader, and the resulting connection.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use config::members::HostPort;
+use hosting::LinkName;
+use jute::Limits;
+use proto::learner::LearnerPacket;
+use proto::packet::QuorumPacket;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
+use transport::tls::Connector;
+use transport::{Patience, ReadHalf, SocketOptions, Stream, connect_patiently};
+use tree::TreeSettings;
+
+use super::error::PeerError;
+use super::event::{PeerEvent, PeerSink, ReadAhead};
+use super::outbox::{Outbox, PacketBatch, write_packets};
+use super::reader::PacketReader;
+use super::receive::{Receiving, receive};
+use crate::auth::{Dialled, QuorumAuth};
+
+/// Configuration of the learner's side.
+#[derive(Clone)]
+pub(crate) struct LearnerSettings {
+    /// Limits of the attempts to reach the leader.
+    pub(crate) dial: Patience,
+    /// Largest string or buffer in a packet or snapshot.
+    pub(crate) limits: Limits,
+    /// Maximum time without progress while sending to a leader: `initLimit`.
+    pub(crate) stall: Duration,
+    /// Credentials of this server.
+    pub(crate) auth: Arc<QuorumAuth>,
+    /// Settings of the tree that is loaded from a snapshot.
+    pub(crate) tree: Arc<TreeSettings>,
+    /// Connector of connections to the leader.
+    pub(crate) connector: Connector,
+    /// Source of work after each visit of the core.
+    pub(crate) left_work: LeftWork,
+}
+
+/// Function that takes the work that the core has left for the task that delivers the leader's
+/// packets. The work waits for the disk.
+pub type LeftWork = Arc<dyn Fn() -> Option<Box<dyn FnOnce() + Send>> + Send + Sync>;
+
+/// The reading side of a connection to the leader.
+struct Reading {
+    reader: PacketReader<ReadHalf>,
+    read_ahead: ReadAhead,
+}
+
+/// A connection to a leader, or an attempt. Dropping it closes the connection, and its events end.
+///
+/// These methods take only short locks and never wait otherwise.
+#[derive(Debug)]
+pub(crate) struct LeaderConnection {
+    line: Arc<Line>,
+    /// Packets sent since the last flush.
+    staged: PacketBatch,
+}
+
+/// State shared by both tasks.
+struct Line {
+    attempt: u64,
+    outbox: Outbox,
+    closing: watch::Sender<bool>,
+    /// Signal that the core is ready for the snapshot.
+    is_awaited: Notify,
+    settings: LearnerSettings,
+    sink: PeerSink,
+}
+
+/// Factory of connections to leaders.
+pub(crate) struct Dialer {
+    runtime: Handle,
+    settings: LearnerSettings,
+    sink: PeerSink,
+}
+
+impl Dialer {
+    /// Creates a dialer. `runtime` runs the tasks of the connections, `sink` receives their events.
+    pub(crate) fn new(runtime: Handle, settings: LearnerSettings, sink: PeerSink) -> Self {
+        Self {
+            runtime,
+            settings,
+            sink,
+        }
+    }
+
+    /// Begins, after a pause, to dial the leader at its quorum addresses. `Connected` or `Closed`
+    /// follows. Packets sent earlier wait for the connection.
+    pub(crate) fn dial(
+        &self,
+        attempt: u64,
+        leader: Vec<HostPort>,
+        pause: Duration,
+    ) -> LeaderConnection {
+        let line = Arc::new(Line {
+            attempt,
+            outbox: Outbox::of_leader(),
+            closing: watch::Sender::new(false),
+            is_awaited: Notify::new(),
+            settings: self.settings.clone(),
+            sink: self.sink.clone(),
+        });
+        let dialing = line.clone();
+        self.runtime.spawn(async move {
+            let run = async {
+                sleep(pause).await;
+                dialing.clone().run(leader).await;
+            };
+            let mut closing = dialing.closing.subscribe();
+            tokio::select! {
+                biased;
+                _ = closing.wait_for(|is_closing| *is_closing) => {}
+                () = run => {}
+            }
+        });
+        LeaderConnection {
+            line,
+            staged: PacketBatch::default(),
+        }
+    }
+}
+
+impl LeaderConnection {
+    /// Returns the number of the attempt.
+    pub(crate) fn attempt(&self) -> u64 {
+        self.line.attempt
+    }
+
+    /// Sends a packet, at the latest with the next flush.
+    pub(crate) fn send(&mut self, packet: LearnerPacket) {
+        self.staged.add(&QuorumPacket::from(packet));
+        if self.staged.is_full() {
+            self.flush();
+        }
+    }
+
+    /// Passes the sent packets to the connection.
+    pub(crate) fn flush(&mut self) {
+        if self.staged.is_empty() {
+            return;
+        }
+        let outbox = &self.line.outbox;
+        if !outbox.try_write(&self.staged)
+            && let Err(error) = outbox.push(&self.staged)
+        {
+            self.line.end(error);
+        }
+        self.staged.clear();
+    }
+
+    /// Returns the number of bytes that wait to be written to the leader.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        usize::try_from(self.line.outbox.waiting().bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Receives the snapshot after the SNAP packet that opens the synchronisation, then continues
+    /// reading packets. `SnapshotReceived` or `SnapshotDamaged` follows.
+    pub(crate) fn receive_snapshot(&self) {
+        self.line.is_awaited.notify_one();
+    }
+
+    /// Closes the connection, and drops all waiting output.
+    pub(crate) fn close(&self) {
+        self.line.closing.send_replace(true);
+    }
+}
+
+impl Drop for LeaderConnection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Line {
+    async fn run(self: Arc<Self>, leader: Vec<HostPort>) {
+        let (patience, options) = (&self.settings.dial, SocketOptions::default());
+        let connector = &self.settings.connector;
+        let dialled = connect_patiently("the leader", &leader, patience, options, connector).await;
+        let connected = match dialled {
+            Ok(stream) => self.log_in(stream, &leader).await,
+            Err(failure) => Err(failure.into()),
+        };
+        let stream = match connected {
+            Ok(stream) => stream,
+            Err(error) => return self.end(error),
+        };
+        let attempt = self.attempt;
+        tracing::debug!(attempt, peer = ?stream.peer_addr().ok(), "connected to the leader");
+        (self.sink)(self.name().connected().into());
+        self.serve(stream);
+    }
+
+    async fn log_in(&self, mut stream: Stream, at: &[HostPort]) -> Result<Stream, PeerError> {
+        let dialled = Dialled {
+            sid: None,
+            host: at.first().map_or("", |at| at.host.as_str()),
+        };
+        let log_in = self.settings.auth.log_in(&mut stream, dialled);
+        match tokio::time::timeout(self.settings.stall, log_in).await {
+            Ok(Ok(())) => Ok(stream),
+            Ok(Err(error)) => {
+                tracing::error!(peer = ?stream.peer_addr().ok(), err = %error, "cannot log in with the leader");
+                Err(error.into())
+            }
+            Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+        }
+    }
+
+    /// Writes and reads in separate tasks.
+    fn serve(self: Arc<Self>, stream: Stream) {
+        let (input, mut output) = stream.into_split();
+        let writing = self.clone();
+        tokio::spawn(async move {
+            let _at_once = writing.outbox.write_at_once(output.past_the_task());
+            let mut closing = writing.closing.subscribe();
+            tokio::select! {
+                biased;
+                _ = closing.wait_for(|is_closing| *is_closing) => {}
+                // A learner does not send snapshots, so this ends only by an error.
+                written = write_packets(&writing.outbox, &mut output, writing.settings.stall) => {
+                    if let Err(reason) = written {
+                        writing.end(reason);
+                    }
+                }
+            }
+        });
+        let reader = PacketReader::of_leader(self.attempt, input, self.settings.limits);
+        let read_ahead = ReadAhead::new();
+        self.spawn_reading(Reading { reader, read_ahead });
+    }
+
+    /// Reads in a new task until the connection ends.
+    fn spawn_reading(self: Arc<Self>, reading: Reading) {
+        tokio::spawn(async move {
+            let mut closing = self.closing.subscribe();
+            tokio::select! {
+                biased;
+                _ = closing.wait_for(|is_closing| *is_closing) => {}
+                ended = self.clone().read(reading) => {
+                    if let Some(event) = ended {
+                        self.end_by(event);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Delivers packets and the snapshot. Returns the event for the end of the connection. Returns
+    /// `None` if another task continues to read because this one had to wait for the disk.
+    async fn read(self: Arc<Self>, reading: Reading) -> Option<PeerEvent> {
+        let name = self.name();
+        let Reading {
+            mut reader,
+            read_ahead,
+        } = reading;
+        loop {
+            if reader.is_at_tree() {
+                self.is_awaited.notified().await;
+                let tree = match receive(reader, self.receiving()).await {
+                    Ok((the_reader, tree)) => {
+                        reader = the_reader;
+                        tree
+                    }
+                    Err(reason) => return Some(PeerEvent::end(name.tree_received(None), reason)),
+                };
+                (self.sink)(name.tree_received(Some(tree)).into());
+            }
+            let (input, bytes) = match reader.read().await {
+                Ok(packets) => packets,
+                Err(reason) => return Some(PeerEvent::end(name.closed(), reason)),
+            };
+            let permit = read_ahead.take(bytes).await;
+            (self.sink)(PeerEvent::packets(input, permit));
+            if let Some(work) = (self.settings.left_work)() {
+                self.clone().spawn_reading(Reading { reader, read_ahead });
+                blocking::in_place(work);
+                return None;
+            }
+        }
+    }
+
+    fn receiving(&self) -> Receiving {
+        let (sink, name) = (self.sink.clone(), self.name());
+        Receiving {
+            limits: self.settings.limits,
+            tree: self.settings.tree.clone(),
+            runtime: Handle::current(),
+            progress: Box::new(move || sink(name.tree_progress().into())),
+            reported: Instant::now(),
+            closing: self.closing.subscribe(),
+        }
+    }
+
+    /// Returns the name of the link in the replica.
+    fn name(&self) -> LinkName {
+        LinkName::Leader(self.attempt)
+    }
+
+    /// Reports the end of the attempt: the connection failed or is broken.
+    fn end(&self, reason: PeerError) {
+        self.end_by(PeerEvent::end(self.name().closed(), reason));
+    }
+
+    /// Reports the end of the attempt. The core receives the event once, unless it has closed the
+    /// connection itself.
+    fn end_by(&self, event: PeerEvent) {
+        if !self.closing.send_replace(true) {
+            tracing::debug!(?event, "connection to the leader ended");
+            (self.sink)(event);
+        }
+    }
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "attempt {}", self.attempt)
+    }
+}

@@ -1,0 +1,97 @@
+//! Events for the core.
+
+use std::fmt;
+use std::sync::Arc;
+
+use replica::Input;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::error::PeerError;
+use crate::limits;
+
+/// Receiver of events, in order per connection. Tasks call it, and the core's own thread calls it
+/// if an order fails immediately, so it must not wait.
+pub type PeerSink = Arc<dyn Fn(PeerEvent) + Send + Sync>;
+
+/// Event of a connection between members, or result of an order.
+///
+/// Events of a link or an attempt that the core has closed may still arrive, but new ones are not
+/// created. The event for a connected learner precedes all others of its link. The event for its
+/// end follows all others, except answers to orders.
+#[derive(Debug)]
+pub struct PeerEvent {
+    /// Input for the replica.
+    pub(crate) input: Input,
+    /// Permit of packets. Drop it only after all of them are handled. While a learner does not
+    /// read, its packets are kept with the permit.
+    pub(crate) permit: Option<ReadAheadPermit>,
+    /// The reason why a connection has ended or a snapshot is invalid. Boxed because few events
+    /// have one.
+    pub(crate) reason: Option<Box<PeerError>>,
+}
+
+impl PeerEvent {
+    /// Creates an event with packets.
+    pub(super) fn packets(input: Input, permit: ReadAheadPermit) -> Self {
+        Self {
+            permit: Some(permit),
+            ..input.into()
+        }
+    }
+
+    /// Returns whether the event contains packets.
+    pub fn is_packets(&self) -> bool {
+        self.permit.is_some()
+    }
+
+    /// Creates the event for the end of a connection.
+    pub(super) fn end(input: Input, reason: PeerError) -> Self {
+        Self {
+            reason: Some(Box::new(reason)),
+            ..input.into()
+        }
+    }
+}
+
+impl From<Input> for PeerEvent {
+    fn from(input: Input) -> Self {
+        Self {
+            input,
+            permit: None,
+            reason: None,
+        }
+    }
+}
+
+/// A part of a connection's read-ahead. Dropping it lets the connection continue.
+pub(crate) struct ReadAheadPermit {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Read-ahead of one connection, or of several that share it.
+#[derive(Debug, Clone)]
+pub(super) struct ReadAhead(Arc<Semaphore>);
+
+impl ReadAhead {
+    pub(super) fn new() -> Self {
+        let all = limits::PEER_READ_AHEAD_BYTES as usize;
+        Self(Arc::new(Semaphore::new(all)))
+    }
+
+    /// Waits for space. A batch above the total gets the total.
+    pub(super) async fn take(&self, bytes: usize) -> ReadAheadPermit {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let counted = bytes.clamp(limits::PEER_BATCH_BYTES_MIN, limits::PEER_READ_AHEAD_BYTES);
+        // The semaphore is never closed, so this always returns a permit.
+        let permit = self.0.clone().acquire_many_owned(counted).await;
+        ReadAheadPermit {
+            _permit: permit.ok(),
+        }
+    }
+}
+
+impl fmt::Debug for ReadAheadPermit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadAheadPermit")
+    }
+}

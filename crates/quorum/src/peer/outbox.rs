@@ -1,0 +1,204 @@
+//! Output that waits to be written to another member.
+//!
+//! The core queues packets without waiting, and the writer waits for them. If the writer is idle
+//! and the socket accepts the packets immediately, the core writes them itself. This saves two
+//! wake-ups for a single transaction. [`PacketQueue`] defines the bounds and the order of the
+//! output.
+
+use std::time::{Duration, Instant};
+
+pub(super) use hosting::PacketBatch;
+use hosting::{NextWrite, PacketQueue, QueueBounds};
+use parking_lot::Mutex;
+use proto::Zxid;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
+use transport::TcpWriter;
+
+use super::error::PeerError;
+use crate::limits;
+
+const BOUNDS: QueueBounds = QueueBounds {
+    bytes_max: limits::PEER_QUEUE_BYTES_MAX,
+    write_bytes: limits::PEER_WRITE_BYTES,
+};
+
+/// Output that waits for another member.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Waiting {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+}
+
+/// A queue of packets, and of positions at which a snapshot is due.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    queue: Mutex<PacketQueue>,
+    /// Writer for the core; `None` before the connection exists, after its end, and if only the
+    /// writer task can write.
+    at_once: Mutex<Option<TcpWriter>>,
+    /// Signal for new output.
+    filled: Notify,
+    /// Signal that output was taken.
+    drained: Notify,
+    /// Origin of the times in the queue.
+    created: Instant,
+}
+
+impl Outbox {
+    /// Creates an outbox for a learner, which is synchronised first.
+    pub(super) fn of_learner() -> Self {
+        Self::new(PacketQueue::of_learner(BOUNDS))
+    }
+
+    /// Creates an outbox for a leader.
+    pub(super) fn of_leader() -> Self {
+        Self::new(PacketQueue::of_leader(BOUNDS))
+    }
+
+    fn new(queue: PacketQueue) -> Self {
+        Self {
+            queue: Mutex::new(queue),
+            at_once: Mutex::new(None),
+            filled: Notify::new(),
+            drained: Notify::new(),
+            created: Instant::now(),
+        }
+    }
+
+    /// Returns the time since this outbox was created, ms.
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Permits direct writes without the writer task, until the returned value is dropped.
+    pub(super) fn write_at_once(&self, to: Option<TcpWriter>) -> AtOnce<'_> {
+        *self.at_once.lock() = to;
+        AtOnce(self)
+    }
+
+    /// Writes packets directly, if they are next in the order and the socket accepts some bytes
+    /// immediately. The rest is queued. Returns `false` if the caller must queue the packets.
+    pub(super) fn try_write(&self, batch: &PacketBatch) -> bool {
+        let Some(to) = self.at_once.lock().clone() else {
+            return false;
+        };
+        if !self.queue.lock().begin_write(batch) {
+            return false;
+        }
+        // The writer gets the error of a broken connection, too.
+        let written = to.try_write(batch.bytes()).unwrap_or(0);
+        let mut queue = self.queue.lock();
+        if queue.end_write(batch, written, || self.now_ms()) {
+            self.filled.notify_one();
+        }
+        true
+    }
+
+    /// Queues packets. Returns the number of waiting packets.
+    ///
+    /// # Errors
+    /// If too many bytes already wait.
+    pub(super) fn push(&self, batch: &PacketBatch) -> Result<usize, PeerError> {
+        let queue = &mut *self.queue.lock();
+        queue.push(batch, || self.now_ms())?;
+        self.filled.notify_one();
+        Ok(queue.packets())
+    }
+
+    /// Queues a snapshot. About `bytes` more may wait after it.
+    pub(super) fn push_snapshot(&self, zxid: Zxid, bytes: usize) {
+        self.queue.lock().push_snapshot(zxid, bytes);
+        self.filled.notify_one();
+    }
+
+    /// Ends the queue, see [`PacketQueue::finish`].
+    pub(super) fn finish(&self) -> bool {
+        let is_finished = self.queue.lock().finish();
+        self.filled.notify_one();
+        is_finished
+    }
+
+    /// Returns the next operation, if there is one. Replaces the content of `buffer`, which was
+    /// already written, with the bytes to write.
+    pub(super) fn take(&self, buffer: &mut Vec<u8>) -> Option<NextWrite> {
+        let next = self.queue.lock().take(buffer, || self.now_ms())?;
+        self.drained.notify_one();
+        Some(next)
+    }
+
+    /// Waits until packets were queued since the last call.
+    pub(super) async fn filled(&self) {
+        self.filled.notified().await;
+    }
+
+    /// Waits until fewer than `bytes` wait.
+    pub(super) async fn drained_below(&self, bytes: usize) {
+        while self.queue.lock().bytes() >= bytes {
+            self.drained.notified().await;
+        }
+    }
+
+    /// Returns the waiting output.
+    pub(super) fn waiting(&self) -> Waiting {
+        let queue = self.queue.lock();
+        Waiting {
+            packets: queue.packets() as u64,
+            bytes: queue.bytes() as u64,
+        }
+    }
+}
+
+/// Permits direct writes without the writer of an [`Outbox`] until dropped.
+pub(super) struct AtOnce<'a>(&'a Outbox);
+
+impl Drop for AtOnce<'_> {
+    fn drop(&mut self) {
+        // The connection must end even if other owners still hold the outbox.
+        self.0.at_once.lock().take();
+    }
+}
+
+/// Writes the output for a leader, which does not receive snapshots.
+///
+/// # Errors
+/// If the connection breaks, or does not accept bytes for `stall`.
+pub(super) async fn write_packets<W: AsyncWrite + Unpin>(
+    outbox: &Outbox,
+    stream: &mut W,
+    stall: Duration,
+) -> Result<(), PeerError> {
+    let mut buffer = Vec::new();
+    loop {
+        match outbox.take(&mut buffer) {
+            Some(NextWrite::Write { .. }) => write_all(stream, &buffer, stall).await?,
+            Some(NextWrite::Snapshot(_) | NextWrite::End) => return Ok(()),
+            None => outbox.filled().await,
+        }
+    }
+}
+
+/// Writes all bytes, regardless of the time, as long as some are accepted within each `stall`.
+///
+/// # Errors
+/// As [`write_packets`].
+pub(super) async fn write_all<W: AsyncWrite + Unpin>(
+    stream: &mut W,
+    mut bytes: &[u8],
+    stall: Duration,
+) -> Result<(), PeerError> {
+    let stalled = || PeerError::Stalled {
+        waited_ms: stall.as_millis(),
+    };
+    while !bytes.is_empty() {
+        let written = tokio::time::timeout(stall, stream.write(bytes)).await;
+        let written = written.map_err(|_| stalled())??;
+        if written == 0 {
+            return Err(PeerError::Closed);
+        }
+        bytes = bytes.get(written..).unwrap_or_default();
+    }
+    let flushed = tokio::time::timeout(stall, stream.flush()).await;
+    flushed.map_err(|_| stalled())??;
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! A learner's connection on the leader's side.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hosting::{LinkName, Piece, ServerState};
+use jute::Limits;
+use monitoring::metrics::Metrics;
+use parking_lot::Mutex;
+use replica::{Input, LearnerEvent, Port};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use zab::leader::LinkId;
+
+use super::catch_up::LogCursor;
+use super::link_figures::LinkFigures;
+use super::send_tree::Writing;
+use crate::peer::error::PeerError;
+use crate::peer::event::{PeerEvent, PeerSink, ReadAhead};
+use crate::peer::outbox::{Outbox, write_all};
+use crate::peer::reader::PacketReader;
+
+/// State of a connection in the port.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) id: LinkId,
+    /// Name of the connection in the replica.
+    pub(super) name: LinkName,
+    pub(super) peer: SocketAddr,
+    pub(super) outbox: Outbox,
+    pub(super) figures: LinkFigures,
+    /// Position of the last read in the log.
+    pub(super) cursor: Mutex<Option<LogCursor>>,
+    closing: watch::Sender<Closing>,
+}
+
+/// Phases of the end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    Open,
+    /// The connection is closing: waiting output is still written, and input is not delivered.
+    Parting,
+    Closed,
+}
+
+impl Link {
+    pub(super) fn new(port: Port, id: LinkId, peer: SocketAddr) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            name: LinkName::Learner(port, id),
+            peer,
+            outbox: Outbox::of_learner(),
+            figures: LinkFigures::new(),
+            cursor: Mutex::new(None),
+            closing: watch::Sender::new(Closing::Open),
+        })
+    }
+
+    /// Ends the connection and its tasks. Waiting output is dropped.
+    pub(super) fn close(&self) {
+        self.closing.send_replace(Closing::Closed);
+    }
+
+    /// Ends the connection after waiting output is written; input is not delivered from now on.
+    /// Returns `false` without effect if the learner is not synchronised, because the waiting
+    /// output is useless to it then.
+    pub(super) fn part(&self) -> bool {
+        let parts = self.outbox.finish();
+        if parts {
+            self.closing.send_replace(Closing::Parting);
+        }
+        parts
+    }
+
+    /// Runs `work` unless the link begins to close first.
+    pub(super) async fn while_open<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut closing = self.closing.subscribe();
+        tokio::select! {
+            biased;
+            _ = closing.wait_for(|closing| *closing != Closing::Open) => None,
+            done = work => Some(done),
+        }
+    }
+
+    /// Runs `work` unless the link is closed first. The phase after [`part`](Self::part) takes at
+    /// most `stall`.
+    pub(super) async fn unless_closed<T>(
+        &self,
+        stall: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut closing = self.closing.subscribe();
+        let closed = async {
+            let _ = closing.wait_for(|closing| *closing != Closing::Open).await;
+            let closed = closing.wait_for(|closing| *closing == Closing::Closed);
+            let _ = tokio::time::timeout(stall, closed).await;
+        };
+        tokio::select! {
+            biased;
+            () = closed => None,
+            done = work => Some(done),
+        }
+    }
+
+    /// Delivers packets until the connection ends. Stores this link in `asked_last` when they
+    /// contain requests.
+    pub(super) async fn read<R: AsyncRead + Unpin>(
+        &self,
+        stream: R,
+        limits: Limits,
+        read_ahead: &ReadAhead,
+        (sink, asked_last): (&PeerSink, &AtomicU64),
+    ) -> PeerError {
+        let mut reader = PacketReader::of_learner(self.name, stream, limits);
+        loop {
+            let (input, bytes) = match reader.read().await {
+                Ok(packets) => packets,
+                Err(error) => return error,
+            };
+            let permit = read_ahead.take(bytes).await;
+            if let Input::Learner(_, LearnerEvent::Packets { packets, .. }) = &input
+                && self.figures.received(packets)
+            {
+                asked_last.store(self.id.0, Ordering::Relaxed);
+            }
+            sink(PeerEvent::packets(input, permit));
+        }
+    }
+
+    /// Records the time for which the packets that are sent now have waited.
+    pub(super) fn note_waited(&self, waited_ms: u64, metrics: &Metrics) {
+        if let Some(learner) = self.figures.learner() {
+            let times = &metrics.learner_handler_qp_time_ms;
+            times.record(&learner.key, waited_ms);
+        }
+    }
+
+    /// Writes the queue until the connection ends, or until all is written and the queue is
+    /// finished.
+    pub(super) async fn write<W: AsyncWrite + Unpin>(
+        &self,
+        mut stream: W,
+        state: &ServerState,
+        stall: Duration,
+        (sink, metrics): (&PeerSink, &Metrics),
+    ) -> Result<(), PeerError> {
+        let mut writing = Writing::new(state);
+        while let Some(piece) = writing.next(&self.outbox).await? {
+            if let Piece::Packets { waited_ms } = piece {
+                self.note_waited(waited_ms, metrics);
+            }
+            write_all(&mut stream, writing.bytes(), stall).await?;
+            if writing.has_written(piece) {
+                sink(self.name.tree_sent().into());
+            }
+        }
+        Ok(stream.shutdown().await?)
+    }
+}
+
+/// Reads and discards input until the stream ends. If a socket is closed with unread input, the
+/// system resets the connection, and the last output may be lost.
+pub(super) async fn discard<R: AsyncRead + Unpin>(stream: &mut R) {
+    let mut some = vec![0; 4096];
+    while matches!(stream.read(&mut some).await, Ok(bytes) if bytes > 0) {}
+}

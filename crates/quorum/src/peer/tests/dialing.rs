@@ -1,0 +1,112 @@
+//! Tests of a leader that does not listen yet, or only on one of its addresses.
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use config::members::HostPort;
+use replica::LeaderEvent;
+
+use super::support::{Site, host_port, listen_on, of_leader, open, raw_leader};
+use crate::peer::PeerEvent;
+
+/// Returns an address without a listener.
+fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+fn unreachable(site: &Site, wanted: u64) -> String {
+    let PeerEvent { input, reason, .. } = site.at_learner();
+    let told = of_leader(input);
+    assert!(
+        matches!(told, (attempt, LeaderEvent::Closed) if attempt == wanted),
+        "{told:?}"
+    );
+    reason.unwrap().to_string()
+}
+
+#[test]
+fn a_leader_that_is_not_there_is_tried_some_times() {
+    let mut site = Site::new();
+    site.dial.retry_delay = Duration::from_millis(30);
+    let begun = Instant::now();
+    let address = nobody();
+    let _connection = site.dial(4, &[address]);
+    let error = unreachable(&site, 4);
+    assert!(error.contains(&address.to_string()), "{error}");
+    // Five attempts have four pauses between them.
+    assert!(begun.elapsed() >= Duration::from_millis(4 * 30));
+    let _nowhere = site.dial(5, &[]);
+    assert!(unreachable(&site, 5).contains("does not have an address"));
+}
+
+#[test]
+fn the_time_for_all_tries_is_limited() {
+    let mut site = Site::new();
+    site.dial.retry_delay = Duration::from_secs(3600);
+    site.dial.time_limit = Duration::from_millis(50);
+    let _connection = site.dial(1, &[nobody()]);
+    unreachable(&site, 1);
+}
+
+#[test]
+fn a_leader_that_begins_to_listen_later_is_reached() {
+    let mut site = Site::new();
+    site.dial.retry_delay = Duration::from_millis(200);
+    let address = nobody();
+    let _connection = site.dial(1, &[address]);
+    let port = site.port();
+    open(&port, listen_on("127.0.0.1", address.port()));
+    site.leader_connected();
+    site.learner_connected();
+}
+
+#[test]
+fn the_first_address_that_answers_wins() {
+    let mut site = Site::new();
+    site.dial.retry_delay = Duration::from_secs(3600);
+    let (listener, address) = raw_leader();
+    let _connection = site.dial(1, &[nobody(), address, nobody()]);
+    let _accepted = listener.accept().unwrap();
+    site.leader_connected();
+}
+
+#[test]
+fn a_name_is_resolved_and_a_wrong_one_is_no_leader() {
+    let mut site = Site::new();
+    let (listener, address) = raw_leader();
+    let named = |host: &str| HostPort {
+        host: host.to_owned(),
+        ..host_port(address)
+    };
+    let _connection = site
+        .dialer()
+        .dial(1, vec![named("localhost")], Duration::ZERO);
+    let _accepted = listener.accept().unwrap();
+    site.leader_connected();
+    site.dial.time_limit = Duration::from_secs(5);
+    let _wrong = site
+        .dialer()
+        .dial(2, vec![named("not a name")], Duration::ZERO);
+    assert!(unreachable(&site, 2).contains("not a name"));
+}
+
+#[test]
+fn an_attempt_that_is_given_up_is_silent() {
+    let mut site = Site::new();
+    site.dial.retry_delay = Duration::from_millis(10);
+    drop(site.dial(1, &[nobody()]));
+    let _second = site.dial(2, &[nobody()]);
+    unreachable(&site, 2);
+}
+
+#[test]
+fn a_pause_comes_before_the_first_try() {
+    let site = Site::new();
+    let (leader, address) = raw_leader();
+    let begun = Instant::now();
+    let pause = Duration::from_millis(150);
+    let _connection = site.dialer().dial(1, vec![host_port(address)], pause);
+    drop(leader.accept().unwrap());
+    assert!(begun.elapsed() >= pause);
+}

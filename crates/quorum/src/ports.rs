@@ -1,0 +1,246 @@
+//! Connections of a member to the others: elections, learners, its leader, the oracle of an
+//! ensemble of two.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::members::HostPort;
+use hosting::MemberLinks;
+use proto::Zxid;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use replica::elections::ElectionEffect;
+use replica::{Input, LeaderEvent, Port};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use transport::tls::MemberCheck;
+use zab::leader::{LinkFault, LinkId};
+
+use crate::limits;
+use crate::mesh::{BindError, InputPermit, Mesh, MeshEvent, OracleFile};
+use crate::peer::{
+    Dialer, LeaderConnection, LearnerLinks, LearnerPort, ListenSettings, PeerError, PeerEvent,
+    PeerSink, ReadAheadPermit,
+};
+
+/// Connections of a member to the others.
+pub struct MemberPorts {
+    pub(crate) mesh: Mesh,
+    /// Port for learners while this server leads.
+    pub(crate) learners: LearnerPort,
+    /// Port for observers while this server follows (`observerMasterPort`).
+    pub(crate) observers: Option<LearnerPort>,
+    pub(crate) dialer: Dialer,
+    pub(crate) leader: Option<LeaderConnection>,
+    /// Read-ahead permits of packets that the replica has not handled yet.
+    pub(crate) read_ahead: Vec<ReadAheadPermit>,
+    /// Read-ahead permits of a follower's observers. They are kept while the leader accepts their
+    /// requests slowly.
+    pub(crate) observers_ahead: Vec<ReadAheadPermit>,
+    /// Permits of election inputs that the replica has not handled yet.
+    pub(crate) elections_ahead: Vec<InputPermit>,
+    /// The oracle of an ensemble of two (`oraclePath`).
+    pub(crate) oracle: Option<OracleWatch>,
+    /// `quorumListenOnAllIPs`.
+    pub(crate) listen_on_all_ips: bool,
+    /// Check that distinguishes members from other peers with a trusted certificate; `None` without
+    /// TLS.
+    pub(crate) member_check: Option<Arc<MemberCheck>>,
+}
+
+impl MemberPorts {
+    /// Returns the ports whose peers operators can list.
+    pub fn links(&self) -> Vec<LearnerLinks> {
+        let observers = self.observers.iter().map(LearnerPort::links);
+        observers.chain([self.learners.links()]).collect()
+    }
+
+    /// Releases the permits of handled election inputs.
+    pub fn release_elections(&mut self) {
+        self.elections_ahead.clear();
+    }
+
+    /// Releases the permits of handled packets.
+    pub fn release_read_ahead(&mut self) {
+        self.read_ahead.clear();
+        let leader = self.leader.as_ref();
+        let waiting = leader.map_or(0, LeaderConnection::waiting_bytes);
+        if waiting < limits::RELAYED_BYTES_MAX {
+            self.observers_ahead.clear();
+        }
+    }
+
+    fn port(&self, port: Port) -> Option<&LearnerPort> {
+        match port {
+            Port::Learners => Some(&self.learners),
+            Port::Observers => self.observers.as_ref(),
+        }
+    }
+
+    /// Converts an event of an election connection to an input.
+    ///
+    /// # Errors
+    /// If this member cannot take part in elections, so the server must end.
+    pub fn translate_election(&mut self, event: MeshEvent) -> Result<Input, BindError> {
+        match event {
+            MeshEvent::Input { input, permit } => {
+                self.elections_ahead.push(permit);
+                Ok(Input::Election(input))
+            }
+            MeshEvent::Failed { error } => Err(error),
+        }
+    }
+
+    /// Converts an event of a connection between members to an input.
+    pub fn translate(&mut self, event: PeerEvent) -> Option<Input> {
+        let PeerEvent {
+            input,
+            permit,
+            reason,
+        } = event;
+        match &input {
+            Input::Learner(Port::Observers, _) => self.observers_ahead.extend(permit),
+            Input::Leader { attempt, .. } if !self.is_current(*attempt) => {
+                // Events of an earlier role are ignored.
+                return None;
+            }
+            Input::Leader { event, .. } => {
+                if let Some(reason) = reason {
+                    tell_end(event, &reason);
+                }
+                self.read_ahead.extend(permit);
+            }
+            _ => self.read_ahead.extend(permit),
+        }
+        Some(input)
+    }
+
+    fn is_current(&self, attempt: u64) -> bool {
+        let leader = self.leader.as_ref();
+        leader.is_some_and(|leader| leader.attempt() == attempt)
+    }
+}
+
+impl MemberLinks for MemberPorts {
+    fn listen(&mut self, port: Port, attempt: u64, addresses: Vec<HostPort>) {
+        let on_all_ips = self.listen_on_all_ips;
+        if let Some(port) = self.port(port) {
+            let listen = ListenSettings {
+                addresses,
+                on_all_ips,
+            };
+            port.open(attempt, listen);
+        }
+    }
+
+    fn stop_listening(&mut self, port: Port, hands_over: bool) {
+        match self.port(port) {
+            Some(port) if hands_over => port.hand_over(),
+            Some(port) => port.close_all(),
+            None => {}
+        }
+    }
+
+    fn send(&mut self, port: Port, to: LinkId, packet: LeaderPacket) {
+        if let Some(port) = self.port(port) {
+            port.send(to, packet);
+        }
+    }
+
+    fn send_snapshot(&mut self, port: Port, to: LinkId, zxid: Zxid) {
+        if let Some(port) = self.port(port) {
+            port.send_snapshot(to, zxid);
+        }
+    }
+
+    fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid) {
+        self.learners.read_log(to, from, upto);
+    }
+
+    fn close_link(&mut self, port: Port, link: LinkId, fault: &LinkFault) {
+        if let Some(port) = self.port(port) {
+            port.close(link, fault);
+        }
+    }
+
+    fn dial(&mut self, attempt: u64, addresses: Vec<HostPort>, pause_ms: u64) {
+        let pause = Duration::from_millis(pause_ms);
+        self.leader = Some(self.dialer.dial(attempt, addresses, pause));
+    }
+
+    fn send_to_leader(&mut self, packet: LearnerPacket) {
+        if let Some(leader) = &mut self.leader {
+            leader.send(packet);
+        }
+    }
+
+    fn receive_snapshot(&mut self) {
+        if let Some(leader) = &self.leader {
+            leader.receive_snapshot();
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.leader = None;
+    }
+
+    fn elect(&mut self, effect: ElectionEffect) {
+        self.mesh.carry_out(effect);
+    }
+
+    fn set_member_hosts(&mut self, hosts: Vec<String>) {
+        if let Some(check) = &self.member_check {
+            check.set_hosts(hosts);
+        }
+    }
+
+    fn ask_oracle(&mut self) {
+        if let Some(oracle) = &self.oracle {
+            oracle.ask();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.learners.flush();
+        if let Some(port) = &self.observers {
+            port.flush();
+        }
+        if let Some(leader) = &mut self.leader {
+            leader.flush();
+        }
+    }
+}
+
+/// Logs why the connection to the leader has ended.
+fn tell_end(event: &LeaderEvent, reason: &PeerError) {
+    match (event, reason) {
+        (LeaderEvent::SnapshotDamaged, _) => {
+            tracing::error!(err = %reason, "cannot load the leader's snapshot");
+        }
+        (_, PeerError::Unreachable { .. } | PeerError::Auth(_)) => {
+            tracing::warn!(err = %reason, "cannot connect to the leader");
+        }
+        _ => tracing::warn!(%reason, "lost the connection to the leader"),
+    }
+}
+
+/// The oracle of an ensemble of two.
+///
+/// A separate task reads the file, so a disk that hangs delays only the oracle's answer, which then
+/// counts as a refusal.
+pub(crate) struct OracleWatch {
+    pub(crate) runtime: Handle,
+    pub(crate) file: Arc<Mutex<OracleFile>>,
+    pub(crate) core: PeerSink,
+}
+
+impl OracleWatch {
+    /// Queries the oracle. [`Input::Oracle`] returns the answer.
+    fn ask(&self) {
+        let (file, core) = (self.file.clone(), self.core.clone());
+        self.runtime.spawn(async move {
+            let grants = file.lock().await.ask().await;
+            core(Input::Oracle { grants }.into());
+        });
+    }
+}
