@@ -66,6 +66,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "admission",
+        &["log-limiter", "proto", "tree", "config", "replica"],
+    ),
+    (
         "hosting",
         &[
             "jute", "proto", "tree", "session", "zab", "config", "storage", "recovery", "replica",
@@ -109,6 +113,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "admin",
             "replica",
             "hosting",
+            "admission",
             "quorum",
             "executor",
         ],
@@ -346,6 +351,27 @@ fn pure_crates_import_nothing_that_reaches_for_the_machine() {
 fn pure_crates_say_nothing_that_reaches_for_the_machine() {
     let (files, faults) = lines_with(PURE, REACHING_WORDS);
     assert!(files > 20, "only {files} files were looked at");
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// Names of `tokio` that access the machine; waits for other tasks do not.
+const REACHING_TOKIO: &[&str] = &[
+    "tokio::fs",
+    "tokio::io",
+    "tokio::net",
+    "tokio::runtime",
+    "tokio::spawn",
+    "tokio::task",
+    "tokio::time",
+    "tokio::{",
+];
+
+/// A connection waits for its turn, but the ledger has neither threads nor clocks.
+#[test]
+fn admission_waits_and_reaches_for_nothing() {
+    let words = [REACHING_WORDS, REACHING_TOKIO].concat();
+    let (files, faults) = lines_with(&["admission"], &words);
+    assert!(files > 10, "only {files} files were looked at");
     assert!(faults.is_empty(), "{faults:#?}");
 }
 

@@ -11,7 +11,7 @@ use std::ops::AddAssign;
 
 use parking_lot::Mutex;
 use proto::Id;
-use tree::auth::{IP, user_name};
+use tree::auth::{ANYONE, IP, name_of};
 
 use crate::metrics::ConnectionFigures;
 use crate::view::ConnectionInfo;
@@ -23,12 +23,6 @@ pub const DEPARTED_MAX: usize = 1000;
 /// Maximum number of identities of a connection that are counted. Most connections have one
 /// identity.
 const IDENTITIES_COUNTED: usize = 8;
-
-/// Maximum number of characters of a name.
-const NAME_CHARS_MAX: usize = 128;
-
-/// Name of unauthenticated clients.
-pub const ANYONE: &str = "anyone";
 
 /// Usage of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -134,13 +128,6 @@ pub fn names(identities: &[Id]) -> Vec<String> {
         names.push(ANYONE.to_owned());
     }
     names
-}
-
-/// Returns the name of one identity. See [`names`].
-pub fn name_of(id: &Id) -> String {
-    let (scheme, user) = (&*id.scheme, user_name(id));
-    let full = scheme.chars().chain(":".chars()).chain(user.chars());
-    full.take(NAME_CHARS_MAX).collect()
 }
 
 /// Usage of ended connections.

@@ -1,5 +1,6 @@
 //! Bounds on all memory that a client can make grow, each with its unit and reason.
-//! [`quorum::limits`] contains those for other members.
+//! [`quorum::limits`] contains those for other members, and
+//! [`admission::limits`] those for the memory of all clients together.
 
 use std::time::Duration;
 
@@ -16,34 +17,19 @@ pub(crate) const UNREAD_EVENT_BYTES_MAX: usize = 8 << 20;
 pub(crate) const OUTBOX_BYTES_SOFT: usize = 256 << 10;
 
 /// Maximum bytes of a reply that is made immediately. A longer one must reserve memory from
-/// [`LARGE_REPLIES_BYTES`].
+/// `large_replies` of the [`Ledger`](admission::Ledger).
 pub(crate) const REPLY_BYTES_SMALL: usize = 64 << 10;
 
-/// Bytes of the longer replies of all connections at a time. A reply above this value is made
-/// alone.
-pub(crate) const LARGE_REPLIES_BYTES: usize = 16 << 20;
-
 /// Number of four-letter words with long answers (`cons`, `dump`, `stat`, `wchc`, `wchp`) that are
-/// answered at a time. Finished answers count towards [`LARGE_REPLIES_BYTES`].
+/// answered at a time. Finished answers count towards the large replies.
 pub(crate) const LONG_WORDS_AT_A_TIME: usize = 1;
 
 /// Maximum number of sessions in the report that the server logs (SIGQUIT), about 200 bytes each.
 pub(crate) const REPORTED_SESSIONS_MAX: usize = 1000;
 
-/// Time that a client may use for each started MiB of a large reply or request while other
-/// connections wait for the memory. After that, its connection is closed.
-pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum delay between a four-letter word and its argument. Apache ZooKeeper accepts only an
 /// argument that arrives together with the word (NIOServerCnxn.checkFourLetterWord).
 pub(crate) const ARGUMENT_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Addresses whose failed logins are counted at a time, about a hundred bytes each. Above this
-/// number, the oldest minute is forgotten.
-pub(crate) const FAILED_ADDRESSES_MAX: usize = 16 << 10;
-
-/// Addresses and identities without a connection whose budget shares are kept. Above this number,
-/// shares without a debt are removed.
-pub(crate) const BUDGET_SHARES_KEPT: usize = 2000;
 
 /// Number of unanswered requests above which a connection is not read from.
 pub(crate) const UNANSWERED_MAX: usize = 1024;
@@ -52,30 +38,8 @@ pub(crate) const UNANSWERED_MAX: usize = 1024;
 pub(crate) const UNANSWERED_BYTES_MAX: usize = 4 << 20;
 
 /// Maximum bytes of a request that is read as it arrives. A longer one must first reserve memory
-/// from [`LARGE_FRAMES_BYTES`].
+/// from `large_frames` of the [`Ledger`](admission::Ledger).
 pub(crate) const FRAME_BYTES_SMALL: usize = READ_CHUNK_BYTES;
-
-/// Bytes of the longer requests of all connections that are read and not yet submitted. Such
-/// requests are incomplete, wait for a permit of the pipeline, or are reads that wait for their
-/// turn.
-pub(crate) const LARGE_FRAMES_BYTES: usize = 4 << 20;
-
-/// Bytes that a member holds for all its connections: requests that wait for their turn, and
-/// unwritten events and replies of up to [`REPLY_BYTES_SMALL`]. Each connection may hold as many
-/// bytes as are still free.
-pub(crate) const HELD_BYTES_MAX: usize = 16 << 20;
-
-/// Bytes that a connection may hold regardless of the others. A burst of events must not disconnect
-/// clients that read them.
-pub(crate) const HELD_BYTES_OF_EACH: usize = 64 << 10;
-
-/// Maximum bytes of a request that is limited only by `globalOutstandingLimit`.
-pub(crate) const REQUEST_BYTES_SMALL: usize = 4 << 10;
-
-/// Bytes of longer requests of all connections, from the connection to the tree. Above this value,
-/// the next request waits in its connection. A leader has several copies of each: for its log, and
-/// for every learner.
-pub(crate) const LARGE_REQUESTS_BYTES: usize = 1 << 20;
 
 /// Bytes of replies to reads after a write that the core makes while it holds the tree exclusively.
 /// The connection's task makes the other replies.
@@ -165,6 +129,10 @@ const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);
 
 #[cfg(test)]
 mod tests {
+    use admission::limits::{
+        HELD_BYTES_MAX, HELD_BYTES_OF_EACH, LARGE_FRAMES_BYTES, LARGE_REPLIES_BYTES,
+        LARGE_REQUESTS_BYTES, REQUEST_BYTES_SMALL, ROOM_PATIENCE,
+    };
     use monitoring::audit::QUEUE_BYTES_MAX;
     use quorum::limits::{
         INTRODUCTION_BYTES_MAX, LEARNER_LINKS_MAX, PEER_READ_AHEAD_BYTES, RELAYED_BYTES_MAX,

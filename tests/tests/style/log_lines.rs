@@ -10,6 +10,7 @@ const REACHED: &[&str] = &[
     "crates/admin/src/http/",
     "crates/admin/src/ports/",
     "crates/admin/src/server/",
+    "crates/admission/src/",
     "crates/monitoring/src/",
     "crates/quorum/src/",
     "crates/server/src/client/",

@@ -104,6 +104,7 @@ fn sources() -> Vec<String> {
     let readers = [
         "admin",
         "monitoring",
+        "admission",
         "quorum",
         "replica",
         "server",

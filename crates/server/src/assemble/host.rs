@@ -20,11 +20,10 @@ use super::audit_trail::Trail;
 use super::inbox::ToCore;
 use super::measure::Measures;
 use crate::client::clients::Clients;
-use crate::client::connection::Connection;
+use crate::client::connection::{Connection, Registry};
 use crate::client::deliver::Delivery;
 use crate::client::handshake;
 use crate::client::inbox::ClientMessage;
-use crate::client::registry::Registry;
 use crate::clock;
 use crate::disk::{Disk, SnapshotRequests};
 use crate::error::EXIT_ELECTION_PORT;
@@ -129,8 +128,8 @@ impl ServerHost {
     }
 
     fn give_back(&self, requests: usize, large_bytes: LargeBytes) {
-        self.clients.permits.give_back(requests);
-        self.clients.large_requests.give_back(large_bytes);
+        self.clients.ledger.permits.give_back(requests);
+        self.clients.ledger.large_requests.give_back(large_bytes);
     }
 
     /// Releases the permits of handled election inputs.

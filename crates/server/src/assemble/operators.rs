@@ -143,7 +143,7 @@ fn served(running: Running) -> Served {
 }
 
 fn operations(clients: Arc<Clients>, snapshots: SnapshotRequests, core: CoreHandle) -> Operations {
-    let (state, replies) = (clients.state.clone(), clients.large_replies.clone());
+    let (state, replies) = (clients.state.clone(), clients.ledger.large_replies.clone());
     let (counting, refusing) = (clients.clone(), clients.clone());
     Operations {
         take_snapshot: Box::new(move || {

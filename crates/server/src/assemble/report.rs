@@ -47,7 +47,7 @@ fn log_server(clients: &Clients, view: &LiveView, (inbox, on_disk): (usize, Zxid
         outstanding = state.outstanding_requests,
         unanswered = waiting,
         tls_handshakes = state.outstanding_tls_handshakes,
-        free_bytes_of_connections = clients.held.free(),
+        free_bytes_of_connections = clients.ledger.held.free(),
         "queues"
     );
 }

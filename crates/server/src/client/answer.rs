@@ -2,6 +2,7 @@
 
 use std::ops::DerefMut;
 
+use admission::Room;
 use monitoring::slow::SlowRequest;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, OpKind, Zxid};
@@ -10,7 +11,6 @@ use replica::sessions::Sessions;
 use tree::Tree;
 
 use super::connection::{Connection, ConnectionState};
-use super::room::Room;
 use crate::client::clients::Clients;
 use crate::metrics::Replies;
 use crate::{clock, limits};

@@ -90,7 +90,12 @@ fn drain(
 ) -> (Drained, Vec<(i32, usize)>, usize) {
     let tree = tree();
     let peer = "127.0.0.1:1".parse().unwrap();
-    let connection = Connection::new(WatcherId(1), peer, Arc::from([]), clients.held.clone());
+    let connection = Connection::new(
+        WatcherId(1),
+        peer,
+        Arc::from([]),
+        clients.ledger.held.clone(),
+    );
     let served = Served {
         clients,
         connection: &connection,

@@ -2,12 +2,10 @@
 
 use std::collections::VecDeque;
 
+use admission::{BeyondBudget, LargeRequest, LargeRequests, Room};
 use bytes::{Buf, Bytes, BytesMut};
 use replica::connection::{self, Incoming, RequestKind, decode_into};
 
-use super::budget_obeyed::Refused;
-use super::large::{LargeRequest, LargeRequests};
-use super::room::Room;
 use super::task::Socket;
 use crate::client::clients::Clients;
 use crate::client::settings::Settings;
@@ -38,7 +36,7 @@ pub(crate) struct Batch {
     /// answered.
     pub(crate) broken: Option<FrameFault>,
     /// The last request that a budget refused, until the refusal is logged.
-    pub(super) refused: Option<Refused>,
+    pub(super) refused: Option<BeyondBudget>,
 }
 
 /// Reasons why the bytes of a connection are invalid.
@@ -130,7 +128,7 @@ pub(crate) fn decode_batch<S>(
         };
         let mut room = room.take();
         if LargeRequests::need_room(len) && room.is_none() {
-            room = clients.large_requests.room.take_now(len);
+            room = clients.ledger.large_requests.room.take_now(len);
             if room.is_none() {
                 batch.waits_for_room = Some(len);
                 break;
@@ -139,7 +137,7 @@ pub(crate) fn decode_batch<S>(
         input.advance(4);
         let frame = input.split_to(len).freeze();
         batch.bytes += len + 4;
-        let Ok(large) = clients.large_requests.admit(len, room) else {
+        let Ok(large) = clients.ledger.large_requests.admit(len, room) else {
             clients.metrics.large_requests_rejected.inc();
             batch.broken = Some(FrameFault::TooMuch { len });
             break;

@@ -1,164 +1,49 @@
-//! Watches and ephemerals held by the connections that share a budget.
-//!
-//! A connection updates its own count when it requests more. The counts of other connections are
-//! refreshed periodically, because watches fire, ephemerals are deleted, and sessions end without a
-//! message.
+//! The budgets of a connection, and counts of the watches and ephemerals that it holds.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use config::Budget;
-use proto::SessionId;
+use admission::{Budgets, Obeyed, Share};
 use replica::Ticket;
 use replica::connection::Holding;
-use tree::WatcherId;
 
 use super::answer::Served;
 use super::batch::Batch;
-use super::budgets::Share;
 use super::clients::Clients;
 use super::connection::Connection;
 use crate::clock;
 
-/// Maximum age of the counts when a connection requests more.
-const COUNTED_EVERY_MS: u64 = 100;
-
-/// Maximum number of sessions without a connection whose ephemerals are still counted. Above this
-/// number, the session that disconnected first is forgotten.
-const DEPARTED_MAX: usize = 10_000;
-
-/// Watches and ephemerals held for one address or identity.
-#[derive(Debug, Default)]
-pub(super) struct HeldBy {
-    by_connection: HashMap<WatcherId, Holding>,
-    /// Sum over all connections.
-    sum: Holding,
-    /// Sessions whose connections have ended, with the time until which they may live, oldest
-    /// first. A client must not obtain more by leaving its connection.
-    departed: VecDeque<(SessionId, u64)>,
-    /// Number of ephemerals of these sessions.
-    of_departed: usize,
-    counted_ms: u64,
+/// Returns the shares of a connection. They are determined again only when its identities change.
+pub(super) fn shares_of(budgets: &Budgets, connection: &Connection) -> Arc<[Arc<Share>]> {
+    let mut state = connection.lock();
+    let identities = &state.client.identities;
+    if let Some(obeyed) = state.obeyed.as_ref().filter(|it| it.holds_for(identities)) {
+        return obeyed.shares();
+    }
+    let identities = identities.clone();
+    let address = connection.peer.ip().to_canonical();
+    if let Some(obeyed) = state.obeyed.take() {
+        obeyed.leave();
+    }
+    let shares = budgets.find(address, &identities, clock::monotonic_ms());
+    let obeyed = Obeyed::begin(connection.id, identities, shares.clone());
+    state.obeyed = Some(Box::new(obeyed));
+    shares
 }
 
-/// Bound that a request of a connection exceeds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Beyond {
-    pub(super) bound: &'static str,
-    pub(super) value: u32,
-}
-
-impl HeldBy {
-    /// Adds a connection that uses this share.
-    pub(super) fn join(&mut self, connection: WatcherId) {
-        self.by_connection.entry(connection).or_default();
-    }
-
-    /// Removes a connection.
-    pub(super) fn leave(&mut self, connection: WatcherId) {
-        self.set(connection, Holding::default());
-        self.by_connection.remove(&connection);
-    }
-
-    /// Records that the connection of a session ends. The session may live until the given time.
-    pub(super) fn depart(&mut self, connection: WatcherId, (session, until_ms): (SessionId, u64)) {
-        // An estimate until the next count.
-        let held = self.by_connection.get(&connection);
-        self.of_departed += held.map_or(0, |held| held.ephemerals);
-        self.departed.push_back((session, until_ms));
-        if self.departed.len() > DEPARTED_MAX {
-            self.departed.pop_front();
-        }
-    }
-
-    /// Returns whether sessions without a connection may still be alive.
-    pub(super) fn has_left(&self, now_ms: u64) -> bool {
-        let last = self.departed.back();
-        last.is_some_and(|(_, until_ms)| *until_ms > now_ms)
-    }
-
-    fn set(&mut self, connection: WatcherId, holding: Holding) {
-        let Some(before) = self.by_connection.get_mut(&connection) else {
-            return;
-        };
-        let before = std::mem::replace(before, holding);
-        self.sum.watches = self.sum.watches + holding.watches - before.watches;
-        self.sum.watch_bytes = self.sum.watch_bytes + holding.watch_bytes - before.watch_bytes;
-        self.sum.ephemerals = self.sum.ephemerals + holding.ephemerals - before.ephemerals;
-    }
-
-    /// Admits a connection's request to hold more, unless that would exceed a bound. In that case,
-    /// returns the bound.
-    pub(super) fn judge(
-        &mut self,
-        connection: WatcherId,
-        (held, more): (Holding, Holding),
-        budget: &Budget,
-    ) -> Option<Beyond> {
-        self.set(connection, held);
-        let ephemerals = self.sum.ephemerals + self.of_departed;
-        let figures = [
-            ("watches", budget.watches, self.sum.watches, more.watches),
-            (
-                "watchBytes",
-                budget.watch_bytes,
-                self.sum.watch_bytes,
-                more.watch_bytes,
-            ),
-            ("ephemerals", budget.ephemerals, ephemerals, more.ephemerals),
-        ];
-        let mut figures = figures.into_iter();
-        let beyond = figures.find_map(|(bound, most, held, more)| {
-            let value = most?;
-            (more > 0 && held + more > value as usize).then_some(Beyond { bound, value })
-        });
-        if beyond.is_none() {
-            // Counts the request before it is applied. Otherwise other requests could use the same
-            // remainder.
-            let soon = Holding {
-                watches: held.watches + more.watches,
-                watch_bytes: held.watch_bytes + more.watch_bytes,
-                ephemerals: held.ephemerals + more.ephemerals,
-            };
-            self.set(connection, soon);
-        }
-        beyond
-    }
-
-    /// Returns whether the counts of the other connections must be refreshed. Marks them as
-    /// refreshed.
-    fn is_due(&mut self, now_ms: u64) -> bool {
-        let is_due = now_ms.saturating_sub(self.counted_ms) >= COUNTED_EVERY_MS;
-        if is_due {
-            self.counted_ms = now_ms;
-        }
-        is_due
-    }
-
-    fn connections(&self) -> Vec<WatcherId> {
-        self.by_connection.keys().copied().collect()
-    }
-
-    /// Returns the disconnected sessions that may still be alive, without sessions that are
-    /// connected again.
-    fn departed(&mut self, connected: &HashSet<SessionId>, now_ms: u64) -> Vec<SessionId> {
-        let mut seen = connected.clone();
-        let left = std::mem::take(&mut self.departed);
-        let left = left.into_iter().rev();
-        let left = left.filter(|(session, until_ms)| *until_ms > now_ms && seen.insert(*session));
-        self.departed = left.collect();
-        self.departed.make_contiguous().reverse();
-        self.departed.iter().map(|(session, _)| *session).collect()
-    }
+/// Records the end of a connection. Its session may live for its timeout, plus the time until a
+/// server notices the expiry.
+pub(super) fn end(obeyed: &Obeyed, connection: &Connection) {
+    let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
+    let until_ms = clock::monotonic_ms().saturating_add(2 * timeout_ms);
+    obeyed.end(connection.session(), until_ms);
 }
 
 /// Refreshes the counts of a connection's shares if its batch requests more and the last count is
 /// old. Locks must not be held.
 pub(super) fn count_if_due(clients: &Clients, connection: &Connection, batch: &Batch) {
     let mut kinds = batch.requests.iter().map(|request| &request.kind);
-    let bounds_holding = clients.budgets.as_ref();
-    let is_bounded = bounds_holding.is_some_and(|budgets| budgets.bounds_holding());
-    if !is_bounded || !kinds.any(Holding::may_grow_by) {
+    if !clients.ledger.bounds_holding() || !kinds.any(Holding::may_grow_by) {
         return;
     }
     let shares = connection.lock().obeyed.as_ref().map(|of| of.shares());
@@ -167,12 +52,9 @@ pub(super) fn count_if_due(clients: &Clients, connection: &Connection, batch: &B
     }
 }
 
-fn count(clients: &Clients, share: &Arc<Share>) {
+fn count(clients: &Clients, share: &Share) {
     let now_ms = clock::monotonic_ms();
-    let Some(ids) = share.with_held(|held| held.is_due(now_ms).then(|| held.connections())) else {
-        return;
-    };
-    let Some(ids) = ids else {
+    let Some(ids) = share.connections_to_count(now_ms) else {
         return;
     };
     let mut connected = HashSet::new();
@@ -182,17 +64,13 @@ fn count(clients: &Clients, share: &Arc<Share>) {
             connected.insert(connection.session());
             holding
         });
-        share.with_held(|held| match found {
-            Some(holding) => held.set(id, holding),
-            None => held.leave(id),
-        });
+        share.note_holding(id, found);
     }
-    let departed = share.with_held(|held| held.departed(&connected, now_ms));
+    let departed = share.departed(&connected, now_ms).into_iter();
     let tree = clients.state.tree.read();
-    let sessions = departed.into_iter().flatten();
-    let ephemerals = sessions.map(|session| tree.ephemeral_count(session)).sum();
+    let ephemerals = departed.map(|session| tree.ephemeral_count(session)).sum();
     drop(tree);
-    share.with_held(|held| held.of_departed = ephemerals);
+    share.note_departed(ephemerals);
 }
 
 fn holding_of(clients: &Clients, connection: &Connection) -> Holding {
@@ -204,108 +82,4 @@ fn holding_of(clients: &Clients, connection: &Connection) -> Holding {
     let tree = clients.state.tree.read();
     let state = connection.lock();
     Holding::of(&state.client, &served.responder(&tree))
-}
-
-#[cfg(test)]
-mod tests {
-    use config::Who;
-
-    use super::*;
-
-    fn budget() -> Budget {
-        Budget {
-            name: "small".to_owned(),
-            who: Who::AnyAddress,
-            requests_per_second: None,
-            bytes_per_second: None,
-            watches: Some(10),
-            watch_bytes: Some(100),
-            ephemerals: Some(3),
-        }
-    }
-
-    fn holding(watches: usize, ephemerals: usize) -> Holding {
-        Holding {
-            watches,
-            watch_bytes: 0,
-            ephemerals,
-        }
-    }
-
-    const ONE: WatcherId = WatcherId(1);
-    const OTHER: WatcherId = WatcherId(2);
-
-    #[test]
-    fn what_connections_have_is_added_up_and_asked_for_within_the_bounds() {
-        let (mut held, budget) = (HeldBy::default(), budget());
-        held.join(ONE);
-        held.join(OTHER);
-        assert!(
-            held.judge(ONE, (holding(5, 2), holding(1, 1)), &budget)
-                .is_none()
-        );
-        // The request counts before it is applied.
-        let more = held.judge(OTHER, (holding(0, 0), holding(0, 1)), &budget);
-        assert!(more.is_some_and(|it| it.bound == "ephemerals"));
-        let mut judge = |id, now, more| held.judge(id, (now, more), &budget).map(|it| it.bound);
-        assert_eq!(judge(ONE, holding(5, 1), holding(1, 0)), None);
-        assert_eq!(judge(OTHER, holding(3, 1), holding(1, 1)), None);
-        assert_eq!(judge(OTHER, holding(4, 2), holding(1, 0)), Some("watches"));
-        assert_eq!(
-            judge(OTHER, holding(4, 2), holding(0, 1)),
-            Some("ephemerals")
-        );
-        let long = |watch_bytes| Holding {
-            watch_bytes,
-            ..holding(0, 0)
-        };
-        assert_eq!(judge(OTHER, holding(4, 2), long(100)), None);
-        assert_eq!(judge(ONE, holding(6, 1), long(1)), Some("watchBytes"));
-        // A request that does not increase the exceeded count is admitted.
-        assert_eq!(judge(OTHER, holding(40, 1), holding(0, 1)), None);
-        held.leave(OTHER);
-        held.leave(OTHER);
-        assert_eq!(held.sum, holding(6, 1));
-        assert_eq!(held.connections(), [ONE]);
-        // The connection is unknown, so its holdings are not counted.
-        held.set(OTHER, holding(1, 1));
-        assert_eq!(held.sum, holding(6, 1));
-        assert!(held.is_due(COUNTED_EVERY_MS) && !held.is_due(2 * COUNTED_EVERY_MS - 1));
-    }
-
-    #[test]
-    fn sessions_that_have_left_count_until_they_are_over_or_back() {
-        let (mut held, budget) = (HeldBy::default(), budget());
-        held.join(ONE);
-        for session in [5, 6, 5, 7] {
-            let until_ms = 1000 + u64::from(session == 7);
-            held.depart(ONE, (SessionId(session), until_ms));
-        }
-        let none = HashSet::new();
-        let ids = |held: &mut HeldBy, connected: &HashSet<_>, now_ms| {
-            let found = held.departed(connected, now_ms).into_iter();
-            found.map(|session| session.0).collect::<Vec<_>>()
-        };
-        assert_eq!(ids(&mut held, &none, 0), [6, 5, 7]);
-        let back = HashSet::from([SessionId(6)]);
-        assert_eq!(ids(&mut held, &back, 0), [5, 7]);
-        assert_eq!(ids(&mut held, &none, 1000), [7]);
-        held.set(ONE, holding(9, 3));
-        held.depart(ONE, (SessionId(8), 2000));
-        held.leave(ONE);
-        held.join(ONE);
-        assert!(held.has_left(1999) && !held.has_left(2000));
-        let beyond = held.judge(ONE, (holding(0, 0), holding(0, 1)), &budget);
-        assert_eq!(
-            beyond,
-            Some(Beyond {
-                bound: "ephemerals",
-                value: 3
-            })
-        );
-        for number in 0..2 * i64::try_from(DEPARTED_MAX).expect("small") {
-            held.depart(OTHER, (SessionId(number), 9));
-        }
-        assert_eq!(held.departed.len(), DEPARTED_MAX);
-    }
 }

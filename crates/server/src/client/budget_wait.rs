@@ -5,10 +5,11 @@ use std::io;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use admission::{Budgets, Cost, Share};
 use hosting::Connected as _;
 use proto::OpCode;
 
-use super::budgets::{Budgets, Cost, Share};
+use super::budget_held::shares_of;
 use super::connection::Connection;
 use super::task::{Socket, Stream, fill, flush};
 use crate::client::clients::Clients;
@@ -81,7 +82,7 @@ pub(super) async fn pay_ahead<S: Stream>(
     connection: &Connection,
     socket: &mut Socket<S>,
 ) -> io::Result<Option<usize>> {
-    let shares = budgets.of(connection);
+    let shares = shares_of(budgets, connection);
     let max = shares.iter().fold(MOST, |max, share| {
         let other = share.cost_max();
         Cost {
@@ -135,7 +136,7 @@ async fn wait<S: Stream>(
 ) -> io::Result<bool> {
     let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
     let touched_every = Duration::from_millis((timeout_ms / 4).max(1));
-    let mut paid = pin!(share.pay(cost));
+    let mut paid = pin!(pay(share, cost));
     loop {
         if !clients.touch(connection) {
             connection.close();
@@ -156,6 +157,18 @@ async fn wait<S: Stream>(
             },
             () = tokio::time::sleep(touched_every) => {}
         }
+    }
+}
+
+/// Waits for the turn of a connection, and pays as soon as the share is not in debt.
+async fn pay(share: &Share, cost: Cost) {
+    let turn = share.turn().await;
+    loop {
+        let wait_ms = turn.pay(cost, clock::monotonic_ms());
+        if wait_ms == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
     }
 }
 

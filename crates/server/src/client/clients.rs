@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 
+use admission::Ledger;
 use hosting::{Connected, ServerState};
 use monitoring::audit::{AuditLog, Caller, line_of_undecodable};
 use monitoring::environment::Environment;
@@ -13,7 +14,7 @@ use monitoring::slow::SlowRequests;
 use monitoring::traces::Traces;
 use monitoring::usage::Departed;
 use monitoring::view::DEFAULT_TRACE_MASK;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::MutexGuard;
 use proto::{ErrorCode, OpCode};
 use replica::connection::{ConnectionRules, Identities, Queued, Work};
 use replica::{
@@ -23,18 +24,11 @@ use tokio::sync::{Semaphore, watch};
 use transport::tls::Gate;
 use tree::WatcherId;
 
-use crate::client::budgets::Budgets;
-use crate::client::connection::{Connection, ConnectionState};
-use crate::client::failures::AuthFailures;
-use crate::client::held::HeldBytes;
+use crate::client::budget_held;
+use crate::client::connection::{Connection, ConnectionState, Registry};
 use crate::client::inbox::{ClientMessage, CoreInbox};
-use crate::client::large::LargeRequests;
-use crate::client::permits::Permits;
-use crate::client::registry::{Admissions, Registry};
 use crate::client::request_throttle::RequestThrottle;
-use crate::client::room::SharedRoom;
 use crate::client::settings::Settings;
-use crate::client::throttle::TokenBucket;
 use crate::metrics::{Metrics, ServerStats};
 use crate::settings::passwords;
 use crate::{clock, limits};
@@ -48,24 +42,14 @@ pub(crate) struct Clients {
     pub(crate) settings: Settings,
     pub(crate) state: Arc<ServerState>,
     pub(crate) registry: Registry,
-    pub(crate) admissions: Admissions,
-    pub(crate) permits: Permits,
+    /// The resources that clients use, and the bounds on them.
+    pub(crate) ledger: Ledger,
     pub(crate) request_throttle: RequestThrottle,
-    /// `None` if budgets are not configured.
-    pub(crate) budgets: Option<Budgets>,
-    pub(crate) handshakes: Mutex<TokenBucket>,
-    pub(crate) large_requests: LargeRequests,
-    /// Memory for requests that are read and not yet submitted.
-    pub(crate) large_frames: SharedRoom,
-    /// Memory for replies that are encoded and not yet written.
-    pub(crate) large_replies: SharedRoom,
     /// Permits for slow reads: half of the processors, so that threads remain for all other
     /// requests.
     pub(crate) slow_reads: Semaphore,
     /// Permits for four-letter words and commands with long answers.
     pub(crate) long_words: Arc<Semaphore>,
-    /// Other bytes held by connections.
-    pub(crate) held: Arc<HeldBytes>,
     /// Number of connections whose tasks have deferred reads to answer before the next write.
     pub(crate) left_over: AtomicUsize,
     pub(crate) metrics: Arc<Metrics>,
@@ -76,7 +60,6 @@ pub(crate) struct Clients {
     pub(crate) slow: SlowRequests,
     /// Traced writes; `None` without a collector.
     pub(crate) traces: Option<Arc<Traces>>,
-    auth_failures: AuthFailures,
     pub(crate) environment: Environment,
     pub(crate) trace_mask: AtomicI64,
     pub(crate) role: Arc<RoleCell>,
@@ -103,14 +86,15 @@ impl Clients {
 
     /// Records a failed login that is not from a client. Java does not count these.
     pub(crate) fn login_failed(&self, peer: SocketAddr) {
-        if self.auth_failures.note(peer.ip(), clock::monotonic_ms()) {
+        if self.ledger.failures.note(peer.ip(), clock::monotonic_ms()) {
             log_limiter::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute), refusing connections from this address until the minute ends");
         }
     }
 
     /// Returns whether clients of this address have failed too often.
     pub(crate) fn refuses_logins(&self, peer: SocketAddr) -> bool {
-        self.auth_failures
+        self.ledger
+            .failures
             .is_spent(peer.ip(), clock::monotonic_ms())
     }
 
@@ -122,10 +106,8 @@ impl Clients {
         audit: Option<Arc<AuditLog>>,
         tls_handshakes: Arc<Gate>,
     ) -> Self {
-        let permits = Permits::new(settings.outstanding_max);
-        let throttle = settings.config.limits.connection_throttle.clone();
-        let handshakes = TokenBucket::new(throttle, clock::monotonic_ms());
-        let large_requests = LargeRequests::new(&settings.config.limits.large_requests);
+        let (config, outstanding_max) = (&settings.config, settings.outstanding_max);
+        let ledger = Ledger::new(config, outstanding_max, clock::monotonic_ms());
         let traces = settings.config.traces.as_ref();
         let role = Arc::new(RoleCell::new(
             settings.config.ensemble.as_ref(),
@@ -135,17 +117,10 @@ impl Clients {
         Self {
             state,
             registry: Registry::with_passwords(passwords(&settings.config)),
-            admissions: Admissions::default(),
-            permits,
+            ledger,
             request_throttle: RequestThrottle::new(&settings.config.limits.request_throttle),
-            budgets: Budgets::new(&settings.config.limits.budgets),
-            handshakes: Mutex::new(handshakes),
-            large_requests,
-            large_frames: SharedRoom::new(limits::LARGE_FRAMES_BYTES),
-            large_replies: SharedRoom::new(limits::LARGE_REPLIES_BYTES),
             long_words: Arc::new(Semaphore::new(limits::LONG_WORDS_AT_A_TIME)),
             slow_reads: Semaphore::new((processors() / 2).max(1)),
-            held: Arc::default(),
             left_over: AtomicUsize::new(0),
             stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),
             metrics,
@@ -154,7 +129,6 @@ impl Clients {
             slow: SlowRequests::new(settings.config.limits.slow_request_threshold_ms),
             environment: Environment::of_this_process(),
             trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),
-            auth_failures: AuthFailures::new(settings.config.auth.failures_per_minute_max),
             role,
             core,
             serving: watch::Sender::new(Service::None),
@@ -217,7 +191,7 @@ impl Clients {
             enforced_schemes: config.auth.enforced_schemes.as_deref(),
             eager_acl_check: *eager_acl_check,
             is_late,
-            bounds_holding: self.budgets.as_ref().is_some_and(Budgets::bounds_holding),
+            bounds_holding: self.ledger.bounds_holding(),
             watch_bytes_max: config.limits.watch_bytes_max as usize,
         }
     }
@@ -303,13 +277,15 @@ impl Clients {
         state.drop_requests();
         connection.note_left_over(&state, &self.left_over);
         if let Some(obeyed) = state.obeyed.take() {
-            obeyed.end(connection);
+            budget_held::end(&obeyed, connection);
         }
         let (address, figures) = (connection.peer.ip(), connection.stats.get());
         let identities = state.client.identities.clone();
         drop(state);
         self.departed.note(address, &identities, &figures);
-        self.admissions.remove(&self.registry, connection);
+        if self.registry.remove(connection) {
+            self.ledger.connections.leave(address.to_canonical());
+        }
         self.remove_watches(connection.id);
         self.tell(ClientMessage::Gone(connection.ticket()));
     }

@@ -13,19 +13,20 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use admission::{Held, HeldBytes, Obeyed, Room};
 use hosting::{Connected, Serving};
 use replica::connection::{ClientConnection, Identities, Queued, Work};
 use tokio::sync::Notify;
 use tree::WatcherId;
 
 use super::at_once::AtOnce;
-use super::budget_obeyed::Obeyed;
-use super::held::{Held, HeldBytes};
 use super::outgoing::{EventFrame, LongEvent, Outgoing, bytes_of};
-use super::room::Room;
 use super::sasl::Login;
 use crate::metrics::ConnectionStats;
 use crate::{clock, limits};
+
+/// All connections of a server.
+pub(crate) type Registry = hosting::Registry<Connection>;
 
 /// A client connection, shared by its socket task, the core thread and the registry.
 pub(crate) struct Connection {

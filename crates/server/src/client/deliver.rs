@@ -13,8 +13,7 @@ use tree::{Event, Tree};
 use super::outgoing::{EventFrame, LONG_EVENT_BYTES};
 use crate::client::answer::{Served, pace_before_write, pace_of_core};
 use crate::client::clients::Clients;
-use crate::client::connection::Connection;
-use crate::client::registry::Registry;
+use crate::client::connection::{Connection, Registry};
 use crate::clock;
 use crate::metrics::{GroupApplied, Replies};
 
@@ -128,7 +127,7 @@ impl Delivery {
         self.replies = Replies::default();
         if let Some(begun) = self.begun.take() {
             let took_ms = clock::monotonic_ms().saturating_sub(begun.monotonic_ms);
-            let under_way = clients.permits.outstanding() as u64;
+            let under_way = clients.ledger.permits.outstanding() as u64;
             let group = std::mem::take(&mut self.group);
             let transactions = group.of_clients_here + group.of_others;
             clients.metrics.group_applied(group, took_ms, under_way);
@@ -140,9 +139,12 @@ impl Delivery {
                     .add(transactions);
             }
         }
-        clients.permits.give_back(std::mem::take(&mut self.permits));
+        clients
+            .ledger
+            .permits
+            .give_back(std::mem::take(&mut self.permits));
         let large_bytes = std::mem::take(&mut self.large_bytes);
-        clients.large_requests.give_back(large_bytes);
+        clients.ledger.large_requests.give_back(large_bytes);
     }
 
     fn touched(&mut self, connection: &Arc<Connection>) {

@@ -4,6 +4,7 @@
 use std::ops::DerefMut;
 use std::sync::Arc;
 
+use admission::{BeyondBudget, LargeRequest, Obeyed, Room};
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, Zxid};
 pub(crate) use replica::connection::Next;
@@ -17,10 +18,7 @@ use tree::Tree;
 
 use super::answer::{Grant, Noting, Served, pace_of_task};
 use super::batch::{Batch, Extra};
-use super::budget_obeyed::{Obeyed, Refused};
 use super::connection::{Connection, ConnectionState};
-use super::large::LargeRequest;
-use super::room::Room;
 use super::sasl::{self, Login};
 use crate::client::clients::Clients;
 use crate::clock;
@@ -77,8 +75,8 @@ pub(crate) fn handle_batch(
     clients.metrics.batch_answered(reads);
     clients.stats.replied(&replies);
     clients.slow.write();
-    if let (Some(refused), Some(budgets)) = (batch.refused.take(), &clients.budgets) {
-        budgets.tell_of_refusal(&refused);
+    if let (Some(refused), Some(budgets)) = (batch.refused.take(), &clients.ledger.budgets) {
+        budgets.tell_of_refusal(&refused, clock::monotonic_ms());
     }
     next
 }
@@ -139,7 +137,7 @@ struct Sorter<'a> {
     /// Budgets of the connection.
     obeyed: Option<&'a Obeyed>,
     /// The last request that exceeded a budget.
-    refused: Option<Refused>,
+    refused: Option<BeyondBudget>,
     /// Handled requests.
     handled: u64,
     /// Writes among the handled requests.
@@ -233,8 +231,7 @@ impl Taking for Sorter<'_> {
     }
 
     fn may_hold(&mut self, held: Holding, more: Holding) -> bool {
-        let id = self.connection.id;
-        let judged = self.obeyed.map(|obeyed| obeyed.may_hold(id, (held, more)));
+        let judged = self.obeyed.map(|obeyed| obeyed.may_hold(held, more));
         match judged {
             Some(Err(refused)) => {
                 self.refused = Some(refused);

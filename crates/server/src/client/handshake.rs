@@ -73,7 +73,7 @@ pub(crate) async fn first_frame<S: Stream>(
             && socket.frame_room.is_none()
         {
             // The frame must arrive in time, even if other connections do not wait for the memory.
-            let room = clients.large_frames.take(bytes).await;
+            let room = clients.ledger.large_frames.take(bytes).await;
             socket.hold(room, bytes);
         }
         if !fill(socket).await? {
@@ -116,7 +116,7 @@ pub(crate) async fn connect(
     };
     if matches!(handshake, Handshake::New(new) if !new.is_local) {
         // The transaction of a new session takes a permit.
-        clients.permits.take(1).await;
+        clients.ledger.permits.take(1).await;
     }
     begin(clients, connection, handshake)
 }
@@ -140,7 +140,7 @@ fn turn_away(clients: &Clients, connection: &Connection, refusal: &HandshakeRefu
 fn admitted(clients: &Clients, kind: HandshakeKind) -> bool {
     let millionths = u32::try_from(clock::seed() % 1_000_000).unwrap_or(0);
     let chance = f64::from(millionths) / 1e6;
-    let mut bucket = clients.handshakes.lock();
+    let mut bucket = clients.ledger.handshakes.lock();
     let admitted = bucket.admits(kind, clock::monotonic_ms(), chance);
     let deficit = bucket.deficit();
     drop(bucket);
@@ -236,10 +236,10 @@ mod tests {
     use bytes::Bytes;
     use replica::Service;
     use replica::sessions::Sessions;
-    use tree::WatcherId;
 
     use super::*;
     use crate::assemble::server::test_server;
+    use crate::client::listener::register;
 
     /// A handshake starts while this server decides about sessions, and continues after the role
     /// has ended. The server does not know any session then, so it must not report the session as
@@ -250,12 +250,7 @@ mod tests {
         let server = test_server(dir.path()).await;
         let clients = &server.clients;
         let peer = "127.0.0.1:1".parse().unwrap();
-        let make = |id: WatcherId| Connection::new(id, peer, Arc::from([]), clients.held.clone());
-        let limits = Default::default();
-        let admitted = clients
-            .admissions
-            .admit(&clients.registry, peer.ip(), limits, make);
-        let connection = admitted.unwrap();
+        let connection = register(clients, peer).unwrap();
         let new = NewSession {
             timeout_ms: 4000,
             is_local: false,

@@ -12,7 +12,6 @@ use transport::tls::{Acceptor, Refused};
 use transport::{Accepting, FilesKept, Listener, SocketOptions, TcpWriter, accept_each};
 
 use super::connection::Connection;
-use super::registry;
 use super::{task, x509};
 use crate::client::clients::Clients;
 use crate::limits;
@@ -71,15 +70,20 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
 pub(super) fn register(
     clients: &Clients,
     peer: SocketAddr,
-) -> Result<Arc<Connection>, registry::Refused> {
+) -> Result<Arc<Connection>, admission::Refused> {
     let address = peer.ip().to_canonical();
     let identity = Id {
         scheme: "ip".into(),
         id: tree::auth::host_address(address).into(),
     };
-    let make = |id| Connection::new(id, peer, Arc::from([identity]), clients.held.clone());
-    let (registry, limits) = (&clients.registry, clients.settings.connection_limits);
-    clients.admissions.admit(registry, address, limits, make)
+    let ledger = &clients.ledger;
+    let id = ledger
+        .connections
+        .enter(address, clients.settings.connection_limits)?;
+    let connection = Connection::new(id, peer, Arc::from([identity]), ledger.held.clone());
+    let connection = Arc::new(connection);
+    clients.registry.insert(connection.clone());
+    Ok(connection)
 }
 
 /// Returns the client's end of an in-process connection for this address. It serves a caller that

@@ -131,7 +131,7 @@ pub(super) async fn take_permits<S: Stream>(
         connection.close();
         return Ok(());
     }
-    if places == 0 || clients.permits.take_now(places) {
+    if places == 0 || clients.ledger.permits.take_now(places) {
         batch.permits = needed;
         return Ok(());
     }
@@ -189,7 +189,7 @@ async fn wait<S: Stream>(
     let may_drop = first != Some(OpCode::CloseSession);
     let mut is_open = true;
     metrics.request_throttle_wait_count.inc();
-    let mut taken = pin!(clients.permits.take(places));
+    let mut taken = pin!(clients.ledger.permits.take(places));
     loop {
         if flush(clients, connection, socket).await?.is_break() {
             return Ok(Waited::Dropped);
@@ -224,6 +224,7 @@ fn is_late(connection: &Connection, waited: Duration) -> bool {
 
 pub(super) fn give_back(clients: &Clients, batch: &mut Batch) {
     clients
+        .ledger
         .permits
         .give_back(std::mem::take(&mut batch.permits));
 }

@@ -9,6 +9,7 @@
 //!
 //! Source: ZooKeeperServer.processSasl, SaslServerCallbackHandler.
 
+use admission::Room;
 use config::{KerberosKey, SaslAcceptor, SaslUsers};
 use proto::{ErrorCode, Id};
 use replica::connection::{ClientConnection, RequestKind, SaslAnswer};
@@ -20,7 +21,6 @@ use tree::auth::{SASL, SUPER, is_sasl_name};
 
 use super::batch::Batch;
 use super::connection::Connection;
-use super::room::Room;
 use crate::client::clients::Clients;
 use crate::kerberos;
 use crate::random;

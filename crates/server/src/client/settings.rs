@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::ConnectionLimits;
 use config::kerberos::KerberosNames;
 use config::{AuthProvider, Config, FourLetterWords};
 use jute::Limits;
 
-use crate::client::registry::ConnectionLimits;
 use crate::fourlw::Whitelist;
 use crate::kerberos;
 use crate::limits::BATCH_REQUESTS_MAX;

@@ -4,15 +4,19 @@
 //! its replies stops itself. The task ends when the client disconnects, when a frame is invalid, or
 //! when the server closes the connection. The session remains alive until it expires or is closed.
 
-use hosting::Connected as _;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use admission::Room;
+use admission::limits::ROOM_PATIENCE;
 use bytes::BytesMut;
+use hosting::Connected as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::sleep;
 
 use super::answer::Grant;
 use super::batch::{Batch, decode_batch, long_frame_bytes};
@@ -21,7 +25,6 @@ use super::budget_wait::pay_ahead;
 use super::connection::Connection;
 use super::dispatch::{self, Next};
 use super::request_throttle::{give_back, take_permits};
-use super::room::Room;
 use super::{handshake, sasl, words};
 use crate::client::clients::Clients;
 use crate::{clock, limits};
@@ -70,7 +73,7 @@ async fn serve<S: Stream>(
     let deadline = clients.settings.sessionless_timeout;
     let first = tokio::select! {
         first = handshake::first_frame(clients, connection.peer, socket) => first?,
-        () = tokio::time::sleep(deadline) => {
+        () = sleep(deadline) => {
             tracing::debug!(peer = %connection.peer, "no handshake in time, closing connection");
             clients.metrics.sessionless_connections_expired.inc();
             return Ok(());
@@ -123,7 +126,7 @@ async fn requests<S: Stream>(
                 let Some(bytes) = batch.waits_for_room else {
                     break;
                 };
-                let found = clients.large_requests.room.take(bytes);
+                let found = clients.ledger.large_requests.room.take(bytes);
                 room = Box::pin(while_serving(clients, connection, socket, found)).await?;
                 if room.is_none() {
                     return Ok(());
@@ -187,7 +190,7 @@ async fn frames_max<S: Stream>(
     socket: &mut Socket<S>,
     paid: &mut usize,
 ) -> io::Result<Option<usize>> {
-    let Some(budgets) = &clients.budgets else {
+    let Some(budgets) = &clients.ledger.budgets else {
         return Ok(Some(usize::MAX));
     };
     if *paid == 0 {
@@ -241,7 +244,7 @@ async fn handle<S: Stream>(
         match next {
             Next::GoOn | Next::Turn | Next::Close => {}
             Next::Room(bytes) => {
-                let found = clients.large_replies.take(bytes);
+                let found = clients.ledger.large_replies.take(bytes);
                 room = Box::pin(meanwhile(clients, connection, socket, found)).await?;
                 if room.is_none() {
                     return Ok(ControlFlow::Break(()));
@@ -342,10 +345,9 @@ async fn flush_large<S: Stream>(
     room: Room,
 ) -> io::Result<ControlFlow<()>> {
     let bytes = room.bytes;
-    let begun = tokio::time::Instant::now();
     tokio::select! {
         flushed = flush(clients, connection, socket) => flushed,
-        () = clients.large_replies.wanted_back(bytes, begun) => {
+        () = clients.ledger.large_replies.wanted_back(bytes, Duration::ZERO, sleep) => {
             log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies while others wait for memory, closing connection");
             connection.close();
             Ok(ControlFlow::Break(()))
@@ -366,7 +368,7 @@ async fn find_frame_room<S: Stream>(
     };
     if socket.frame_room.is_none() {
         // Boxed because most connections never reach this call.
-        let found = clients.large_frames.take(bytes);
+        let found = clients.ledger.large_frames.take(bytes);
         let found = Box::pin(while_serving(clients, connection, socket, found)).await?;
         let Some(room) = found else {
             return Ok(false);
@@ -400,7 +402,11 @@ pub(crate) async fn is_wanted_back(
     frame_room: Option<(usize, tokio::time::Instant)>,
 ) {
     if let Some((bytes, since)) = frame_room {
-        clients.large_frames.wanted_back(bytes, since).await;
+        clients
+            .ledger
+            .large_frames
+            .wanted_back(bytes, since.elapsed(), sleep)
+            .await;
     }
 }
 
@@ -484,11 +490,15 @@ async fn flush_and_end<S: Stream>(
 async fn holds_up_others(clients: &Clients, connection: &Connection) {
     let begun = tokio::time::Instant::now();
     loop {
-        clients.large_frames.wanted_back(0, begun).await;
+        clients
+            .ledger
+            .large_frames
+            .wanted_back(0, begun.elapsed(), sleep)
+            .await;
         if connection.lock().has_frame_room() {
             return;
         }
-        tokio::time::sleep(limits::ROOM_PATIENCE).await;
+        sleep(ROOM_PATIENCE).await;
     }
 }
 

@@ -140,7 +140,7 @@ impl View for LiveView {
         let connections = self.clients.registry.len() as u64;
         let tree = self.clients.state.tree.read();
         State {
-            outstanding_requests: self.clients.permits.outstanding() as u64,
+            outstanding_requests: self.clients.ledger.permits.outstanding() as u64,
             outstanding_tls_handshakes: self.clients.tls_handshakes.under_way() as u64,
             connections,
             znode_count: tree.node_count() as u64,
@@ -149,7 +149,7 @@ impl View for LiveView {
             approximate_data_size: u64::try_from(tree.approximate_data_size()).unwrap_or(0),
             global_sessions: tree.sessions().len() as u64,
             local_sessions,
-            connection_drop_probability: self.clients.handshakes.lock().drop_probability(),
+            connection_drop_probability: self.clients.ledger.handshakes.lock().drop_probability(),
         }
     }
 

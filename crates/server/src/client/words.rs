@@ -2,10 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
-use tokio::time::{Instant, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::connection::Connection;
 use super::task::{Socket, Stream, fill};
@@ -43,7 +44,7 @@ pub(super) async fn answer<S: Stream>(
         if text.len() > limits::REPLY_BYTES_SMALL {
             text.shrink_to_fit();
             // The answer to the next word needs the same amount of memory while it is produced.
-            let room = clients.large_replies.take(2 * text.len()).await;
+            let room = clients.ledger.large_replies.take(2 * text.len()).await;
             drop(turn);
             write_long(clients, connection, socket, &text).await?;
             drop(room);
@@ -87,10 +88,9 @@ async fn write_long<S: Stream>(
     socket: &mut Socket<S>,
     text: &str,
 ) -> io::Result<()> {
-    let begun = Instant::now();
     tokio::select! {
         written = socket.stream.write_all(text.as_bytes()) => written,
-        () = clients.large_replies.wanted_back(text.len(), begun) => {
+        () = clients.ledger.large_replies.wanted_back(text.len(), Duration::ZERO, sleep) => {
             log_limiter::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word while others wait for memory, closing connection");
             Err(io::ErrorKind::TimedOut.into())
         }
@@ -111,6 +111,8 @@ async fn end<S: Stream>(
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
     use crate::assemble::server::test_server;
     use crate::client::listener::register;

@@ -41,6 +41,9 @@ pub const X509: &str = "x509";
 /// Scheme of ensemble names.
 pub const ENSEMBLE: &str = "ensemble";
 
+/// Maximum number of characters of a [`name_of`] an identity.
+const NAME_CHARS_MAX: usize = 128;
+
 /// The schemes that exist in addition to world, auth and ip.
 #[derive(Debug, Clone, Default)]
 pub struct AuthSettings {
@@ -197,6 +200,13 @@ pub fn user_name(id: &Id) -> &str {
         IP | SASL | X509 => &id.id,
         _ => "",
     }
+}
+
+/// Returns the name of an identity as `scheme:user`, without a password hash and of bounded length.
+pub fn name_of(id: &Id) -> String {
+    let (scheme, user) = (&*id.scheme, user_name(id));
+    let full = scheme.chars().chain(":".chars()).chain(user.chars());
+    full.take(NAME_CHARS_MAX).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::limits;
 
 /// The failures of all addresses.
-pub(crate) struct AuthFailures {
+pub struct AuthFailures {
     /// Limit per minute. With `None`, failures are not counted.
     max: Option<u32>,
     minutes: Mutex<Minutes>,
@@ -33,7 +33,8 @@ struct Minute {
 const MINUTE_MS: u64 = 60_000;
 
 impl AuthFailures {
-    pub(crate) fn new(max: Option<u32>) -> Self {
+    /// Creates an empty count.
+    pub fn new(max: Option<u32>) -> Self {
         Self {
             max,
             minutes: Mutex::default(),
@@ -41,7 +42,7 @@ impl AuthFailures {
     }
 
     /// Records a failure. Returns whether it is the last one allowed.
-    pub(crate) fn note(&self, address: IpAddr, now_ms: u64) -> bool {
+    pub fn note(&self, address: IpAddr, now_ms: u64) -> bool {
         let Some(max) = self.max else {
             return false;
         };
@@ -51,7 +52,7 @@ impl AuthFailures {
     }
 
     /// Returns whether connections of this address are refused.
-    pub(crate) fn is_spent(&self, address: IpAddr, now_ms: u64) -> bool {
+    pub fn is_spent(&self, address: IpAddr, now_ms: u64) -> bool {
         let Some(max) = self.max else {
             return false;
         };
@@ -90,7 +91,8 @@ impl Minutes {
     }
 }
 
-pub(super) fn network(address: IpAddr) -> IpAddr {
+/// Returns the address under which a client is counted: a 64-bit network for IPv6.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

@@ -7,13 +7,15 @@ use tokio::sync::Semaphore;
 /// A connection takes the permits before it submits requests, and stops reading while permits are
 /// not available. The client sees only TCP back-pressure. The core releases the permits with the
 /// replies.
-pub(crate) struct Permits {
+#[derive(Debug)]
+pub struct Permits {
     semaphore: Semaphore,
     max: usize,
 }
 
 impl Permits {
-    pub(crate) fn new(max: usize) -> Self {
+    /// Creates all permits.
+    pub fn new(max: usize) -> Self {
         Self {
             semaphore: Semaphore::new(max),
             max,
@@ -21,7 +23,7 @@ impl Permits {
     }
 
     /// Takes `count` permits if they are available.
-    pub(crate) fn take_now(&self, count: u32) -> bool {
+    pub fn take_now(&self, count: u32) -> bool {
         self.semaphore
             .try_acquire_many(count)
             .map(tokio::sync::SemaphorePermit::forget)
@@ -29,7 +31,7 @@ impl Permits {
     }
 
     /// Waits for `count` permits. The oldest waiter is served first.
-    pub(crate) async fn take(&self, count: u32) {
+    pub async fn take(&self, count: u32) {
         // The semaphore is never closed, so an error cannot happen. Without permits, only the count
         // of requests would be wrong.
         if let Ok(permits) = self.semaphore.acquire_many(count).await {
@@ -38,14 +40,14 @@ impl Permits {
     }
 
     /// Releases permits.
-    pub(crate) fn give_back(&self, count: usize) {
+    pub fn give_back(&self, count: usize) {
         if count > 0 {
             self.semaphore.add_permits(count);
         }
     }
 
     /// Returns the number of requests in the pipeline.
-    pub(crate) fn outstanding(&self) -> usize {
+    pub fn outstanding(&self) -> usize {
         self.max.saturating_sub(self.semaphore.available_permits())
     }
 }

@@ -10,35 +10,37 @@ use crate::limits::{HELD_BYTES_MAX, HELD_BYTES_OF_EACH};
 const STEP: usize = 4 << 10;
 
 /// Bytes held by all connections: requests that wait for their turn, and unwritten replies and
-/// events. Replies above [`REPLY_BYTES_SMALL`](crate::limits::REPLY_BYTES_SMALL) have a separate
-/// bound.
+/// events. Long replies have a separate bound, see
+/// [`LARGE_REPLIES_BYTES`](crate::limits::LARGE_REPLIES_BYTES).
 ///
 /// Each connection may hold as many bytes as are still free. So a single connection gets half of
 /// the total, many connections get equal parts, and some bytes remain for new connections.
 #[derive(Debug, Default)]
-pub(crate) struct HeldBytes(AtomicUsize);
+pub struct HeldBytes(AtomicUsize);
 
 impl HeldBytes {
     /// Returns the number of free bytes.
-    pub(crate) fn free(&self) -> usize {
+    pub fn free(&self) -> usize {
         HELD_BYTES_MAX.saturating_sub(self.0.load(Ordering::Relaxed))
     }
 }
 
 /// Bytes held by one connection. Dropping the value releases them.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub struct Held {
     of_all: Arc<HeldBytes>,
     counted: usize,
 }
 
 impl Held {
-    pub(crate) fn nothing(of_all: Arc<HeldBytes>) -> Self {
+    /// Creates the count of a connection that does not hold anything.
+    pub fn nothing(of_all: Arc<HeldBytes>) -> Self {
         Self { of_all, counted: 0 }
     }
 
     /// Sets the number of bytes that the connection holds.
-    pub(crate) fn set(&mut self, bytes: usize) {
+    #[inline]
+    pub fn set(&mut self, bytes: usize) {
         let counted = bytes / STEP * STEP;
         if counted > self.counted {
             let more = counted - self.counted;
@@ -52,13 +54,15 @@ impl Held {
 
     /// Returns the number of bytes that the connection may hold, at most `max`. The result is never
     /// zero; otherwise the server could stop serving requests.
-    pub(crate) fn allowed(&self, max: usize) -> usize {
+    #[inline]
+    pub fn allowed(&self, max: usize) -> usize {
         self.of_all.free().max(HELD_BYTES_OF_EACH).min(max)
     }
 
     /// Returns the limit for bytes that are produced ahead of time and can be delayed, at most
     /// `max`.
-    pub(crate) fn allowed_ahead(&self, max: usize) -> usize {
+    #[inline]
+    pub fn allowed_ahead(&self, max: usize) -> usize {
         self.of_all.free().max(STEP).min(max)
     }
 }

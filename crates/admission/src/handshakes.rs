@@ -10,7 +10,7 @@ use replica::HandshakeKind;
 ///
 /// Source: BlueThrottle.
 #[derive(Debug)]
-pub(crate) struct TokenBucket {
+pub struct TokenBucket {
     settings: ConnectionThrottle,
     tokens: u32,
     filled_ms: u64,
@@ -20,7 +20,7 @@ pub(crate) struct TokenBucket {
 
 impl TokenBucket {
     /// Creates a full bucket.
-    pub(crate) fn new(settings: ConnectionThrottle, now_ms: u64) -> Self {
+    pub fn new(settings: ConnectionThrottle, now_ms: u64) -> Self {
         let tokens = settings.tokens.unwrap_or(0);
         Self {
             settings,
@@ -32,7 +32,7 @@ impl TokenBucket {
     }
 
     /// Returns whether a handshake is admitted. `chance` is uniform in [0, 1).
-    pub(crate) fn admits(&mut self, handshake: HandshakeKind, now_ms: u64, chance: f64) -> bool {
+    pub fn admits(&mut self, handshake: HandshakeKind, now_ms: u64, chance: f64) -> bool {
         let Some(max) = self.settings.tokens else {
             return true;
         };
@@ -52,7 +52,7 @@ impl TokenBucket {
     }
 
     /// Returns the number of tokens missing from a full bucket.
-    pub(crate) fn deficit(&self) -> u32 {
+    pub fn deficit(&self) -> u32 {
         self.settings
             .tokens
             .unwrap_or(0)
@@ -60,7 +60,7 @@ impl TokenBucket {
     }
 
     /// Returns the share of handshakes that are refused at random.
-    pub(crate) fn drop_probability(&self) -> f64 {
+    pub fn drop_probability(&self) -> f64 {
         self.drop_probability
     }
 

@@ -6,25 +6,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::limits::ROOM_PATIENCE;
 
 /// Memory budget in bytes, with the number of connections that wait for it.
 #[derive(Debug, Clone)]
-pub(crate) struct SharedRoom {
+pub struct SharedRoom {
     free: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
     max: usize,
-    /// Time that a client may use per started MiB while others wait.
-    patience: Duration,
 }
 
 /// A reservation. Dropping it releases the bytes.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub struct Room {
     /// Requested bytes. This may be more than the total.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -38,17 +35,17 @@ impl Drop for Waiting<'_> {
 }
 
 impl SharedRoom {
-    pub(crate) fn new(max: usize) -> Self {
+    /// Creates a budget of `max` bytes, all of which are free.
+    pub fn new(max: usize) -> Self {
         Self {
             free: Arc::new(Semaphore::new(max)),
             waiting: Arc::default(),
             max,
-            patience: ROOM_PATIENCE,
         }
     }
 
     /// Reserves `bytes` if they are available.
-    pub(crate) fn take_now(&self, bytes: usize) -> Option<Room> {
+    pub fn take_now(&self, bytes: usize) -> Option<Room> {
         let permit = self.free.clone().try_acquire_many_owned(self.taken(bytes));
         permit.ok().map(|permit| Room {
             bytes,
@@ -58,7 +55,7 @@ impl SharedRoom {
 
     /// Waits until `bytes` can be reserved. The oldest waiter is served first. A request above the
     /// total gets the total.
-    pub(crate) async fn take(&self, bytes: usize) -> Room {
+    pub async fn take(&self, bytes: usize) -> Room {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(&self.waiting);
         let permit = self.free.clone().acquire_many_owned(self.taken(bytes));
@@ -68,24 +65,28 @@ impl SharedRoom {
     }
 
     /// Releases bytes that [`Room::keep`] returned, of one request or of several.
-    pub(crate) fn give_back(&self, bytes: usize) {
+    pub fn give_back(&self, bytes: usize) {
         self.free.add_permits(bytes);
     }
 
-    /// Resolves when a client has held a reservation of `bytes` since `begun` for too long and
-    /// others wait.
-    pub(crate) async fn wanted_back(&self, bytes: usize, begun: Instant) {
+    /// Resolves when a client has held a reservation of `bytes` for too long and others wait. It
+    /// has held the reservation for `held_for` at the time of the call. `sleep` waits for a time.
+    pub async fn wanted_back<S: Future<Output = ()>>(
+        &self,
+        bytes: usize,
+        held_for: Duration,
+        sleep: impl Fn(Duration) -> S,
+    ) {
         let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
-        let patience = self.patience.saturating_mul(mebibytes.saturating_add(1));
-        sleep_until(begun + patience).await;
+        let patience = ROOM_PATIENCE.saturating_mul(mebibytes.saturating_add(1));
+        sleep(patience.saturating_sub(held_for)).await;
         while self.waiting.load(Ordering::Relaxed) == 0 {
-            sleep(self.patience / 10).await;
+            sleep(ROOM_PATIENCE / 10).await;
         }
     }
 
     /// Returns the number of free bytes.
-    #[cfg(test)]
-    pub(crate) fn free(&self) -> usize {
+    pub fn free(&self) -> usize {
         self.free.available_permits()
     }
 
@@ -98,7 +99,7 @@ impl SharedRoom {
 impl Room {
     /// Returns the number of reserved bytes. The caller must release them with
     /// [`SharedRoom::give_back`].
-    pub(crate) fn keep(self) -> usize {
+    pub fn keep(self) -> usize {
         let Some(permit) = self.permit else {
             return 0;
         };
@@ -110,8 +111,11 @@ impl Room {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -146,35 +150,43 @@ mod tests {
         assert!(poll(small.as_mut()).is_ready());
     }
 
-    #[tokio::test]
-    async fn room_is_wanted_back_from_the_slow_while_others_wait() {
-        let patience = Duration::from_millis(10);
-        let shared = SharedRoom {
-            patience,
-            ..SharedRoom::new(MAX)
+    #[test]
+    fn room_is_wanted_back_from_the_slow_while_others_wait() {
+        let shared = SharedRoom::new(MAX);
+        let slept = Mutex::new(Vec::new());
+        // Each sleep ends when it is polled again.
+        let sleep = |time: Duration| {
+            slept.lock().push(time);
+            let mut is_over = false;
+            poll_fn(move |_| {
+                if std::mem::replace(&mut is_over, true) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
         };
-        let begun = Instant::now();
-        let mut wanted = pin!(shared.wanted_back(MAX, begun));
-        let longer = patience * 5;
-        assert!(
-            tokio::time::timeout(longer, wanted.as_mut()).await.is_err(),
-            "nobody waits"
-        );
-        let room = shared.take(MAX).await;
+        let second = Duration::from_secs(1);
+        let mut wanted = pin!(shared.wanted_back(MAX, second, sleep));
+        for _ in 0..3 {
+            assert!(poll(wanted.as_mut()).is_pending(), "nobody waits");
+        }
+        let pause = ROOM_PATIENCE / 10;
+        assert_eq!(*slept.lock(), [ROOM_PATIENCE - second, pause, pause]);
+        let room = shared.take_now(MAX).unwrap();
         {
             let mut given_up = pin!(shared.take(1));
             assert!(poll(given_up.as_mut()).is_pending());
         }
-        assert!(
-            tokio::time::timeout(longer, wanted.as_mut()).await.is_err(),
-            "nobody waits any more"
-        );
+        assert!(poll(wanted.as_mut()).is_pending(), "nobody waits any more");
         let mut other = pin!(shared.take(1));
         assert!(poll(other.as_mut()).is_pending());
-        wanted.await;
-        let begun = Instant::now();
-        shared.wanted_back(3 << 20, begun).await;
-        assert!(begun.elapsed() >= patience * 4, "by its length");
+        assert!(poll(wanted.as_mut()).is_ready());
+        slept.lock().clear();
+        let mut wanted = pin!(shared.wanted_back(3 << 20, Duration::ZERO, sleep));
+        assert!(poll(wanted.as_mut()).is_pending());
+        assert!(poll(wanted.as_mut()).is_ready());
+        assert_eq!(*slept.lock(), [ROOM_PATIENCE * 4], "by its length");
         drop(room);
     }
 }

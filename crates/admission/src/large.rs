@@ -12,17 +12,17 @@ use crate::limits::{LARGE_REQUESTS_BYTES, REQUEST_BYTES_SMALL};
 
 /// Count of the bytes of requests that are not small.
 #[derive(Debug, Clone)]
-pub(crate) struct LargeRequests {
+pub struct LargeRequests {
     under_way: Arc<AtomicU64>,
     threshold: Option<u64>,
     max: u64,
     /// Memory of large requests, from the frame until the transaction is in the tree.
-    pub(crate) room: SharedRoom,
+    pub room: SharedRoom,
 }
 
 /// A large request in progress. Dropping it releases its reservations.
 #[derive(Debug)]
-pub(crate) struct LargeRequest {
+pub struct LargeRequest {
     /// Boxed because nearly every request is small, and every request is moved with the space for
     /// this field.
     requests: Box<LargeRequests>,
@@ -31,10 +31,11 @@ pub(crate) struct LargeRequest {
 
 /// The limit for large requests is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooMuch;
+pub struct TooMuch;
 
 impl LargeRequests {
-    pub(crate) fn new(settings: &config::LargeRequests) -> Self {
+    /// Creates an empty count with the configured bounds.
+    pub fn new(settings: &config::LargeRequests) -> Self {
         Self {
             under_way: Arc::default(),
             threshold: settings.threshold_bytes.map(u64::from),
@@ -44,18 +45,18 @@ impl LargeRequests {
     }
 
     /// Returns whether a request of `bytes` needs a memory reservation.
-    pub(crate) fn need_room(bytes: usize) -> bool {
+    #[inline]
+    pub fn need_room(bytes: usize) -> bool {
         bytes > REQUEST_BYTES_SMALL
     }
 
     /// Admits a request of `bytes`, with its memory reservation if it needs one. Returns `None` if
     /// the request is not large.
+    ///
+    /// # Errors
+    /// If the configured bound is reached.
     #[inline]
-    pub(crate) fn admit(
-        &self,
-        bytes: usize,
-        room: Option<Room>,
-    ) -> Result<Option<LargeRequest>, TooMuch> {
+    pub fn admit(&self, bytes: usize, room: Option<Room>) -> Result<Option<LargeRequest>, TooMuch> {
         // Nearly every request is small, and does not touch shared state.
         if room.is_none() && self.threshold.is_none_or(|above| bytes as u64 <= above) {
             Ok(None)
@@ -89,7 +90,7 @@ impl LargeRequests {
 
     /// Releases the reservations of one request, or the sum of several, as returned by
     /// [`LargeRequest::into_bytes`].
-    pub(crate) fn give_back(&self, taken: LargeBytes) {
+    pub fn give_back(&self, taken: LargeBytes) {
         let LargeBytes { counted, room } = taken;
         if counted > 0 {
             self.under_way.fetch_sub(counted, Ordering::AcqRel);
@@ -104,7 +105,7 @@ impl LargeRequests {
 impl LargeRequest {
     /// Transfers the reservations to the caller, who must release them with
     /// [`LargeRequests::give_back`].
-    pub(crate) fn into_bytes(mut self) -> LargeBytes {
+    pub fn into_bytes(mut self) -> LargeBytes {
         std::mem::take(&mut self.taken)
     }
 }

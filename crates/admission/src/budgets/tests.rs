@@ -1,4 +1,9 @@
 use std::net::Ipv4Addr;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use config::Who;
+use tree::auth::ANYONE;
 
 use super::*;
 
@@ -40,10 +45,10 @@ fn requests(requests: usize) -> Cost {
 
 /// Returns the holders of the shares with the names of their budgets.
 fn found(budgets: &Budgets, address: &str, identities: &[Id]) -> Vec<String> {
-    let shares = budgets.find((ip(address), identities), 0);
+    let shares = budgets.find(ip(address), identities, 0);
     let shares = shares.iter();
     shares
-        .map(|share| format!("{} {}", share.name(), share.holder))
+        .map(|share| format!("{} {}", share.name(), share.holder()))
         .collect()
 }
 
@@ -88,7 +93,7 @@ fn each_address_and_each_identity_has_a_share_of_its_own() {
         found(&budgets, "2001:db8::1:2", &[id("sasl", "carol")]),
         ["all ip:2001:db8::"]
     );
-    let share = |address| budgets.find((ip(address), &[id("sasl", "carol")]), 0);
+    let share = |address| budgets.find(ip(address), &[id("sasl", "carol")], 0);
     assert!(Arc::ptr_eq(&share("192.0.2.1")[0], &share("192.0.2.1")[0]));
     assert!(!Arc::ptr_eq(&share("192.0.2.1")[0], &share("192.0.2.2")[0]));
 }
@@ -104,8 +109,8 @@ fn the_identities_of_a_connection_cannot_hide_one_of_them() {
 #[test]
 fn what_is_used_up_is_waited_for_by_all_who_share_it() {
     let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
-    let share = budgets.find((ip("192.0.2.1"), &[]), 0)[0].clone();
-    let other = budgets.find((ip("192.0.2.2"), &[]), 0)[0].clone();
+    let share = budgets.find(ip("192.0.2.1"), &[], 0)[0].clone();
+    let other = budgets.find(ip("192.0.2.2"), &[], 0)[0].clone();
     assert!(share.pay_now(requests(10), 0) && share.pay_now(requests(1), 0));
     assert!(!share.pay_now(requests(1), 99));
     assert!(other.pay_now(requests(1), 99));
@@ -138,39 +143,55 @@ fn what_is_used_up_is_waited_for_by_all_who_share_it() {
     );
 }
 
-#[tokio::test]
-async fn those_that_wait_take_turns() {
+#[test]
+fn those_that_wait_take_turns() {
     let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
-    let now_ms = clock::monotonic_ms();
-    let share = budgets.find((ip("192.0.2.1"), &[]), now_ms)[0].clone();
-    assert!(share.pay_now(requests(30), now_ms));
-    let mut first = Box::pin(share.pay(requests(1)));
-    assert!(is_pending_at_first(&mut first).await);
+    let share = budgets.find(ip("192.0.2.1"), &[], 0)[0].clone();
+    assert!(share.pay_now(requests(30), 0));
+    let Poll::Ready(first) = poll(pin!(share.turn())) else {
+        panic!("nobody waits")
+    };
+    assert_eq!(
+        first.pay(requests(1), 0),
+        2000,
+        "two seconds' worth is owed"
+    );
     // A later connection does not overtake a waiting one, even after the debt is paid.
-    assert!(!share.pay_now(requests(1), now_ms + 60_000));
-    first.await;
-    assert!(share.pay_now(requests(1), now_ms + 60_000));
-    // A connection that stops waiting does not block the others.
-    assert!(share.pay_now(requests(100_000), now_ms + 60_000));
-    let mut second = Box::pin(share.pay(requests(1)));
-    assert!(is_pending_at_first(&mut second).await);
+    assert!(!share.pay_now(requests(1), 60_000));
+    let mut second = pin!(share.turn());
+    assert!(poll(second.as_mut()).is_pending());
+    assert_eq!(first.pay(requests(1), 2000), 0);
+    drop(first);
+    assert!(
+        !share.pay_now(requests(1), 60_000),
+        "the next one has the turn"
+    );
+    let Poll::Ready(second) = poll(second) else {
+        panic!("it is its turn")
+    };
     drop(second);
-    assert!(share.pay_now(requests(1), now_ms + 100_000_000));
+    assert!(share.pay_now(requests(1), 60_000));
+    // A connection that stops waiting does not block the others.
+    assert!(share.pay_now(requests(100_000), 60_000));
+    {
+        let Poll::Ready(turn) = poll(pin!(share.turn())) else {
+            panic!("nobody waits")
+        };
+        let mut waiting = pin!(share.turn());
+        assert!(poll(waiting.as_mut()).is_pending());
+        assert_ne!(turn.pay(requests(1), 60_000), 0);
+    }
+    assert!(share.pay_now(requests(1), 100_000_000));
 }
 
-/// Returns whether the future is pending at its first poll.
-async fn is_pending_at_first(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {
-    let polled = std::future::poll_fn(|context| {
-        let polled = std::pin::Pin::new(&mut *future).poll(context);
-        std::task::Poll::Ready(polled.is_pending())
-    });
-    polled.await
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
 #[test]
 fn it_is_said_once_a_minute_of_each_and_not_of_too_many() {
     let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
-    let share = budgets.find((ip("192.0.2.1"), &[]), 0)[0].clone();
+    let share = budgets.find(ip("192.0.2.1"), &[], 0)[0].clone();
     assert_eq!(share.is_due(0), None, "nothing is owed");
     share.pay_now(requests(1000), 0);
     assert_eq!(share.is_due(10), Some(("requestsPerSecond", REQUESTS)));
@@ -180,7 +201,7 @@ fn it_is_said_once_a_minute_of_each_and_not_of_too_many() {
         requests: 0,
         bytes: 1_000_000,
     };
-    let other = budgets.find((ip("192.0.2.2"), &[]), 0)[0].clone();
+    let other = budgets.find(ip("192.0.2.2"), &[], 0)[0].clone();
     other.pay_now(long, 0);
     assert_eq!(other.is_due(1), Some(("bytesPerSecond", 1000)));
 }
@@ -189,17 +210,17 @@ fn it_is_said_once_a_minute_of_each_and_not_of_too_many() {
 fn shares_that_nobody_needs_are_forgotten_when_there_are_many() {
     let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
     let address = |number: usize| IpAddr::from(Ipv4Addr::from(u32::try_from(number).unwrap()));
-    let held = budgets.find((address(0), &[]), 0);
-    let owing = budgets.find((address(1), &[]), 0)[0].clone();
+    let held = budgets.find(address(0), &[], 0);
+    let owing = budgets.find(address(1), &[], 0)[0].clone();
     owing.pay_now(requests(1_000_000), 0);
     drop(owing);
     let len = || budgets.shares.lock().by_holder.len();
     for number in 2..3 * limits::BUDGET_SHARES_KEPT {
-        budgets.find((address(number), &[]), 1);
+        budgets.find(address(number), &[], 1);
         assert!(len() <= limits::BUDGET_SHARES_KEPT, "{}", len());
     }
-    let again = budgets.find((address(0), &[]), 1);
+    let again = budgets.find(address(0), &[], 1);
     assert!(Arc::ptr_eq(&held[0], &again[0]));
-    let owing = budgets.find((address(1), &[]), 1);
+    let owing = budgets.find(address(1), &[], 1);
     assert!(!owing[0].pay_now(requests(1), 1), "its debt is forgotten");
 }

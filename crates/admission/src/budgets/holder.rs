@@ -1,0 +1,53 @@
+//! The address or identity that holds a share.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use config::Who;
+use proto::Id;
+use tree::auth::{ANYONE, IP, name_of, user_name};
+
+use crate::failures::network;
+
+/// The holder of a share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Holder {
+    /// An address, or a 64-bit network for IPv6.
+    Address(IpAddr),
+    /// A name as in the output of the admin command `clients`.
+    Identity(String),
+}
+
+/// Returns the holders whose shares apply to a client with this address and these identities.
+pub(super) fn holders(who: &Who, address: IpAddr, identities: &[Id]) -> Vec<Holder> {
+    let of_address = || vec![Holder::Address(network(address))];
+    let of_users = |is_meant: &dyn Fn(&Id) -> bool| {
+        let names = identities.iter().filter(|id| is_meant(id)).map(name_of);
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().map(Holder::Identity).collect()
+    };
+    match who {
+        Who::Network(network) if network.contains(address) => of_address(),
+        Who::Network(_) => Vec::new(),
+        Who::AnyAddress => of_address(),
+        Who::AnyUser { scheme } => of_users(&|id| *id.scheme == **scheme),
+        Who::User { scheme, user } => {
+            of_users(&|id| *id.scheme == **scheme && user_name(id) == user)
+        }
+        Who::Anyone if identities.iter().all(|id| &*id.scheme == IP) => {
+            vec![Holder::Identity(ANYONE.to_owned())]
+        }
+        Who::Anyone => Vec::new(),
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "ip:{address}"),
+            Self::Identity(name) => f.write_str(name),
+        }
+    }
+}

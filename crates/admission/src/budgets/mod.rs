@@ -1,0 +1,115 @@
+//! Budgets of addresses and identities (`budget.<name>.*`). A client that exceeds its budget waits.
+//!
+//! Each address or identity has a share, which all its connections use together. A connection pays
+//! each of its shares before its requests are decoded, so waiting requests do not hold memory that
+//! other connections may need. Connections that wait for one share take turns. A request that would
+//! hold too many watches or ephemerals is refused (`holdings`).
+
+mod holder;
+mod holdings;
+mod obeyed;
+mod rate;
+mod share;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use config::Budget;
+use log_limiter::LogLimiter;
+use parking_lot::Mutex;
+use proto::Id;
+
+pub use self::obeyed::{BeyondBudget, Obeyed};
+pub use self::share::{Cost, Share, Turn};
+
+use self::holder::{Holder, holders};
+use self::holdings::Beyond;
+use self::share::bounds_holding;
+use crate::limits;
+
+/// All budgets of a server, and the shares in use.
+pub struct Budgets {
+    budgets: Vec<Arc<Budget>>,
+    shares: Mutex<Shares>,
+    log_limiter: LogLimiter,
+}
+
+#[derive(Default)]
+struct Shares {
+    /// Shares, by the index of the budget and by the holder.
+    by_holder: HashMap<(usize, Holder), Arc<Share>>,
+    /// Number of shares above which unused shares are removed.
+    many: usize,
+}
+
+impl Budgets {
+    /// Returns `None` if budgets are not configured.
+    pub fn new(budgets: &[Budget]) -> Option<Self> {
+        let budgets = budgets.iter().cloned();
+        let budgets: Vec<_> = budgets.map(Arc::new).collect();
+        (!budgets.is_empty()).then(|| Self {
+            budgets,
+            shares: Mutex::default(),
+            log_limiter: LogLimiter::of("budgets"),
+        })
+    }
+
+    /// Returns whether a budget bounds watches or ephemerals.
+    pub fn bounds_holding(&self) -> bool {
+        self.budgets.iter().any(|budget| bounds_holding(budget))
+    }
+
+    /// Returns the shares of a client with this address and these identities.
+    pub fn find(&self, address: IpAddr, identities: &[Id], now_ms: u64) -> Arc<[Arc<Share>]> {
+        let mut shares = self.shares.lock();
+        let mut found = Vec::new();
+        for (place, budget) in self.budgets.iter().enumerate() {
+            let holders = holders(&budget.who, address, identities);
+            found.extend(holders.into_iter().map(|holder| {
+                let key = (place, holder.clone());
+                let make = || Arc::new(Share::new(budget.clone(), holder, now_ms));
+                shares.by_holder.entry(key).or_insert_with(make).clone()
+            }));
+        }
+        shares.forget_unused(now_ms);
+        found.into()
+    }
+
+    /// Logs that requests wait for a share, at most once per minute.
+    pub fn tell_of_wait(&self, share: &Share, now_ms: u64) {
+        if let Some((bound, value)) = share.is_due(now_ms) {
+            self.log(share, bound, value, "requests over a budget wait");
+        }
+    }
+
+    /// Logs that a request was refused, at most once per minute. Locks must not be held.
+    pub fn tell_of_refusal(&self, BeyondBudget { share, beyond }: &BeyondBudget, now_ms: u64) {
+        let Beyond { bound, value } = *beyond;
+        if share.is_news(now_ms) {
+            let what = "refusing a request over a budget";
+            self.log(share, bound, value, what);
+        }
+    }
+
+    fn log(&self, share: &Share, bound: &str, value: u32, what: &str) {
+        log_limiter::limited!(in self.log_limiter => warn, budget = %share.name(), who = %share.holder(), bound, value, "{what}");
+    }
+}
+
+impl Shares {
+    /// Removes shares that are full and not used by a connection, if there are many shares.
+    fn forget_unused(&mut self, now_ms: u64) {
+        if self.by_holder.len() <= self.many.max(limits::BUDGET_SHARES_KEPT) {
+            return;
+        }
+        // A connection acquires its shares under the lock of all shares, so none can be acquired
+        // meanwhile.
+        self.by_holder
+            .retain(|_, share| Arc::strong_count(share) > 1 || !share.is_as_new(now_ms));
+        // This makes the amortized cost of an addition small.
+        self.many = 2 * self.by_holder.len();
+    }
+}

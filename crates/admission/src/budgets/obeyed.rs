@@ -1,0 +1,81 @@
+//! The budgets that apply to one connection.
+
+use std::sync::Arc;
+
+use proto::SessionId;
+use replica::connection::{Holding, Identities};
+use tree::WatcherId;
+
+use super::holdings::{Beyond, HeldBy};
+use super::share::Share;
+
+/// The budgets that apply to a connection.
+pub struct Obeyed {
+    connection: WatcherId,
+    /// Identities of the connection when its shares were determined.
+    identities: Identities,
+    shares: Arc<[Arc<Share>]>,
+}
+
+/// A share that is too small for a request.
+pub struct BeyondBudget {
+    pub(super) share: Arc<Share>,
+    pub(super) beyond: Beyond,
+}
+
+impl Obeyed {
+    /// Registers a connection with its shares. `identities` are the identities for which the shares
+    /// were determined.
+    pub fn begin(connection: WatcherId, identities: Identities, shares: Arc<[Arc<Share>]>) -> Self {
+        for share in shares.iter() {
+            share.with_held(|held| held.join(connection));
+        }
+        Self {
+            connection,
+            identities,
+            shares,
+        }
+    }
+
+    /// Returns whether the shares are still valid for a connection with these identities.
+    pub fn holds_for(&self, identities: &Identities) -> bool {
+        Arc::ptr_eq(&self.identities, identities)
+    }
+
+    /// Removes the connection from its shares.
+    pub fn leave(&self) {
+        for share in self.shares.iter() {
+            share.with_held(|held| held.leave(self.connection));
+        }
+    }
+
+    /// Admits a request to hold `more` in addition to `held`.
+    ///
+    /// # Errors
+    /// If the request exceeds a bound of a share.
+    pub fn may_hold(&self, held: Holding, more: Holding) -> Result<(), BeyondBudget> {
+        for share in self.shares.iter() {
+            let judge = |of: &mut HeldBy| of.judge(self.connection, held, more, share.budget());
+            if let Some(beyond) = share.with_held(judge).flatten() {
+                let share = share.clone();
+                return Err(BeyondBudget { share, beyond });
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the end of the connection. Its session may live until the given time, ms.
+    pub fn end(&self, session: SessionId, until_ms: u64) {
+        for share in self.shares.iter() {
+            if share.budget().ephemerals.is_some() && session != SessionId::NONE {
+                share.with_held(|held| held.depart(self.connection, session, until_ms));
+            }
+        }
+        self.leave();
+    }
+
+    /// Returns the shares.
+    pub fn shares(&self) -> Arc<[Arc<Share>]> {
+        self.shares.clone()
+    }
+}

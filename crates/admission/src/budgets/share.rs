@@ -1,0 +1,224 @@
+//! The remainder of a budget for one address or identity.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use config::Budget;
+use parking_lot::Mutex;
+use proto::SessionId;
+use replica::connection::Holding;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tree::WatcherId;
+
+use super::holder::Holder;
+use super::holdings::HeldBy;
+use super::rate::Rate;
+
+/// The remainder of a budget for one address or identity.
+pub struct Share {
+    budget: Arc<Budget>,
+    holder: Holder,
+    /// First-come, first-served turns of the connections that wait for the share.
+    turn: Semaphore,
+    account: Mutex<Account>,
+    /// Held watches and ephemerals, if the budget bounds them.
+    held: Option<Mutex<HeldBy>>,
+}
+
+struct Account {
+    requests: Option<Rate>,
+    bytes: Option<Rate>,
+    /// Time of the last log line.
+    told_ms: Option<u64>,
+}
+
+/// Cost of requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Number of requests.
+    pub requests: usize,
+    /// Bytes of the requests.
+    pub bytes: usize,
+}
+
+/// The turn of a connection that waits for a share. Dropping it ends the turn.
+pub struct Turn<'a> {
+    account: &'a Mutex<Account>,
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+const MINUTE_MS: u64 = 60_000;
+
+/// Turns of a connection per second. Fewer turns would make connections wait for long.
+const TURNS_PER_SECOND: u32 = 10;
+
+impl Turn<'_> {
+    /// Pays and returns 0 if the share is not in debt. Otherwise returns the time until then, ms.
+    pub fn pay(&self, cost: Cost, now_ms: u64) -> u64 {
+        self.account.lock().pay(cost, now_ms)
+    }
+}
+
+/// Returns whether a budget bounds watches or ephemerals.
+pub(super) fn bounds_holding(budget: &Budget) -> bool {
+    budget.watches.is_some() || budget.watch_bytes.is_some() || budget.ephemerals.is_some()
+}
+
+impl Share {
+    pub(super) fn new(budget: Arc<Budget>, holder: Holder, now_ms: u64) -> Self {
+        let rate = |per_second: Option<u32>| Some(Rate::new(per_second?, now_ms));
+        let budget_bounds_holding = bounds_holding(&budget);
+        let account = Account {
+            requests: rate(budget.requests_per_second),
+            bytes: rate(budget.bytes_per_second),
+            told_ms: None,
+        };
+        Self {
+            budget,
+            holder,
+            turn: Semaphore::new(1),
+            account: Mutex::new(account),
+            held: budget_bounds_holding.then(Mutex::default),
+        }
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Returns the name of the budget in the configuration.
+    pub fn name(&self) -> &str {
+        &self.budget.name
+    }
+
+    /// Returns the maximum cost that a connection may pay in one turn. One request is always
+    /// allowed.
+    pub fn cost_max(&self) -> Cost {
+        let part = |per_second: Option<u32>| {
+            let part = per_second.map(|rate| (rate / TURNS_PER_SECOND).max(1) as usize);
+            part.unwrap_or(usize::MAX)
+        };
+        Cost {
+            requests: part(self.budget.requests_per_second),
+            bytes: part(self.budget.bytes_per_second),
+        }
+    }
+
+    /// Pays if that is possible without waiting.
+    pub fn pay_now(&self, cost: Cost, now_ms: u64) -> bool {
+        let turn = self.turn.try_acquire();
+        turn.is_ok() && self.account.lock().pay(cost, now_ms) == 0
+    }
+
+    /// Waits for the turn of a connection. The oldest waiter is served first.
+    pub async fn turn(&self) -> Turn<'_> {
+        // The semaphore is never closed, so this always returns a permit.
+        let permit = self.turn.acquire().await.ok();
+        Turn {
+            account: &self.account,
+            _permit: permit,
+        }
+    }
+
+    /// Returns the bound for which connections wait, if a log line about it is due.
+    pub(super) fn is_due(&self, now_ms: u64) -> Option<(&'static str, u32)> {
+        let mut account = self.account.lock();
+        let bound = account.owes(now_ms)?;
+        account.is_news(now_ms).then_some(bound)
+    }
+
+    /// Returns whether a log line is due. Marks it as written.
+    pub(super) fn is_news(&self, now_ms: u64) -> bool {
+        self.account.lock().is_news(now_ms)
+    }
+
+    pub(super) fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    /// Returns the connections that use this share, if their holdings are bounded and the last
+    /// count is old. Marks them as counted.
+    pub fn connections_to_count(&self, now_ms: u64) -> Option<Vec<WatcherId>> {
+        self.with_held(|held| held.is_due(now_ms).then(|| held.connections()))
+            .flatten()
+    }
+
+    /// Sets the holding of a connection; `None` if the connection has ended.
+    pub fn note_holding(&self, connection: WatcherId, holding: Option<Holding>) {
+        self.with_held(|held| match holding {
+            Some(holding) => held.set(connection, holding),
+            None => held.leave(connection),
+        });
+    }
+
+    /// Returns the sessions without a connection that may still be alive. `connected` contains the
+    /// sessions of the connections that use this share.
+    pub fn departed(&self, connected: &HashSet<SessionId>, now_ms: u64) -> Vec<SessionId> {
+        let departed = self.with_held(|held| held.departed(connected, now_ms));
+        departed.unwrap_or_default()
+    }
+
+    /// Sets the number of ephemerals of the sessions without a connection.
+    pub fn note_departed(&self, ephemerals: usize) {
+        self.with_held(|held| held.of_departed = ephemerals);
+    }
+
+    /// Calls `look` with the holdings of the share; returns `None` if they are not bounded.
+    pub(super) fn with_held<T>(&self, look: impl FnOnce(&mut HeldBy) -> T) -> Option<T> {
+        self.held.as_ref().map(|held| look(&mut held.lock()))
+    }
+
+    /// Returns whether an unused share is equivalent to a new one: it is not in debt and does not
+    /// hold anything.
+    pub(super) fn is_as_new(&self, now_ms: u64) -> bool {
+        let has_left = self.with_held(|held| held.has_left(now_ms));
+        has_left != Some(true) && self.account.lock().is_full(now_ms)
+    }
+}
+
+impl Account {
+    /// Pays and returns 0 if the account is not in debt. Otherwise returns the time until then, ms.
+    fn pay(&mut self, cost: Cost, now_ms: u64) -> u64 {
+        let rates = [self.requests.as_mut(), self.bytes.as_mut()];
+        let waits = rates.into_iter().flatten().map(|rate| rate.wait_ms(now_ms));
+        let wait_ms = waits.max().unwrap_or(0);
+        if wait_ms == 0 {
+            if let Some(requests) = &mut self.requests {
+                requests.pay(cost.requests as u64);
+            }
+            if let Some(bytes) = &mut self.bytes {
+                bytes.pay(cost.bytes as u64);
+            }
+        }
+        wait_ms
+    }
+
+    /// Returns the bound that is in debt, and its value.
+    fn owes(&mut self, now_ms: u64) -> Option<(&'static str, u32)> {
+        let rates = [
+            ("requestsPerSecond", &mut self.requests),
+            ("bytesPerSecond", &mut self.bytes),
+        ];
+        rates.into_iter().find_map(|(bound, rate)| {
+            let rate = rate.as_mut()?;
+            (rate.wait_ms(now_ms) > 0).then(|| (bound, rate.per_second()))
+        })
+    }
+
+    /// Returns whether a log line is due, because the last one is older than a minute. Marks it as
+    /// written.
+    fn is_news(&mut self, now_ms: u64) -> bool {
+        let is_told = |told_ms: u64| now_ms.saturating_sub(told_ms) < MINUTE_MS;
+        let is_news = !self.told_ms.is_some_and(is_told);
+        if is_news {
+            self.told_ms = Some(now_ms);
+        }
+        is_news
+    }
+
+    fn is_full(&mut self, now_ms: u64) -> bool {
+        let rates = [self.requests.as_mut(), self.bytes.as_mut()];
+        let mut rates = rates.into_iter().flatten();
+        rates.all(|rate| rate.is_full(now_ms))
+    }
+}

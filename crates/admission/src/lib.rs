@@ -1,0 +1,37 @@
+//! Bounds on the resources that clients of a server use: connections, requests in progress, bytes
+//! and rates.
+//!
+//! [`Ledger`] has one entry for each kind of bound:
+//!
+//! | entry | counts | key |
+//! |---|---|---|
+//! | [`ConnectionCounts`] | connections | server, address |
+//! | [`TokenBucket`] | handshakes per time | server |
+//! | [`AuthFailures`] | failed logins per minute | address |
+//! | [`Permits`], [`LargeRequests`] | requests in progress and their bytes | server |
+//! | [`SharedRoom`], [`HeldBytes`] | bytes of requests, replies and events | server, connection |
+//! | [`Budgets`] | requests and bytes per second, watches, ephemerals | address, identity |
+//!
+//! The crate does not contain sockets, threads or clocks. The time is an argument, in ms of a
+//! monotonic clock. A wait is a future without a timeout, or the caller provides the sleep.
+
+mod budgets;
+mod connections;
+mod failures;
+mod handshakes;
+mod held;
+mod large;
+mod ledger;
+pub mod limits;
+mod permits;
+mod room;
+
+pub use budgets::{BeyondBudget, Budgets, Cost, Obeyed, Share, Turn};
+pub use connections::{ConnectionCounts, ConnectionLimits, Refused};
+pub use failures::AuthFailures;
+pub use handshakes::TokenBucket;
+pub use held::{Held, HeldBytes};
+pub use large::{LargeRequest, LargeRequests, TooMuch};
+pub use ledger::Ledger;
+pub use permits::Permits;
+pub use room::{Room, SharedRoom};
