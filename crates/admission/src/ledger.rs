@@ -14,6 +14,7 @@ use crate::large::LargeRequests;
 use crate::limits;
 use crate::permits::Permits;
 use crate::room::SharedRoom;
+use crate::throttle::RequestThrottle;
 
 /// The resources that the clients of a server use, and the bounds on them.
 pub struct Ledger {
@@ -25,6 +26,8 @@ pub struct Ledger {
     pub failures: AuthFailures,
     /// Requests in the pipeline.
     pub permits: Permits,
+    /// Requests that wait for a permit.
+    pub request_throttle: RequestThrottle,
     /// Bytes of requests in the pipeline.
     pub large_requests: LargeRequests,
     /// Memory for requests that are read and not yet submitted.
@@ -48,6 +51,7 @@ impl Ledger {
             handshakes: Mutex::new(handshakes),
             failures: AuthFailures::new(config.auth.failures_per_minute_max),
             permits: Permits::new(outstanding_max),
+            request_throttle: RequestThrottle::new(&bounds.request_throttle),
             large_requests: LargeRequests::new(&bounds.large_requests),
             large_frames: SharedRoom::new(limits::LARGE_FRAMES_BYTES),
             large_replies: SharedRoom::new(limits::LARGE_REPLIES_BYTES),

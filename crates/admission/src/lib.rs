@@ -8,7 +8,7 @@
 //! | [`ConnectionCounts`] | connections | server, address |
 //! | [`TokenBucket`] | handshakes per time | server |
 //! | [`AuthFailures`] | failed logins per minute | address |
-//! | [`Permits`], [`LargeRequests`] | requests in progress and their bytes | server |
+//! | [`Permits`], [`RequestThrottle`], [`LargeRequests`] | requests in progress or waiting, their bytes | server |
 //! | [`SharedRoom`], [`HeldBytes`] | bytes of requests, replies and events | server, connection |
 //! | [`Budgets`] | requests and bytes per second, watches, ephemerals | address, identity |
 //!
@@ -25,6 +25,7 @@ mod ledger;
 pub mod limits;
 mod permits;
 mod room;
+mod throttle;
 
 pub use budgets::{BeyondBudget, Budgets, Cost, Obeyed, Share, Turn};
 pub use connections::{ConnectionCounts, ConnectionLimits, Refused};
@@ -35,3 +36,4 @@ pub use large::{LargeRequest, LargeRequests, TooMuch};
 pub use ledger::Ledger;
 pub use permits::Permits;
 pub use room::{Room, SharedRoom};
+pub use throttle::{RequestThrottle, Waiting};

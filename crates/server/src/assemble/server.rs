@@ -19,6 +19,7 @@ use super::core::CoreHandle;
 use super::inbox::ToCore;
 use super::{report, start};
 use crate::client::clients::Clients;
+use crate::client::request_throttle;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
 use crate::failure::Failure;
@@ -125,7 +126,7 @@ impl Server {
             task.abort();
         }
         let patience = self.clients.settings.throttle_shutdown_timeout;
-        self.clients.request_throttle.stop(patience).await;
+        request_throttle::stop(&self.clients.ledger.request_throttle, patience).await;
         self.core.send(ToCore::Input(Input::Shutdown));
         let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
         drop(self.core);

@@ -6,7 +6,7 @@ use admission::{BeyondBudget, LargeRequest, LargeRequests, Room};
 use bytes::{Buf, Bytes, BytesMut};
 use replica::connection::{self, Incoming, RequestKind, decode_into};
 
-use super::task::Socket;
+use super::socket::Socket;
 use crate::client::clients::Clients;
 use crate::client::settings::Settings;
 use crate::limits;

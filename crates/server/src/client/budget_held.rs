@@ -31,14 +31,6 @@ pub(super) fn shares_of(budgets: &Budgets, connection: &Connection) -> Arc<[Arc<
     shares
 }
 
-/// Records the end of a connection. Its session may live for its timeout, plus the time until a
-/// server notices the expiry.
-pub(super) fn end(obeyed: &Obeyed, connection: &Connection) {
-    let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
-    let until_ms = clock::monotonic_ms().saturating_add(2 * timeout_ms);
-    obeyed.end(connection.session(), until_ms);
-}
-
 /// Refreshes the counts of a connection's shares if its batch requests more and the last count is
 /// old. Locks must not be held.
 pub(super) fn count_if_due(clients: &Clients, connection: &Connection, batch: &Batch) {

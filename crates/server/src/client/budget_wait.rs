@@ -11,7 +11,7 @@ use proto::OpCode;
 
 use super::budget_held::shares_of;
 use super::connection::Connection;
-use super::task::{Socket, Stream, fill, flush};
+use super::socket::{Socket, Stream, fill, flush};
 use crate::client::clients::Clients;
 use crate::{clock, limits};
 

@@ -24,10 +24,8 @@ use tokio::sync::{Semaphore, watch};
 use transport::tls::Gate;
 use tree::WatcherId;
 
-use crate::client::budget_held;
 use crate::client::connection::{Connection, ConnectionState, Registry};
 use crate::client::inbox::{ClientMessage, CoreInbox};
-use crate::client::request_throttle::RequestThrottle;
 use crate::client::settings::Settings;
 use crate::metrics::{Metrics, ServerStats};
 use crate::settings::passwords;
@@ -44,7 +42,6 @@ pub(crate) struct Clients {
     pub(crate) registry: Registry,
     /// The resources that clients use, and the bounds on them.
     pub(crate) ledger: Ledger,
-    pub(crate) request_throttle: RequestThrottle,
     /// Permits for slow reads: half of the processors, so that threads remain for all other
     /// requests.
     pub(crate) slow_reads: Semaphore,
@@ -118,7 +115,6 @@ impl Clients {
             state,
             registry: Registry::with_passwords(passwords(&settings.config)),
             ledger,
-            request_throttle: RequestThrottle::new(&settings.config.limits.request_throttle),
             long_words: Arc::new(Semaphore::new(limits::LONG_WORDS_AT_A_TIME)),
             slow_reads: Semaphore::new((processors() / 2).max(1)),
             left_over: AtomicUsize::new(0),
@@ -277,7 +273,11 @@ impl Clients {
         state.drop_requests();
         connection.note_left_over(&state, &self.left_over);
         if let Some(obeyed) = state.obeyed.take() {
-            budget_held::end(&obeyed, connection);
+            // The session may live for its timeout, plus the time until a server notices the
+            // expiry.
+            let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
+            let until_ms = clock::monotonic_ms().saturating_add(2 * timeout_ms);
+            obeyed.end(connection.session(), until_ms);
         }
         let (address, figures) = (connection.peer.ip(), connection.stats.get());
         let identities = state.client.identities.clone();

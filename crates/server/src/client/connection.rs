@@ -20,8 +20,8 @@ use tokio::sync::Notify;
 use tree::WatcherId;
 
 use super::at_once::AtOnce;
+use super::login::Login;
 use super::outgoing::{EventFrame, LongEvent, Outgoing, bytes_of};
-use super::sasl::Login;
 use crate::metrics::ConnectionStats;
 use crate::{clock, limits};
 

@@ -15,7 +15,7 @@ use transport::tls::looks_like_tls;
 use super::answer::Served;
 use super::batch::{long_frame_bytes, split_frame};
 use super::connection::Connection;
-use super::task::{Socket, Stream, fill};
+use super::socket::{Socket, Stream, fill};
 use crate::client::clients::Clients;
 use crate::clock;
 use crate::fourlw::Word;

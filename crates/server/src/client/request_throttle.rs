@@ -7,37 +7,19 @@
 //!
 //! Source: RequestThrottler, Request.isStale.
 
-use hosting::Connected as _;
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use admission::RequestThrottle;
+use hosting::Connected as _;
 use proto::OpCode;
-use tokio::sync::Notify;
 
 use super::batch::Batch;
 use super::connection::Connection;
-use super::task::{Socket, Stream, fill, flush, meanwhile};
+use super::socket::{Socket, Stream, fill, flush, meanwhile};
 use crate::client::clients::Clients;
 use crate::limits;
-
-/// Settings and count of waiting requests.
-pub(crate) struct RequestThrottle {
-    /// Whether reads need a permit, too (`request_throttle_max_requests`).
-    is_on: bool,
-    /// Interval between checks of a waiting batch.
-    stall_time: Duration,
-    /// Whether to drop requests of disconnected clients.
-    drops_closed: bool,
-    /// Whether to drop requests that wait longer than their session timeout.
-    drops_late: bool,
-    /// Whether to count such late requests.
-    counts_late: bool,
-    waiting: AtomicUsize,
-    is_stopping: AtomicBool,
-    drained: Notify,
-}
 
 /// Result of the wait of a batch.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,64 +30,24 @@ enum Waited {
     Dropped,
 }
 
-impl RequestThrottle {
-    pub(crate) fn new(settings: &config::RequestThrottle) -> Self {
-        let is_on = settings.max_requests.is_some();
-        let drops = is_on && settings.drop_stale;
-        Self {
-            is_on,
-            stall_time: Duration::from_millis(settings.stall_time_ms.into()),
-            drops_closed: drops && settings.stale_connection_check,
-            drops_late: drops && settings.stale_latency_check,
-            counts_late: settings.stale_latency_check,
-            waiting: AtomicUsize::new(0),
-            is_stopping: AtomicBool::new(false),
-            drained: Notify::new(),
-        }
-    }
-
-    /// Stops admitting requests, and waits up to `patience` for the waiting ones. Called when the
-    /// server stops.
-    pub(crate) async fn stop(&self, patience: Duration) {
-        self.is_stopping.store(true, Ordering::SeqCst);
-        let drained = async {
-            while self.waiting.load(Ordering::SeqCst) > 0 {
-                self.drained.notified().await;
-            }
-        };
-        if self.is_on && tokio::time::timeout(patience, drained).await.is_err() {
-            let waiting = self.waiting.load(Ordering::SeqCst);
-            tracing::warn!(
-                connections = waiting,
-                "dropping the requests that still wait (request_throttler.shutdownTimeout)"
-            );
-        }
-    }
-
-    fn needed(&self, batch: &Batch) -> usize {
-        if self.is_on {
-            batch.requests.len()
-        } else {
-            batch.writes
-        }
+/// Stops admitting requests, and waits up to `patience` for the waiting ones. Called when the
+/// server stops.
+pub(crate) async fn stop(throttle: &RequestThrottle, patience: Duration) {
+    throttle.begin_stop();
+    let drained = tokio::time::timeout(patience, throttle.drained());
+    if throttle.is_on && drained.await.is_err() {
+        tracing::warn!(
+            connections = throttle.waiting(),
+            "dropping the requests that still wait (request_throttler.shutdownTimeout)"
+        );
     }
 }
 
-/// Guard that counts a batch as waiting.
-struct Waiting<'a>(&'a RequestThrottle);
-
-impl<'a> Waiting<'a> {
-    fn of(throttle: &'a RequestThrottle) -> Self {
-        throttle.waiting.fetch_add(1, Ordering::SeqCst);
-        Self(throttle)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        if self.0.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.drained.notify_one();
-        }
+fn needed(throttle: &RequestThrottle, batch: &Batch) -> usize {
+    if throttle.is_on {
+        batch.requests.len()
+    } else {
+        batch.writes
     }
 }
 
@@ -122,10 +64,10 @@ pub(super) async fn take_permits<S: Stream>(
         connection.close();
         return Ok(());
     }
-    let throttle = &clients.request_throttle;
-    let needed = throttle.needed(batch);
+    let throttle = &clients.ledger.request_throttle;
+    let needed = needed(throttle, batch);
     let places = u32::try_from(needed).unwrap_or(u32::MAX);
-    if throttle.is_on && throttle.is_stopping.load(Ordering::SeqCst) {
+    if throttle.is_on && throttle.is_stopping() {
         tracing::debug!(peer = %connection.peer, session = %connection.session(), "the server is stopping, dropping a request");
         *batch = Batch::default();
         connection.close();
@@ -136,7 +78,7 @@ pub(super) async fn take_permits<S: Stream>(
         return Ok(());
     }
     let waits_since = Instant::now();
-    let is_waiting = Waiting::of(throttle);
+    let is_waiting = throttle.wait();
     let waited = wait(clients, connection, socket, batch, places).await?;
     drop(is_waiting);
     if waited == Waited::Dropped {
@@ -182,7 +124,7 @@ async fn wait<S: Stream>(
     batch: &Batch,
     places: u32,
 ) -> io::Result<Waited> {
-    let (throttle, metrics) = (&clients.request_throttle, &clients.metrics);
+    let (throttle, metrics) = (&clients.ledger.request_throttle, &clients.metrics);
     let since = Instant::now();
     // A closeSession is executed even if its client has disconnected.
     let first = batch.requests.front().and_then(|first| first.kind.op());
@@ -235,9 +177,9 @@ mod tests {
 
     use super::*;
 
-    fn throttle(max_requests: Option<u32>) -> RequestThrottle {
+    fn throttle() -> RequestThrottle {
         RequestThrottle::new(&config::RequestThrottle {
-            max_requests,
+            max_requests: Some(1),
             stall_time_ms: 100,
             drop_stale: true,
             stale_connection_check: true,
@@ -247,20 +189,14 @@ mod tests {
         })
     }
 
-    #[test]
-    fn nothing_is_dropped_without_a_throttle() {
-        assert!(!throttle(None).drops_closed);
-        assert!(throttle(Some(1)).drops_closed);
-    }
-
     #[tokio::test]
     async fn a_stop_waits_for_those_that_wait_and_no_longer_than_it_may() {
-        let throttle = Arc::new(throttle(Some(1)));
+        let throttle = Arc::new(throttle());
         let waiting = throttle.clone();
         let (entered, is_in) = tokio::sync::oneshot::channel();
         let (leave, may_leave) = tokio::sync::oneshot::channel::<()>();
         let task = tokio::spawn(async move {
-            let guard = Waiting::of(&waiting);
+            let guard = waiting.wait();
             entered.send(()).unwrap();
             may_leave.await.unwrap();
             drop(guard);
@@ -268,13 +204,13 @@ mod tests {
         is_in.await.unwrap();
         let hour = Duration::from_secs(3600);
         // The wait ends after its timeout.
-        throttle.stop(Duration::from_millis(1)).await;
-        assert!(throttle.is_stopping.load(Ordering::SeqCst));
-        let stop = throttle.stop(hour);
+        stop(&throttle, Duration::from_millis(1)).await;
+        assert!(throttle.is_stopping());
+        let stopped = stop(&throttle, hour);
         leave.send(()).unwrap();
-        stop.await;
+        stopped.await;
         task.await.unwrap();
-        assert_eq!(throttle.waiting.load(Ordering::SeqCst), 0);
-        throttle.stop(hour).await;
+        assert_eq!(throttle.waiting(), 0);
+        stop(&throttle, hour).await;
     }
 }

@@ -21,30 +21,10 @@ use tree::auth::{SASL, SUPER, is_sasl_name};
 
 use super::batch::Batch;
 use super::connection::Connection;
+use super::login::{Login, Stepped};
 use crate::client::clients::Clients;
 use crate::kerberos;
 use crate::random;
-
-/// A connection's login.
-pub(crate) enum Login {
-    /// A password login.
-    DigestMd5(ServerExchange),
-    /// A ticket login.
-    Kerberos {
-        /// `None` before the first token and after the last.
-        exchange: Option<AcceptingExchange>,
-        /// Result of a processed token that the queue has not taken yet.
-        stepped: Option<Result<Stepped, GssapiRefusal>>,
-    },
-}
-
-/// Result of a processed token.
-pub(crate) enum Stepped {
-    /// Challenge that the client must answer.
-    Challenge(Vec<u8>),
-    /// The authenticated user.
-    User(String),
-}
 
 /// A connection and its login.
 type LoggingIn<'a> = (

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 
 use super::connection::Connection;
-use super::task::{Socket, Stream, fill};
+use super::socket::{Socket, Stream, fill};
 use crate::client::clients::Clients;
 use crate::client::view::LiveView;
 use crate::fourlw::{self, Word};
