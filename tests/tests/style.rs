@@ -17,6 +17,8 @@ mod pages;
 mod plain;
 #[path = "style/readmes.rs"]
 mod readmes;
+#[path = "style/structure.rs"]
+mod structure;
 
 use tests::{Missing, or_skip, workspace_root};
 
