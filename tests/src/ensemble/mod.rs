@@ -39,6 +39,7 @@ pub use reconfig::Change;
 pub use writer::{Known, WriterReport};
 
 use crate::launcher::Flavour;
+use crate::port::Port;
 use crate::process::last_lines;
 use crate::wait::{wait_for, wait_until};
 
@@ -101,6 +102,27 @@ impl Ensemble {
         let ids = ids.iter();
         ids.map(|&id| self.member(id).client_address().to_string())
             .collect()
+    }
+
+    /// Gives each member an admin port on the loopback address, before it starts. If the ports are
+    /// named, the members know the ports of each other (`zoarium.admin.N`). Returns the ports in the
+    /// order of the ids.
+    pub fn add_admin_ports(&self, are_named: bool) -> Vec<Port> {
+        let ids = self.ids();
+        let ports: Vec<Port> = ids.iter().map(|_| Port::take()).collect();
+        let mut named = String::new();
+        for (port, id) in ports.iter().zip(&ids).filter(|_| are_named) {
+            named.push_str(&format!("zoarium.admin.{id}=127.0.0.1:{}\n", port.number()));
+        }
+        for (port, id) in ports.iter().zip(&ids) {
+            let file = self.member(*id).config_file();
+            let text = std::fs::read_to_string(&file).expect("zoo.cfg");
+            let own = port.number();
+            let text =
+                format!("{text}\nadmin.serverAddress=127.0.0.1\nadmin.serverPort={own}\n{named}");
+            std::fs::write(&file, text).expect("write zoo.cfg");
+        }
+        ports
     }
 
     /// Starts a member's process, without waiting until it serves.

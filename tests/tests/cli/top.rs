@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tests::ensemble::EnsembleBuilder;
 use tests::requests::{create, set_data};
 use tests::secrets::{SUPER, SUPER_DIGEST};
-use tests::{Flavour, Port, RawSession, or_skip};
+use tests::{Flavour, RawSession, or_skip};
 
 use super::run;
 use proto::request::{Request, flags};
@@ -20,20 +20,13 @@ fn words(text: &str) -> Vec<String> {
 fn members_are_found_by_the_list_and_clients_by_their_admin_ports() {
     let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
         .setting("admin.enableServer", "true")
-        .setting("admin.serverAddress", "127.0.0.1")
         .property(SUPER_KEY, SUPER_DIGEST)
         .dynamic();
     let Some(mut ensemble) = or_skip("top", builder.prepare()) else {
         return;
     };
-    let mut admins = Vec::new();
+    let admins = ensemble.add_admin_ports(false);
     for id in ensemble.ids() {
-        let port = Port::take();
-        let file = ensemble.member(id).config_file();
-        let text = std::fs::read_to_string(&file).expect("zoo.cfg");
-        let line = format!("{text}\nadmin.serverPort={}\n", port.number());
-        std::fs::write(&file, line).expect("zoo.cfg");
-        admins.push(port);
         ensemble.start(id);
     }
     ensemble.wait_until_all_serve();

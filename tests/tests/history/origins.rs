@@ -191,22 +191,13 @@ fn on_loopback() -> Option<Members> {
     if Flavour::under_test() != Flavour::Zoarium {
         return None;
     }
-    let ports: Vec<Port> = std::iter::repeat_with(Port::take).take(3).collect();
-    let admins: Vec<SocketAddr> = ports
+    let ensemble = or_skip("an ensemble", builder().prepare())?;
+    let ports = ensemble.add_admin_ports(true);
+    let admins = ports
         .iter()
         .map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port.number()))
         .collect();
-    let builder = builder().setting("admin.serverAddress", "127.0.0.1");
-    let ensemble = or_skip("an ensemble", builder.prepare())?;
-    let mut named = String::new();
-    for (admin, id) in admins.iter().zip(1..) {
-        let _ = writeln!(named, "zoarium.admin.{id}={admin}");
-    }
-    let lines = |id: u64| {
-        let port = ports[usize::try_from(id - 1).expect("an id")].number();
-        format!("\nadmin.serverPort={port}\n{named}")
-    };
-    let members = Members::start(ensemble, admins, lines);
+    let members = Members::start(ensemble, admins, |_| String::new());
     Some(Members {
         _ports: ports,
         ..members
