@@ -9,9 +9,9 @@ use client::admin::AdminClient;
 use client::changes::{ChangeOptions, Changes, ChangesError, ChangesEvent, Start};
 use proto::SessionId;
 use proto::position::{Position, parse_zxid};
-use serde_json::Value;
 
 use crate::address::AddressArgs;
+use crate::history_tool::look_ups::{Batch, Item, LookUps};
 use crate::history_tool::origins::{self, Member, Origins};
 use crate::history_tool::{FilterArgs, text};
 use crate::live;
@@ -80,21 +80,37 @@ fn follow(args: &WatchArgs) -> Result<(), ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let origins = Origins::new(AdminClient {
+    let out = io::BufWriter::new(terminal::stdout());
+    runtime.block_on(follow_from(args, options, out))
+}
+
+async fn follow_from(
+    args: &WatchArgs,
+    mut options: ChangeOptions,
+    out: impl Write,
+) -> Result<(), ToolError> {
+    let mut origins = Origins::new(AdminClient {
         servers: options.servers.clone(),
         authorization: options.authorization.clone(),
         connector: options.connector.clone(),
         ..AdminClient::default()
     });
+    let mut by = None;
+    if options.by.is_some() {
+        let members = origins.members().await;
+        let first = members.and_then(|members| members.first());
+        if first.is_some_and(Member::answers) {
+            by = options.by.take();
+        }
+    }
     let follower = Follower {
         args,
-        origins,
-        by: None,
-        batch: Vec::new(),
+        by,
+        look_ups: LookUps::new(origins),
         left: args.limit.unwrap_or(u64::MAX),
-        out: io::BufWriter::new(terminal::stdout()),
+        out,
     };
-    runtime.block_on(follower.follow(options))
+    follower.follow(Changes::new(options)).await
 }
 
 fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
@@ -114,99 +130,92 @@ fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
     })
 }
 
-/// Largest number of changes whose clients are looked up together.
-const BATCH: usize = 100;
-
 /// Changes on their way to the output.
 struct Follower<'a, W> {
     args: &'a WatchArgs,
-    origins: Origins,
     /// Filter of `--by`, if this command applies it. A server finds only the changes of the clients that
     /// it serves.
     by: Option<String>,
     /// Changes that have arrived and are not written.
-    batch: Vec<Value>,
+    look_ups: LookUps,
     /// Number of changes that are still to be written.
     left: u64,
     out: W,
 }
 
 impl<W: Write> Follower<'_, W> {
-    async fn follow(mut self, mut options: ChangeOptions) -> Result<(), ToolError> {
-        if options.by.is_some() {
-            let members = self.origins.members().await;
-            let first = members.and_then(|members| members.first());
-            if first.is_some_and(Member::answers) {
-                self.by = options.by.take();
-            }
-        }
-        let mut changes = Changes::new(options);
+    async fn follow(mut self, mut changes: Changes) -> Result<(), ToolError> {
         while self.left > 0 {
-            // Changes that arrive together are looked up and written together.
-            let ready = if self.batch.len() < BATCH {
-                changes.ready_event()
-            } else {
-                Ok(None)
-            };
-            let event = match ready {
-                Ok(Some(event)) => event,
-                Ok(None) if !self.batch.is_empty() => {
-                    self.write_batch().await?;
-                    continue;
-                }
-                Ok(None) => {
-                    self.out.flush()?;
-                    changes.next_event().await.map_err(explained)?
-                }
-                Err(error) => {
-                    self.write_batch().await?;
-                    return Err(explained(error));
-                }
-            };
-            match event {
-                ChangesEvent::Change(change) => {
-                    self.batch.push(change.json().clone());
-                    // The rest of the batch would be discarded.
-                    if self.by.is_none() && self.batch.len() as u64 >= self.left {
-                        self.write_batch().await?;
+            // The feed has priority, so that changes that arrive together are looked up together.
+            tokio::select! {
+                biased;
+                event = changes.next_event(), if self.wants_more() => match event {
+                    Ok(event) => self.put(event),
+                    Err(error) => {
+                        self.write_all().await?;
+                        return Err(explained(error));
                     }
-                }
-                ChangesEvent::Progress(progress)
-                    if self.args.progress && self.args.output == Output::Json =>
-                {
-                    self.write_batch().await?;
-                    self.out.write_all(progress.line())?;
-                }
-                ChangesEvent::Lost(error) => terminal::complain!("zoarium watch: {error}"),
-                _ => {}
+                },
+                batch = self.look_ups.next(), if !self.look_ups.is_empty() => self.write(batch)?,
             }
         }
-        Ok(self.out.flush()?)
+        Ok(())
     }
 
-    /// Looks up the clients of the batch, and writes its changes.
-    async fn write_batch(&mut self) -> Result<(), ToolError> {
-        let mut batch = std::mem::take(&mut self.batch);
-        let mut changes: Vec<&mut Value> = batch.iter_mut().collect();
-        self.origins.complete(&mut changes).await;
-        let missing = self.origins.missing_members();
-        for failure in self.origins.new_failures() {
+    /// Returns whether another change may be needed, and the memory has room for it.
+    fn wants_more(&self) -> bool {
+        let is_needed = self.by.is_some() || self.look_ups.changes() < self.left;
+        is_needed && self.look_ups.has_room()
+    }
+
+    fn put(&mut self, event: ChangesEvent) {
+        match event {
+            ChangesEvent::Change(change) => {
+                let bytes = change.line().len();
+                self.look_ups.push_change(change.json().clone(), bytes);
+            }
+            ChangesEvent::Progress(progress)
+                if self.args.progress && self.args.output == Output::Json =>
+            {
+                self.look_ups.push_progress(progress.line());
+            }
+            ChangesEvent::Lost(error) => terminal::complain!("zoarium watch: {error}"),
+            _ => {}
+        }
+    }
+
+    /// Looks up the clients of all changes that have arrived, and writes the changes.
+    async fn write_all(&mut self) -> Result<(), ToolError> {
+        while !self.look_ups.is_empty() {
+            let batch = self.look_ups.next().await;
+            self.write(batch)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, batch: Option<Batch>) -> Result<(), ToolError> {
+        let Some(batch) = batch else { return Ok(()) };
+        for failure in batch.new_failures {
             terminal::complain!("zoarium watch: {failure}");
         }
-        let is_wanted = |change: &&mut Value| {
-            let by = self.by.as_ref();
-            by.is_none_or(|by| origins::is_by(change, by))
-        };
-        let wanted: Vec<&mut Value> = batch.iter_mut().filter(is_wanted).collect();
-        for change in wanted {
-            if self.left == 0 {
-                break;
+        for item in batch.items {
+            let mut change = match item {
+                Item::Change(change) => change,
+                Item::Progress(line) => {
+                    self.out.write_all(&line)?;
+                    continue;
+                }
+            };
+            let is_wanted = self.by.as_ref();
+            let is_wanted = is_wanted.is_none_or(|by| origins::is_by(&change, by));
+            if !is_wanted || self.left == 0 {
+                continue;
             }
             self.left -= 1;
-            change["members_missing"] = missing.clone();
+            change["members_missing"] = batch.missing_members.clone();
             match self.args.output {
-                Output::Table => text::write_change(change, &mut self.out)?,
-                output => output.write_line(change, &mut self.out)?,
+                Output::Table => text::write_change(&change, &mut self.out)?,
+                output => output.write_line(&change, &mut self.out)?,
             }
         }
         Ok(self.out.flush()?)
@@ -221,5 +230,123 @@ fn explained(error: ChangesError) -> ToolError {
         }
         ChangesError::Refused(error) => error.into(),
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::{Arc, Condvar, Mutex};
+    use std::thread;
+
+    use clap::Parser;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: WatchArgs,
+    }
+
+    /// Numbers of requests that a member has received.
+    #[derive(Debug, Default)]
+    struct Requests {
+        feeds: usize,
+        look_ups: usize,
+    }
+
+    type Shared = Arc<(Mutex<Requests>, Condvar)>;
+
+    fn wait(shared: &Shared, is_over: impl Fn(&Requests) -> bool) {
+        let requests = shared.0.lock().unwrap();
+        let waited = shared.1.wait_while(requests, |requests| !is_over(requests));
+        drop(waited.unwrap());
+    }
+
+    fn count(shared: &Shared, change: impl FnOnce(&mut Requests)) {
+        change(&mut shared.0.lock().unwrap());
+        shared.1.notify_all();
+    }
+
+    fn chunk(zxid: u64) -> String {
+        let position = format!("{zxid:#x}.0");
+        let change = json!({
+            "position": position, "zxid": format!("{zxid:#x}"), "path": "/a", "operation": "set",
+            "session": "0x5", "client": "", "identities": [],
+        });
+        let line = format!("{change}\n");
+        format!("{:x}\r\n{line}\r\n", line.len())
+    }
+
+    /// Answers one request of a member. Its first feed ends during the first look-up, and its first look-up ends
+    /// after the second feed has begun.
+    fn answer(mut stream: TcpStream, shared: &Shared) {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            let mut part = [0; 1024];
+            match stream.read(&mut part).unwrap() {
+                0 => return,
+                read => request.extend_from_slice(&part[..read]),
+            }
+        }
+        let request = String::from_utf8(request).unwrap();
+        if !request.contains("history/origins") {
+            count(shared, |requests| requests.feeds += 1);
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let is_first = !request.contains("after=0x1.0");
+            let zxid = if is_first { 1 } else { 2 };
+            let text = format!("{head}{}", chunk(zxid));
+            stream.write_all(text.as_bytes()).unwrap();
+            if is_first {
+                wait(shared, |requests| requests.look_ups > 0);
+            } else {
+                // The reader closes the connection.
+                let _ = stream.read(&mut [0]);
+            }
+            return;
+        }
+        count(shared, |requests| requests.look_ups += 1);
+        wait(shared, |requests| requests.feeds > 1);
+        let known: Vec<Value> = ["0x1", "0x2"]
+            .map(|zxid| json!({ "zxid": zxid, "client": format!("client of {zxid}") }))
+            .to_vec();
+        let answer = json!({
+            "member": 1, "others": [], "results": known, "next": null, "extent": { "head": "0x9" },
+        });
+        let answer = answer.to_string();
+        let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
+        let text = format!("{head} {}\r\n\r\n{answer}", answer.len());
+        stream.write_all(text.as_bytes()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_feed_continues_while_a_member_holds_its_answer_about_clients() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let shared = Shared::default();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let shared = shared.clone();
+                thread::spawn(move || answer(stream.unwrap(), &shared));
+            }
+        });
+        let line = ["watch", "/a", "--limit", "2", "--output", "json"];
+        let args = Line::parse_from(line).args;
+        let options = ChangeOptions::new(&address, "/a").with_start(Start::From(proto::Zxid(1)));
+        let mut out = Vec::new();
+        follow_from(&args, options, &mut out).await.unwrap();
+        let lines = String::from_utf8(out).unwrap();
+        let changes: Vec<Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        for (change, zxid) in changes.iter().zip(["0x1", "0x2"]) {
+            assert_eq!(change["zxid"], zxid);
+            assert_eq!(change["client"], format!("client of {zxid}"), "{change}");
+        }
+        assert_eq!(changes.len(), 2);
     }
 }

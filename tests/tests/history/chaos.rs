@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use serde_json::Value;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Known, Load, LoadReport, check};
 use tests::{Flavour, Port, or_skip, wait_for, wait_until, zoarium_binary};
 
-use crate::site::LIMIT;
+use crate::site::{LIMIT, SUPER};
 
 /// Writes of each writer that prove progress.
 const PROGRESS: u64 = 20;
@@ -50,8 +49,7 @@ impl Follower {
             change["position"].as_str().expect("a position").to_owned()
         });
         let process = Command::new(zoarium_binary())
-            // Without credentials the command does not query all members for the client of each change.
-            .args(["watch", "/load", "--output", "json"])
+            .args(["watch", "/load", "--output", "json", "--auth", SUPER])
             .args(["--after", &position, "--server", &self.servers])
             .stdin(Stdio::null())
             .stdout(file)
@@ -97,23 +95,11 @@ fn ensemble() -> Option<(Ensemble, Vec<Port>)> {
     let builder = EnsembleBuilder::new(&[flavour; 3])
         .observers(&[flavour])
         .setting("admin.enableServer", "true")
-        .setting("admin.serverAddress", "127.0.0.1")
         .setting("history.enabled", "true")
         .setting("history.minFreeMegabytes", "0");
     let mut ensemble = or_skip("an ensemble with a history", builder.prepare())?;
-    let ids = ensemble.ids();
-    let ports = ids.iter().map(|id| {
-        let port = Port::take();
-        let file = ensemble.member(*id).config_file();
-        let mut file = OpenOptions::new()
-            .append(true)
-            .open(file)
-            .expect("open zoo.cfg");
-        writeln!(file, "admin.serverPort={}", port.number()).expect("write zoo.cfg");
-        port
-    });
-    let ports: Vec<Port> = ports.collect();
-    for id in ids {
+    let ports = ensemble.add_admin_ports(true);
+    for id in ensemble.ids() {
         ensemble.start(id);
     }
     ensemble.wait_until_all_serve();
@@ -327,11 +313,14 @@ fn followers(ports: &[Port], first: u64, place: &Path) -> Vec<Follower> {
     (0..2).map(make).collect()
 }
 
-/// Checks that two members agree.
+/// Checks that two members agree, except about clients: a member may not answer, and a rebuilt history
+/// does not contain them.
 fn agree(one: &[Value], other: &[Value]) {
     let shared = |change: &Value| {
         let mut change = change.clone();
-        // The members that a follower could not query when it started.
+        change["client"].take();
+        change["identities"].take();
+        change["client_missing"].take();
         change["members_missing"].take();
         change
     };

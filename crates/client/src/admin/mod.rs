@@ -78,6 +78,21 @@ pub enum CredentialRule {
 }
 
 impl CredentialRule {
+    /// Returns the rule for addresses of other members that this server reported. A loopback address
+    /// that another machine reports is not the address of a member.
+    pub async fn for_members_of(server: &str) -> Self {
+        let address = server.split('/').next().unwrap_or(server);
+        let is_loopback = match lookup_host(address).await {
+            Ok(mut found) => found.all(|address| address.ip().to_canonical().is_loopback()),
+            Err(_) => false,
+        };
+        if is_loopback {
+            Self::TlsOrLoopback
+        } else {
+            Self::Tls
+        }
+    }
+
     /// Returns the reason why no credentials are sent to the addresses of a server, if there is one.
     fn refuse(self, addresses: &[SocketAddr], connector: &Connector) -> Option<&'static str> {
         let is_loopback = || {

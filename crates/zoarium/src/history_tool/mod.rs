@@ -1,6 +1,7 @@
 //! `zoarium history`, and `get`, `tree` and `diff` for past moments.
 
 mod export;
+pub(crate) mod look_ups;
 mod merge;
 pub(crate) mod origins;
 pub(crate) mod source;
