@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::file;
 use super::sizes::{self, Sized};
+use crate::output::Output;
 use crate::tool::{LimitArgs, ToolError};
 
 /// Prints how many znodes and bytes of data each subtree contains
@@ -26,7 +27,7 @@ pub(crate) struct SummaryArgs {
     #[arg(default_value_t = 0, value_name = "DEPTH")]
     depth: usize,
     /// Form of the output
-    #[arg(long, value_enum, default_value_t = Form::Text)]
+    #[arg(long, value_enum, default_value_t = Form::Table)]
     output: Form,
     #[command(flatten)]
     limits: LimitArgs,
@@ -36,9 +37,12 @@ pub(crate) struct SummaryArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// Text for people
-    Text,
-    /// One object per line
+    #[value(alias = "text")]
+    Table,
+    /// JSON, one object per line
     Json,
+    /// YAML, one document per object
+    Yaml,
     /// Input for the program ncdu, which browses it: `ncdu -f FILE`. It contains all znodes
     Ncdu,
 }
@@ -61,9 +65,14 @@ pub(super) fn write(args: &SummaryArgs, out: &mut dyn Write) -> Result<(), ToolE
     };
     for one in below.iter().filter(is_shown) {
         let (path, bytes, below) = (&one.path, one.bytes, one.below);
-        if args.output == Form::Json {
-            let line = json!({ "path": path, "children": below, "data": bytes });
-            writeln!(out, "{line}")?;
+        let form = match args.output {
+            Form::Json => Some(Output::Json),
+            Form::Yaml => Some(Output::Yaml),
+            Form::Table | Form::Ncdu => None,
+        };
+        if let Some(form) = form {
+            let object = json!({ "path": path, "children": below, "data": bytes });
+            form.write_line(&object, out)?;
             continue;
         }
         let lead = "--".repeat(one.depth - top.depth);
@@ -71,7 +80,7 @@ pub(super) fn write(args: &SummaryArgs, out: &mut dyn Write) -> Result<(), ToolE
         writeln!(out, "{lead}   children: {below}")?;
         writeln!(out, "{lead}   data: {bytes}")?;
     }
-    if args.output == Form::Text {
+    if args.output == Form::Table {
         writeln!(out)?;
     }
     Ok(())

@@ -20,11 +20,19 @@ struct Site {
 
 impl Site {
     fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts the server with these additional settings.
+    fn start_with(settings: &[(&str, &str)]) -> Option<Self> {
         let admin = Port::take();
         let builder = ServerBuilder::new(Flavour::Zoarium)
             .setting("admin.enableServer", "true")
             .setting("admin.serverAddress", "127.0.0.1")
             .setting("admin.serverPort", &admin.number().to_string());
+        let builder = settings
+            .iter()
+            .fold(builder, |builder, (key, value)| builder.setting(key, value));
         let server = or_skip("commands of the program", builder.start())?;
         Some(Self { server, admin })
     }
