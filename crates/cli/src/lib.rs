@@ -15,6 +15,7 @@ mod direct;
 pub mod exit;
 mod failure;
 mod json;
+mod locate;
 mod options;
 mod path;
 mod person;

@@ -5,8 +5,33 @@ use std::collections::BTreeMap;
 use config::Config;
 use config::members::HostPort;
 use config::membership::Membership;
+use hyper::StatusCode;
+use monitoring::view::AdminView;
 use proto::Sid;
 use serde_json::{Value, json};
+
+use super::history;
+use crate::commands::Command;
+
+/// Name of the command.
+const COMMAND: &str = "members";
+
+/// Returns the command that reports the ports of this member and the admin ports of the others. It is
+/// not listed among Apache ZooKeeper's commands.
+pub(super) fn command(ports: AdminPorts) -> Command {
+    let mut command = Command::look(COMMAND, &[], move |view: &dyn AdminView, _| {
+        let configuration = view.configuration();
+        let port = |port: i32| (port > 0).then_some(port);
+        let mut answer = json!({
+            "client_port": port(configuration.client_port),
+            "secure_client_port": port(configuration.secure_client_port),
+        });
+        ports.describe(view.role().members.as_deref(), &mut answer);
+        history::written(StatusCode::OK, COMMAND, answer)
+    });
+    command.is_listed = false;
+    command.always()
+}
 
 /// Settings from which the admin ports of the other members follow.
 #[derive(Debug, Clone, Default)]

@@ -146,6 +146,7 @@ impl Admin {
         if config.ensemble.is_some() {
             commands.add(secrets::command(&parts.secrets_hash));
         }
+        commands.add(members::command(AdminPorts::of(&config)));
         Self {
             commands,
             console: console::set_up(&config),
@@ -218,6 +219,7 @@ mod tests {
             .into_iter()
             .for_each(|command| commands.add(command));
         commands.add(secrets::command(""));
+        commands.add(members::command(AdminPorts::default()));
         let commands = commands.all();
         let commands = commands.map(|command| format!("{} {}", command.method, command.name));
         let console = Console::routes();

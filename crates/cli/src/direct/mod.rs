@@ -146,6 +146,8 @@ pub enum Direct {
     Status {
         /// Whether all members of the ensemble are queried, and not only the named servers.
         is_all: bool,
+        /// Admin ports that the user named. They report ports that the member list lacks.
+        admins: Vec<String>,
     },
     /// Prints changes below a path as they happen.
     Watch {
@@ -296,7 +298,9 @@ impl Direct {
             } => znode::acl(shell, path, acl.as_deref(), (*version, *is_recursive)).await?,
             Self::Interactive => return run_shell(shell).await,
             Self::Members => members::print(shell).await?,
-            Self::Status { is_all } => return status::status(shell, *is_all).await,
+            Self::Status { is_all, admins } => {
+                return status::status(shell, *is_all, admins).await;
+            }
             Self::Watch { path, limit } => watch::watch(shell, path, *limit).await?,
             Self::Shell(words) => {
                 if let Some((name, words)) = words.split_first() {

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use client::port::ask_word;
+use client::tls::Connector;
 use serde_json::{Value, json};
 
 use crate::commands::ensemble::{Member, member_addresses};
 use crate::commands::top::fields;
 use crate::exit;
 use crate::failure::Failure;
+use crate::locate::Locator;
 use crate::shell::Shell;
 
 /// Columns of the table.
@@ -44,11 +46,17 @@ struct Row {
     problem: Option<String>,
 }
 
-/// Prints the table and returns the exit code of the state.
-pub(super) async fn status(shell: &mut Shell, is_all: bool) -> Result<u8, Failure> {
+/// Prints the table and returns the exit code of the state. `admins` are the admin ports that the user
+/// named.
+pub(super) async fn status(
+    shell: &mut Shell,
+    is_all: bool,
+    admins: &[String],
+) -> Result<u8, Failure> {
     let (options, _) = shell.start.options(shell.server())?;
     let given: Vec<String> = options.servers.iter().map(ToString::to_string).collect();
     let mut members = Vec::new();
+    let mut problems = BTreeMap::new();
     if is_all {
         match member_addresses(shell).await {
             Ok(listed) => members = listed,
@@ -58,15 +66,18 @@ pub(super) async fn status(shell: &mut Shell, is_all: bool) -> Result<u8, Failur
             )),
         }
     }
+    if needs_ports(&members, &given) {
+        let admins = (!admins.is_empty()).then(|| admins.to_vec());
+        let connector = shell.start.connector.clone();
+        let connector = connector.unwrap_or_else(Connector::plain);
+        let is_secure = options.connector.uses_tls();
+        let locator = Locator::new(admins, &given, connector, is_secure);
+        problems = locator.locate(&mut members).await.problems;
+    }
     let mut rows = Vec::new();
-    for (member, address) in wanted(members, given) {
+    for mut row in wanted(members, given, &problems) {
         let connector = options.connector.clone();
         rows.push(tokio::spawn(async move {
-            let mut row = Row {
-                member,
-                address,
-                ..Row::default()
-            };
             row.ask(&connector).await;
             row
         }));
@@ -92,26 +103,56 @@ pub(super) async fn status(shell: &mut Shell, is_all: bool) -> Result<u8, Failur
     })
 }
 
-/// Returns the members and addresses to query. The address of a member is missing if it is
-/// unknown, unless the user named as many servers as there are members.
-fn wanted(members: Vec<Member>, given: Vec<String>) -> Vec<(Option<String>, Option<String>)> {
-    let unnamed = |given: Vec<String>| {
-        let rows = given.into_iter().map(|address| (None, Some(address)));
-        rows.collect::<Vec<_>>()
-    };
+/// Returns whether the client port of a member is unknown, and the user did not name all servers.
+fn needs_ports(members: &[Member], given: &[String]) -> bool {
     let has_all = members.iter().all(|member| member.client.is_some());
-    if members.is_empty() || (!has_all && given.len() >= members.len()) {
-        return unnamed(given);
+    !has_all && given.len() < members.len()
+}
+
+/// Returns the rows of the members, or of the named servers. `problems` are the reasons why client ports
+/// are unknown. The named servers then have their own rows.
+fn wanted(
+    members: Vec<Member>,
+    given: Vec<String>,
+    problems: &BTreeMap<String, String>,
+) -> Vec<Row> {
+    let has_all = members.iter().all(|member| member.client.is_some());
+    let has_all_given = !has_all && given.len() >= members.len();
+    let is_known = |address: &String| {
+        let mut known = members.iter().filter_map(|member| member.client.as_ref());
+        known.any(|client| client == address)
+    };
+    let named = given
+        .into_iter()
+        .filter(|address| members.is_empty() || has_all_given || !has_all && !is_known(address));
+    let named = named.map(|address| Row {
+        address: Some(address),
+        ..Row::default()
+    });
+    let named: Vec<Row> = named.collect();
+    if has_all_given {
+        return named;
     }
-    let rows = members.into_iter();
-    rows.map(|member| (Some(member.id), member.client))
-        .collect()
+    let rows = members.into_iter().map(|member| {
+        let reason = problems.get(&member.id);
+        let reason = reason.map(|reason| format!("its client port is unknown: {reason}"));
+        Row {
+            problem: reason.filter(|_| member.client.is_none()),
+            member: Some(member.id),
+            address: member.client,
+            ..Row::default()
+        }
+    });
+    named.into_iter().chain(rows).collect()
 }
 
 impl Row {
-    async fn ask(&mut self, connector: &client::tls::Connector) {
+    async fn ask(&mut self, connector: &Connector) {
         let Some(address) = &self.address else {
-            self.problem = Some("its client port is unknown: name all servers".to_owned());
+            let hint = "its client port is unknown";
+            let problem = self.problem.take().unwrap_or_else(|| hint.to_owned());
+            let remedy = "name all servers with -s, or an admin port with --admin";
+            self.problem = Some(format!("{problem}; {remedy}"));
             return;
         };
         match ask_word(address, "srvr", connector).await {
@@ -298,10 +339,23 @@ mod tests {
         };
         let list = || vec![member("1", Some("h:1")), member("2", None)];
         let given = |count: usize| vec!["x:1".to_owned(); count];
-        let rows = wanted(list(), given(1));
-        assert_eq!(rows[1], (Some("2".to_owned()), None));
-        assert_eq!(wanted(list(), given(2)).len(), 2);
-        assert_eq!(wanted(list(), given(2))[0].0, None);
-        assert_eq!(wanted(Vec::new(), given(1)).len(), 1);
+        let problems = [("2".to_owned(), "no admin port reports it".to_owned())].into();
+        let rows = wanted(list(), given(1), &problems);
+        assert_eq!(
+            (&rows[0].member, rows[0].address.as_deref()),
+            (&None, Some("x:1"))
+        );
+        let rows = &rows[1..];
+        assert_eq!(rows[0].address.as_deref(), Some("h:1"));
+        assert_eq!(
+            (&rows[1].member, &rows[1].address),
+            (&Some("2".to_owned()), &None)
+        );
+        let reason = "its client port is unknown: no admin port reports it";
+        assert_eq!(rows[1].problem.as_deref(), Some(reason));
+        assert!(needs_ports(&list(), &given(1)) && !needs_ports(&list(), &given(2)));
+        let rows = wanted(list(), given(2), &problems);
+        assert_eq!((rows.len(), &rows[0].member), (2, &None));
+        assert_eq!(wanted(Vec::new(), given(1), &problems).len(), 1);
     }
 }

@@ -118,6 +118,11 @@ impl Connector {
         Self { members, ..self }
     }
 
+    /// Whether each connection uses TLS.
+    pub fn uses_tls(&self) -> bool {
+        !matches!(self.speaks, Speaks::Plain)
+    }
+
     /// Whether each connection uses TLS, and the certificate of the server must contain its host.
     pub fn verifies_hosts(&self) -> bool {
         self.current().is_some_and(|(_, checks_hosts)| checks_hosts)

@@ -7,6 +7,7 @@ use ::cli::Direct;
 use clap::{Args, ValueEnum};
 
 use super::{SessionArgs, flag, option, words};
+use crate::address::AddressArgs;
 use crate::tool::ToolError;
 
 /// Prints a table of servers, and whether they are healthy
@@ -95,8 +96,23 @@ fn interval(text: &str) -> Result<f64, String> {
 
 /// Runs `status`.
 pub(crate) fn run_status(args: &StatusArgs) -> ExitCode {
-    let is_all = args.all;
-    args.session.run("status", Direct::Status { is_all })
+    match named_admins(&args.session.address) {
+        Ok(admins) => {
+            let is_all = args.all;
+            args.session
+                .run("status", Direct::Status { is_all, admins })
+        }
+        Err(error) => error.report("status"),
+    }
+}
+
+/// Returns the admin ports that the command line names.
+fn named_admins(address: &AddressArgs) -> Result<Vec<String>, ToolError> {
+    if address.names_admin_port()? {
+        address.admin_servers()
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 /// Runs `top`.
@@ -117,11 +133,7 @@ fn top_words(args: &TopArgs) -> Result<Vec<String>, ToolError> {
     };
     option(&mut words, "-by", Some(by));
     let address = &args.session.address;
-    let admins = if address.names_admin_port()? {
-        address.admin_servers()?
-    } else {
-        Vec::new()
-    };
+    let admins = named_admins(address)?;
     let identity = address.authorization(&admins)?;
     option(
         &mut words,

@@ -65,3 +65,85 @@ fn the_exit_code_tells_healthy_degraded_and_down_apart() {
     });
     assert_eq!(served.expect("it is down")["state"], "down");
 }
+
+/// All members have the same host, and the member list does not contain their client ports.
+#[test]
+fn members_on_one_host_are_found_by_their_admin_ports() {
+    let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3]);
+    let builder = builder.setting("admin.enableServer", "true");
+    let Some(mut ensemble) = or_skip("status", builder.prepare()) else {
+        return;
+    };
+    let ports = ensemble.add_admin_ports(true);
+    for id in ensemble.ids() {
+        ensemble.start(id);
+    }
+    ensemble.wait_until_all_serve();
+    let clients = ensemble.addresses(&[1, 2, 3]);
+    let admin = format!("127.0.0.1:{}", ports[0].number());
+    let json = |words: &[&str], server: &str| {
+        let words = [words, &["--output", "json"]].concat();
+        let output = program(&words, server, "");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let found: Value = serde_json::from_str(&printed)
+            .unwrap_or_else(|error| panic!("{error}: {printed}{}", complaint(&output)));
+        (output.status.code(), found)
+    };
+    let status = ["status", "--all", "--admin", &admin];
+    let (code, found) = json(&status, "");
+    assert_eq!(code, Some(0), "{found}");
+    let members = found["members"].as_array().expect("members");
+    for (member, client) in members.iter().zip(&clients) {
+        assert_eq!(member["address"], *client, "{found}");
+    }
+    assert_eq!(members.len(), 3, "{found}");
+    let top = ["top", "-n", "1", "-d", "0.1", "--admin", &admin];
+    let (_, found) = json(&top, "");
+    let members = found["members"].as_object().expect("members");
+    let shown: Vec<&String> = members.keys().collect();
+    let mut wanted: Vec<&String> = clients.iter().collect();
+    wanted.sort();
+    assert_eq!(shown, wanted, "{found}");
+    assert!(
+        members.values().all(|member| member["Mode"].is_string()),
+        "{found}"
+    );
+    assert_eq!(found["problems"], Value::Array(Vec::new()), "{found}");
+    assert!(found["clients"].is_array(), "{found}");
+
+    // The default admin port does not belong to this ensemble.
+    let (code, found) = json(&["status", "--all"], &clients[0]);
+    assert_eq!(code, Some(8), "{found}");
+    let members = found["members"].as_array().expect("members");
+    assert!(
+        members
+            .iter()
+            .any(|member| member["address"] == *clients[0]),
+        "{found}"
+    );
+    let problems = members
+        .iter()
+        .filter_map(|member| member["problem"].as_str());
+    let problems: Vec<&str> = problems.collect();
+    assert!(!problems.is_empty(), "{found}");
+    for problem in problems {
+        let reason = "its client port is unknown: no admin port reports it: 127.0.0.1:8080";
+        assert!(
+            problem.starts_with(reason) && problem.contains("--admin"),
+            "{problem}"
+        );
+    }
+
+    ensemble.member_mut(3).kill();
+    ensemble.wait_until_these_serve(&[1, 2]);
+    let (code, found) = json(&status, "");
+    assert_eq!(code, Some(8), "{found}");
+    assert!(found["members"][2]["problem"].is_string(), "{found}");
+    let lost = format!(
+        "its admin port 127.0.0.1:{} did not answer: ",
+        ports[2].number()
+    );
+    let (_, found) = json(&top, "");
+    let problem = found["problems"][0].as_str().expect("a problem");
+    assert!(problem.starts_with(&format!("member 3: {lost}")), "{found}");
+}

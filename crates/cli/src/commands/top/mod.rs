@@ -41,7 +41,7 @@ pub(super) async fn top(
         return Err(command.misused());
     }
     let interval = interval.map_or(INTERVAL, Duration::from_secs_f64);
-    let asking = asking(shell, given).await?;
+    let mut asking = asking(shell, given).await?;
     let is_live =
         rounds.is_none() && !shell.start.format.is_structured() && terminal::stdout().is_terminal();
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
@@ -82,13 +82,6 @@ async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
     }
     let listed = ensemble::member_addresses(shell).await?;
     let (options, _) = shell.start.options(shell.server())?;
-    let mut members: Vec<String> = listed.iter().filter_map(|one| one.client.clone()).collect();
-    if members.len() < listed.len() || listed.is_empty() {
-        let given = options.servers.iter().map(ToString::to_string);
-        members.extend(given);
-        members.sort_unstable();
-        members.dedup();
-    }
     let connector = if given.has("tls") {
         shell.start.admin_connector()?
     } else {
@@ -101,7 +94,8 @@ async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
         authorization: given.value("auth").map(|auth| auth.replacen(':', " ", 1)),
         connector,
     };
-    Ok(Asking::new(members, options.connector, admins, by))
+    let servers = options.servers.iter().map(ToString::to_string).collect();
+    Ok(Asking::new((listed, servers), options.connector, admins, by).await)
 }
 
 fn show(shell: &mut Shell, samples: (&Sample, &Sample), seconds: f64, is_live: bool) {

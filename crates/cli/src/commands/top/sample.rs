@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use client::admin::AdminClient;
-use client::port::{ADMIN_PORT, ask_word};
+use client::admin::{AdminClient, AdminError, CredentialRule};
+use client::port::ask_word;
 use client::tls::Connector;
 use serde_json::Value;
+
+use crate::commands::ensemble::Member;
+use crate::locate::{Located, Locator};
 
 /// Time limit for a member. A sample must not wait for a stopped member.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -16,19 +19,19 @@ const SLOW: usize = 5;
 
 /// Members to query, with the requested properties.
 pub(super) struct Asking {
-    /// Client addresses as `host:port`.
-    members: Vec<String>,
+    members: Vec<Member>,
+    /// Client addresses of the named servers.
+    servers: Vec<String>,
     connector: Connector,
-    /// One client per admin port.
-    admins: Vec<AdminClient>,
-    /// Whether the user named the admin ports.
-    are_named: bool,
+    admins: Admins,
+    locator: Locator,
+    located: Located,
     by: &'static str,
 }
 
 /// Settings for queries to admin ports.
 pub(super) struct Admins {
-    /// `host:port` of each. `None` means the default ports of the members.
+    /// `host:port` of each. `None` means the default ports of the named servers.
     pub(super) named: Option<Vec<String>>,
     pub(super) authorization: Option<String>,
     pub(super) connector: Connector,
@@ -45,7 +48,7 @@ pub(super) struct Sample {
     pub(super) clients: Option<BTreeMap<String, Client>>,
     /// Latest slow requests.
     pub(super) slow: Vec<Value>,
-    /// Named admin ports that did not answer, with the reasons.
+    /// Members and named admin ports that could not be queried, with the reasons.
     pub(super) silent: Vec<String>,
 }
 
@@ -53,33 +56,27 @@ pub(super) struct Sample {
 pub(super) type Client = BTreeMap<String, u64>;
 
 impl Asking {
-    pub(super) fn new(
-        members: Vec<String>,
+    /// Looks up the ports of the members. The list of members is empty for a standalone server.
+    pub(super) async fn new(
+        (mut members, servers): (Vec<Member>, Vec<String>),
         connector: Connector,
         admins: Admins,
         by: &str,
     ) -> Self {
-        let guessed = || {
-            let hosts = members.iter().filter_map(|member| member.rsplit_once(':'));
-            let mut ports: Vec<String> = hosts
-                .map(|(host, _)| format!("{host}:{ADMIN_PORT}"))
-                .collect();
-            ports.dedup();
-            ports
-        };
-        let are_named = admins.named.is_some();
-        let ports = admins.named.unwrap_or_else(guessed);
-        let clients = ports.into_iter().map(|port| AdminClient {
-            servers: vec![port],
-            authorization: admins.authorization.clone(),
-            connector: admins.connector.clone(),
-            ..AdminClient::default()
-        });
+        let locator = Locator::new(
+            admins.named.clone(),
+            &servers,
+            admins.connector.clone(),
+            connector.uses_tls(),
+        );
+        let located = locator.locate(&mut members).await;
         Self {
-            admins: clients.collect(),
             members,
+            servers,
             connector,
-            are_named,
+            admins,
+            locator,
+            located,
             by: if by == "identity" {
                 "identity"
             } else {
@@ -88,11 +85,48 @@ impl Asking {
         }
     }
 
-    /// Queries all members concurrently.
-    pub(super) async fn sample(&self) -> Sample {
+    /// Returns the client addresses of the members, and of the named servers if a member's address is
+    /// unknown.
+    fn addresses(&self) -> Vec<String> {
+        let members = self.members.iter();
+        let mut addresses: Vec<String> = members.filter_map(|one| one.client.clone()).collect();
+        if addresses.len() < self.members.len() || self.members.is_empty() {
+            addresses.extend(self.servers.iter().cloned());
+            addresses.sort_unstable();
+            addresses.dedup();
+        }
+        addresses
+    }
+
+    /// Returns the admin ports with their clients.
+    fn admin_clients(&self) -> Vec<(String, AdminClient)> {
+        let client = |address: &String, credential_rule: CredentialRule| AdminClient {
+            servers: vec![address.clone()],
+            authorization: self.admins.authorization.clone(),
+            credential_rule,
+            connector: self.admins.connector.clone(),
+        };
+        let first: Vec<&String> = match &self.admins.named {
+            Some(named) => named.iter().collect(),
+            // The default port of a host may belong to another server.
+            None => self.located.first.keys().collect(),
+        };
+        let first = first
+            .into_iter()
+            .map(|address| (address.clone(), client(address, CredentialRule::default())));
+        let rule = self.located.rule;
+        let others = self.located.others.iter().map(|(id, address)| {
+            let shown = address.trim_end_matches("/commands");
+            (format!("member {id} at {shown}"), client(address, rule))
+        });
+        first.chain(others).collect()
+    }
+
+    /// Queries all members concurrently. Ports that are unknown are looked up for the next sample.
+    pub(super) async fn sample(&mut self) -> Sample {
         let mut words = tokio::task::JoinSet::new();
-        for member in &self.members {
-            let (member, connector) = (member.clone(), self.connector.clone());
+        for member in self.addresses() {
+            let connector = self.connector.clone();
             words.spawn(async move {
                 let asked =
                     tokio::time::timeout(PATIENCE, ask_word(&member, "srvr", &connector)).await;
@@ -101,25 +135,41 @@ impl Asking {
             });
         }
         let mut answers = tokio::task::JoinSet::new();
-        for client in &self.admins {
-            let (client, by) = (client.clone(), self.by);
-            answers.spawn(async move { (client.servers.concat(), ask(&client, by).await) });
+        for (name, client) in self.admin_clients() {
+            let by = self.by;
+            answers.spawn(async move { (name, ask(&client, by).await) });
         }
+        let is_known = self.located.problems.is_empty();
+        let located = async {
+            match is_known {
+                true => None,
+                false => Some(self.locator.locate(&mut self.members).await),
+            }
+        };
+        let (words, mut answers, located) =
+            tokio::join!(words.join_all(), answers.join_all(), located);
         let mut sample = Sample {
-            members: words.join_all().await.into_iter().collect(),
+            members: words.into_iter().collect(),
             by: self.by,
             ..Sample::default()
         };
-        let mut answers = answers.join_all().await;
         answers.sort_by(|one, other| one.0.cmp(&other.0));
+        let is_reported = self.admins.named.is_some() || !self.located.first.is_empty();
         for (admin, answer) in answers {
             match answer {
                 Ok(answer) => sample.add(&answer),
                 // Apache ZooKeeper does not have this command, and an admin server may listen on a
                 // port other than the default.
-                Err(reason) if self.are_named => sample.silent.push(format!("{admin}: {reason}")),
+                Err(reason) if is_reported => sample.silent.push(format!("{admin}: {reason}")),
                 Err(_) => {}
             }
+        }
+        let problems = self.located.problems.iter();
+        let problems = problems.filter(|_| is_reported);
+        let problems = problems.map(|(id, reason)| format!("member {id}: {reason}"));
+        sample.silent.extend(problems);
+        if let Some(located) = located {
+            self.located = located;
         }
         sample
             .slow
@@ -145,7 +195,12 @@ async fn ask(client: &AdminClient, by: &str) -> Result<Answer, String> {
     let newest = [parameter("limit", &SLOW.to_string())];
     let asking = async {
         let clients = client.ask("clients", &wanted).await;
-        let clients = clients.map_err(|error| error.to_string())?;
+        let clients = clients.map_err(|error| match error {
+            AdminError::Unreachable { reason, .. } => reason,
+            AdminError::Refused { text, .. } => text,
+            AdminError::Unprotected { reason, .. } => format!("was not queried: {reason}"),
+            other => other.to_string(),
+        })?;
         let slow = client.ask("slow_requests", &newest).await;
         Ok(Answer {
             clients,
@@ -215,25 +270,6 @@ mod tests {
             (12, 9)
         );
         assert!(sample.slow.is_empty());
-    }
-
-    #[test]
-    fn admin_ports_are_guessed_from_members_once_for_each_host() {
-        let members = ["a:2181", "a:2182", "[::1]:2181"]
-            .map(str::to_owned)
-            .to_vec();
-        let admins = Admins {
-            named: None,
-            authorization: None,
-            connector: Connector::plain(),
-        };
-        let asking = Asking::new(members, Connector::plain(), admins, "address");
-        let ports: Vec<&str> = asking
-            .admins
-            .iter()
-            .flat_map(|admin| admin.servers.iter().map(String::as_str))
-            .collect();
-        assert_eq!(ports, ["a:8080", "[::1]:8080"]);
     }
 
     #[test]

@@ -177,6 +177,7 @@ pub(super) fn json((before, now): (&Sample, &Sample), seconds: f64) -> Value {
         "members": now.members,
         "clients": clients,
         "slow_requests": now.slow,
+        "problems": now.silent,
     })
 }
 
