@@ -382,7 +382,7 @@ impl Leader {
 
     fn step_down(&mut self, reason: StepDown, out: &mut Vec<Action>) {
         if !matches!(self.phase, Phase::Down) {
-            tracing::info!(sid = %self.sid, epoch = %self.epoch, %reason, "stepping down");
+            tracing::debug!(sid = %self.sid, epoch = %self.epoch, %reason, "stepping down");
             self.phase = Phase::Down;
             self.links.clear();
             self.outstanding.clear();

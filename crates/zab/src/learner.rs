@@ -499,7 +499,7 @@ impl Learner {
         last: Option<Zxid>,
     ) {
         let (kind, epoch) = (self.kind, self.epoch);
-        tracing::info!(sid = %self.sid, %zxid, %epoch, by, needs_snapshot, "synchronising");
+        tracing::debug!(sid = %self.sid, %zxid, %epoch, by, needs_snapshot, "synchronising");
         let held_max = self.settings.held_back_bytes_max;
         let sync = Synchronise::new(kind, epoch, needs_snapshot, zxid, last, held_max);
         self.phase = Phase::Syncing(sync);
@@ -511,7 +511,7 @@ impl Learner {
             return;
         };
         if let Some(live) = sync.finish(&mut self.committed, out) {
-            tracing::info!(sid = %self.sid, epoch = %self.epoch, "up to date");
+            tracing::debug!(sid = %self.sid, epoch = %self.epoch, "up to date");
             self.phase = Phase::Live(live);
         }
     }
@@ -526,7 +526,7 @@ impl Learner {
 
     fn leave(&mut self, fault: Fault, out: &mut Vec<Action>) {
         if !matches!(self.phase, Phase::Left { .. }) {
-            tracing::info!(sid = %self.sid, epoch = %self.epoch, err = %fault, "disconnecting from the leader");
+            tracing::debug!(sid = %self.sid, epoch = %self.epoch, err = %fault, "disconnecting from the leader");
             self.phase = Phase::Left {
                 is_tree_unsaved: self.is_tree_unsaved(),
             };

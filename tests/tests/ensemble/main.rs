@@ -15,6 +15,7 @@ mod mixed;
 mod observer_masters;
 mod oracle;
 mod repair;
+mod role_lines;
 mod sasl;
 mod scenarios;
 mod sessions;
