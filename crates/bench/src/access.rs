@@ -5,7 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use client::tls::{ClientStores, Connector, Store};
+use client::arguments::TlsArgs;
+use client::tls::Connector;
 use client::{Handshake, Login, Secret};
 
 use super::error::{BenchError, Result};
@@ -13,21 +14,8 @@ use super::error::{BenchError, Result};
 /// Use of TLS and its files, and the login.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AccessArgs {
-    /// Uses TLS for all servers
-    #[arg(long)]
-    tls: bool,
-    /// Trusted certificates (.pem, .p12 or .jks), instead of the platform's
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    tls_trust: Option<PathBuf>,
-    /// Own key and certificate (.pem, .p12 or .jks), for servers that require them
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    tls_key: Option<PathBuf>,
-    /// File with the password of both
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    tls_password_file: Option<PathBuf>,
-    /// Accepts a certificate for any host
-    #[arg(long, requires = "tls")]
-    tls_any_host: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Makes a complete handshake for each connection instead of resuming TLS sessions
     #[arg(long, requires = "tls")]
     tls_full_handshakes: bool,
@@ -54,14 +42,14 @@ impl AccessArgs {
             _ => None,
         };
         Ok(Access {
-            connector: self.connector()?,
+            connector: self.tls.connector(!self.tls_full_handshakes)?,
             login,
         })
     }
 
     /// Returns a description of the connections in words.
     pub(crate) fn description(&self) -> String {
-        let stream = match (self.tls, self.tls_full_handshakes) {
+        let stream = match (self.tls.is_set(), self.tls_full_handshakes) {
             (false, _) => "plain",
             (true, false) => "TLS",
             (true, true) => "TLS, full handshakes",
@@ -70,23 +58,6 @@ impl AccessArgs {
             None => stream.to_owned(),
             Some(_) => format!("{stream}, DIGEST-MD5"),
         }
-    }
-
-    fn connector(&self) -> Result<Connector> {
-        if !self.tls {
-            return Ok(Connector::plain());
-        }
-        let store = |location: &PathBuf| Store {
-            location: Some(location.clone()),
-            password_path: self.tls_password_file.clone(),
-            ..Store::default()
-        };
-        Ok(Connector::of_client(&ClientStores {
-            key: self.tls_key.as_ref().map(store),
-            trust: self.tls_trust.as_ref().map(store),
-            checks_hosts: !self.tls_any_host,
-            resumes_sessions: !self.tls_full_handshakes,
-        })?)
     }
 }
 

@@ -45,6 +45,8 @@
 
 #[cfg(feature = "admin")]
 pub mod admin;
+#[cfg(feature = "clap")]
+pub mod arguments;
 #[cfg(feature = "admin")]
 pub mod changes;
 mod chores;

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use clap::Args;
 use client::admin::AdminClient;
+use client::arguments::TlsArgs;
 use client::port::{ADMIN_PORT, CLIENT_PORT, PortKind, host_of, probe};
-use client::tls::{ClientStores, Connector, Store};
+use client::tls::Connector;
 use server::admin_token;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
@@ -48,21 +49,8 @@ pub(crate) struct AddressArgs {
     /// machine
     #[arg(long, value_name = "FILE", conflicts_with = "auth")]
     token_file: Option<PathBuf>,
-    /// Uses TLS for all connections
-    #[arg(long)]
-    tls: bool,
-    /// Trusted certificates (.pem, .p12 or .jks), instead of the platform's
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    tls_trust: Option<PathBuf>,
-    /// Own key and certificate (.pem, .p12 or .jks), for servers that require them
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    tls_key: Option<PathBuf>,
-    /// File with the password of both
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    tls_password_file: Option<PathBuf>,
-    /// Accepts a certificate for any host
-    #[arg(long, requires = "tls")]
-    tls_any_host: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 impl AddressArgs {
@@ -180,26 +168,13 @@ impl AddressArgs {
     /// # Errors
     /// If a file of `--tls-...` is unusable.
     pub(crate) fn connector(&self) -> Result<Connector, ToolError> {
-        if !self.tls {
-            return Ok(Connector::plain());
-        }
-        let store = |location: &PathBuf| Store {
-            location: Some(location.clone()),
-            password_path: self.tls_password_file.clone(),
-            ..Store::default()
-        };
-        let stores = ClientStores {
-            key: self.tls_key.as_ref().map(store),
-            trust: self.tls_trust.as_ref().map(store),
-            checks_hosts: !self.tls_any_host,
-            resumes_sessions: true,
-        };
-        Connector::of_client(&stores).map_err(|error| ToolError::Refused(format!("--tls: {error}")))
+        let connector = self.tls.connector(true);
+        connector.map_err(|error| ToolError::Refused(format!("--tls: {error}")))
     }
 
     /// Returns whether `--tls` is set.
     pub(crate) fn has_tls(&self) -> bool {
-        self.tls
+        self.tls.is_set()
     }
 }
 
