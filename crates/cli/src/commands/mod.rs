@@ -33,10 +33,13 @@ pub(crate) struct Command {
     options: &'static [Opt],
     /// Whether zkCli.sh lacks the command.
     is_own: bool,
+    description: &'static str,
+    example: &'static str,
 }
 
 macro_rules! commands {
-    ($( $kind:ident, $name:literal, $usage:literal, [$($option:expr),*], $is_own:literal; )+) => {
+    ($( $kind:ident, $name:literal, $usage:literal, [$($option:expr),*], $is_own:literal,
+        $description:literal, $example:literal; )+) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         enum Kind { $( $kind, )+ }
 
@@ -47,52 +50,95 @@ macro_rules! commands {
             usage: $usage,
             options: &[$($option),*],
             is_own: $is_own,
+            description: $description,
+            example: $example,
         }, )+ ];
     };
 }
 
 commands! {
-    AddWatch, "addWatch", "[-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is PERSISTENT_RECURSIVE", [value("m")], false;
-    AddAuth, "addauth", "scheme auth", [], false;
-    Close, "close", "", [], false;
-    Config, "config", "[-c] [-w] [-s]", [flag("c"), flag("w"), flag("s")], false;
-    Connect, "connect", "host:port", [], false;
-    Create, "create", "[-s] [-e] [-c] [-t ttl] path [data] [acl]", [flag("s"), flag("e"), flag("c"), value("t"), flag("i")], false;
-    Delete, "delete", "[-v version] path", [value("v")], false;
-    DeleteAll, "deleteall", "path [-b batch size]", [value("b")], false;
-    DelQuota, "delquota", "[-n|-b|-N|-B] path", [flag("n"), flag("b"), flag("N"), flag("B")], false;
-    Get, "get", "[-s] [-w] [-b] [-x] path", [flag("s"), flag("w"), flag("b"), flag("x")], false;
-    GetAcl, "getAcl", "[-s] path", [flag("s")], false;
-    GetAllChildrenNumber, "getAllChildrenNumber", "path", [], false;
-    GetEphemerals, "getEphemerals", "path", [], false;
-    History, "history", "", [], false;
-    ListQuota, "listquota", "path", [], false;
-    Ls, "ls", "[-s] [-w] [-R] path", [flag("s"), flag("w"), flag("R")], false;
-    PrintWatches, "printwatches", "on|off", [], false;
-    Quit, "quit", "", [], false;
-    Reconfig, "reconfig", "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | [-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]", [flag("s"), value("v"), value("file"), value("members"), value("add"), value("remove")], false;
-    Redo, "redo", "cmdno", [], false;
-    RemoveWatches, "removewatches", "path [-c|-d|-a] [-l]", [flag("c"), flag("d"), flag("a"), flag("p"), flag("r"), flag("l")], false;
-    Set, "set", "path data [-s] [-v version] [-b]", [flag("s"), value("v"), flag("b"), flag("i")], false;
-    SetAcl, "setAcl", "[-s] [-v version] [-R] path acl", [flag("s"), value("v"), flag("R")], false;
-    SetQuota, "setquota", "-n|-b|-N|-B val path", [value("n"), value("b"), value("N"), value("B")], false;
-    Stat, "stat", "[-w] path", [flag("w")], false;
-    Sync, "sync", "path", [], false;
-    Version, "version", "", [], false;
-    WhoAmI, "whoami", "", [], false;
-    Cd, "cd", "[path]", [], true;
-    Cp, "cp", "[-r] [-f] [-auth scheme:auth] [host:port]path [host:port]path", [flag("r"), flag("f"), value("auth")], true;
-    Diff, "diff", "[-a] [-e] [-auth scheme:auth] [host:port]path [host:port]path", [flag("a"), flag("e"), value("auth")], true;
-    Du, "du", "[-d depth] path", [value("d")], true;
-    Export, "export", "path", [], true;
-    Find, "find", "[-name glob] path", [value("name")], true;
-    Grep, "grep", "[-l] text path", [flag("l")], true;
-    Help, "help", "[command]", [], true;
-    Import, "import", "[-f] path < lines", [flag("f")], true;
-    Pwd, "pwd", "", [], true;
-    Top, "top", "[-d seconds] [-n count] [-by address|identity] [-a adminhost:port,...] [-tls] [-auth scheme:auth]", [value("d"), value("n"), value("by"), value("a"), flag("tls"), value("auth")], true;
-    Tree, "tree", "[-d depth] path", [value("d")], true;
-    Watch, "watch", "path", [], true;
+    AddWatch, "addWatch", "[-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is PERSISTENT_RECURSIVE", [value("m")], false,
+        "Sets a persistent watch.", "addWatch -m PERSISTENT /app";
+    AddAuth, "addauth", "scheme auth", [], false,
+        "Adds an identity to the session.", "addauth digest user:password";
+    Close, "close", "", [], false,
+        "Ends the session.", "close";
+    Config, "config", "[-c] [-w] [-s]", [flag("c"), flag("w"), flag("s")], false,
+        "Prints the member list.", "config -c";
+    Connect, "connect", "host:port", [], false,
+        "Connects to another server.", "connect zk2:2181";
+    Create, "create", "[-s] [-e] [-c] [-t ttl] path [data] [acl]", [flag("s"), flag("e"), flag("c"), value("t"), flag("i")], false,
+        "Creates a znode.", "create -s /app/task- data";
+    Delete, "delete", "[-v version] path", [value("v")], false,
+        "Deletes a znode without children.", "delete -v 3 /app";
+    DeleteAll, "deleteall", "path [-b batch size]", [value("b")], false,
+        "Deletes a subtree.", "deleteall /app";
+    DelQuota, "delquota", "[-n|-b|-N|-B] path", [flag("n"), flag("b"), flag("N"), flag("B")], false,
+        "Deletes a quota.", "delquota -n /app";
+    Get, "get", "[-s] [-w] [-b] [-x] path", [flag("s"), flag("w"), flag("b"), flag("x")], false,
+        "Prints the data of a znode.", "get -s /app";
+    GetAcl, "getAcl", "[-s] path", [flag("s")], false,
+        "Prints the ACL of a znode.", "getAcl -s /app";
+    GetAllChildrenNumber, "getAllChildrenNumber", "path", [], false,
+        "Prints the number of znodes below a path.", "getAllChildrenNumber /app";
+    GetEphemerals, "getEphemerals", "path", [], false,
+        "Prints the ephemeral znodes of this session.", "getEphemerals /app";
+    History, "history", "", [], false,
+        "Prints the last commands.", "history";
+    ListQuota, "listquota", "path", [], false,
+        "Prints the quota of a path.", "listquota /app";
+    Ls, "ls", "[-s] [-w] [-R] path", [flag("s"), flag("w"), flag("R")], false,
+        "Prints the names of the children.", "ls -R /app";
+    PrintWatches, "printwatches", "on|off", [], false,
+        "Switches the output of watch events.", "printwatches off";
+    Quit, "quit", "", [], false,
+        "Ends the shell.", "quit";
+    Reconfig, "reconfig", "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | [-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]", [flag("s"), value("v"), value("file"), value("members"), value("add"), value("remove")], false,
+        "Changes the member list.", "reconfig -add 4=zk4:2888:3888;2181";
+    Redo, "redo", "cmdno", [], false,
+        "Repeats a command by its number.", "redo 3";
+    RemoveWatches, "removewatches", "path [-c|-d|-a] [-l]", [flag("c"), flag("d"), flag("a"), flag("p"), flag("r"), flag("l")], false,
+        "Removes watches of this session.", "removewatches -a /app";
+    Set, "set", "path data [-s] [-v version] [-b]", [flag("s"), value("v"), flag("b"), flag("i")], false,
+        "Replaces the data of a znode.", "set -v 3 /app data";
+    SetAcl, "setAcl", "[-s] [-v version] [-R] path acl", [flag("s"), value("v"), flag("R")], false,
+        "Replaces the ACL of a znode.", "setAcl -R /app world:anyone:r";
+    SetQuota, "setquota", "-n|-b|-N|-B val path", [value("n"), value("b"), value("N"), value("B")], false,
+        "Sets a quota.", "setquota -N 1000 /app";
+    Stat, "stat", "[-w] path", [flag("w")], false,
+        "Prints the Stat of a znode.", "stat /app";
+    Sync, "sync", "path", [], false,
+        "Waits until this server has all committed changes.", "sync /app";
+    Version, "version", "", [], false,
+        "Prints the version of the shell.", "version";
+    WhoAmI, "whoami", "", [], false,
+        "Prints the identities of the session.", "whoami";
+    Cd, "cd", "[path]", [], true,
+        "Changes the path that relative paths begin with.", "cd /app";
+    Cp, "cp", "[-r] [-f] [-auth scheme:auth] [host:port]path [host:port]path", [flag("r"), flag("f"), value("auth")], true,
+        "Copies a znode, or with -r a subtree, also to another ensemble.", "cp -r /app zk2:2181/app";
+    Diff, "diff", "[-a] [-e] [-auth scheme:auth] [host:port]path [host:port]path", [flag("a"), flag("e"), value("auth")], true,
+        "Compares two subtrees.", "diff -a /app zk2:2181/app";
+    Du, "du", "[-d depth] path", [value("d")], true,
+        "Prints znodes and bytes below a path.", "du -d 2 /app";
+    Export, "export", "path", [], true,
+        "Prints a subtree as lines of JSON.", "export /app";
+    Find, "find", "[-name glob] path", [value("name")], true,
+        "Prints the paths whose last name matches a pattern.", "find -name 'lock-*' /app";
+    Grep, "grep", "[-l] text path", [flag("l")], true,
+        "Prints the lines of data that contain a text.", "grep -l password /app";
+    Help, "help", "[command]", [], true,
+        "Prints all commands, or one of them.", "help get";
+    Import, "import", "[-f] path < lines", [flag("f")], true,
+        "Creates the znodes that `export` has printed.", "import /copy < lines";
+    Pwd, "pwd", "", [], true,
+        "Prints the path of `cd`.", "pwd";
+    Top, "top", "[-d seconds] [-n count] [-by address|identity] [-a adminhost:port,...] [-tls] [-auth scheme:auth]", [value("d"), value("n"), value("by"), value("a"), flag("tls"), value("auth")], true,
+        "Shows members and busy clients until q or Ctrl-C.", "top -d 5";
+    Tree, "tree", "[-d depth] path", [value("d")], true,
+        "Prints a subtree.", "tree -d 2 /app";
+    Watch, "watch", "path", [], true,
+        "Prints changes below a path as they happen.", "watch /app";
 }
 
 /// Returns whether a line may contain a secret: credentials of `addauth`, or of the option `-auth`.
