@@ -1,8 +1,8 @@
 //! Parsing and formatting moments: a transaction or a time.
 
-use jiff::civil::{Date, DateTime, Time};
+use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{Span, Timestamp, Zoned};
 use proto::position::parse_zxid;
 
 use crate::read::Moment;
@@ -23,9 +23,9 @@ impl Moment {
         Ok(Self::Time(time.as_millisecond()))
     }
 
-    /// Parses a moment typed by a user at the time `now`: also `10m` (or `10m ago`), `now`,
-    /// `today`, `yesterday`, `2026-11-28`, `2026-11-28 05:51` and `05:51`, in the time zone of
-    /// `now`. A day without a time begins at 00:00.
+    /// Parses a moment typed by a user at the time `now`: also `10m`, `1h30m` or `2 hours ago`,
+    /// `now`, `today`, `yesterday`, `yesterday 05:51`, `2026-11-28`, `2026-11-28 05:51` and `05:51`,
+    /// in the time zone of `now`. A day without a time begins at 00:00.
     ///
     /// # Errors
     /// If the text has none of these forms.
@@ -47,15 +47,23 @@ const TYPED_FORMS: &str =
 
 /// Returns the time of a typed text; `None` if its form is unknown.
 fn typed_time(text: &str, now: &Zoned) -> Option<Timestamp> {
-    let begin = |date: Date| in_zone(date.to_datetime(Time::midnight()), now.time_zone());
-    match text {
-        "now" => return Some(now.timestamp()),
-        "today" => return begin(now.date()),
-        "yesterday" => return begin(now.date().yesterday().ok()?),
-        _ => {}
+    let words = text.to_ascii_lowercase();
+    let (day, time) = match words.split_once(char::is_whitespace) {
+        Some((day, time)) => (day, Some(time.trim_start())),
+        None => (words.as_str(), None),
+    };
+    let date = match day {
+        "now" if time.is_none() => return Some(now.timestamp()),
+        "today" => Some(now.date()),
+        "yesterday" => Some(now.date().yesterday().ok()?),
+        _ => None,
+    };
+    if let Some(date) = date {
+        let time = time.map_or(Ok(Time::midnight()), str::parse).ok()?;
+        return in_zone(date.to_datetime(time), now.time_zone());
     }
-    if let Some(age) = age(text.strip_suffix(" ago").unwrap_or(text)) {
-        return now.timestamp().checked_sub(age).ok();
+    if let Some(age) = age(&words) {
+        return Some(now.checked_sub(age).ok()?.timestamp());
     }
     // Offsets and zones have a separate form, which `Moment::parse` accepts.
     if text.ends_with(['Z', 'z']) {
@@ -73,19 +81,11 @@ fn in_zone(local: DateTime, zone: &TimeZone) -> Option<Timestamp> {
     Some(zoned.timestamp())
 }
 
-/// Parses a duration such as `90s`, `10m`, `2h`, `3d` or `1w`.
-fn age(text: &str) -> Option<SignedDuration> {
-    let (digits, seconds) = [
-        ('s', 1),
-        ('m', 60),
-        ('h', 3_600),
-        ('d', 86_400),
-        ('w', 604_800),
-    ]
-    .into_iter()
-    .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
-    let count: i64 = digits.trim().parse().ok().filter(|count| *count >= 0)?;
-    Some(SignedDuration::from_secs(count.checked_mul(seconds)?))
+/// Parses a duration such as `90s`, `1h30m`, `10 minutes ago` or `1w`.
+fn age(text: &str) -> Option<Span> {
+    let text = text.strip_suffix("ago").map_or(text, str::trim_end);
+    let age: Span = text.parse().ok()?;
+    (!age.is_negative()).then_some(age)
 }
 
 /// Parses the hex digits of a session's id, with or without `0x`.
@@ -139,11 +139,19 @@ mod tests {
             ("10m", "2026-11-28T05:41:30Z"),
             ("90s ago", "2026-11-28T05:50:00Z"),
             ("2h", "2026-11-28T03:51:30Z"),
+            ("1h30m", "2026-11-28T04:21:30Z"),
+            ("1h 30m ago", "2026-11-28T04:21:30Z"),
+            ("10 min", "2026-11-28T05:41:30Z"),
+            ("2 hours ago", "2026-11-28T03:51:30Z"),
+            ("1 day ago", "2026-11-27T05:51:30Z"),
             ("1d", "2026-11-27T05:51:30Z"),
             ("1w", "2026-11-21T05:51:30Z"),
             ("today", "2026-11-27T22:00:00Z"),
             ("yesterday", "2026-11-26T22:00:00Z"),
+            ("Yesterday 05:51", "2026-11-27T03:51:00Z"),
+            ("today 05:51:07", "2026-11-28T03:51:07Z"),
             ("2026-11-28 05:51", "2026-11-28T03:51:00Z"),
+            ("2026-11-28T05:51", "2026-11-28T03:51:00Z"),
             ("2026-11-28 05:51:07", "2026-11-28T03:51:07Z"),
             ("2026-11-28", "2026-11-27T22:00:00Z"),
             ("05:51", "2026-11-28T03:51:00Z"),
@@ -160,7 +168,13 @@ mod tests {
             "",
             "soon",
             "m",
+            "ago",
             "-5m",
+            "5m yesterday",
+            "yesterday soon",
+            "now 05:51",
+            "yesterday 25:00",
+            "2026-02-30",
             "99999999999999999999d",
             "9e9w",
             "tomorrow",
