@@ -14,9 +14,12 @@ if [ -z "${ZOOCFGDIR:-}" ]; then
     ZOOCFGDIR=$ZOOBINDIR/../conf
     [ -d "$ZOOCFGDIR" ] || ZOOCFGDIR=$ZOOBINDIR/../etc/zookeeper
 fi
-# Operators write both files for a shell without `set -eu`: they use variables that are not set, and commands that fail.
-# They are sourced outside of a function, because `declare` in a function makes a local variable.
-zoo_shell_options=$-
+# Operators write both files for a shell with the default options: they use variables that are not set, and commands that
+# fail. The files may also change options. They are sourced outside of a function, because `declare` in a function makes
+# a local variable.
+zoo_shell_options=$(set +o)
+# A command substitution does not have the option -e of its shell.
+case $- in *e*) zoo_shell_options+=$'\nset -e' ;; esac
 set +eu
 if [ -f "$ZOOCFGDIR/zookeeper-env.sh" ]; then
     # shellcheck source=/dev/null
@@ -31,12 +34,24 @@ if [ -f "$ZOOCFGDIR/java.env" ]; then
     # shellcheck source=/dev/null
     . "$ZOOCFGDIR/java.env"
 fi
-case $zoo_shell_options in *e*) set -e ;; *) set +e ;; esac
-case $zoo_shell_options in *u*) set -u ;; *) set +u ;; esac
+eval "$zoo_shell_options"
 unset zoo_shell_options
-ZOO_LOG_DIR=${ZOO_LOG_DIR:-$ZOOBINDIR/../logs}
-# The executable reads the flags from the environment. The files above may have set them without `export`.
-export SERVER_JVMFLAGS=${SERVER_JVMFLAGS:-} CLIENT_JVMFLAGS=${CLIENT_JVMFLAGS:-} JVMFLAGS=${JVMFLAGS:-}
+[ -n "${ZOO_LOG_DIR:-}" ] || ZOO_LOG_DIR=$ZOOBINDIR/../logs
+# The executable reads the flags from the environment. The files above may have set them without `export`, as an array,
+# or as a read-only variable.
+for zoo_name in SERVER_JVMFLAGS CLIENT_JVMFLAGS JVMFLAGS; do
+    zoo_values="$zoo_name[@]"
+    case $(declare -p "$zoo_name" 2>/dev/null) in
+    'declare -'[aA]*)
+        zoo_flags=$(printf '%s ' "${!zoo_values-}")
+        unset "$zoo_name"
+        export "$zoo_name=$zoo_flags"
+        ;;
+    '') export "$zoo_name=" ;;
+    *) export "${zoo_name?}" ;;
+    esac
+done
+unset zoo_name zoo_values zoo_flags
 
 for zoo_file in "${ZOARIUM:-}" "$ZOOBINDIR/zoarium" "$ZOOBINDIR/../bin/zoarium" \
     "$ZOOBINDIR/../target/release/zoarium" "$(command -v zoarium)"; do

@@ -230,6 +230,21 @@ SERVER_JVMFLAGS=\"-Dx=26 $1$2$3\"
 SERVER_JVMFLAGS=-Dx=27
 grep -q nothing /dev/null
 "
+    "read-only variables" in ENV ["-Dx=28"] "
+readonly ZOO_LOG_DIR=/var/log/zookeeper
+declare -rx SERVER_JVMFLAGS=-Dx=28
+"
+    "an array of flags" in JAVA_ENV ["-Dx=29", "-Dy=29"] "
+SERVER_JVMFLAGS=(-Dx=29 -Dy=29)
+"
+    "an array of no flags" in JAVA_ENV [] "
+JVMFLAGS=()
+"
+    "options and separators of the shell" in ENV ["-Dx=30", "-Dy=30"] "
+set -o noclobber -o noglob -o pipefail
+IFS=,
+SERVER_JVMFLAGS=(-Dx=30 -Dy=30)
+"
     "TLS of the server" in JAVA_ENV ["-Dzookeeper.ssl.keyStore.location=/etc/zk/ks.jks"] "
 SERVER_JVMFLAGS=\"-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
 -Dzookeeper.ssl.keyStore.location=/etc/zk/ks.jks
@@ -297,6 +312,25 @@ fn files_of_flags_that_people_publish_are_read() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_script_that_sources_the_common_part_keeps_its_options() {
+    let home = tempfile::tempdir().expect("a directory");
+    let text = "set -o noclobber -o pipefail +e\n";
+    fs::write(home.path().join(ENV), text).expect("write a file");
+    let path = workspace_root().join("conf/zkEnv.sh");
+    for options in ["", "set -eu;", "set -euo pipefail; set -f;"] {
+        let line = format!(
+            "{options} set +o; echo $-; echo ===; . {}; set +o; echo $-",
+            path.display()
+        );
+        let mut command = Command::new("bash");
+        command.args(["-c", &line]);
+        let (printed, complaint, _) = run(command, home.path());
+        let (before, after) = printed.split_once("===\n").expect("both lists");
+        assert_eq!(before, after, "{options} {complaint}");
+    }
 }
 
 /// The audit log is in this directory; a flag of the operator has priority.
