@@ -375,12 +375,26 @@ fn a_server_with_a_tls_port_alone_has_a_status() {
     let looking = "myid could not be determined, will not able to locate clientPort in the server configs.\n\
                    Client port not found. Looking for secureClientPort in the static config.\n";
     let up = format!("{looking}{found}Mode: standalone\n");
-    // The stores are in zoo.cfg, or in the flags of the server.
+    let keys = in_file.lines().filter(|line| line.contains("keyStore"));
+    let keys: String = keys.map(|line| format!("{line}\n")).collect();
+    let without_trust = text.replace("clientAuth=need", "clientAuth=none") + &keys;
+    let authority_of_others = Certificates::new();
+    let other = authority_of_others.path("authority.pem");
+    // The stores are in zoo.cfg, or in the flags of the server. The trust store may be missing, or may not
+    // contain the authority of the server's own certificate.
     for (config, flags) in [
         (format!("{text}{in_file}"), String::new()),
         (
             text.clone(),
             format!("SERVER_JVMFLAGS='{}'\n", as_flags("server")),
+        ),
+        (without_trust.clone(), String::new()),
+        (
+            format!(
+                "{without_trust}ssl.trustStore.location={}\n",
+                other.display()
+            ),
+            String::new(),
         ),
     ] {
         fs::write(site.config(), config).expect("write zoo.cfg");

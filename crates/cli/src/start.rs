@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::tls::{ClientStores, Connector, Secret, Store};
+use client::tls::{ClientStores, Connector, Store};
 use client::{Login, Options};
 
 use crate::failure::Failure;
@@ -284,13 +284,7 @@ impl Configuration {
     }
 
     fn store(&self, which: &str) -> Option<Store> {
-        let key = |what: &str| self.find(&format!("zookeeper.ssl.{which}.{what}"));
-        key("location").map(|location| Store {
-            location: Some(location.into()),
-            password: key("password").map(Secret::new),
-            password_path: key("passwordPath").map(PathBuf::from),
-            format: None,
-        })
+        Store::of_client(which, |name| self.find(name))
     }
 }
 
@@ -335,6 +329,9 @@ mod tests {
         assert!(flags.store("trustStore").is_some());
         flags.text.clear();
         assert!(flags.is_secure());
+        let named = of("zookeeper.ssl.keyStore.location=key\nzookeeper.ssl.keyStore.type=PKCS12\n");
+        let named = named.store("keyStore").unwrap();
+        assert_eq!(named.format, Some(client::tls::StoreFormat::Pkcs12));
         let store = of(stores).store("trustStore").unwrap();
         assert_eq!(store.location, Some(PathBuf::from("a.pem")));
     }

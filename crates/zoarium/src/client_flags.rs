@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ::cli::{ClientSettings, SaslClient};
 use client::Login;
-use client::tls::{Secret, Store};
+use client::tls::Store;
 use config::jaas::{JaasFile, Module};
 use config::{Surroundings, SystemProperties};
 
@@ -48,13 +48,7 @@ pub(crate) fn of_cli() -> ClientSettings {
 
 /// Returns the store of a client that the flags name: `keyStore` or `trustStore`.
 pub(crate) fn store(properties: &SystemProperties, which: &str) -> Option<Store> {
-    let find = |what: &str| properties.get(&format!("zookeeper.ssl.{which}.{what}"));
-    find("location").map(|location| Store {
-        location: Some(location.into()),
-        password: find("password").map(Secret::new),
-        password_path: find("passwordPath").map(Into::into),
-        format: None,
-    })
+    Store::of_client(which, |name| properties.get(name).map(str::to_owned))
 }
 
 /// Returns the login from the JAAS file, if a flag names a file that contains the client's section.

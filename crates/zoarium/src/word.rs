@@ -9,7 +9,7 @@ use std::time::Duration;
 use ::cli::exit;
 use clap::Args;
 use client::tls::{ClientStores, Connector};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::tool::ToolError;
 use crate::{client_flags, server_cmd};
@@ -148,16 +148,11 @@ pub(crate) fn ask(
 
 /// Does the work of [`ask`] over TLS.
 fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Result<u64> {
-    let connector = Connector::of_client(&stores(args)?).map_err(io::Error::other)?;
-    let stream = connect(&args.server, limit)?;
-    stream.set_nonblocking(true)?;
-    let host = args.server.rsplit_once(':').map_or("", |(host, _)| host);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let stream = tokio::net::TcpStream::from_std(stream)?;
-        let mut stream = connector.establish(stream, &[host]).await?;
+        let mut stream = connect_by_tls(args, limit).await?;
         stream.write_all(args.word.as_bytes()).await?;
         stream.flush().await?;
         let (mut printed, mut piece) = (0, vec![0; PIECE_BYTES]);
@@ -178,10 +173,39 @@ fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Res
     })
 }
 
+/// Connects with the first stores that the server accepts and whose certificates it has.
+async fn connect_by_tls(
+    args: &WordArgs,
+    limit: Duration,
+) -> io::Result<impl AsyncRead + AsyncWrite + Unpin> {
+    let host = args.server.rsplit_once(':').map_or("", |(host, _)| host);
+    let mut failed = None;
+    for stores in stores(args)? {
+        let connector = match Connector::of_client(&stores) {
+            Ok(connector) => connector,
+            Err(error) => {
+                failed.get_or_insert(io::Error::other(error));
+                continue;
+            }
+        };
+        let stream = connect(&args.server, limit)?;
+        stream.set_nonblocking(true)?;
+        let stream = tokio::net::TcpStream::from_std(stream)?;
+        match connector.establish(stream, &[host]).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    Err(failed.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
+}
+
 /// Returns the stores of the flags, or of zoo.cfg: a server that accepts certificates of its
 /// authority also accepts its own certificate. Host names are not checked, because the server is on
 /// this machine.
-fn stores(args: &WordArgs) -> io::Result<ClientStores> {
+///
+/// The trust store of a server is for the certificates of clients, and may be missing. The certificate of
+/// the server itself, and the certificates that the platform trusts, are the alternatives.
+fn stores(args: &WordArgs) -> io::Result<Vec<ClientStores>> {
     let flags = client_flags::properties();
     let mut stores = ClientStores {
         key: client_flags::store(&flags, "keyStore"),
@@ -193,10 +217,18 @@ fn stores(args: &WordArgs) -> io::Result<ClientStores> {
         let config = server_cmd::configure(vec![file.into()]).map_err(io::Error::other)?;
         let named = |store: config::Store| store.location.is_some().then_some(store);
         let tls = config.client_tls.tls;
-        stores.key = stores.key.or_else(|| named(tls.key_store));
-        stores.trust = stores.trust.or_else(|| named(tls.trust_store));
+        let own = named(tls.key_store);
+        stores.key = stores.key.or_else(|| own.clone());
+        if stores.trust.is_none() {
+            let trusts = named(tls.trust_store).into_iter().chain(own).map(Some);
+            let stores_with = |trust| ClientStores {
+                trust,
+                ..stores.clone()
+            };
+            return Ok(trusts.chain([None]).map(stores_with).collect());
+        }
     }
-    Ok(stores)
+    Ok(vec![stores])
 }
 
 /// Connects to the first address of the name that answers.

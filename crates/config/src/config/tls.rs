@@ -188,12 +188,32 @@ impl Tls {
     }
 }
 
+impl Store {
+    /// Returns the store of a client that its properties name, such as
+    /// `zookeeper.ssl.keyStore.location`. `which` is `keyStore` or `trustStore`.
+    pub fn of_client(which: &str, property: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let find = |what: &str| property(&format!("zookeeper.ssl.{which}.{what}"));
+        Some(Self {
+            location: Some(find("location")?.into()),
+            password: find("password").map(Secret::new),
+            password_path: find("passwordPath").map(PathBuf::from),
+            format: find("type").and_then(|name| StoreFormat::of(&name)),
+        })
+    }
+}
+
+impl StoreFormat {
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "JKS" => Some(Self::Jks),
+            "PEM" => Some(Self::Pem),
+            "PKCS12" => Some(Self::Pkcs12),
+            "BCFKS" => Some(Self::Bcfks),
+            _ => None,
+        }
+    }
+}
+
 fn store_format(settings: &mut Settings, key: &Key) -> Result<Option<StoreFormat>, ConfigError> {
-    Ok(match settings.choice(key)? {
-        Some("JKS") => Some(StoreFormat::Jks),
-        Some("PEM") => Some(StoreFormat::Pem),
-        Some("PKCS12") => Some(StoreFormat::Pkcs12),
-        Some("BCFKS") => Some(StoreFormat::Bcfks),
-        _ => None,
-    })
+    Ok(settings.choice(key)?.and_then(StoreFormat::of))
 }
