@@ -324,14 +324,13 @@ fn judged(
 /// Adds the epochs of a member to the summary. A standalone server does not use these files.
 fn epochs(config: &Config, survey: &Survey, summary: &mut DataSummary) -> Option<Finding> {
     config.ensemble.as_ref()?;
-    match (&survey.epochs, &survey.lost_current) {
-        (Ok((current, accepted)), _) => {
+    match &survey.epochs {
+        Ok((current, accepted)) => {
             summary.current_epoch = Some(current.0);
             summary.accepted_epoch = Some(accepted.0);
             None
         }
-        (Err(_), Some(error)) => Some(of_damage(error, config, true)),
-        (Err(error), None) => Some(of_storage(error, config)),
+        Err(error) => Some(of_storage(error, config)),
     }
 }
 
@@ -382,15 +381,9 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// Returns the finding for an error that prevents a start, with the solution that its text
-/// contains.
+/// Returns the finding for a storage error, with the solution that its text contains. If it is
+/// corruption, a member starts without its history. Other errors prevent a start.
 fn of_storage(error: &StorageError, config: &Config) -> Finding {
-    of_damage(error, config, error.is_damage())
-}
-
-/// Returns the finding for a storage error. If it is corruption, a member starts without its
-/// history.
-fn of_damage(error: &StorageError, config: &Config, is_damage: bool) -> Finding {
     let (id, path) = match error {
         StorageError::LogDamaged { path, .. } => (finding::LOG_DAMAGED, path),
         StorageError::LogHeader { path, .. } => (finding::LOG_FOREIGN, path),
@@ -415,7 +408,7 @@ fn of_damage(error: &StorageError, config: &Config, is_damage: bool) -> Finding 
         StorageError::Io { path, .. } => (finding::UNREADABLE, path),
         _ => (finding::UNREADABLE, &config.data_dir),
     };
-    let (severity, way_out) = if is_damage && server::ahead::sets_damage_aside(config) {
+    let (severity, way_out) = if error.is_damage() && server::ahead::sets_damage_aside(config) {
         (
             Severity::Warning,
             "this member would set its files aside, start without a vote and load its leader's \

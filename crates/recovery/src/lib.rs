@@ -75,8 +75,8 @@ pub fn recover_tree<D: Disk>(
 /// Recovers a server that can get its leader's data. Corrupted data does not prevent its start, but
 /// costs its vote.
 ///
-/// If logs or snapshots are corrupted or partly missing ([`StorageError::is_damage`]), or
-/// `currentEpoch` is ([`Epochs::lost_current`]), all of them are moved aside. The result is the
+/// If logs or snapshots are corrupted or partly missing ([`StorageError::is_damage`]), all of them are
+/// moved aside. The result is the
 /// empty tree of an [`Untrusted`](storage::Empty::Untrusted) database. All further starts have this
 /// result until a leader's snapshot has replaced the files. A power failure that wrote the sectors
 /// of the last group out of order counts as corruption too. Its bytes are identical to those of an
@@ -95,11 +95,7 @@ pub fn recover_member<D: Disk>(
     } else {
         let lost = match recover_tree(disk, dirs, recovery, tree.clone()) {
             Err(error) if error.is_damage() => error,
-            Err(error) => return Err(error),
-            Ok(found) => match Epochs::lost_current(disk, dirs, Some(found.recovered.last_zxid))? {
-                Some(error) => error,
-                None => return Ok(found),
-            },
+            other => return other,
         };
         lost.to_string()
     };

@@ -19,9 +19,6 @@ pub struct Survey {
     pub recovered: Recovered,
     /// The epochs with which a member would start, or the error of their files.
     pub epochs: Result<(Epoch, Epoch), StorageError>,
-    /// Error of a `currentEpoch` without a number. A member that can synchronise with a leader then
-    /// starts without its history.
-    pub lost_current: Option<StorageError>,
     /// Error of a `currentEpoch` that the start of a member rewrites, because the epoch is certain.
     pub repaired_current: Option<StorageError>,
     /// Number of znodes after the last transaction, or in the snapshot if no tree was built.
@@ -72,9 +69,8 @@ pub fn survey<D: Disk>(
         recovered,
         epochs.map(|epochs| (epochs.current, epochs.accepted)),
     );
-    survey.lost_current = Epochs::lost_current(disk, dirs, Some(last_zxid))?;
-    if survey.lost_current.is_none() {
-        survey.repaired_current = Epochs::lost_current(disk, dirs, None)?;
+    if survey.epochs.is_ok() {
+        survey.repaired_current = Epochs::unreadable_current(disk, dirs)?;
     }
     Ok(survey)
 }
@@ -99,7 +95,6 @@ impl Surveyor {
         let mut survey = Survey {
             recovered,
             epochs,
-            lost_current: None,
             repaired_current: None,
             znodes: self.znodes,
             sessions: self.sessions,

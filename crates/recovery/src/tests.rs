@@ -223,16 +223,22 @@ fn a_member_with_damaged_files_starts_with_an_empty_tree_and_no_vote() {
 }
 
 #[test]
-fn a_member_whose_current_epoch_is_no_number_has_no_vote() {
+fn a_member_whose_current_epoch_is_not_certain_does_not_start_and_keeps_its_files() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     write_files(&dirs, &grown(2), SnapshotTrailer::default(), &[(3, None)]);
     Epochs::store_accepted(&RealDisk, &dirs, proto::Epoch(7)).unwrap();
     std::fs::write(dirs.snap.join("currentEpoch"), "").unwrap();
+    let names = || {
+        let entries = std::fs::read_dir(&dirs.snap).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names();
     let found = as_member(&dirs).unwrap();
-    assert_eq!(found.recovered.empty, Some(Empty::Untrusted));
-    let epochs = Epochs::load(&RealDisk, &dirs, found.recovered.last_zxid).unwrap();
-    assert_eq!(epochs.accepted, proto::Epoch(7));
+    let error = Epochs::load(&RealDisk, &dirs, found.recovered.last_zxid).unwrap_err();
+    assert!(matches!(error, StorageError::EpochFile { .. }), "{error}");
+    assert_eq!(names(), before);
 }
 
 #[test]

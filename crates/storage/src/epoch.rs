@@ -91,28 +91,32 @@ impl Epochs {
         Ok(Self { current, accepted })
     }
 
-    /// Returns the error of a `currentEpoch` that does not contain a number, if the member can
-    /// discard its history instead. `currentEpoch` only states whose history the files contain, so
-    /// it is not needed without them. A corrupted `acceptedEpoch` is a lost promise, which no
-    /// leader can restore. Returns `None` if [`load`](Self::load) can rewrite the number.
-    /// `last_zxid` is the last transaction if the history is whole.
+    /// Returns the error of a `currentEpoch` that does not contain a number.
     ///
     /// # Errors
-    /// If the files cannot be read.
-    pub fn lost_current<D: Disk>(
+    /// If the file cannot be read.
+    pub fn unreadable_current<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
-        last_zxid: Option<Zxid>,
     ) -> Result<Option<StorageError>, StorageError> {
-        let Err(error @ StorageError::EpochFile { .. }) = read(disk, &dirs.snap.join(CURRENT))
-        else {
-            return read(disk, &dirs.snap.join(CURRENT)).map(|_| None);
-        };
-        let Ok(Some(promised)) = read(disk, &dirs.snap.join(ACCEPTED)) else {
-            return Ok(None);
-        };
-        let is_certain = last_zxid.is_some_and(|last| is_certain(Some(promised), epoch_of(last)));
-        Ok((!is_certain).then_some(error))
+        match read(disk, &dirs.snap.join(CURRENT)) {
+            Err(error @ StorageError::EpochFile { .. }) => Ok(Some(error)),
+            other => other.map(|_| None),
+        }
+    }
+
+    /// Returns whether `currentEpoch` must be discarded together with a damaged history, because it
+    /// does not contain a number. It only states whose history the files contain, so it is not needed
+    /// without them. A corrupted `acceptedEpoch` is a lost promise, which no leader can restore.
+    ///
+    /// # Errors
+    /// If the files cannot be read, or the promise is not known.
+    pub(crate) fn loses_current<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageError> {
+        let promised = read(disk, &dirs.snap.join(ACCEPTED))?;
+        match Self::unreadable_current(disk, dirs)? {
+            Some(error) if promised.is_none() => Err(error),
+            lost => Ok(lost.is_some()),
+        }
     }
 
     /// Writes a missing `acceptedEpoch` before the files with epoch `of_data` are moved aside:

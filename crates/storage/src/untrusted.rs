@@ -71,10 +71,10 @@ pub fn set_history_aside<D: Disk>(
     dirs: &DataDirs,
     reason: &str,
 ) -> Result<Vec<PathBuf>, StorageError> {
+    let is_current_lost = Epochs::loses_current(disk, dirs)?;
     if !is_untrusted(disk, dirs)? {
         write_marker(disk, dirs, reason)?;
     }
-    let is_current_lost = Epochs::lost_current(disk, dirs, None)?.is_some();
     let mut found = Vec::new();
     // The two are usually the same directory.
     for dir in BTreeSet::from([&dirs.snap, &dirs.log]) {

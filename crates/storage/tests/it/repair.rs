@@ -295,22 +295,23 @@ fn an_epoch_that_no_file_names_any_more_is_not_promised_again() {
 fn a_current_epoch_that_is_no_number_goes_with_the_history_and_an_accepted_one_stays() {
     let (disk, dirs) = damaged();
     disk.set_content(&dirs.snap.join("currentEpoch"), &[0]);
-    let lost = Epochs::lost_current(&disk, &dirs, None).unwrap().unwrap();
+    let lost = Epochs::unreadable_current(&disk, &dirs).unwrap().unwrap();
     assert!(lost.to_string().contains("currentEpoch"), "{lost}");
-    let moved = set_history_aside(&disk, &dirs, &lost.to_string()).unwrap();
+    let moved = set_history_aside(&disk, &dirs, "damaged").unwrap();
     assert_eq!(moved.len(), 5);
     assert!(disk.names().contains(&"aside.currentEpoch".to_owned()));
     let epochs = Epochs::load(&disk, &dirs, Zxid(-1)).unwrap();
     assert_eq!((epochs.current, epochs.accepted), (Epoch(0), Epoch(7)));
 
-    // The promise is unknown, so the operator has to decide.
+    // The promise is unknown, so the operator has to decide, and nothing changes.
     let (disk, dirs) = damaged();
     for name in ["currentEpoch", "acceptedEpoch"] {
         disk.set_content(&dirs.snap.join(name), &[0]);
     }
-    assert!(Epochs::lost_current(&disk, &dirs, None).unwrap().is_none());
-    let error = Epochs::load(&disk, &dirs, Zxid(-1)).unwrap_err();
+    let before = disk.names();
+    let error = set_history_aside(&disk, &dirs, "damaged").unwrap_err();
     assert!(matches!(error, StorageError::EpochFile { .. }), "{error}");
+    assert_eq!(disk.names(), before);
 }
 
 #[test]

@@ -79,8 +79,8 @@ pub(super) const FURTHER: &[Case] = &[
             site.write("data/version-2/currentEpoch", "");
             site.write("data/version-2/acceptedEpoch", "3");
         },
-        warnings: &["epoch-files data/version-2/currentEpoch"],
-        ..WARNED
+        blockers: &["epoch-files data/version-2/currentEpoch"],
+        ..NO_GO
     },
     Case {
         name: "a member with two empty epoch files",
