@@ -35,6 +35,7 @@ pub use direct::{Data, DataForm, Direct, Target, check_path, run_direct};
 use shell::Shell;
 use start::Start;
 pub use start::{ClientSettings, Format, SaslClient};
+pub use suggest::nearest;
 pub use yaml::yaml;
 
 static VERSION: OnceLock<String> = OnceLock::new();

@@ -1,10 +1,7 @@
 //! Suggestions of names that the user may have meant.
 
 /// Returns the most similar known name, if one is similar to `typed`.
-pub(crate) fn nearest<'a>(
-    typed: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let far = typed.chars().count().div_ceil(2);
     let with_distance = known

@@ -85,9 +85,9 @@ pub enum HistoryError {
         to: Zxid,
     },
     /// All recorded changes are later than the time.
-    #[error("the history begins later, at {oldest_ms} ms since 1970")]
+    #[error("the history begins later{}", begin_text(*oldest_ms))]
     TooEarly {
-        /// Time of the earliest known moment.
+        /// Time of the earliest known moment; 0 if it is the empty tree before the first change.
         oldest_ms: i64,
     },
     /// The patterns exclude this path.
@@ -160,6 +160,14 @@ impl HistoryError {
             path: path.to_path_buf(),
             reason: reason.into(),
         }
+    }
+}
+
+/// Returns the time of the earliest known moment as a part of a sentence.
+fn begin_text(oldest_ms: i64) -> String {
+    match oldest_ms {
+        0 => String::new(),
+        ms => format!(", at {}", crate::time_text(ms)),
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use client::admin::AdminClient;
+use client::admin::{AdminClient, AdminError, unreachable};
 use client::arguments::TlsArgs;
 use client::port::{ADMIN_PORT, CLIENT_PORT, PortKind, host_of, probe};
 use client::tls::Connector;
@@ -37,10 +37,10 @@ const QUESTION_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AddressArgs {
     /// Client ports of servers, tried in turn [default: $ZOARIUM_SERVER, then localhost:2181]
-    #[arg(short, long, value_name = "HOST:PORT,...", value_delimiter = ',')]
+    #[arg(short, long, value_name = "HOST:PORT,...", value_delimiter = ',', value_parser = parse_address)]
     server: Vec<String>,
     /// Admin ports of servers, tried in turn [default: port 8080 of the hosts of --server]
-    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
+    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', value_parser = parse_address)]
     admin: Vec<String>,
     /// Identity, such as `digest user:password`; also in ZOARIUM_AUTH
     #[arg(long, value_name = "SCHEME DATA")]
@@ -72,25 +72,18 @@ impl AddressArgs {
     /// Returns the connect string for clients: `host:port[,...][/chroot]`.
     ///
     /// # Errors
-    /// If only an admin port is named, and it does not report the client port.
+    /// If only admin ports are named, and none reports a client port.
     pub(crate) fn client_servers(&self) -> Result<String, ToolError> {
         if !self.server.is_empty() {
             return Ok(self.server.join(","));
         }
-        if let Some(server) = server_of_environment() {
-            return Ok(server);
+        // The command line has priority over the environment.
+        if !self.admin.is_empty() {
+            let client = self.admin_client()?;
+            return Ok(runtime()?.block_on(client_ports(&client))?.join(","));
         }
-        if self.admin.is_empty() {
-            return Ok(format!("localhost:{CLIENT_PORT}"));
-        }
-        let client = self.admin_client_of(self.admin.clone())?;
-        let ports = runtime()?.block_on(client_ports(&client));
-        let ports = ports.map_err(|reason| {
-            ToolError::Refused(format!(
-                "{reason}; name the client port with --server HOST:PORT"
-            ))
-        })?;
-        Ok(ports.join(","))
+        let server = server_of_environment();
+        Ok(server.unwrap_or_else(|| format!("localhost:{CLIENT_PORT}")))
     }
 
     /// Returns the admin ports.
@@ -128,10 +121,7 @@ impl AddressArgs {
     /// # Errors
     /// If a named port is not an admin port, or a file of `--tls-...` is unusable.
     pub(crate) fn admin_client(&self) -> Result<AdminClient, ToolError> {
-        self.admin_client_of(self.admin_servers()?)
-    }
-
-    fn admin_client_of(&self, servers: Vec<String>) -> Result<AdminClient, ToolError> {
+        let servers = self.admin_servers()?;
         Ok(AdminClient {
             authorization: self.authorization(&servers)?,
             servers,
@@ -175,6 +165,21 @@ impl AddressArgs {
     /// Returns whether `--tls` is set.
     pub(crate) fn has_tls(&self) -> bool {
         self.tls.is_set()
+    }
+}
+
+/// Checks `host`, `host:port` or `host:port/path`.
+pub(crate) fn parse_address(text: &str) -> Result<String, String> {
+    let address = without_chroot(text);
+    let port = match address.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && !address.ends_with(']') => port,
+        None if !address.is_empty() => return Ok(text.to_owned()),
+        _ if address.ends_with(']') => return Ok(text.to_owned()),
+        _ => return Err("the host is missing".to_owned()),
+    };
+    match port.parse::<u16>() {
+        Ok(1..) => Ok(text.to_owned()),
+        _ => Err(format!("`{port}` is not a port from 1 to 65535")),
     }
 }
 
@@ -256,17 +261,24 @@ fn refuse_wrong_kind(address: &str, kind: Option<PortKind>) -> Result<(), ToolEr
 }
 
 /// Returns the client ports that admin servers report.
-async fn client_ports(client: &AdminClient) -> Result<Vec<String>, String> {
+async fn client_ports(client: &AdminClient) -> Result<Vec<String>, ToolError> {
     let mut ports = Vec::new();
-    let mut reason = String::new();
+    let mut failed = None;
     for server in &client.servers {
         let one = AdminClient {
             servers: vec![server.clone()],
             ..client.clone()
         };
-        let question = tokio::time::timeout(QUESTION_LIMIT, one.ask("configuration", &[])).await;
-        match question {
-            Ok(Ok(answer)) => {
+        let question = async {
+            match one.ask("members", &[]).await {
+                // Apache ZooKeeper has only the second command.
+                Err(AdminError::Refused { .. }) => one.ask("configuration", &[]).await,
+                other => other,
+            }
+        };
+        let answer = tokio::time::timeout(QUESTION_LIMIT, question).await;
+        match answer.unwrap_or_else(|_| Err(unreachable(server, &"no answer in time"))) {
+            Ok(answer) => {
                 let number = |name: &str| answer[name].as_u64().filter(|port| *port > 0);
                 let port = number("client_port").or_else(|| number("secure_client_port"));
                 let host = server
@@ -274,18 +286,21 @@ async fn client_ports(client: &AdminClient) -> Result<Vec<String>, String> {
                     .map_or(server.as_str(), |(host, _)| host);
                 match port {
                     Some(port) => ports.push(format!("{host}:{port}")),
-                    None => reason = format!("{server} does not have a client port"),
+                    None => failed = Some(no_client_port(server)),
                 }
             }
-            Ok(Err(error)) => reason = error.to_string(),
-            Err(_) => reason = format!("{server}: no answer in time"),
+            Err(error) => failed = Some(error.into()),
         }
     }
-    if ports.is_empty() {
-        Err(reason)
-    } else {
-        Ok(ports)
+    match failed {
+        Some(error) if ports.is_empty() => Err(error),
+        _ => Ok(ports),
     }
+}
+
+fn no_client_port(admin: &str) -> ToolError {
+    let remedy = "name the client port with --server HOST:PORT";
+    ToolError::Refused(format!("{admin} does not report a client port; {remedy}"))
 }
 
 #[cfg(test)]
@@ -307,6 +322,26 @@ mod tests {
         assert_eq!(ports(&["a:9", "b:9"], &[admin, None]), ["a:9", "b:9"]);
         assert_eq!(ports(&["a:9"], &[None]), ["a:9"]);
         assert_eq!(without_chroot("a:2181/app"), "a:2181");
+    }
+
+    #[test]
+    fn addresses_are_checked() {
+        for right in [
+            "a",
+            "a:1",
+            "a:2181/app",
+            "[::1]:2181",
+            "[::1]",
+            "127.0.0.1:65535",
+            "a:8080/x",
+        ] {
+            assert_eq!(parse_address(right), Ok(right.to_owned()));
+        }
+        for wrong in [
+            "", ":", ":2181", "a:", "a:0", "a:x", "a:65536", "a:-1", "/app", "[::1]:x",
+        ] {
+            assert!(parse_address(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

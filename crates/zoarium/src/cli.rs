@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use bench::BenchArgs;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::admin_token_tool::{self, AdminTokenArgs};
@@ -128,7 +129,12 @@ struct ServerArgs {
 
 /// Runs the command line (first argument: name of the program), and returns the exit code.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
-    match Cli::parse_from(args).command {
+    let args: Vec<OsString> = args.collect();
+    let parsed = Cli::try_parse_from(&args);
+    match parsed
+        .unwrap_or_else(|error| suggest(error, &args).exit())
+        .command
+    {
         None => server_cmd::run(Vec::new(), LogArgs::default()),
         Some(Command::Server(server)) => server_cmd::run(server.args, server.log),
         Some(Command::Quickstart(args)) => quickstart::run(&args),
@@ -173,9 +179,72 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Names that people know from other programs, and the commands with this effect.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("copy", "cp"),
+    ("del", "rm"),
+    ("delete", "rm"),
+    ("deleteall", "rm"),
+    ("dir", "ls"),
+    ("getAcl", "acl"),
+    ("list", "ls"),
+    ("mkdir", "create"),
+    ("move", "mv"),
+    ("put", "set"),
+    ("read", "get"),
+    ("remove", "rm"),
+    ("rename", "mv"),
+    ("setAcl", "acl"),
+    ("start", "server"),
+    ("touch", "create"),
+    ("update", "set"),
+    ("write", "set"),
+];
+
+/// Adds a command that the user may have meant to the error about an unknown command. The parser has
+/// suggestions only for names with similar letters, and not after `help`.
+fn suggest(mut error: clap::Error, args: &[OsString]) -> clap::Error {
+    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let known = OTHER_NAMES.iter().find(|(other, _)| other == name);
+    let mut found = known.map(|(_, command)| (*command).to_owned());
+    if found.is_none() && args.get(1).is_some_and(|word| word == "help") {
+        let command = Cli::command();
+        let names = command.get_subcommands().map(clap::Command::get_name);
+        found = ::cli::nearest(name, names).map(str::to_owned);
+    }
+    if let Some(found) = found.filter(|_| is_unknown) {
+        let suggested = ContextValue::Strings(vec![found]);
+        error.insert(ContextKind::SuggestedSubcommand, suggested);
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_command_has_a_suggestion() {
+        for (line, suggestion) in [
+            ("gett /x", "'get'"),
+            ("delete /x", "'rm'"),
+            ("mkdir /x", "'create'"),
+            ("help hisotry", "'history'"),
+            ("help remove", "'rm'"),
+        ] {
+            let words = std::iter::once("zoarium").chain(line.split(' '));
+            let args: Vec<OsString> = words.map(OsString::from).collect();
+            let error = suggest(Cli::try_parse_from(&args).unwrap_err(), &args);
+            assert!(error.to_string().contains(suggestion), "{line}: {error}");
+        }
+        for (_, command) in OTHER_NAMES {
+            let cli = Cli::command();
+            assert!(cli.find_subcommand(command).is_some(), "{command}");
+        }
+    }
 
     fn server_args(line: &str) -> Vec<String> {
         let words = line.split(' ').map(OsString::from);
@@ -210,7 +279,6 @@ mod tests {
 
     #[test]
     fn help_and_version_are_answered() {
-        use clap::error::ErrorKind;
         let kind = |line: &str| Cli::try_parse_from(line.split(' ')).unwrap_err().kind();
         assert_eq!(kind("zoarium --version"), ErrorKind::DisplayVersion);
         assert_eq!(kind("zoarium server --help"), ErrorKind::DisplayHelp);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use ::cli::Direct;
+use ::cli::{Direct, check_path};
 use clap::Args;
 use client::admin::AdminClient;
 use client::changes::{ChangeOptions, Changes, ChangesError, ChangesEvent, Start};
@@ -29,7 +29,7 @@ use crate::tool::ToolError;
 )]
 pub(crate) struct WatchArgs {
     /// Top of the subtree
-    #[arg(default_value = "/")]
+    #[arg(default_value = "/", value_parser = check_path)]
     path: String,
     #[command(flatten)]
     address: AddressArgs,
@@ -108,6 +108,7 @@ async fn follow_from(
         by,
         look_ups: LookUps::new(origins),
         left: args.limit.unwrap_or(u64::MAX),
+        lost: None,
         out,
     };
     follower.follow(Changes::new(options)).await
@@ -140,6 +141,8 @@ struct Follower<'a, W> {
     look_ups: LookUps,
     /// Number of changes that are still to be written.
     left: u64,
+    /// Last reported failure of a member, until a member answers.
+    lost: Option<String>,
     out: W,
 }
 
@@ -169,6 +172,15 @@ impl<W: Write> Follower<'_, W> {
     }
 
     fn put(&mut self, event: ChangesEvent) {
+        if let ChangesEvent::Lost(error) = event {
+            let text = error.to_string();
+            if self.lost.as_ref() != Some(&text) {
+                terminal::complain!("zoarium watch: {text}");
+            }
+            self.lost = Some(text);
+            return;
+        }
+        self.lost = None;
         match event {
             ChangesEvent::Change(change) => {
                 let bytes = change.line().len();
@@ -179,7 +191,6 @@ impl<W: Write> Follower<'_, W> {
             {
                 self.look_ups.push_progress(progress.line());
             }
-            ChangesEvent::Lost(error) => terminal::complain!("zoarium watch: {error}"),
             _ => {}
         }
     }

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use ::cli::exit;
 use clap::Args;
+use client::port::{CLIENT_PORT, PortKind, probe};
 use client::tls::{ClientStores, Connector};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::address::parse_address;
 use crate::tool::ToolError;
 use crate::{client_flags, server_cmd};
 
@@ -24,7 +26,7 @@ const PIECE_BYTES: usize = 1 << 14;
 #[command(after_help = "Example:\n  zoarium word localhost:2181 srvr")]
 pub(crate) struct WordArgs {
     /// Client port of the server
-    #[arg(value_name = "HOST:PORT")]
+    #[arg(value_name = "HOST:PORT", value_parser = with_port)]
     server: String,
     /// Four-letter word, such as srvr, ruok or mntr
     word: String,
@@ -50,6 +52,11 @@ pub(crate) fn run(args: &WordArgs) -> ExitCode {
         ask(&args.server, &args.word, limit, &mut out)
     };
     match printed {
+        Ok(0) if is_admin_port(args) => fail(
+            args,
+            exit::UNREACHABLE,
+            "this is an admin port; four-letter words need the client port (by default 2181)",
+        ),
         Ok(0) => fail(
             args,
             exit::FAILED,
@@ -71,6 +78,27 @@ pub(crate) fn run(args: &WordArgs) -> ExitCode {
         },
         Err(error) => fail(args, exit::UNREACHABLE, &error.to_string()),
     }
+}
+
+/// Returns whether the port belongs to an admin server. An answer of `probe` may take some seconds.
+fn is_admin_port(args: &WordArgs) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else { return false };
+    let kind = runtime.block_on(probe(&args.server, &Connector::plain()));
+    kind.is_ok_and(|kind| kind == PortKind::Admin)
+}
+
+/// Adds the default port of clients to an address without a port.
+fn with_port(text: &str) -> Result<String, String> {
+    let address = parse_address(text)?;
+    let has_port = address.rsplit_once(':').is_some() && !address.ends_with(']');
+    Ok(if has_port {
+        address
+    } else {
+        format!("{address}:{CLIENT_PORT}")
+    })
 }
 
 fn fail(args: &WordArgs, code: u8, reason: &str) -> ExitCode {

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use ::cli::check_path;
 use bytes::Bytes;
 use clap::Args;
 use client::admin::{AdminClient, AdminError, PROTOBUF, SILENCE_LIMIT, unreachable};
@@ -10,7 +11,7 @@ use history::{HistoryQuery, Reader, Viewer};
 use http_body_util::{BodyExt, Limited};
 use prost::Message;
 
-use super::source::{Parameters, Source, SourceArgs};
+use super::source::{Parameters, PlaceArgs, Source};
 use crate::tool::ToolError;
 
 /// Name of the command in the admin server.
@@ -27,10 +28,14 @@ const PAGE_BYTES_MAX: usize = 256 << 20;
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// Top of the subtree
-    #[arg(default_value = "/")]
+    #[arg(default_value = "/", value_parser = check_path)]
     path: String,
     #[command(flatten)]
-    source: SourceArgs,
+    place: PlaceArgs,
+    /// Includes password hashes in ACLs, and the member list; on a running server, only super users see
+    /// them
+    #[arg(long)]
+    show_secrets: bool,
     /// Output file, instead of standard output; it appears when it is complete
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
@@ -59,7 +64,7 @@ pub(super) fn export(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolE
 }
 
 fn write(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolError> {
-    match args.source.open()? {
+    match args.place.open(args.show_secrets)? {
         Source::Files(reader, owner) => write_files(args, (&reader, owner), out),
         Source::Servers(servers) => {
             let written = write_answers(args, servers.client, out);

@@ -10,6 +10,7 @@ pub(crate) mod text;
 use std::io::Write;
 use std::process::ExitCode;
 
+use ::cli::check_path;
 use clap::{Args, Subcommand};
 use history::ask::Question;
 use history::parse_session;
@@ -41,6 +42,7 @@ enum HistoryCommand {
 #[derive(Debug, Args)]
 struct BlameArgs {
     /// Path of the znode
+    #[arg(value_parser = check_path)]
     path: String,
     #[command(flatten)]
     source: SourceArgs,
@@ -49,7 +51,7 @@ struct BlameArgs {
 #[derive(Debug, Args)]
 struct ListArgs {
     /// Path of the znode
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = check_path)]
     path: Option<String>,
     #[command(flatten)]
     source: SourceArgs,

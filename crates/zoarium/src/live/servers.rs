@@ -151,6 +151,12 @@ fn top_words(args: &TopArgs) -> Result<Vec<String>, ToolError> {
 
 /// Runs `reconfig`.
 pub(crate) fn run_reconfig(args: &ReconfigArgs) -> ExitCode {
+    if let Some(file) = &args.file
+        && let Err(error) = std::fs::metadata(file)
+    {
+        let text = format!("cannot read {}: {error}", file.display());
+        return ToolError::Refused(text).report("reconfig");
+    }
     let mut words = words("reconfig");
     let list = |items: &[String]| (!items.is_empty()).then(|| items.join(","));
     option(&mut words, "-add", list(&args.add));

@@ -6,6 +6,7 @@ use ::cli::{Data, Direct, check_path};
 use clap::Args;
 
 use super::{SessionArgs, flag, option, words};
+use crate::tool::ToolError;
 
 /// Replaces the data of a znode
 #[derive(Debug, Args)]
@@ -185,7 +186,7 @@ pub(crate) fn run_create(args: &CreateArgs) -> ExitCode {
         args.path.clone()
     };
     if let Err(reason) = check_path(&whole) {
-        return crate::tool::ToolError::Usage(format!("{}: {reason}", args.path)).report("create");
+        return ToolError::Usage(format!("{}: {reason}", args.path)).report("create");
     }
     args.session.run(
         "create",
@@ -203,6 +204,9 @@ pub(crate) fn run_create(args: &CreateArgs) -> ExitCode {
 
 /// Runs `rm`.
 pub(crate) fn run_rm(args: &RmArgs) -> ExitCode {
+    if args.path == "/" {
+        return ToolError::Usage("/ cannot be deleted".to_owned()).report("rm");
+    }
     args.session.run(
         "rm",
         Direct::Remove {

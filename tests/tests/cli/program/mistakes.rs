@@ -85,7 +85,26 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "usage",
         "cannot be used with",
     ),
-    ("help gett", "usage", "gett"),
+    ("help gett", "usage", "'get'"),
+    ("help hisotry", "usage", "'history'"),
+    ("delete /x", "usage", "'rm'"),
+    ("mkdir /y", "usage", "'create'"),
+    ("watch x", "usage", "must start with /"),
+    ("history x", "usage", "must start with /"),
+    ("history blame x", "usage", "must start with /"),
+    ("get /x -s localhost:port", "usage", "`port` is not a port"),
+    (
+        "get /x -s localhost:99999",
+        "usage",
+        "`99999` is not a port",
+    ),
+    ("get /x --admin localhost:", "usage", "is not a port"),
+    ("get /x --admin CLIENT", "usage", "is a client port"),
+    ("get /x --admin NOBODY", "unreachable", "NOBODY"),
+    ("word ADMIN srvr", "unreachable", "this is an admin port"),
+    ("word localhost:port srvr", "usage", "is not a port"),
+    ("rm /", "usage", "cannot be deleted"),
+    ("reconfig --file /nosuch", "failed", "cannot read /nosuch"),
 ];
 
 /// Returns the exit codes of the table in docs/COMMANDS.md, by name.
