@@ -196,8 +196,8 @@ Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 unchanged.
   and `znode.container.*`, where the property overrides the file.
 * A setting without a property name works in the file only. A setting without a file name works as a
   property only.
-* A wrong value in a setting of the file only is refused with exit code 2, file, line, key and
-  reason. For most other settings, a wrong value is reported and the default is used, as in Apache
+* If a setting works in the file only, a wrong value is refused with exit code 2, file, line, key
+  and reason. For most other settings, a wrong value is reported and the default is used, as in Apache
   ZooKeeper.
 * A setting that requires a missing feature, such as a protection, is refused with exit code 2,
   file, line, key and solution: see [Refused](#refused).
@@ -217,7 +217,7 @@ const TABLE_HEAD: &str = "\
 const REFUSED_HEAD: &str = "
 ## Refused
 
-These values require features that Zoarium lacks, so the server does not start with them. Other
+These values require features that Zoarium lacks. The server does not start with them. Other
 values and empty values are accepted.
 ";
 
@@ -229,8 +229,8 @@ const REFUSED_TABLE_HEAD: &str = "\
 const NO_EFFECT_HEAD: &str = "
 ## Without effect
 
-Zoarium does not need these settings. One warning at the start reports each of them. Flags of a
-JVM, such as `-Xmx`, share one warning.
+Zoarium does not need these settings. At the start, one warning reports each of them, and one
+warning reports all flags of a JVM, such as `-Xmx`.
 
 | Setting | Values | Meaning, and reason for the missing effect |
 |---|---|---|

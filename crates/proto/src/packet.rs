@@ -195,25 +195,25 @@ packet_types! {
     Ack = 3 "ACK";
     /// A proposal is committed.
     Commit = 4 "COMMIT";
-    /// The leader is alive; a learner is alive, and lists its active sessions.
+    /// The sender is alive. A learner also lists its active sessions.
     Ping = 5 "PING";
-    /// Is the session of a new connection alive?
+    /// Asks and answers whether the session of a new connection is alive.
     Revalidate = 6 "REVALIDATE";
-    /// Everything before a sync has been sent.
+    /// The leader has sent everything before a sync.
     Sync = 7 "SYNC";
-    /// A committed transaction, to an observer.
+    /// The leader sends a committed transaction to an observer.
     Inform = 8 "INFORM";
-    /// A committed reconfiguration: use the new configuration.
+    /// A reconfiguration is committed, and the learner uses the new member list.
     CommitAndActivate = 9 "COMMITANDACTIVATE";
-    /// All earlier transactions are sent; accept the new epoch.
+    /// The leader has sent all earlier transactions. The learner accepts the new epoch.
     NewLeader = 10 "NEWLEADER";
     /// A follower introduces itself.
     FollowerInfo = 11 "FOLLOWERINFO";
-    /// Serve clients.
+    /// The learner is up to date and may serve clients.
     UpToDate = 12 "UPTODATE";
     /// The following transactions continue the learner's log.
     Diff = 13 "DIFF";
-    /// Remove the end of the log.
+    /// The learner must remove the end of its log.
     Trunc = 14 "TRUNC";
     /// A snapshot follows.
     Snap = 15 "SNAP";
@@ -223,7 +223,7 @@ packet_types! {
     LeaderInfo = 17 "LEADERINFO";
     /// A learner accepts the epoch.
     AckEpoch = 18 "ACKEPOCH";
-    /// A committed reconfiguration, to an observer.
+    /// The leader sends a committed reconfiguration to an observer.
     InformAndActivate = 19 "INFORMANDACTIVATE";
 }
 

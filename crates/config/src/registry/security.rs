@@ -33,21 +33,21 @@ const PROVIDERS: &[Fate] = &[
 ];
 
 keys! {
-    AUTH_PROVIDER = Key::prefixed("authProvider.*", Class, "An authentication provider, named by Java's class. The text after the dot is a label.").partly(PROVIDERS);
+    AUTH_PROVIDER = Key::prefixed("authProvider.*", Class, "Authentication provider, given as the name of a Java class. The text after the dot is a label.").partly(PROVIDERS);
     SUPER_DIGEST = Key::prefixed("DigestAuthenticationProvider.superDigest", Secret, "`super:` and the digest of the superuser's password.");
     DIGEST_AUTH_ENABLED = Key::prefixed("DigestAuthenticationProvider.enabled", Flag, "Whether the scheme `digest` is available.").default("true").should();
-    DIGEST_ALG = Key::prefixed("DigestAuthenticationProvider.digestAlg", Text, "Hash of the ids of scheme `digest`: the same on all members.").default("SHA1").strict().should().partly(&[Fate::Refused(Asks::OneOf(&["MD5"]), &MD5)]);
-    X509_SUPER_USER = Key::prefixed("X509AuthenticationProvider.superUser", Text, "Subject of the client certificate that is the superuser, as RFC 2253 writes it.").should();
+    DIGEST_ALG = Key::prefixed("DigestAuthenticationProvider.digestAlg", Text, "Hash function of the ids of scheme `digest`; the same on all members.").default("SHA1").strict().should().partly(&[Fate::Refused(Asks::OneOf(&["MD5"]), &MD5)]);
+    X509_SUPER_USER = Key::prefixed("X509AuthenticationProvider.superUser", Text, "Subject of the superuser's client certificate, in the form of RFC 2253.").should();
     SUPER_USER = Key::prefixed("superUser", Text, "SASL name of the superuser.");
     SUPER_USER_MORE = Key::prefixed("superUser.*", Text, "Further SASL names with the superuser's rights.");
     LET_ANY_SASL_USER_DO_X = Key::prefixed("letAnySaslUserDoX", Text, "Id in an ACL that means every SASL user.").should();
-    ALLOW_SASL_FAILED_CLIENTS = Key::prefixed("allowSaslFailedClients", Flag, "Whether a connection survives a failed SASL login.").default("false").should();
+    ALLOW_SASL_FAILED_CLIENTS = Key::prefixed("allowSaslFailedClients", Flag, "Whether a connection continues after a failed SASL login.").default("false").should();
     SESSION_REQUIRE_SASL = Key::prefixed("sessionRequireClientSASLAuth", Flag, "Whether clients must authenticate with SASL.").default("false");
     ENFORCE_AUTH_ENABLED = Key::prefixed("enforce.auth.enabled", Flag, "Whether clients must authenticate with one of `enforce.auth.schemes`.").default("false");
     ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip", "x509", "sasl"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
-    AUTH_FAILURES_MAX = Key::prefixed("auth.maxFailuresPerMinute", Int, "Failed logins of one address per minute. Above it, connections of the address are refused until the minute is over; 0 disables the limit.").default("0").unit("failures").at_least(0, Outside::Default);
+    AUTH_FAILURES_MAX = Key::prefixed("auth.maxFailuresPerMinute", Int, "Failed logins of one address per minute. Above the limit, connections of the address are refused until the minute is over; 0 disables the limit.").default("0").unit("failures").at_least(0, Outside::Default);
     ENSEMBLE_AUTH_NAME = Key::prefixed("ensembleAuthName", List, "Names of this ensemble for the scheme `ensemble`.").should();
-    USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether admin requests come from the first address of `X-Forwarded-For`.").default("false").should();
+    USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether the first address in `X-Forwarded-For` is the address of an admin request.").default("false").should();
     SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server");
     JAAS_FILE = Key::property("java.security.auth.login.config", Path, "The JAAS file with the users and passwords of SASL.");
     SASL_SUPER_PASSWORD = Key::prefixed("SASLAuthenticationProvider.superPassword", Secret, "Password of the SASL user `super`.").should();
@@ -55,23 +55,23 @@ keys! {
     KERBEROS_REMOVE_REALM = Key::prefixed("kerberos.removeRealmFromPrincipal", Flag, "Whether the realm is removed from Kerberos names.").default("false").should().partly(&[Fate::Refused(Asks::True, &KERBEROS)]);
     KERBEROS_CANONICALIZE = Key::prefixed("kerberos.canonicalizeHostNames", Flag, "Whether hosts of members are replaced by their canonical names.").default("false").should().partly(&[Fate::Refused(Asks::True, &KERBEROS)]);
     AUTH_TO_LOCAL = Key::prefixed("security.auth_to_local", Text, "Rules that turn Kerberos names into user names.").default("DEFAULT").should().partly(&[Fate::Refused(Asks::OtherThan(&["DEFAULT"]), &KERBEROS)]);
-    REQUIRE_KERBEROS_CONFIG = Key::prefixed("requireKerberosConfig", Text, "Java fails without krb5.conf.").internal("the Kerberos library reports missing settings");
-    KRB5_CONF = Key::property("java.security.krb5.conf", Path, "The krb5.conf of the Kerberos library, instead of the system's.").should();
+    REQUIRE_KERBEROS_CONFIG = Key::prefixed("requireKerberosConfig", Text, "Whether Java refuses to start without krb5.conf.").internal("the Kerberos library reports missing settings");
+    KRB5_CONF = Key::property("java.security.krb5.conf", Path, "File that the Kerberos library reads instead of the system's krb5.conf.").should();
     KERBEROS_RELOGIN = Key::prefixed("kerberos.minReLoginTimeMs", Text, "Java's pause between two Kerberos logins.").default("60000").unit("ms").internal(NO_KINIT);
     KINIT = Key::prefixed("kinit", Text, "Java's command to renew tickets.").default("/usr/bin/kinit").internal(NO_KINIT);
     SERVER_PRINCIPAL = Key::property("zookeeper.server.principal", Text, "Kerberos name that Java's own clients expect of a server.").internal("only SASL clients use it");
     SERVER_REALM = Key::property("zookeeper.server.realm", Text, "Kerberos realm that Java's own clients expect of a server.").internal("only SASL clients use it");
-    REQUIRE_CLIENT_AUTH_SCHEME = Key::prefixed("requireClientAuthScheme", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it; use sessionRequireClientSASLAuth instead. With `sasl`, a server with the SASL provider on which nobody can log in refuses every session");
+    REQUIRE_CLIENT_AUTH_SCHEME = Key::prefixed("requireClientAuthScheme", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it; use sessionRequireClientSASLAuth instead. With `sasl`, a server with the SASL provider refuses every session if no user can log in");
     JAAS_LOGIN_RENEW = Key::prefixed("jaasLoginRenew", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it");
 
     SSL_AUTH_PROVIDER = Key::prefixed("ssl.authProvider", Text, "Scheme whose provider authenticates the clients of `secureClientPort`.").default("x509").should().partly(&[Fate::Refused(Asks::OtherThan(&["x509"]), &TLS_PROVIDER)]);
-    SSL_X509 = Key::prefixed("ssl.x509.*", Text, "Form of ids of scheme `x509` from alternative names, like `ssl.x509.clientCertIdType` of later releases.").no_effect(Asks::Any, "no release 3.9 reads it; the id is the subject of the certificate");
+    SSL_X509 = Key::prefixed("ssl.x509.*", Text, "Settings for ids of scheme `x509` from alternative names, such as `ssl.x509.clientCertIdType`.").no_effect(Asks::Any, "only later releases than 3.9 read them; the id is the subject of the certificate");
     SSL_PROVIDER = Key::prefixed("ssl.sslProvider", Text, "Java's choice between its own TLS and OpenSSL.").default("JDK").internal("this server has only one TLS library");
     CLIENT_PORT_UNIFICATION = Key::prefixed("client.portUnification", Flag, "Whether `clientPort` also accepts TLS.").default("false");
-    CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while running.").default("false").should();
+    CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while the server runs.").default("false").should();
     CLIENT_SECURE = Key::prefixed("client.secure", Flag, "A setting of clients that is often found in a server's file.").no_effect(Asks::Any, "clients read it");
-    FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether the check of hosts in certificates of members is skipped, and DIGEST-MD5 between members is disabled. With both values, the cryptography is not a validated module.").default("true");
-    SSL_VERSION1 = Key::file_or_property("zoarium.ssl.version1", "zoarium.ssl.version1", Flag, "Whether certificates of X.509 version 1 are accepted, as the own certificate and from TLS peers. `openssl x509 -req` without an extension file makes them. Zoarium only.").default("true").strict().should();
+    FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether the check of hosts in certificates of members is skipped, and DIGEST-MD5 between members is disabled. The cryptography is not a validated module with either value.").default("true");
+    SSL_VERSION1 = Key::file_or_property("zoarium.ssl.version1", "zoarium.ssl.version1", Flag, "Whether certificates of X.509 version 1 are accepted, both this server's own certificate and certificates of TLS peers. `openssl x509 -req` without an extension file creates such certificates. Zoarium only.").default("true").strict().should();
     REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").internal("this server never renegotiates TLS connections");
 }
 
@@ -122,14 +122,14 @@ macro_rules! tls_keys {
                 PROTOCOL = Key::prefixed(concat!($prefix, "protocol"), Text, "TLS version.").default("TLSv1.3").should();
                 ENABLED_PROTOCOLS = Key::prefixed(concat!($prefix, "enabledProtocols"), List, "TLS versions that are accepted.").derived($protocols);
                 CIPHER_SUITES = Key::prefixed(concat!($prefix, "ciphersuites"), List, "TLS cipher suites that are accepted.").derived("the secure ones");
-                CLIENT_AUTH = Key::prefixed(concat!($prefix, "clientAuth"), Choice(&["none", "want", "need"]), "Whether the other side must show a certificate.").default("need").strict();
+                CLIENT_AUTH = Key::prefixed(concat!($prefix, "clientAuth"), Choice(&["none", "want", "need"]), "Whether the other side must send a certificate.").default("need").strict();
                 HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "hostnameVerification"), Flag, "Whether a server's host must be in its certificate.").default("true");
                 CLIENT_HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "clientHostnameVerification"), Flag, "Whether a client's host must be in its certificate.").default($hosts).should();
-                ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, "Whether the name for that is looked up from the address.").default($hosts).should();
-                CRL_LOCATION = Key::prefixed(concat!($prefix, "crl.location"), Path, "File with lists of revoked certificates, PEM or DER. With it, certificates on a list are refused, and certificates without a current list as well.");
+                ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, "Whether the client's host name, for this check, is looked up from its address.").default($hosts).should();
+                CRL_LOCATION = Key::prefixed(concat!($prefix, "crl.location"), Path, "File with lists of revoked certificates, PEM or DER. Certificates on a list are then refused. Certificates without a current list are also refused.");
                 CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are fetched from the addresses in certificates.").default("false").should().refused(Asks::True, &REVOCATION);
                 OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is used.").default("false").should().refused(Asks::True, &REVOCATION);
-                CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that makes the TLS context.").refused(Asks::Any, &NO_SUPPLIER);
+                CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that creates the TLS context.").refused(Asks::Any, &NO_SUPPLIER);
                 HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time for the first bytes, which distinguish TLS from plain connections.").default("5000").unit("ms").at_least(1, Outside::Default).should();
             }
 

@@ -24,8 +24,8 @@ summary as several figures:
 
 The key is a namespace (the first element of a path) or the id of a server. A metric keeps at most 1000 namespaces per
 processor. Averages are rounded to four decimals. Percentiles cover all values since the start or the last `srst`. They
-are exact below 64, and within 3 % above. `srst` resets all metrics, but only these gauges: latencies, packets and reply
-sizes.
+are exact below 64, and within 3 % above. `srst` resets all counters and summaries, and the gauges of latencies, packets
+and reply sizes.
 
 The [Prometheus exporter](MONITORING.md#prometheus) uses the names on this page. A summary has the quantile 0.5, and a
 summary with percentiles has 0.5, 0.9 and 0.99. The quantile 0.5 of a plain summary is correct within a factor of two.
@@ -43,7 +43,7 @@ its machine), and `jvm_threads_current`, unless `metricsProvider.exportJvmInfo=f
 | `propagation` | from the time stamp of the leader to the change at this member |
 | `read`, `update` | from the request to the reply |
 
-A metric of a stage that this server lacks stays at zero. [The last section](#never-fed) lists the reasons.
+A metric of a stage that this server lacks stays at zero. The [last section](#never-fed) gives the reasons.
 ";
 
 fn title(kind: Kind) -> &'static str {

@@ -205,19 +205,19 @@ metrics! {
         avg_latency Every "Mean time from a request to its reply, ms."
             = |g| shown(g.server.latency.average());
         connection_drop_probability Every
-            "Chance that connection throttling turns a new session away, 0 to 1."
+            "Probability that connection throttling refuses a new session, 0 to 1."
             = |g| shown(g.state.connection_drop_probability);
         ephemerals_count Every "Ephemeral znodes."
             = |g| shown(g.state.ephemerals_count);
-        global_sessions Every "Sessions the whole ensemble knows."
+        global_sessions Every "Sessions that the whole ensemble knows."
             = |g| shown(g.state.global_sessions);
         last_client_response_size Every "Bytes of the latest reply or event, -1 before the first."
             = |g| shown(g.server.response_sizes.last);
-        local_sessions Every "Sessions only this server knows."
+        local_sessions Every "Sessions that only this server knows."
             = |g| shown(g.state.local_sessions);
         max_client_response_size Every "Bytes of the largest reply or event, -1 before the first."
             = |g| shown(g.server.response_sizes.max);
-        max_file_descriptor_count Every "File descriptors the process may open."
+        max_file_descriptor_count Every "File descriptors that the process may open."
             = |g| shown(g.descriptors.max);
         max_latency Every "Longest time from a request to its reply, ms."
             = |g| shown(g.server.latency.max());
@@ -233,9 +233,9 @@ metrics! {
             = |g| shown(g.server.non_mtls_remote);
         num_alive_connections Every "Open client connections."
             = |g| shown(g.state.connections);
-        open_file_descriptor_count Every "File descriptors the process has open."
+        open_file_descriptor_count Every "File descriptors that the process has opened."
             = |g| shown(g.descriptors.open);
-        outstanding_requests Every "Requests under way."
+        outstanding_requests Every "Requests in progress."
             = |g| shown(g.state.outstanding_requests);
         outstanding_tls_handshake Every "TLS handshakes in progress."
             = |g| shown(g.state.outstanding_tls_handshakes);
@@ -245,12 +245,12 @@ metrics! {
             = |g| shown(g.server.packets_sent);
         uptime Every "Time since this server began to serve, ms."
             = |g| shown(g.server.uptime_ms);
-        watch_count Every "Watches set."
+        watch_count Every "Watches that clients have set."
             = |g| shown(g.state.watch_count);
-        znode_count Every "Znodes, the root and the reserved ones included."
+        znode_count Every "Znodes, including the root and the reserved ones."
             = |g| shown(g.state.znode_count);
         zoarium_blocking_work_on_workers Every
-            "Times that a file, a sync or a name lookup ran on a thread that serves sockets: an error of Zoarium."
+            "Operations on files and name lookups that ran on a thread for sockets; a value above 0 is an error of Zoarium."
             = |_| Some(blocking::on_workers()).filter(|times| *times > 0).and_then(shown);
         quorum_size Member "Voting members of the ensemble."
             = |g| g.role.quorum_size().and_then(shown);
@@ -264,9 +264,9 @@ metrics! {
             = |g| g.leader.and_then(|l| shown(l.learners.synced_non_voting_followers));
         synced_observers ServesObservers "Observers that are up to date with this server."
             = |g| g.role.mode.synced_observers().and_then(shown);
-        pending_syncs Leader "Transactions whose commit sync requests wait for."
+        pending_syncs Leader "Transactions with sync requests that wait for the commit."
             = |g| g.leader.and_then(|l| shown(l.pending_syncs));
-        leader_uptime Leader "Time since this leader's epoch began to take writes, ms."
+        leader_uptime Leader "Time since this leader began to accept writes, ms."
             = |g| g.leader.and_then(|l| shown(l.uptime_ms));
         last_proposal_size Leader "Bytes of the latest proposal, -1 before the first."
             = |g| g.leader.and_then(|l| shown(l.proposal_sizes.last));
@@ -276,70 +276,70 @@ metrics! {
             = |g| g.leader.and_then(|l| shown(l.proposal_sizes.min));
     }
     gauge_sets {
-        quota_count_limit_per_namespace "Znodes the quota allows."
+        quota_count_limit_per_namespace "Znodes that the quota permits."
             = |g| g.quota(|q| q.count_limit);
-        quota_bytes_limit_per_namespace "Bytes the quota allows."
+        quota_bytes_limit_per_namespace "Bytes that the quota permits."
             = |g| g.quota(|q| q.bytes_limit);
-        quota_count_usage_per_namespace "Znodes counted against the quota."
+        quota_count_usage_per_namespace "Znodes that the quota counts."
             = |g| g.quota(|q| q.count_usage);
-        quota_bytes_usage_per_namespace "Bytes counted against the quota."
+        quota_bytes_usage_per_namespace "Bytes that the quota counts."
             = |g| g.quota(|q| q.bytes_usage);
     }
     counters {
         add_dead_watcher_stall_time
-            "Time spent waiting to hand closed connections to the watch cleaner, ms.";
+            "Time that closed connections waited for the watch cleaner, ms.";
         bytes_received_count "Bytes of requests and four-letter words received.";
         cnxn_closed_without_zk_server_running
             "Connections closed because the server was not serving.";
         commit_count "Transactions committed by this leader.";
         connection_drop_count "Connections that clients ended without closing their session.";
         connection_rejected
-            "Connections turned away by a limit on connections or by connection throttling.";
+            "Connections that a limit on connections or connection throttling refused.";
         connection_request_count "Handshakes received.";
         connection_revalidate_count "Sessions that reconnected.";
         dead_watchers_cleared "Closed connections whose watches were removed by the watch cleaner.";
-        dead_watchers_queued "Closed connections handed to the watch cleaner.";
+        dead_watchers_queued "Closed connections that were passed to the watch cleaner.";
         diff_count "Learners that this leader brought up to date with a diff.";
         digest_mismatches_count
-            "Transactions after which the tree's digest was not the recorded one.";
-        ensemble_auth_fail "Connections refused because they named another ensemble.";
-        ensemble_auth_skip "Connections that named no ensemble.";
-        ensemble_auth_success "Connections that named this ensemble.";
-        insecure_admin_count "Connections of plain HTTP to an admin port that takes HTTPS, too.";
+            "Transactions after which the tree's digest differed from the recorded digest.";
+        ensemble_auth_fail "Connections refused because the client named another ensemble.";
+        ensemble_auth_skip "Connections whose client did not name an ensemble.";
+        ensemble_auth_success "Connections whose client named this ensemble.";
+        insecure_admin_count "Plain HTTP connections to an admin port that also accepts HTTPS.";
         large_requests_rejected "Requests refused because too many large ones were in progress.";
         learner_commit_received_count "Commits received from the leader.";
         learner_proposal_received_count "Proposals received from the leader.";
-        looking_count "Times this server began to look for a leader.";
-        outstanding_changes_queued "Changes noted as prepared but not applied.";
-        outstanding_changes_removed "Prepared changes taken off after they were applied.";
-        prep_processor_request_queued "Requests handed to preparation.";
+        looking_count "Number of times that this server began to search for a leader.";
+        outstanding_changes_queued "Changes that were prepared.";
+        outstanding_changes_removed "Prepared changes that were applied.";
+        prep_processor_request_queued "Requests that were queued for preparation.";
         proposal_count "Transactions proposed by this leader.";
         quit_leading_due_to_disloyal_voter
-            "Times this leader stepped down because a voter had joined another.";
-        request_commit_queued "Commits handed to be applied.";
+            "Number of times that this leader stepped down because a voter had joined another leader.";
+        request_commit_queued "Commits that were queued to be applied.";
         request_throttle_wait_count "Number of requests that waited because too many were in progress.";
         requests_not_forwarded_to_commit_processor
-            "Requests answered without a place in the order of commits.";
+            "Requests that were answered without waiting for commits.";
         response_bytes "Bytes of replies sent.";
-        response_packet_cache_hits "Replies to getData taken from a cache.";
-        response_packet_cache_misses "Replies to getData that no cache had: all of them, as there is none.";
-        response_packet_get_children_cache_hits "Replies to getChildren taken from a cache.";
-        response_packet_get_children_cache_misses "Replies to getChildren2 that no cache had: all of them, as there is none.";
+        response_packet_cache_hits "Replies to getData from a cache.";
+        response_packet_cache_misses "Replies to getData that were not in a cache; all replies, because no cache exists.";
+        response_packet_get_children_cache_hits "Replies to getChildren from a cache.";
+        response_packet_get_children_cache_misses "Replies to getChildren2 that were not in a cache; all replies, because no cache exists.";
         restore_error_count "Restores over the admin server that failed.";
-        restore_rate_limited_count "Restores over the admin server refused as too frequent.";
-        revalidate_count "Sessions a learner asked this leader to confirm.";
+        restore_rate_limited_count "Restores over the admin server that were refused because they were too frequent.";
+        revalidate_count "Sessions that learners asked this leader to confirm.";
         sessionless_connections_expired "Connections closed because they were silent for too long.";
         skip_learner_request_to_next_processor_count
             "Requests of learners that were not passed on.";
         snap_count "Learners that this leader brought up to date with a snapshot.";
         snapshot_error_count "Snapshots over the admin server that failed.";
-        snapshot_rate_limited_count "Snapshots over the admin server refused as too frequent.";
-        stale_replies "Replies dropped because their connection had gone.";
-        stale_requests "Requests found too old to be useful.";
-        stale_requests_dropped "Requests dropped as too old.";
+        snapshot_rate_limited_count "Snapshots over the admin server that were refused because they were too frequent.";
+        stale_replies "Replies dropped because their connection was closed.";
+        stale_requests "Requests that were too old to be useful.";
+        stale_requests_dropped "Requests that were dropped because they were too old.";
         stale_sessions_expired "Sessions that expired.";
-        sync_processor_request_queued "Transactions handed to the log.";
-        throttled_ops "Requests answered with a throttling error.";
+        sync_processor_request_queued "Transactions that were queued for the log.";
+        throttled_ops "Requests that were answered with a throttling error.";
         tls_handshake_exceeded
             "Connections refused because too many TLS handshakes were in progress.";
         unrecoverable_error_count "Errors that ended the server.";
@@ -347,43 +347,43 @@ metrics! {
         watch_bytes "Bytes of watch events sent.";
         zoarium_budget_requests_delayed "Requests that had to wait because of a budget.";
         zoarium_budget_requests_refused "Requests refused because of a budget.";
-        zoarium_session_secrets_differ "Comparisons by which another member has another `zoarium.sessionSecretFile`.";
+        zoarium_session_secrets_differ "Comparisons that found another `zoarium.sessionSecretFile` at another member.";
     }
     counter_sets {
         quota_exceeded_error_per_namespace "Requests refused because of a quota.";
     }
     summaries {
         commit_commit_proc_req_queued "Commits that wait to be applied.";
-        commit_process_time "Time to commit a transaction at the leader, its share of the turn, ms.";
+        commit_process_time "Time that the leader takes to commit a transaction (its share of the time of its group), ms.";
         concurrent_request_processing_in_commit_processor
-            "Requests being answered while another is looked at.";
-        connection_token_deficit "Tokens a new session lacked in connection throttling.";
+            "Requests in progress while another request is processed.";
+        connection_token_deficit "Tokens that a new session lacked in connection throttling.";
         dbinittime "Time to load the snapshot and replay the log, ms.";
-        election_time "Time a successful election took, ms.";
+        election_time "Duration of a successful election, ms.";
         follower_sync_time "Time to bring this follower up to date, ms.";
-        fsynctime "Time of an fsync of the transaction log, ms.";
-        inflight_diff_count "Diffs being sent to learners.";
-        inflight_snap_count "Snapshots being sent to learners.";
+        fsynctime "Duration of an fsync of the transaction log, ms.";
+        inflight_diff_count "Diffs that are being sent to learners.";
+        inflight_snap_count "Snapshots that are being sent to learners.";
         leader_unavailable_time "Time from the start of leading to serving, ms.";
         learner_request_processor_queue_size "Messages that wait for earlier requests to the leader.";
         netty_queued_buffer_capacity
             "Bytes of unfinished requests in Netty; always empty in Zoarium.";
-        node_changed_watch_count "Watches fired by a change of data.";
-        node_children_watch_count "Watches fired by a change of children.";
-        node_created_watch_count "Watches fired by a creation.";
-        node_deleted_watch_count "Watches fired by a deletion.";
+        node_changed_watch_count "Watches that a change of data triggered.";
+        node_children_watch_count "Watches that a change of children triggered.";
+        node_created_watch_count "Watches that a creation triggered.";
+        node_deleted_watch_count "Watches that a deletion triggered.";
         observer_sync_time "Time to bring this observer up to date, ms.";
         pending_session_queue_size "Sessions with a request that waits for a write.";
         prep_process_time "Time to prepare a transaction, ms.";
         prep_processor_queue_size "Requests that wait for preparation.";
-        proposal_process_time "Time to propose a transaction, its share of the turn, ms.";
-        read_commit_proc_issued "Reads released in one round.";
+        proposal_process_time "Time to propose a transaction (its share of the time of its group), ms.";
+        read_commit_proc_issued "Reads that continued in one round.";
         read_commit_proc_req_queued "Reads that wait for writes.";
         reads_after_write_in_session_queue "Reads of a session that wait for its write.";
-        reads_issued_from_session_queue "Reads of a session released by its write.";
+        reads_issued_from_session_queue "Reads of a session that continued after its write.";
         requests_in_session_queue "Requests of a session that wait.";
-        restore_time "Time of a restore over the admin server, ms.";
-        session_queues_drained "Sessions with nothing left waiting after a round.";
+        restore_time "Duration of a restore over the admin server, ms.";
+        session_queues_drained "Sessions without waiting requests after a round.";
         snapshottime "Time to write a snapshot, ms.";
         socket_closing_time "Time to close a socket, ms.";
         startup_snap_load_time "Time to load the snapshot, ms.";
@@ -393,39 +393,39 @@ metrics! {
         sync_processor_batch_size "Transactions that share an fsync.";
         sync_processor_queue_size "Transactions that wait for the log.";
         time_waiting_empty_pool_in_commit_processor_read_ms
-            "Time writes waited for reads in progress, ms.";
-        unavailable_time "Time from looking for a leader to serving, ms.";
+            "Time that writes waited for reads in progress, ms.";
+        unavailable_time "Time from the search for a leader to serving, ms.";
         write_batch_time_in_commit_processor "Time to apply a group of writes, ms.";
         write_commit_proc_issued "Writes applied in one group.";
         write_commit_proc_req_queued "Writes that wait to be applied.";
     }
     percentiles {
         close_session_prep_time "Time to prepare the end of a session, ms.";
-        commit_propagation_latency "Time from a commit at the leader to its arrival here, ms.";
-        dead_watchers_cleaner_latency "Time of a round of the watch cleaner, ms.";
+        commit_propagation_latency "Time from a commit at the leader to its arrival at this server, ms.";
+        dead_watchers_cleaner_latency "Duration of a round of the watch cleaner, ms.";
         jvm_pause_time_ms "Pauses of the process, ms (`jvm.pause.monitor`).";
-        local_write_committed_time_ms "Time a commit of a write made here waits to be applied, ms.";
-        om_commit_process_time_ms "Time to pass a commit on to observers, its share of the turn, ms.";
-        om_proposal_process_time_ms "Time to pass a proposal on to observers, its share of the turn, ms.";
-        prep_processor_queue_time_ms "Time a request waits for preparation, ms.";
+        local_write_committed_time_ms "Time that the commit of a write by a client of this server waits to be applied, ms.";
+        om_commit_process_time_ms "Time to forward a commit to observers (its share of the time of its group), ms.";
+        om_proposal_process_time_ms "Time to forward a proposal to observers (its share of the time of its group), ms.";
+        prep_processor_queue_time_ms "Time that a request waits for preparation, ms.";
         propagation_latency
-            "Time from the stamp of a transaction to its change here, by wall clocks, ms.";
+            "Time from the time stamp of a transaction to its change at this server, by the wall clocks of both servers, ms.";
         proposal_ack_creation_latency "Time from a proposal to this server's acknowledgement, ms.";
-        proposal_latency "Time from a request at the leader to its proposal here, ms.";
+        proposal_latency "Time from a request at the leader to the arrival of its proposal at this server, ms.";
         quorum_ack_latency "Time from a proposal to the acknowledgements of a quorum, ms.";
-        read_commitproc_time_ms "Time a read waits for writes, ms.";
+        read_commitproc_time_ms "Time that a read waits for writes, ms.";
         read_final_proc_time_ms "Time to answer a read, ms.";
         readlatency "Time from a read to its reply, ms.";
-        request_throttle_queue_time_ms "Time a request waits because too many are in progress, ms.";
+        request_throttle_queue_time_ms "Time that a request waits because too many are in progress, ms.";
         server_write_committed_time_ms
-            "Time a commit of a write made elsewhere waits to be applied, ms.";
-        sync_processor_queue_and_flush_time_ms "Time from the log's queue to the disk, ms.";
-        sync_processor_queue_flush_time_ms "Time an fsync makes its group wait, ms.";
-        sync_processor_queue_time_ms "Time a transaction waits for the log, ms.";
+            "Time that the commit of a write by a client of another server waits to be applied, ms.";
+        sync_processor_queue_and_flush_time_ms "Time that a transaction spends in the log's queue and in the sync, ms.";
+        sync_processor_queue_flush_time_ms "Time that a group of transactions waits for its fsync, ms.";
+        sync_processor_queue_time_ms "Time that a transaction waits for the log, ms.";
         updatelatency "Time from a write to its reply, ms.";
         write_commitproc_time_ms "Time from the order of a write to its commit, ms.";
         write_final_proc_time_ms "Time to apply and answer a write, ms.";
-        zoarium_budget_delay_ms "Time a request waits because of a budget, ms.";
+        zoarium_budget_delay_ms "Time that a request waits because of a budget, ms.";
     }
     summary_sets {
         write_per_namespace "Bytes of path and data of a write, per namespace.";
@@ -433,7 +433,7 @@ metrics! {
         learner_handler_qp_size "Packets that wait to be sent, per learner.";
     }
     percentiles_sets {
-        learner_handler_qp_time_ms "Time a packet waits to be sent, per learner, ms.";
+        learner_handler_qp_time_ms "Time that a packet waits to be sent, per learner, ms.";
         ack_latency "Time from a proposal to the acknowledgement, per server, ms.";
     }
 }

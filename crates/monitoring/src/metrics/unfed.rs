@@ -13,11 +13,12 @@ pub const UNFED: &[(&str, &str)] = &[
     ("netty_queued_buffer_capacity", "Netty is not used."),
     (
         "concurrent_request_processing_in_commit_processor",
-        "Reads are answered where they come in, without a pool of threads.",
+        "Reads are answered by the task of their connection, without a pool of threads.",
     ),
 ];
 
 const NO_CLEANER: &str =
     "Watches of a closed connection are removed immediately, without a cleaner.";
 const NO_CACHE: &str = "Replies are encoded straight from the tree, without a cache.";
-const NO_SHORT_CUT: &str = "No setting leaves requests of learners out of a queue.";
+const NO_SHORT_CUT: &str =
+    "Zoarium does not have the setting that omits requests of learners from a queue.";
