@@ -131,10 +131,13 @@ mod tests {
         let patience_s = FEED_PROGRESS_EVERY.as_secs();
         vec![
             (
-                "requests that the admin server carries out or answers",
+                "requests that the admin server executes or answers",
                 HTTP_CONNECTIONS_MAX.to_string(),
             ),
-            ("requests that wait for that", HTTP_QUEUED_MAX.to_string()),
+            (
+                "requests that wait for the admin server",
+                HTTP_QUEUED_MAX.to_string(),
+            ),
             (
                 "connections to the admin server without a request",
                 HTTP_WAITING_MAX.to_string(),
@@ -147,15 +150,18 @@ mod tests {
                 "TLS handshakes with the admin server",
                 HTTP_HANDSHAKES_MAX.to_string(),
             ),
-            ("bytes of a request's head", format!("{head_kib} KiB")),
+            (
+                "bytes of the headers of a request",
+                format!("{head_kib} KiB"),
+            ),
             ("headers of a request", HTTP_HEADERS_MAX.to_string()),
             ("feeds of the change history", FEEDS_MAX.to_string()),
             (
-                "time that the reader of a feed takes nothing",
+                "time during which the reader of a feed accepts no data",
                 format!("{patience_s} s"),
             ),
             (
-                "questions to the change history at a time",
+                "concurrent queries of the change history",
                 HISTORY_QUESTIONS_MAX.to_string(),
             ),
         ]

@@ -59,15 +59,15 @@ mod tests {
         let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
         let rows = [
             (
-                "bytes of requests above 4 KiB that a leader has proposed and not committed, or not in its log",
-                format!("{}, or one", mib(LONG_BYTES_UNDER_WAY)),
+                "bytes of requests above 4 KiB that a leader has proposed, but not committed or not logged",
+                format!("{}, or one request", mib(LONG_BYTES_UNDER_WAY)),
             ),
             (
-                "the same, not in the logs of the followers; one that owes an acknowledgement for 2 s counts no more",
-                format!("{}, or one", mib(LONG_BYTES_AHEAD_OF_FOLLOWERS)),
+                "bytes of requests above 4 KiB that are not in the logs of all followers; a follower without an acknowledgement for 2 s is ignored",
+                format!("{}, or one request", mib(LONG_BYTES_AHEAD_OF_FOLLOWERS)),
             ),
             (
-                "bytes of learners' requests that wait for that",
+                "bytes of learners' requests that wait for these two limits",
                 format!(
                     "{}, and {} of each learner",
                     mib(LONG_BYTES_WAITING),
@@ -77,7 +77,7 @@ mod tests {
             (
                 "bytes that wait for a leader's log",
                 format!(
-                    "{}; or long requests wait for `syncLimit`",
+                    "{}, or long requests for `syncLimit`",
                     mib(LEADER_BACKLOG_BYTES)
                 ),
             ),

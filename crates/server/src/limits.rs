@@ -154,18 +154,25 @@ mod tests {
     fn of_requests() -> Vec<(String, String)> {
         let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
         let frames = format!(
-            "bytes of requests above {} that are read and not handed on",
+            "bytes of requests above {} that the pipeline has not accepted yet",
             bytes(FRAME_BYTES_SMALL)
         );
-        let pipeline = format!("bytes of those above {}", bytes(REQUEST_BYTES_SMALL));
+        let pipeline = format!(
+            "bytes of requests above {} in the pipeline",
+            bytes(REQUEST_BYTES_SMALL)
+        );
         let held = format!(
-            "bytes held for connections: requests that wait, events, replies up to {}",
+            "bytes of waiting requests, events, and replies up to {}",
             bytes(REPLY_BYTES_SMALL)
         );
         let share = format!(
-            "{}; each as much as is free, and always {}",
+            "{}; a connection may use the free part, and at least {}",
             bytes(HELD_BYTES_MAX),
             bytes(HELD_BYTES_OF_EACH)
+        );
+        let slow_request = format!(
+            "time to receive a request above {}",
+            bytes(FRAME_BYTES_SMALL)
         );
         vec![
             ("identities".into(), IDENTITIES_MAX.to_string()),
@@ -177,7 +184,7 @@ mod tests {
             ),
             (held, share),
             (frames, bytes(LARGE_FRAMES_BYTES)),
-            ("time to send such a request".into(), patience),
+            (slow_request, patience),
             (pipeline, bytes(LARGE_REQUESTS_BYTES)),
         ]
     }
@@ -186,29 +193,31 @@ mod tests {
     fn of_replies() -> Vec<(String, String)> {
         let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
         let large = format!("bytes of replies above {}", bytes(REPLY_BYTES_SMALL));
+        let slow_reader = format!("time to read a reply above {}", bytes(REPLY_BYTES_SMALL));
         let slow = format!(
-            "reads at a time that take long: walks of the tree, lists of more than {LIST_SHORT} entries"
+            "concurrent long reads: searches of the tree, lists of more than {LIST_SHORT} entries"
         );
-        let words = "answers to `cons`, `dump`, `stat`, `wchc`, `wchp` and the commands like them being made";
-        let at_once = "watches removed at once when a connection ends";
+        let words =
+            "concurrent answers to `cons`, `dump`, `stat`, `wchc`, `wchp` and similar commands";
+        let at_once = "watches removed in one step when a connection ends";
         vec![
             (
-                "bytes of replies made ahead".into(),
+                "bytes of replies that wait to be written".into(),
                 bytes(OUTBOX_BYTES_SOFT),
             ),
             (large, bytes(LARGE_REPLIES_BYTES)),
-            ("time to take such a reply in".into(), patience),
+            (slow_reader, patience),
             (slow, "half of the processors, at least 1".into()),
             (
-                "replies made together with a write".into(),
+                "replies created together with a write".into(),
                 CORE_REPLIES.to_string(),
             ),
             (
-                "bytes of replies made together with a write".into(),
+                "bytes of replies created together with a write".into(),
                 bytes(CORE_REPLY_BYTES),
             ),
             (
-                "bytes of replies expected between two writes".into(),
+                "expected bytes of replies between two writes".into(),
                 bytes(REPLIES_BEFORE_WRITE_BYTES),
             ),
             (
@@ -229,7 +238,7 @@ mod tests {
                 bytes(PEER_QUEUE_BYTES_MAX),
             ),
             (
-                "bytes of packets read ahead of the core".into(),
+                "bytes of received packets that wait for the core".into(),
                 bytes(PEER_READ_AHEAD_BYTES as usize),
             ),
             (
