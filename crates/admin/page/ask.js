@@ -43,7 +43,7 @@ async function request(method, what, parameters, body) {
     // Something in between has answered.
   }
   if (typeof error === "string") error = { code: "Refused", text: error };
-  throw new Refused(response.status, error.code ?? "Refused", error.text ?? `the answer is ${response.status}`);
+  throw new Refused(response.status, error.code ?? "Refused", error.text ?? `the server returned the status ${response.status}`);
 }
 
 /** Asks, and begins anew if the visit is over; whoever was logged in then is told. */
@@ -57,7 +57,7 @@ export async function ask(method, what, parameters, body) {
     visit.token = null;
     await begin();
     document.dispatchEvent(new CustomEvent("identity"));
-    if (user !== null) throw new Refused(403, "Over", "the visit was over: log in again");
+    if (user !== null) throw new Refused(403, "Over", "the session of this page has ended: log in again");
     return request(method, what, parameters, body);
   }
 }
@@ -93,7 +93,7 @@ export async function command(name) {
   } catch {
     throw new Refused(0, "Unreachable", "the member cannot be reached");
   }
-  if (!response.ok) throw new Refused(response.status, "Command", `${name} is answered ${response.status}`);
+  if (!response.ok) throw new Refused(response.status, "Command", `${name}: the server returned the status ${response.status}`);
   const answer = parse(await response.text());
   if (answer.error) throw new Refused(response.status, "Command", answer.error);
   return answer;

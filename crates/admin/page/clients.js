@@ -89,9 +89,9 @@ export function clients(place) {
     before = new Map(answer.clients.map((row) => [row[key], row.requests]));
     at = now;
     const heads = [label, "Connections", "Rate", "Requests", "Received", "Sent", "Unanswered", "Watches", "Ephemerals", "Longest wait"];
-    show(found, table("Clients", heads, rows, "nobody has asked for anything"));
-    const hidden = answer.left_out > 0 ? ` ${count(answer.left_out)} more are not shown.` : "";
-    about.textContent = `At this member, since it began.${hidden}`;
+    show(found, table("Clients", heads, rows, "no requests yet"));
+    const hidden = answer.left_out > 0 ? ` ${count(answer.left_out)} more clients are not shown.` : "";
+    about.textContent = `Figures of this member since its start.${hidden}`;
   }
 
   function drawSlow(answer) {
@@ -112,7 +112,7 @@ export function clients(place) {
         { class: "quiet" },
         isOff
           ? "Slow requests are not listed because zoarium.slowRequestThresholdMs is not set."
-          : `Those that took ${count(answer.threshold)} ms or more: ${count(answer.count)} since the start, the newest first.`,
+          : `Requests that took ${count(answer.threshold)} ms or more: ${count(answer.count)} since the start, newest first.`,
       ),
       !isOff && table("Slow requests", ["At", "Took", "Operation", "Znode", "Client", "Session"], rows, "none yet"),
     );

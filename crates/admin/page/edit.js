@@ -7,7 +7,7 @@ import { hexOf, textOf } from "./znode.js";
 function bytesOf(text, isHex) {
   if (!isHex) return new TextEncoder().encode(text);
   const digits = text.replaceAll(/\s/g, "");
-  if (!/^([0-9a-fA-F]{2})*$/.test(digits)) throw new Error("hex is pairs of 0-9 and a-f");
+  if (!/^([0-9a-fA-F]{2})*$/.test(digits)) throw new Error("hex data consists of pairs of the digits 0-9 and a-f");
   return Uint8Array.from(digits.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }
 
@@ -42,7 +42,7 @@ export async function editData({ path, known, data, whole }, after) {
     field(
       isHex ? "Data, in hex" : "Data, as text",
       area,
-      `Takes the place of version ${known.stat.version}, and of no other.`,
+      `Replaces version ${known.stat.version}. If the version has changed, nothing is saved.`,
     ),
     "Save",
     async () => {
@@ -68,8 +68,8 @@ export function createBelow({ path }, after) {
           { name: "kind" },
           options([
             ["persistent", "persistent"],
-            ["sequential", "persistent, with a number behind its name"],
-            ["container", "container: goes after its last child"],
+            ["sequential", "persistent, with a number at the end of its name"],
+            ["container", "container: deleted after its last child"],
           ]),
         ),
       ),
@@ -79,9 +79,9 @@ export function createBelow({ path }, after) {
           "select",
           { name: "acl" },
           options([
-            ["open", "anybody may do anything"],
+            ["open", "everybody has all permissions"],
             ["creator-and-readers", "I have all permissions, others may read"],
-            ["creator", "I alone"],
+            ["creator", "only I have permissions"],
           ]),
         ),
       ),
@@ -125,7 +125,7 @@ export function editAcl({ path, known }, after) {
 export function remove({ path, known }, after) {
   dialog(
     `Delete ${oneLine(path)}?`,
-    h("p", {}, `Version ${known.stat.version} of it. There is no way back from here.`),
+    h("p", {}, `Deletes version ${known.stat.version}. You cannot undo this.`),
     "Delete",
     async () => {
       await change("DELETE", "node", { path, version: known.stat.version });

@@ -16,11 +16,11 @@ const SHOWN = 160;
 
 function dataOf(data) {
   if (data === null || data === undefined) return h("span", { class: "quiet" }, "–");
-  if (data.base64 === undefined) return `${bytes(data.size)}, not kept`;
+  if (data.base64 === undefined) return `${bytes(data.size)}, not stored`;
   const raw = decode64(data.base64);
   if (raw.length === 0) return h("span", { class: "quiet" }, "empty");
   const text = textOf(raw, false);
-  if (text === null) return `${bytes(raw.length)}, no text`;
+  if (text === null) return `${bytes(raw.length)}, not text`;
   const cut = [...text].slice(0, SHOWN).join("");
   return h("code", { class: "bit" }, visible(cut), cut.length < text.length && "…");
 }
@@ -29,7 +29,7 @@ const path_ = (path) => h("a", { href: linkTo(path) }, oneLine(path));
 
 /** Who it was, as far as this member knows. */
 function who(change) {
-  if (change.session === null) return "only administrators see who";
+  if (change.session === null) return "only administrators see the client";
   const named = change.identities.map((one) => (typeof one === "string" ? one : `${one.scheme}:${one.id}`));
   return oneLine([...named, change.client].filter((part) => part).join(" ")) || change.session;
 }
@@ -82,7 +82,7 @@ export function history(place, first) {
     for (const { input, told } of [earlier, later]) {
       const at = Number(input.value);
       const change = changes[at - 1];
-      const text = change ? `${moment(change.time_ms)} · ${change.zxid}` : "before the first of these";
+      const text = change ? `${moment(change.time_ms)} · ${change.zxid}` : "before the first change in this list";
       told.textContent = text;
       input.setAttribute("aria-valuetext", text);
     }
@@ -109,7 +109,7 @@ export function history(place, first) {
     ]);
     // Somebody moves a slider on before the answer is there.
     if (mine !== asked) return;
-    const title = (text, answer) => [h("h2", {}, text), answer.value?.next && h("p", { class: "quiet" }, `The first ${ROWS}.`)];
+    const title = (text, answer) => [h("h2", {}, text), answer.value?.next && h("p", { class: "quiet" }, `Only the first ${ROWS} are shown.`)];
     const wrong = (answer) => h("p", { class: "wrong" }, answer.reason.message);
     show(
       diff,
@@ -117,7 +117,7 @@ export function history(place, first) {
       between.value
         ? table(
             "Differences",
-            ["Znode", "It was", "Before", "After"],
+            ["Znode", "Change", "Before", "After"],
             between.value.results.map((one) => [
               path_(one.path),
               one.kind,
@@ -133,7 +133,7 @@ export function history(place, first) {
       title(`The tree at ${to}`, then),
       then.value
         ? table(
-            "The tree then",
+            "The tree at that moment",
             ["Znode", "Version", "Set", "Data"],
             then.value.results.map((one) => [
               path_(one.path),
@@ -141,7 +141,7 @@ export function history(place, first) {
               moment(one.mtime_ms),
               dataOf(one.data),
             ]),
-            "it was not there",
+            "it did not exist",
           )
         : wrong(then),
     );
@@ -163,8 +163,8 @@ export function history(place, first) {
       // The reader has moved on while the answer was on its way: what is shown stays.
       if (isMoved) return;
       changes = answer.results.reverse();
-      const hidden = answer.hidden > 0 ? ` ${count(answer.hidden)} more may not be seen by this identity.` : "";
-      const more = answer.next ? ` The last ${CHANGES} are shown.` : "";
+      const hidden = answer.hidden > 0 ? ` ${count(answer.hidden)} more changes are hidden from this identity.` : "";
+      const more = answer.next ? ` Only the last ${CHANGES} are shown.` : "";
       about.textContent = `${count(changes.length)} changes, up to ${answer.extent.head}.${more}${hidden}`;
     } catch (error) {
       changes = [];
@@ -208,7 +208,7 @@ export function history(place, first) {
             who(change),
             dataOf(change.data),
           ]),
-        "none is kept",
+        "no changes",
       ),
     );
     await look();
@@ -234,7 +234,7 @@ export function history(place, first) {
       if (isLoading) return;
       const newest = (await json("history/changes", { path, recursive: true, limit: 1 })).results[0];
       if (!newest || newest.position === changes.at(-1)?.position) return;
-      if (isMoved) about.textContent = "Newer changes exist. Press Look.";
+      if (isMoved) about.textContent = "Newer changes exist. Press Look to show them.";
       else await load();
     },
   };

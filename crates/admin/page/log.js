@@ -38,7 +38,7 @@ export function log(place) {
       }
       try {
         const answer = await json("log");
-        about.textContent = `The last ${answer.lines.length} lines since the start, ${answer.lost} older ones are not kept.`;
+        about.textContent = `The last ${answer.lines.length} lines since the start; ${answer.lost} older lines are not stored.`;
         all = answer.lines;
       } catch (error) {
         about.textContent = error.message;

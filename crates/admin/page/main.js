@@ -75,7 +75,7 @@ async function tick(isNew = true) {
     trouble.hidden = true;
   } catch (error) {
     if (isNew) sampleMissed();
-    trouble.textContent = `No fresh figures: ${error.message}.`;
+    trouble.textContent = `Cannot update the figures: ${error.message}.`;
     trouble.hidden = false;
   } finally {
     ticking = false;
@@ -99,13 +99,13 @@ function askIdentity() {
     return;
   }
   if (!visit.may_log_in) {
-    dialog("No login here", h("p", {}, visit.why_not ?? "not now"), "Understood", async () => {});
+    dialog("No login at this address", h("p", {}, visit.why_not ?? "Credentials are not accepted at present."), "Understood", async () => {});
     return;
   }
   dialog(
     "ZooKeeper identity",
     [
-      h("p", { class: "quiet" }, "Scheme digest. The server creates this identity and does not verify it, unless it is the super user's: the ACL of each znode says what it may do. SASL and x509 identities are verified."),
+      h("p", { class: "quiet" }, "Scheme digest. The server creates this identity and does not verify it, unless it is the super user. The ACL of each znode determines its permissions. SASL and x509 identities are verified."),
       field("User", h("input", { name: "user", required: true, autocomplete: "username", spellcheck: "false" })),
       field("Password", h("input", { name: "password", type: "password", autocomplete: "current-password" })),
     ],

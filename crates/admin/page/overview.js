@@ -108,7 +108,7 @@ function membersOf(now, { zab, voters, leader, observers }) {
     observer.remote_socket_address.replace(/^\//, ""),
     "–",
     `0x${BigInt(observer.last_zxid).toString(16)} (sent)`,
-    `${count(observer.queued_packets)} packets behind`,
+    `${count(observer.queued_packets)} packets waiting`,
     "",
   ]);
   return table(
@@ -184,7 +184,7 @@ export function overview(place) {
                 ["Phase", seen.zab.zabstate],
               ]
             : []),
-          ["Up for", inner ? duration(inner.uptime) : "–"],
+          ["Uptime", inner ? duration(inner.uptime) : "–"],
           ["Znodes", count(now.znode_count)],
           ["Data", bytes(now.approximate_data_size)],
           ["Watches", count(now.watch_count)],

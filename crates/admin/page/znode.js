@@ -127,7 +127,7 @@ export async function whole(path, stat) {
   let length = 0;
   do {
     const answer = await ask("GET", "data", { path, offset: length });
-    if (answer.headers.get("x-znode-mzxid") !== stat.mzxid) throw new Error("it has changed meanwhile: look again");
+    if (answer.headers.get("x-znode-mzxid") !== stat.mzxid) throw new Error("the znode has changed meanwhile: look again");
     const piece = new Uint8Array(await answer.arrayBuffer());
     if (piece.length === 0) break;
     pieces.push(piece);
@@ -194,7 +194,7 @@ export function znode(pane, path, { changed }) {
               }
             },
           },
-          "Show all of it",
+          "Show all data",
         ),
       );
     return [choice, body, rest];

@@ -218,7 +218,7 @@ fn history(browser: &Browser, base: &str) {
     browser.press(&["\u{e011}", "\u{e014}"]);
     browser.wait(&format!(
         "{}?.cells[3].textContent === 'v1'",
-        row("The tree then")
+        row("The tree at that moment")
     ));
 }
 
