@@ -176,8 +176,9 @@ impl Checks {
         self.serves(sid, last, tree);
         if self.history.end() != last {
             let end = self.history.end();
-            let text =
-                format!("server {sid} leads with a tree up to {last}, its log ends at {end}");
+            let text = format!(
+                "server {sid} leads with a tree up to {last}, although its log ends at {end}"
+            );
             self.fail(prefix::NAME, text);
         }
     }

@@ -375,12 +375,11 @@ impl Ensemble {
                 self.introduce(index);
             }
             Err(error) if machine.is_rotten => {
-                self.world
-                    .say(&name, || format!("refuses to start: {error}"));
+                self.world.say(&name, || format!("cannot start: {error}"));
                 machine.has_refused = true;
             }
             Err(error) => {
-                let text = format!("{name} does not start again: {error}");
+                let text = format!("{name} cannot start again: {error}");
                 self.world.checks.fail("recovery after any crash", text);
             }
         }

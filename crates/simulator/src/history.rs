@@ -159,7 +159,7 @@ impl History {
 
     /// Adds the next transaction.
     pub(crate) fn push(&mut self, record: &Record, epoch: Epoch) -> Result<(), String> {
-        let txn = decode(record).ok_or_else(|| format!("{record} does not decode"))?;
+        let txn = decode(record).ok_or_else(|| format!("cannot decode {record}"))?;
         let zxid = record.zxid;
         self.must_fit(&txn.txn)
             .map_err(|how| format!("{zxid} {how}"))?;
@@ -178,7 +178,7 @@ impl History {
         let is_there = |path: &str| self.get(path, Zxid(i64::MAX)).is_some();
         let makes = |path: &str| {
             if is_there(path) {
-                Err(format!("creates {path}, which is there"))
+                Err(format!("creates {path}, which already exists"))
             } else {
                 Ok(())
             }
@@ -197,7 +197,7 @@ impl History {
                 if is_there(path) && !has_children {
                     Ok(())
                 } else {
-                    Err(format!("deletes {path}, which cannot be"))
+                    Err(format!("deletes {path}, although this is impossible"))
                 }
             }
             Some(Txn::SetData(set)) if !set.path.starts_with("/zookeeper") => {

@@ -238,7 +238,7 @@ impl Member {
             Ok(())
         } else {
             Err(format!(
-                "its history ends at {head:?}, and {applied} was applied"
+                "its history ends at {head:?}, although {applied} was applied"
             ))
         }
     }

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
             Some(mutant) => Some(mutant),
             None => {
                 let names: Vec<String> = mutants().map(|mutant| format!("{mutant:?}")).collect();
-                eprintln!("no mutant {name:?}; there are {}", names.join(", "));
+                eprintln!("unknown mutant {name:?}; known are {}", names.join(", "));
                 return ExitCode::from(2);
             }
         },
@@ -138,7 +138,10 @@ fn recipe_of(arguments: &Arguments) -> Result<Of, String> {
     let mut all = Recipe::ALL.into_iter();
     match all.find(|recipe| format!("{recipe:?}").eq_ignore_ascii_case(name)) {
         Some(recipe) => Ok(Of::Recipes(Some(recipe))),
-        None => Err(format!("no recipe {name:?}; there are {:?}", Recipe::ALL)),
+        None => Err(format!(
+            "unknown recipe {name:?}; known are {:?}",
+            Recipe::ALL
+        )),
     }
 }
 
@@ -159,7 +162,7 @@ fn play(script: &str, mutant: Option<Mutant>, trace: Trace) -> ExitCode {
         played.push(violation);
     }
     if played.is_empty() {
-        eprintln!("no script for issue {script}, and none for a guard of this name");
+        eprintln!("no script exists for issue {script}, or for a guard of this name");
         return ExitCode::from(2);
     }
     ExitCode::from(u8::from(played.iter().any(Option::is_some)))

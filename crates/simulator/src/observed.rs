@@ -221,7 +221,7 @@ impl Observed {
             world.checks.digests.notice(self.sid);
         }
         if let Note::LeaderLeft(fault) = note {
-            world.say(self.sid, || format!("leaves its leader: {fault}"));
+            world.say(self.sid, || format!("disconnects from its leader: {fault}"));
             world.is_observer_ahead |= self.leaves_leader(fault, &mut world.checks);
         }
     }
@@ -232,7 +232,7 @@ impl Observed {
         match fault {
             Fault::UnmatchedCommit { .. } | Fault::Gap { .. } | Fault::Unexpected { .. } => {
                 // Correct peers never cause such a fault.
-                let text = format!("server {} leaves its leader: {fault}", self.sid);
+                let text = format!("server {} disconnects from its leader: {fault}", self.sid);
                 to.fail("prefix agreement", text);
                 false
             }

@@ -159,7 +159,7 @@ impl Ensemble {
         if !self.run_until(SOON, |ensemble| ensemble.leader() == Some(server)) {
             let leader = self.leader();
             self.wrong(format!(
-                "server {} is to lead, {leader:?} (from 0) does",
+                "server {} should lead instead of {leader:?} (counted from 0)",
                 server + 1
             ));
         }
@@ -169,7 +169,7 @@ impl Ensemble {
     fn led_no_more_by(&mut self, server: usize) {
         let leads = |ensemble: &Self| ensemble.process(server).is_some_and(Server::is_leading);
         if !self.run_until(SOON, |ensemble| !leads(ensemble)) {
-            self.wrong(format!("server {} is to give up leading", server + 1));
+            self.wrong(format!("server {} should stop leading", server + 1));
         }
     }
 
@@ -180,7 +180,7 @@ impl Ensemble {
             all.all(|process| process.is_some_and(Server::is_serving))
         };
         if !self.run_until(SOON, serves) {
-            self.wrong(format!("servers {servers:?} (from 0) are to serve"));
+            self.wrong(format!("servers {servers:?} (counted from 0) should serve"));
         }
     }
 
@@ -232,7 +232,7 @@ impl Ensemble {
             ensemble.world.checks.history.entries.len() >= wanted
         }) {
             self.wrong(format!(
-                "writes of server {} are to be committed",
+                "writes of server {} should be committed",
                 leader + 1
             ));
         }

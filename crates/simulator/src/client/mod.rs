@@ -387,7 +387,7 @@ impl Client {
         world.say(self.name(), || {
             let code = result.as_ref().err();
             format!(
-                "request {cxid} {} is answered after {took_ms} ms as of {zxid}: {code:?}",
+                "request {cxid} {} received a reply after {took_ms} ms with zxid {zxid}: {code:?}",
                 request.op().name()
             )
         });

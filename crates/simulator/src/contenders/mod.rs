@@ -327,14 +327,14 @@ impl Contenders {
         let (count, sum) = unfair.fold((0, 0), |(count, sum), of| (count + 1, sum + of.done));
         if sum < count * DONE_MIN {
             return Err(format!(
-                "{count} candidates have led {sum} times in fine weather"
+                "{count} candidates have led {sum} times without faults"
             ));
         }
         let fair = |(_, contender): &(usize, &Contender)| !is_unfair(contender);
         let mut all = self.all.iter().enumerate().filter(fair);
         match all.find(|(_, contender)| contender.done < DONE_MIN) {
             Some((number, contender)) => Err(format!(
-                "contender {number} ({:?}) has got {} in fine weather, waiting: {}",
+                "contender {number} ({:?}) has acquired {} without faults, waiting: {}",
                 contender.recipe, contender.done, contender.is_waiting
             )),
             None => Ok(()),

@@ -25,7 +25,8 @@ impl Process {
         // The time driver runs only when no task can run: see `run`.
         builder.enable_time().event_interval(u32::MAX);
         let runtime = builder.start_paused(true).build();
-        let runtime = runtime.map_err(|error| format!("no runtime for a contender: {error}"))?;
+        let runtime =
+            runtime.map_err(|error| format!("cannot create a runtime for a contender: {error}"))?;
         let program = Arc::new(program);
         runtime.spawn(live(Arc::clone(&program), sockets.clone()));
         Ok(Self {

@@ -156,7 +156,7 @@ impl Ensemble {
             let view = process.replica.view();
             let reads_alone = view.is_some_and(|view| view.role == RoleView::ReadOnly);
             if process.is_serving() && !reads_alone {
-                let text = format!("without a quorum a server {doing} and serves");
+                let text = format!("a server {doing} and serves without a quorum");
                 self.world.checks.fail(liveness::NAME, text);
             }
         }

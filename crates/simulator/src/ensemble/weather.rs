@@ -125,8 +125,9 @@ impl Ensemble {
         if one == other {
             return;
         }
-        self.world
-            .say("network", || format!("{} to {} is cut", one + 1, other + 1));
+        self.world.say("network", || {
+            format!("the connection from {} to {} is cut", one + 1, other + 1)
+        });
         self.world.network.cut(one, other);
         if self.world.random.percent(60) {
             self.world.network.cut(other, one);
@@ -144,7 +145,7 @@ impl Ensemble {
                 .collect();
         }
         self.world
-            .say("network", || format!("{inside:?} (from 0) are cut off"));
+            .say("network", || format!("{inside:?} (counted from 0) are cut off"));
         for one in &inside {
             for other in (0..count).filter(|other| !inside.contains(other)) {
                 self.world.network.cut(*one, other);

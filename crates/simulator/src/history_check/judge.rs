@@ -17,7 +17,7 @@ pub(super) fn judge(sid: Sid, recorded: &Recorded, committed: &History) -> Resul
         let begin = era.at.zxid;
         if begin < head || (number > 0 && begin == head) {
             return Err(format!(
-                "an era begins at {begin}, before the end of the last, {head}"
+                "an era begins at {begin}, before {head}, the end of the previous era"
             ));
         }
         if number > 0 {
@@ -47,7 +47,7 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> Held {
             Some((header, bytes)) if header.zxid == entry.zxid => {
                 if !committed.may_have(sid, entry, bytes) {
                     return Err(format!(
-                        "another transaction {} than was committed",
+                        "transaction {} differs from the committed one",
                         entry.zxid
                     ));
                 }
@@ -84,7 +84,7 @@ fn is_the_tree(era: &Era, committed: &History) -> Held {
             Some(node) if node.data == *data && node.version == *version => {}
             node => {
                 return Err(format!(
-                    "the snapshot {at} has {path} with version {version} and {:?}, it was {node:?}",
+                    "the snapshot {at} contains {path} with version {version} and {:?} instead of {node:?}",
                     text_of(data)
                 ));
             }

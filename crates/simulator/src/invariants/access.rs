@@ -89,13 +89,13 @@ impl Access {
             let node = history.get(path, before);
             if node.is_some_and(|node| !permits(&node.acl, wanted, *identity)) {
                 return Err(format!(
-                    "{} changes {path}, which session {} ({identity:?}) may not",
+                    "{} changes {path} without the permission of session {} ({identity:?})",
                     header.zxid, header.session
                 ));
             }
             if matches!(part, Txn::Reconfig(_)) {
                 let zxid = header.zxid;
-                return Err(format!("{zxid} changes the members, by {identity:?}"));
+                return Err(format!("{zxid} changes the member list for {identity:?}"));
             }
         }
         Ok(())
@@ -141,6 +141,6 @@ pub(crate) fn reads(path: &str, told: Told<'_>, node: &NodeState, request: &Read
     }
     let (session, identity, zxid) = (told.session, told.identity, told.zxid);
     Err(format!(
-        "session {session} ({identity:?}): permission to read {path} at {zxid} is {may}, but refusal is {is_refused}"
+        "session {session} ({identity:?}): may read {path} at {zxid}: {may}, was refused: {is_refused}"
     ))
 }

@@ -28,7 +28,7 @@ impl Acknowledged {
             return Ok(());
         }
         Err(format!(
-            "request {cxid} of session {session} is acknowledged as {zxid}, which it is not"
+            "request {cxid} of session {session} is acknowledged as {zxid}, which belongs to another request"
         ))
     }
 
@@ -43,7 +43,7 @@ impl Acknowledged {
             format!("{zxid}, request {cxid} of session {session}, acknowledged")
         });
         Err(format!(
-            "server {sid} leads with history up to {last}, committed is {end}; lost: {lost}"
+            "server {sid} leads with a history up to {last} instead of {end}; lost: {lost}"
         ))
     }
 

@@ -34,7 +34,7 @@ pub(crate) fn proposes(sid: Sid, record: &Record, bytes_max: usize) -> Held {
     }
     let zxid = record.zxid;
     Err(format!(
-        "server {sid} proposes {zxid} of {bytes} bytes, members read {bytes_max}"
+        "server {sid} proposes {zxid} of {bytes} bytes, but members read only {bytes_max}"
     ))
 }
 

@@ -36,13 +36,13 @@ pub(crate) fn acknowledges(
     let owed = if is_epoch { end } else { zxid };
     if last < owed {
         return Err(format!(
-            "server {sid} acknowledges {zxid} and owes {owed}, on disk is {last}"
+            "server {sid} acknowledges {zxid} and owes {owed}, but its disk ends at {last}"
         ));
     }
     let epochs = Epochs::load(&left, &dirs, last).ok();
     if is_epoch && epochs.is_some_and(|epochs| epochs.current < zxid.epoch()) {
         return Err(format!(
-            "server {sid} acknowledges {zxid}, its epoch is not on disk"
+            "server {sid} acknowledges {zxid}, although its epoch is not on disk"
         ));
     }
     Ok(())

@@ -18,7 +18,7 @@ pub(crate) fn applied(sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
     let left = tree.ephemerals().find(|(owner, _)| *owner == session);
     match left.and_then(|(_, mut paths)| paths.next()) {
         Some(path) => Err(format!(
-            "session {session} is closed on server {sid}, {path} is still there"
+            "session {session} is closed on server {sid}, but its znode {path} still exists"
         )),
         None => Ok(()),
     }
@@ -34,7 +34,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
     if makes_ephemeral && !history.sessions.contains(&session) {
         let zxid = txn.header.zxid;
         return Err(format!(
-            "{zxid} makes an ephemeral of session {session}, which is no more"
+            "{zxid} creates an ephemeral of session {session}, which has ended"
         ));
     }
     Ok(())
@@ -46,7 +46,7 @@ pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> Held {
         if !history.sessions.contains(&owner) {
             let path = paths.next().map(|path| path.to_string());
             return Err(format!(
-                "{path:?} on server {sid} belongs to session {owner}, which is no more"
+                "{path:?} on server {sid} belongs to session {owner}, which has ended"
             ));
         }
     }
@@ -58,7 +58,7 @@ pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> Held {
     if count != tree.ephemerals_count() {
         let found = tree.ephemerals_count();
         return Err(format!(
-            "server {sid} has {found} ephemerals, committed are {count}"
+            "server {sid} has {found} ephemerals instead of {count}"
         ));
     }
     Ok(())

@@ -42,7 +42,9 @@ impl Ends {
 pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> Held {
     let mut left = history.sessions.iter();
     match left.find(|session| !of_clients.contains(session)) {
-        Some(session) => Err(format!("session {session} exists, but no server has it")),
+        Some(session) => Err(format!(
+            "session {session} exists, but servers do not know it"
+        )),
         None => Ok(()),
     }
 }

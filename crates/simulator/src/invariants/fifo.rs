@@ -39,7 +39,7 @@ pub(crate) fn replies(session: SessionId, cxid: i32, expected: Option<i32>) -> H
         return Ok(());
     }
     Err(format!(
-        "session {session} is answered {cxid} where {expected:?} is next"
+        "session {session} receives the reply to {cxid} instead of {expected:?}"
     ))
 }
 
@@ -49,6 +49,6 @@ pub(crate) fn sees(session: SessionId, zxid: Zxid, seen: Zxid) -> Held {
         return Ok(());
     }
     Err(format!(
-        "session {session} has seen {seen} and is answered as of {zxid}"
+        "session {session} has seen {seen} and receives a reply with the older zxid {zxid}"
     ))
 }

@@ -30,7 +30,7 @@ pub(crate) fn is_well(servers: &[Standing], progress: &[usize], end: Zxid) -> He
         .map(|server| format!("{} at {}", server.doing, server.last))
         .collect();
     Err(format!(
-        "{leaders} leaders; servers: {}; requests of each client: {progress:?}; committed is {end}",
+        "{leaders} leaders; servers: {}; requests of each client: {progress:?}; last committed: {end}",
         doing.join(", ")
     ))
 }
@@ -41,6 +41,6 @@ pub(crate) const PROGRESS_MIN: usize = 5;
 /// Reports a session that expired although its client was connected.
 pub(crate) fn expired_in_use(session: SessionId) -> Held {
     Err(format!(
-        "session {session} has expired, its client was there all the time"
+        "session {session} has expired, although its client was always connected"
     ))
 }

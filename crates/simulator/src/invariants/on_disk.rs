@@ -79,7 +79,7 @@ pub(crate) fn written(sid: Sid, (zxid, last): (Zxid, Zxid), history: &History) -
         Ok(())
     } else {
         Err(format!(
-            "server {sid} has written snapshot {zxid} of a tree at {last}, committed is {end}"
+            "server {sid} has written snapshot {zxid} of a tree at {last}, but only {end} is committed"
         ))
     }
 }

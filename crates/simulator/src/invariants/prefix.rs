@@ -19,7 +19,7 @@ pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History)
     };
     if !history.may_have(sid, entry, &record.txn) {
         return Err(format!(
-            "server {sid} delivers another {zxid} than was committed"
+            "server {sid} delivers {zxid} with other content than was committed"
         ));
     }
     match history.after(last) {
@@ -38,7 +38,7 @@ pub(crate) fn commits(sid: Sid, record: &Record, last: Zxid, history: &History) 
     let (zxid, end) = (record.zxid, history.end());
     if last != end || zxid <= end {
         return Err(format!(
-            "server {sid} commits {zxid} after {last}, but the last that was committed is {end}"
+            "server {sid} commits {zxid} after {last}, but the last committed transaction is {end}"
         ));
     }
     Ok(())

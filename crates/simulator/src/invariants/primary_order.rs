@@ -29,7 +29,7 @@ impl PrimaryOrder {
         let expected = Zxid::new(epoch, u32::try_from(proposals.len()).unwrap_or(u32::MAX));
         if record.zxid != expected {
             return Err(format!(
-                "server {sid} proposes {} where {expected} is next",
+                "server {sid} proposes {} instead of {expected}",
                 record.zxid
             ));
         }

@@ -53,7 +53,7 @@ impl Quota {
             return Ok(());
         }
         Err(format!(
-            "{ROOT} had {count} znodes at {applied}, and {zxid} was prepared after that and adds to them; the hard limit is {limit}"
+            "{ROOT} had {count} znodes at {applied}, and {zxid}, which was prepared later, creates more; the hard limit is {limit}"
         ))
     }
 }

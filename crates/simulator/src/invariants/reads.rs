@@ -33,7 +33,7 @@ pub(crate) fn read(request: &ReadRequest, told: Told<'_>, history: &History) -> 
     if zxid > history.end() {
         let end = history.end();
         return Err(format!(
-            "a read is answered as of {zxid}, the last that was committed is {end}"
+            "a read receives a reply with zxid {zxid}, but the last committed transaction is {end}"
         ));
     }
     let path = path_of(request);
@@ -162,7 +162,7 @@ fn decode<T: Decode>(body: &Bytes) -> Result<T, String> {
 }
 
 fn decode_from<T: Decode>(input: &mut Reader) -> Result<T, String> {
-    T::decode(input).map_err(|error| format!("a reply does not decode: {error}"))
+    T::decode(input).map_err(|error| format!("cannot decode a reply: {error}"))
 }
 
 fn names(names: Vec<jute::Str>) -> Vec<String> {

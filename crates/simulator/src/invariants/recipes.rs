@@ -219,7 +219,8 @@ fn own_is_deleted(path: &str, entry: &Entry, history: &History) -> Held {
     let before = history.get(path, Zxid(entry.zxid.0 - 1));
     match before.map(|node| node.owner) {
         Some(owner) if owner != session => {
-            let text = format!("session {session} deletes {path}, which session {owner} has made");
+            let text =
+                format!("session {session} deletes {path}, which session {owner} has created");
             Err(text)
         }
         _ => Ok(()),
@@ -243,7 +244,7 @@ fn in_turn(path: &str, at: Zxid, history: &History) -> Held {
     };
     let mut others = history.children(directory, at).into_iter();
     match others.find(is_ahead) {
-        Some(ahead) => Err(format!("{path} has its turn, but {ahead} precedes it")),
+        Some(ahead) => Err(format!("{path} continues, but {ahead} precedes it")),
         None => Ok(()),
     }
 }

@@ -25,6 +25,6 @@ pub(crate) fn healed(took: Micros, well: Held, plan: &Plan) -> Held {
     let (took, longest) = (took / SECOND, longest / SECOND);
     let now = well.err().unwrap_or_else(|| "it is well now".to_owned());
     Err(format!(
-        "it has taken {took} s and more until everything was well, {longest} s are allowed: {now}"
+        "recovery takes {took} s or more, but {longest} s are allowed: {now}"
     ))
 }

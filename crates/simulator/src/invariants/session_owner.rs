@@ -35,8 +35,7 @@ impl SessionOwner {
         let newest = self.newest.entry(session).or_insert(connection);
         if connection < *newest {
             return Err(format!(
-                "request {cxid} of session {session} came over connection {connection}, but one of \
-                 connection {newest} was committed before it"
+                "request {cxid} of session {session} arrived over connection {connection}, but a request of connection {newest} was committed before it"
             ));
         }
         *newest = connection;

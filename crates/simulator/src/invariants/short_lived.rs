@@ -23,7 +23,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
     let before = Zxid(header.zxid.0 - 1);
     let Some(node) = history.get(path, before) else {
         return Err(format!(
-            "{} deletes {path}, which is not there",
+            "{} deletes {path}, which does not exist",
             header.zxid
         ));
     };
@@ -79,7 +79,7 @@ pub(crate) fn at_the_end(now_ms: i64, delay_ms: i64, history: &History) -> Held 
         };
         if due_ms.is_some_and(|due_ms| now_ms > due_ms + delay_ms) {
             return Err(format!(
-                "{path} ({:?}) is still there, it was due {} ms ago",
+                "{path} ({:?}) still exists, although it expired {} ms ago",
                 node.lifetime,
                 now_ms - due_ms.unwrap_or(now_ms)
             ));

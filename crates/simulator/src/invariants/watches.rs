@@ -90,8 +90,7 @@ pub(crate) fn reveals(session: SessionId, zxid: Zxid, armed: &[Armed], history: 
         let due = watch.due(zxid, history);
         if due > watch.heard {
             return Err(format!(
-                "session {session} is answered as of {zxid} and has heard of {} of {due} changes of \
-                 {}, watched since {} ({:?})",
+                "session {session} receives a reply with zxid {zxid}, but was notified of only {} of {due} changes of {}, watched since {} ({:?})",
                 watch.heard, watch.path, watch.since, watch.kind
             ));
         }

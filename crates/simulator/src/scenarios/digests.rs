@@ -108,7 +108,7 @@ pub(super) fn leader_is_repaired(ensemble: &mut Ensemble) {
     ensemble.must_have_kept_tree(2);
     for right in [0, 1] {
         if ensemble.kept_trees(right) > 0 {
-            ensemble.wrong(format!("server {} is right", right + 1));
+            ensemble.wrong(format!("server {} should have the correct data", right + 1));
         }
     }
     ensemble.served_by(&[0, 1, 2]);
@@ -185,7 +185,7 @@ fn damage_and_write(ensemble: &mut Ensemble, server: usize) {
     }
     ensemble.propose(2, 1);
     if !ensemble.run_until(SOON, |ensemble| ensemble.digests().has_noticed(sid(server))) {
-        ensemble.wrong(format!("server {} is to count a mismatch", server + 1));
+        ensemble.wrong(format!("server {} should count a mismatch", server + 1));
     }
 }
 
@@ -232,7 +232,7 @@ impl Ensemble {
 
     fn must_be_repaired(&mut self, server: usize) {
         if !self.run_until(SOON, |ensemble| !ensemble.has_damaged_tree(server)) {
-            self.wrong(format!("server {} is to repair itself", server + 1));
+            self.wrong(format!("server {} should repair itself", server + 1));
         }
         self.run(SECOND);
     }
@@ -244,7 +244,7 @@ impl Ensemble {
             machine.process.is_none() || machine.lives > lives
         };
         if !self.run_until(SOON, has_ended) {
-            self.wrong(format!("server {} is to end", server + 1));
+            self.wrong(format!("server {} should end", server + 1));
         }
     }
 
@@ -261,7 +261,7 @@ impl Ensemble {
 
     fn must_have_kept_tree(&mut self, server: usize) {
         if self.kept_trees(server) != 1 {
-            self.wrong(format!("server {} is to have kept its tree", server + 1));
+            self.wrong(format!("server {} should have kept its tree", server + 1));
         }
     }
 }

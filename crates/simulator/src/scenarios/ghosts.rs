@@ -43,7 +43,7 @@ impl Ensemble {
         let before = self.committed();
         self.cut_off(leader);
         let Some(process) = self.process(leader).map(|server| server.host.process) else {
-            self.wrong(format!("server {} is to lead", leader + 1));
+            self.wrong(format!("server {} should lead", leader + 1));
             return before;
         };
         let path = self.world.checks.history.paths().map(|(path, _)| path);
@@ -62,7 +62,11 @@ impl Ensemble {
             process.is_some_and(|process| process.host.disk.history.end().get() == before.next())
         };
         if !self.run_until(300 * MS, has_logged) {
-            self.wrong(format!("server {} is to log {}", leader + 1, before.next()));
+            self.wrong(format!(
+                "server {} should log {}",
+                leader + 1,
+                before.next()
+            ));
         }
         before
     }
@@ -75,7 +79,7 @@ impl Ensemble {
         };
         if !self.run_until(SOON, has_applied) {
             self.wrong(format!(
-                "server {} is to apply what its leader has",
+                "server {} should apply all transactions of its leader",
                 server + 1
             ));
         }
@@ -148,7 +152,7 @@ fn goes_on_without(
     (leader, slow, apart): (usize, usize, &[usize]),
 ) {
     if ensemble.process(learner).is_some_and(Server::is_serving) {
-        ensemble.wrong(format!("server {} is not to serve yet", learner + 1));
+        ensemble.wrong(format!("server {} should not serve yet", learner + 1));
     }
     ensemble.kill(leader);
     ensemble.unplug(slow);

@@ -98,7 +98,7 @@ pub const GUARDS: &[Guard] = &[
         script: upgrade_waits,
     },
     Guard {
-        title: "a server that has taken over a snapshot leads, and serves from the log in front of it",
+        title: "a server that received a snapshot leads, and serves learners from the log before the snapshot",
         mutant: Mutant::LogWholeFromKept,
         plan: |plan| Plan { voters: 5, ..plan },
         script: holes::committed_log_over_snapshot,
@@ -110,38 +110,37 @@ pub const GUARDS: &[Guard] = &[
         script: files::log_rots,
     },
     Guard {
-        title: "a log counts up to where it is damaged",
+        title: "a log is used up to its damage",
         mutant: Mutant::DamageEndsLog,
         plan: |plan| plan,
         script: files::log_rots,
     },
     Guard {
-        title: "a snapshot rots, and an older one is there with a log that does not lead to it",
+        title: "a snapshot is damaged, and an older one exists, but the log between them is incomplete",
         mutant: Mutant::LostSnapshotIgnored,
         plan: |plan| plan,
         script: files::snapshot_rots,
     },
     Guard {
-        title: "a voter has accepted a later epoch than there is",
+        title: "a voter has accepted a later epoch than the ensemble",
         mutant: Mutant::VoterAheadLeftOut,
         plan: |plan| plan,
         script: files::voter_is_ahead,
     },
     Guard {
-        title: "two snapshots of the leader, the second in the place of the first, before the change \
-            history comes to them",
+        title: "two snapshots of the leader, of which the second replaces the first, before the change history processes them",
         mutant: Mutant::SeamNotNoted,
         plan: |plan| plan,
         script: change_history::comes_late,
     },
     Guard {
-        title: "a follower holds other data, and logs that",
+        title: "a follower holds other data, and logs the difference",
         mutant: Mutant::DigestsNotCompared,
         plan: digests::that_log,
         script: digests::learner_logs,
     },
     Guard {
-        title: "a leader holds other data, and logs that",
+        title: "a leader holds other data, and logs the difference",
         mutant: Mutant::LeadersDigestIsRight,
         plan: digests::that_log,
         script: digests::leader_logs,
@@ -171,13 +170,13 @@ pub const GUARDS: &[Guard] = &[
         script: digests::leader_is_repaired,
     },
     Guard {
-        title: "a leader holds other data, and goes on",
+        title: "a leader holds other data, and continues",
         mutant: Mutant::WrongLeaderStays,
         plan: digests::that_repair,
         script: digests::leader_is_repaired,
     },
     Guard {
-        title: "a leader holds other data, makes way, and is elected again",
+        title: "a leader holds other data, steps down, and is elected again",
         mutant: Mutant::WrongTreeVotes,
         plan: digests::that_repair,
         script: digests::leader_is_repaired,
@@ -196,31 +195,31 @@ pub const GUARDS: &[Guard] = &[
         script: digests::observer_is_repaired,
     },
     Guard {
-        title: "two servers hold different data, and nobody else is there",
+        title: "two servers hold different data, and the others are down",
         mutant: Mutant::LeadersDigestIsRight,
         plan: digests::that_repair,
         script: digests::nobody_knows,
     },
     Guard {
-        title: "a voter writes a snapshot while it applies what its leader has not established",
+        title: "a voter writes a snapshot while it applies transactions that its leader has not established",
         mutant: Mutant::SnapshotOverSync,
         plan: ghosts::five_voters,
         script: ghosts::snapshot_of_a_voter,
     },
     Guard {
-        title: "a voter continues a snapshot of its last role while it applies what is not established",
+        title: "a voter continues a snapshot of its last role while it applies transactions that are not established",
         mutant: Mutant::GenerationRaisedLate,
         plan: ghosts::five_voters,
         script: ghosts::snapshot_of_a_voter,
     },
     Guard {
-        title: "an observer does, where a sync takes 8 ms",
+        title: "an observer continues such a snapshot, and a sync takes 8 ms",
         mutant: Mutant::SnapshotOverSync,
         plan: |plan| ghosts::with_observer(plan, 8 * MS),
         script: ghosts::snapshot_of_an_observer,
     },
     Guard {
-        title: "an observer does, where a sync takes 12 ms",
+        title: "an observer continues such a snapshot, and a sync takes 12 ms",
         mutant: Mutant::SnapshotOverSync,
         plan: |plan| ghosts::with_observer(plan, 12 * MS),
         script: ghosts::snapshot_of_an_observer,
@@ -239,7 +238,7 @@ pub const GUARDS: &[Guard] = &[
         script: digests::copy_is_no_witness,
     },
     Guard {
-        title: "the oracle of two names the other server, and what it has said before is kept",
+        title: "the oracle of two servers selects the other server, and its earlier answer is delayed",
         mutant: Mutant::OracleAnswerKept,
         plan: |plan| {
             Plan {
@@ -366,7 +365,7 @@ fn upgrade_waits(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1, 2]);
     let links = [0, 1].map(|server| ensemble.learner_link(2, server));
     let [Some(old), Some(new)] = links else {
-        return ensemble.wrong("servers 1 and 2 are to follow server 3".into());
+        return ensemble.wrong("servers 1 and 2 should follow server 3".into());
     };
     let long = SetDataRequest {
         path: Some("/none".into()),
@@ -410,8 +409,9 @@ fn upgrade_waits(ensemble: &mut Ensemble) {
     let may = [old, new].map(|link| may_write(&mut sessions, link));
     drop(sessions);
     if !is_there || may != [false, true] {
-        let text =
-            format!("session {MOVING} is there: {is_there}; may write over old and new: {may:?}");
+        let text = format!(
+            "session {MOVING} exists: {is_there}; may write over the old and the new connection: {may:?}"
+        );
         ensemble.world.checks.fail(SessionOwner::NAME, text);
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn proposal_before_new_leader(ensemble: &mut Ensemble) {
     ensemble.start(0);
     // The limit ends before the leader drops server 2 because of its slow disk.
     if !ensemble.run_until(900 * MS, |ensemble| ensemble.committed() > before) {
-        ensemble.wrong("server 1 is to join and acknowledge".into());
+        ensemble.wrong("server 1 should join and acknowledge".into());
     }
 }
 
