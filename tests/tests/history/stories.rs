@@ -13,7 +13,7 @@ use crate::site::{SUPER, Site, stderr, stdout};
 fn stories() -> Vec<(String, Vec<String>)> {
     let page = workspace_root().join("docs/HISTORY.md");
     let page = std::fs::read_to_string(page).expect("the document");
-    let start = page.find("## Three questions").expect("the stories");
+    let start = page.find("## Typical questions").expect("the stories");
     let end = page.find("## Restore a subtree").expect("their end");
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let mut is_block = false;
