@@ -337,7 +337,7 @@ impl Client {
     /// loop {
     ///     match changes.next().await? {
     ///         Change::Event(event) => println!("{:?} {}", event.kind, event.path),
-    ///         Change::Missed => println!("read all of it again"),
+    ///         Change::Missed => println!("changes were missed: read the subtree again"),
     ///     }
     /// }
     /// # }

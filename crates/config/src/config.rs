@@ -233,7 +233,7 @@ impl Config {
         let mut refusal = first.clone();
         if !others.is_empty() {
             let places: Vec<String> = others.iter().map(ConfigError::place).collect();
-            let too = format!("refused as well: {}", places.join(", "));
+            let too = format!("also refused: {}", places.join(", "));
             refusal.hint = Some(match refusal.hint {
                 Some(hint) => format!("{hint}; {too}"),
                 None => too,

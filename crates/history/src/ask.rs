@@ -211,7 +211,10 @@ impl Asked<'_> {
         match self.0.iter().find(|(key, _)| !known.contains(&&**key)) {
             Some((key, _)) => Err(refuse(
                 key,
-                format!("unknown parameter; known are {}", known.join(", ")),
+                format!(
+                    "unknown parameter; known parameters are {}",
+                    known.join(", ")
+                ),
             )),
             None => Ok(()),
         }
@@ -268,8 +271,12 @@ impl Asked<'_> {
         query.with_states = self.flag("diff")?.unwrap_or(false);
         for (_, name) in self.0.iter().filter(|(key, _)| key == "op") {
             let names = || Operation::ALL.map(Operation::name).join(", ");
-            let operation = Operation::parse(name)
-                .ok_or_else(|| refuse("op", format!("not an operation; known are {}", names())))?;
+            let operation = Operation::parse(name).ok_or_else(|| {
+                refuse(
+                    "op",
+                    format!("not an operation; known operations are {}", names()),
+                )
+            })?;
             query.operations.push(operation);
         }
         Ok(())
@@ -375,7 +382,7 @@ fn diff(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value
 fn origins(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
     asked.check_known(&["zxid"])?;
     if asked.0.len() > ORIGINS_MAX {
-        return Err(refuse("zxid", format!("more than {ORIGINS_MAX} of them")));
+        return Err(refuse("zxid", format!("more than {ORIGINS_MAX} values")));
     }
     let zxids = asked.0.iter().map(|(name, text)| {
         let zxid = parse_zxid(text);

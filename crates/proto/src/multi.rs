@@ -66,13 +66,13 @@ pub fn encode_error_result(code: ErrorCode, out: &mut Vec<u8>) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MultiFault {
     /// The bytes end early, a length is wrong, or the end is missing.
-    #[error("the multi's bytes do not decode")]
+    #[error("cannot decode the bytes of the multi")]
     Undecodable,
     /// An operation is not allowed in a multi, or is a read (alone or mixed with writes).
     #[error("operation {0} cannot be in a multi")]
     Operation(i32),
     /// A create has a mode that its opcode does not support.
-    #[error("create mode {0} is not known")]
+    #[error("unknown create mode {0}")]
     CreateMode(i32),
     /// An operation has a null path.
     #[error("an operation of the multi has a null path")]

@@ -102,7 +102,7 @@ pub enum QuorumFault {
         groups: [GroupId; 2],
     },
     /// Every voter must be in a group.
-    #[error("server {sid} is a participant but in no group")]
+    #[error("server {sid} is a participant, but is not in a group")]
     WithoutGroup {
         /// Id of the server.
         sid: Sid,

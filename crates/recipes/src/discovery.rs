@@ -113,7 +113,7 @@ impl Instance {
     pub fn from_json(json: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let needed = |key: &str| text(key).ok_or_else(|| format!("{key:?} is not a text"));
+        let needed = |key: &str| text(key).ok_or_else(|| format!("{key:?} is not text"));
         let port = |key: &str| match value.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(port) => {

@@ -22,7 +22,7 @@ use crate::taken::Taken;
 /// let taken = queue.take().await?;
 /// assert_eq!(taken.items(), ["to: you"]);
 /// if !taken.confirm().await? {
-///     println!("the session ended, so another client also takes it");
+///     println!("the session has ended, so another client will also take the item");
 /// }
 /// # Ok::<_, recipes::Error>(())
 /// # });

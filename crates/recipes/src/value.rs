@@ -17,7 +17,7 @@ use crate::session::{check_path, connected, insist, may_pass};
 /// let value = SharedValue::new(&client, "/settings/colour", "blue")?;
 /// let read = value.get().await?;
 /// if value.try_set(&read, "green").await?.is_none() {
-///     println!("another client was faster");
+///     println!("another client has changed the value first");
 /// }
 /// let next = value.changed_from(&read).await?;
 /// assert_eq!(next.data, "green");

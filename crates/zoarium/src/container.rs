@@ -199,7 +199,7 @@ fn my_id(variables: Variables<'_>) -> Result<String, ToolError> {
         let host = host.unwrap_or_default();
         let ordinal = host.rsplit('-').next().unwrap_or_default();
         (number(
-            &format!("the name of the host, {host}, with {ID_FROM_HOST}"),
+            &format!("the end of the host name {host} (see {ID_FROM_HOST})"),
             ordinal,
         )? + added)
             .to_string()

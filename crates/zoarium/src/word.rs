@@ -36,7 +36,7 @@ pub(crate) struct WordArgs {
     /// Connects over TLS to a secureClientPort, with the stores in CLIENT_JVMFLAGS and JVMFLAGS
     #[arg(long)]
     tls: bool,
-    /// With --tls: uses the stores of this zoo.cfg if the flags name none
+    /// With --tls: uses the stores of this zoo.cfg if the flags do not name stores
     #[arg(long, value_name = "FILE", requires = "tls")]
     zoo_cfg: Option<PathBuf>,
 }

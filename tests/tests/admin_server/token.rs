@@ -41,7 +41,11 @@ fn the_first_administrator_needs_one_command() {
     let Some(server) = or_skip("a server", builder.start()) else {
         return;
     };
-    assert!(server.log().contains("the ACL of / is open to everybody"));
+    assert!(
+        server
+            .log()
+            .contains("the ACL of / permits everything to everybody")
+    );
     let target = "/commands/snapshot?streaming=false";
     let (refused, text) = status(port.number(), target, "digest a:b");
     assert_eq!(refused, 403, "{text}");

@@ -134,10 +134,7 @@ async fn what_is_exported_is_imported_elsewhere() {
     );
     assert_eq!(refused.status.code(), Some(1));
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(
-        told.contains("line 1: data is not a text or null"),
-        "{told}"
-    );
+    assert!(told.contains("line 1: data must be text or null"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,7 +15,7 @@ const PANELS: [(Figure, &str); 4] = [
     (Figure::P99, "p99, microseconds"),
     (
         Figure::Cpu,
-        "processor time of the server for one, microseconds",
+        "processor time of the server per operation, microseconds",
     ),
     (Figure::Bytes, "bytes for each that is kept"),
 ];

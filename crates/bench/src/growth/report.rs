@@ -79,7 +79,7 @@ impl Report<'_> {
         let mut out = format!("servers: {}\n", names.join("; "));
         let _ = writeln!(
             out,
-            "\nTurns: {}, each of {} s after {} s of warmup. CPU is the server's, for one operation.",
+            "\nTurns: {}, each of {} s after {} s of warmup. CPU is the processor time of the server per operation.",
             turns.rounds,
             turns.duration.as_secs_f64(),
             turns.warmup.as_secs_f64(),

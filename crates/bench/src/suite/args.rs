@@ -48,8 +48,8 @@ pub(crate) struct SuiteArgs {
     /// snapshots; 0 disables this
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=99_999_999))]
     pub(crate) znodes: u32,
-    /// Directory on the disk of the servers' logs, for what it allows, and for what servers that are started print;
-    /// without it both are left out
+    /// Directory on the disk of the servers' logs; the suite measures this disk, and stores the output of servers that
+    /// it starts. Without a directory, both are omitted
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
     /// Directory to write report.md and report.json to

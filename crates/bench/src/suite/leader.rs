@@ -44,7 +44,7 @@ pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
             of: |all| median(&mut all.to_vec()),
         },
         Figure {
-            what: "leader killed: the longest of them".to_owned(),
+            what: "leader killed: the longest of these times".to_owned(),
             key: "longest",
             of: |all| all.iter().copied().fold(0.0, f64::max),
         },
@@ -91,7 +91,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T
         if began.elapsed() > TRIAL_MAX {
             let limit = TRIAL_MAX.as_secs();
             return Err(BenchError::Argument(format!(
-                "{what}: not within {limit} s"
+                "{what}: did not occur within {limit} s"
             )));
         }
         thread::sleep(POLL);

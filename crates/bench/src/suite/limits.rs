@@ -1,4 +1,4 @@
-//! The limits of this machine: the same loads with a server that does nothing or only syncs. It
+//! The limits of this machine: the same loads with a server that only replies or only syncs. It
 //! takes its turns between the turns of the servers, so that disturbances of the machine affect it
 //! as well.
 
@@ -28,7 +28,7 @@ pub(super) const ENSEMBLE: usize = 3;
 /// Measured limits, and the servers that measure them.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
-    /// Results of the loads with a server that does nothing or only syncs.
+    /// Results of the loads with a server that only replies or only syncs.
     pub(super) servers: Vec<Row>,
     /// Number of servers that sync for a write. A majority of them must have synced.
     pub(super) members: usize,
@@ -69,12 +69,12 @@ impl Limits {
     /// Describes the server of a limit.
     pub(super) fn does(&self, load: &Load) -> String {
         match (writes(load), self.members) {
-            (Some(true), 1) => "server that does nothing but sync".to_owned(),
+            (Some(true), 1) => "server that only syncs".to_owned(),
             (Some(true), members) => {
                 let followers = members - 1;
-                format!("leader and {followers} followers that do nothing but sync")
+                format!("leader and {followers} followers that only sync")
             }
-            _ => "server that does nothing".to_owned(),
+            _ => "server that only replies".to_owned(),
         }
     }
 }

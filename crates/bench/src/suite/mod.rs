@@ -154,10 +154,7 @@ impl Chosen {
             let loads = LOADS.iter().map(|load| load.name);
             let names = loads.chain(Kind::ALL.map(Kind::name));
             let names: Vec<&str> = names.chain([digests::NAME]).collect();
-            let text = format!(
-                "--only: no row has this name; known rows are {}",
-                names.join("; ")
-            );
+            let text = format!("--only: unknown row; known rows are {}", names.join("; "));
             return Err(BenchError::Argument(text));
         }
         Ok(chosen)

@@ -80,7 +80,7 @@ impl Suite<'_> {
         }
         for (_, args, result) in &self.limits.syncs {
             if let Err(error) = result {
-                let what = format!("{} records a sync", args.group);
+                let what = format!("{} records per sync", args.group);
                 complaints.push(format!("{what}: not measured: {error}"));
             }
         }
@@ -291,7 +291,7 @@ impl Suite<'_> {
         }
         for (load, args, result) in &self.limits.syncs {
             if let Ok(result) = result {
-                let what = format!("{} records of {} B a sync", args.group, args.bytes);
+                let what = format!("{} records of {} B per sync", args.group, args.bytes);
                 let figures = FsyncFigures::new(args, result);
                 let figure = figures.records_per_second;
                 rows.push((what, "records/s", *load, figure, "-".to_owned()));

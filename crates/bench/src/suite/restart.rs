@@ -29,7 +29,7 @@ pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
             of: |all| median(&mut all.to_vec()),
         },
         Figure {
-            what: "the first of them, with a log to replay".to_owned(),
+            what: "the first restart, with a log to replay".to_owned(),
             key: "first",
             of: |all| all.first().copied().unwrap_or(f64::NAN),
         },

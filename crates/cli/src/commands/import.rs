@@ -221,7 +221,7 @@ fn parse(text: &str, number: usize, below: &str) -> Result<Line, Failure> {
             let data = data.map_err(|error| wrong(&format!("data is not base64: {error}")))?;
             Some(Bytes::from(data))
         }
-        _ => return Err(wrong("data is not a text or null")),
+        _ => return Err(wrong("data must be text or null")),
     };
     let acl = acl_of_json(&znode["acl"])
         .ok_or_else(|| wrong("acl does not have the form of an export"))?;

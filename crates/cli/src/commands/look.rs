@@ -216,7 +216,9 @@ pub(super) async fn grep(
     if has_found {
         Ok(())
     } else {
-        Err(Failure::new(format!("no znode below {root} contains it")))
+        Err(Failure::new(format!(
+            "no znode below {root} contains this text"
+        )))
     }
 }
 

@@ -165,7 +165,7 @@ impl Row {
                             "the word srvr is not allowed (4lw.commands.whitelist)".to_owned()
                         }
                         line if line.contains("not currently serving") => {
-                            "does not serve: it has no quorum".to_owned()
+                            "does not serve: a quorum is missing".to_owned()
                         }
                         _ => "is not a client port".to_owned(),
                     });

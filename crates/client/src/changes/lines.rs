@@ -66,8 +66,7 @@ impl Lines {
 
 fn read(line: Bytes) -> Result<Line, String> {
     let value = serde_json::from_reader(line.clone().reader());
-    let value: Value =
-        value.map_err(|error| format!("sent a line that is not a line of a feed: {error}"))?;
+    let value: Value = value.map_err(|error| format!("sent an invalid line: {error}"))?;
     if let Some(end) = value.get("end") {
         return Err(end["text"].as_str().unwrap_or("the feed ended").to_owned());
     }

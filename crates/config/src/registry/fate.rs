@@ -121,7 +121,9 @@ impl Asks {
             Self::False => "`false`".to_owned(),
             Self::OneOf(words) => listed(words),
             Self::OtherThan(words) => format!("all but {}", listed(words)),
-            Self::ListsOtherThan(words) => format!("lists with values other than {}", listed(words)),
+            Self::ListsOtherThan(words) => {
+                format!("lists with values other than {}", listed(words))
+            }
         }
     }
 }

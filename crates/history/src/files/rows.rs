@@ -68,7 +68,7 @@ impl SledRows {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if LEFT.lock().get(path).is_some_and(|left| *left >= LEFT_MAX) {
             let error = io::Error::other(format!(
-                "writing it failed {LEFT_MAX} times; repair the disk and restart the server"
+                "writing the index failed {LEFT_MAX} times; repair the disk and restart the server"
             ));
             return Err(io_error("use the index", path)(error));
         }

@@ -116,7 +116,7 @@ async fn a_change_tells_one_in_a_fair_election_and_all_in_an_unfair_one() {
     }
 }
 
-/// Numbers of candidates in the figure of docs/RECIPES.md.
+/// Numbers of candidates in the figure of docs/lab/recipes.md.
 const MEASURED: [usize; 5] = [10, 30, 100, 300, 1000];
 const FIGURE: &str = "../../docs/figures/change_of_leader.svg";
 const WIDTH: f64 = 640.0;
@@ -127,7 +127,7 @@ const DECADES: f64 = 3.0;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn measure_a_change_among_1000() {
-    // Writes the figure of docs/RECIPES.md in about 15 s: ZOARIUM_BY_HAND=1 cargo test -p zoarium-recipes --test it
+    // Writes the figure of docs/lab/recipes.md in about 15 s: ZOARIUM_BY_HAND=1 cargo test -p zoarium-recipes --test it
     // measure_a_change
     if std::env::var_os("ZOARIUM_BY_HAND").is_none() {
         return;

@@ -358,7 +358,7 @@ async fn a_write_that_comes_too_late_is_refused() {
     assert!(mutex.try_acquire().await.unwrap().is_none());
 }
 
-/// Checks the figures of docs/RECIPES.md.
+/// Checks the figures of docs/lab/recipes.md.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_as_many_as_the_table_says() {
     let server = server();

@@ -59,7 +59,7 @@ pub enum FrameFault {
         len: usize,
     },
     /// Credentials or a SASL token that do not decode.
-    #[error("the {op} packet does not decode")]
+    #[error("cannot decode the {op} packet")]
     Credentials {
         /// The kind of packet.
         op: &'static str,

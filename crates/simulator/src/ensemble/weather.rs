@@ -144,8 +144,9 @@ impl Ensemble {
                 .filter(|_| self.world.random.percent(50))
                 .collect();
         }
-        self.world
-            .say("network", || format!("{inside:?} (counted from 0) are cut off"));
+        self.world.say("network", || {
+            format!("{inside:?} (counted from 0) are cut off")
+        });
         for one in &inside {
             for other in (0..count).filter(|other| !inside.contains(other)) {
                 self.world.network.cut(*one, other);

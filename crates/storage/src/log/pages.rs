@@ -54,7 +54,7 @@ pub enum Unusable {
         from: Zxid,
     },
     /// A snapshot is smaller.
-    #[error("reading {bytes} bytes of log is not worthwhile, the limit is {limit}")]
+    #[error("{bytes} bytes of log exceed the limit of {limit} bytes")]
     TooLong {
         /// Bytes of log that would have to be read.
         bytes: u64,

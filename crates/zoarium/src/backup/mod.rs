@@ -69,7 +69,7 @@ pub(crate) struct BackupArgs {
     /// Starts again with a snapshot; the old backup is removed when the new one is complete
     #[arg(long, conflicts_with = "verify")]
     full: bool,
-    /// Makes no backup: reads the existing one and verifies all hashes and digests
+    /// Verifies all hashes and digests of the existing backup instead of creating a new one
     #[arg(long, conflicts_with_all = ["server", "admin", "data_dir"])]
     verify: bool,
     #[command(flatten)]

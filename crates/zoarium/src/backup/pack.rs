@@ -145,7 +145,7 @@ pub(super) fn log(
 
 pub(super) fn foreign(zxid: Zxid) -> ToolError {
     ToolError::Refused(format!(
-        "the server's transaction {zxid}, the last of the backup, differs. The backup belongs to another ensemble, or the log was truncated. Back up to another directory, or start again with --full"
+        "the server's transaction {zxid} differs from the last transaction of the backup. The backup belongs to another ensemble, or the log was truncated. Back up to another directory, or start again with --full"
     ))
 }
 

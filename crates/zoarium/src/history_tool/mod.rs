@@ -106,7 +106,8 @@ pub(crate) fn typed_moment(text: &str) -> Result<Moment, String> {
 
 fn parse_operation(text: &str) -> Result<Operation, String> {
     let names = || Operation::ALL.map(Operation::name).join(", ");
-    Operation::parse(text).ok_or_else(|| format!("not an operation; known are {}", names()))
+    Operation::parse(text)
+        .ok_or_else(|| format!("not an operation; known operations are {}", names()))
 }
 
 /// Runs the command.

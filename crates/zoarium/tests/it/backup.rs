@@ -189,7 +189,7 @@ async fn a_backup_of_another_history_is_not_gone_on_with() {
     refused(
         &backup(&strange, &dir, &[]),
         1,
-        &["of the backup, differs", "--full"],
+        &["differs from the last transaction of the backup", "--full"],
     );
     // A server with fewer transactions.
     let young = home.path().join("young");

@@ -127,7 +127,7 @@ fn servers_are_started_filled_and_restarted_and_stopped_in_the_end() {
         "p99 of set 16 x 16 while no snapshot is written",
         "p99 of set 16 x 16 during a snapshot",
         "restart with 3000 znodes to the first read, median of 2",
-        "the first of them, with a log to replay",
+        "the first restart, with a log to replay",
     ] {
         let cells = row(&text, name);
         assert!(cells.len() == 4 && !cells.contains(&"-"), "{cells:?}");
@@ -176,7 +176,7 @@ fn the_leader_of_an_ensemble_is_killed_and_a_majority_is_the_limit() {
     assert!(output.status.success(), "{text} {}", stderr(&output));
     for name in [
         "leader killed: no write acknowledged, median of 2",
-        "leader killed: the longest of them",
+        "leader killed: the longest of these times",
     ] {
         assert_ne!(row(&text, name)[1], "-", "{text}");
     }

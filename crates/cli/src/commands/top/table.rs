@@ -30,9 +30,9 @@ pub(super) fn text((before, now): (&Sample, &Sample), seconds: f64) -> String {
             let earlier = before.clients.as_ref().unwrap_or(&empty);
             busiest(now.by, (earlier, clients), seconds, &mut out);
         }
-        None => {
-            out.push_str("\nno admin port answers: -a host:port,... names those of the members\n")
-        }
+        None => out.push_str(
+            "\nno admin port answers: -a host:port,... names the admin ports of the members\n",
+        ),
     }
     for silent in &now.silent {
         let _ = writeln!(out, "{}", plain(silent));
