@@ -134,45 +134,52 @@ mod tests {
 
     use super::*;
 
+    /// Answers queries of clients until a connection ends without a request. Holds the first answer until it is
+    /// released. Returns the numbers of transactions in the queries.
+    fn answer(
+        listener: &TcpListener,
+        arrived: &mpsc::Sender<()>,
+        released: &mpsc::Receiver<()>,
+    ) -> Vec<usize> {
+        let mut numbers = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut part = [0; 4096];
+                match stream.read(&mut part).unwrap() {
+                    0 => return numbers,
+                    read => request.extend_from_slice(&part[..read]),
+                }
+            }
+            let request = String::from_utf8(request).unwrap();
+            let zxids: Vec<&str> = request.split(['?', '&', ' ']).collect();
+            let zxids = zxids.iter().filter_map(|part| part.strip_prefix("zxid="));
+            let known: Vec<Value> = zxids
+                .map(|zxid| json!({ "zxid": zxid, "client": format!("host:{zxid}") }))
+                .collect();
+            if numbers.is_empty() {
+                arrived.send(()).unwrap();
+                released.recv().unwrap();
+            }
+            numbers.push(known.len());
+            let answer = json!({
+                "member": 1, "others": [], "results": known, "next": null, "extent": { "head": "0xffff" },
+            });
+            let answer = answer.to_string();
+            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
+            let answer = format!("{head} {}\r\n\r\n{answer}", answer.len());
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    }
+
     #[tokio::test]
     async fn changes_that_arrive_during_a_look_up_share_the_next_one() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (arrived, first) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
-        // The member holds its first answer.
-        let member = thread::spawn(move || {
-            let mut numbers = Vec::new();
-            loop {
-                let (mut stream, _) = listener.accept().unwrap();
-                let mut request = Vec::new();
-                while !request.ends_with(b"\r\n\r\n") {
-                    let mut part = [0; 4096];
-                    match stream.read(&mut part).unwrap() {
-                        0 => return numbers,
-                        read => request.extend_from_slice(&part[..read]),
-                    }
-                }
-                let request = String::from_utf8(request).unwrap();
-                let zxids: Vec<&str> = request.split(['?', '&', ' ']).collect();
-                let zxids = zxids.iter().filter_map(|part| part.strip_prefix("zxid="));
-                let known: Vec<Value> = zxids
-                    .map(|zxid| json!({ "zxid": zxid, "client": format!("host:{zxid}") }))
-                    .collect();
-                if numbers.is_empty() {
-                    arrived.send(()).unwrap();
-                    released.recv().unwrap();
-                }
-                numbers.push(known.len());
-                let answer = json!({
-                    "member": 1, "others": [], "results": known, "next": null, "extent": { "head": "0xffff" },
-                });
-                let answer = answer.to_string();
-                let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
-                let answer = format!("{head} {}\r\n\r\n{answer}", answer.len());
-                stream.write_all(answer.as_bytes()).unwrap();
-            }
-        });
+        let member = thread::spawn(move || answer(&listener, &arrived, &released));
         let mut look_ups = LookUps::new(Origins::new(AdminClient {
             servers: vec![address.clone()],
             ..AdminClient::default()

@@ -13,15 +13,8 @@ fn the_exit_code_tells_healthy_degraded_and_down_apart() {
         return;
     };
     let first = ensemble.member(1).client_address().to_string();
-    let status = |words: &[&str]| {
-        let words = [&["status", "--all", "--output", "json"], words].concat();
-        let output = program(&words, &first, "");
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        let found: Value = serde_json::from_str(&printed)
-            .unwrap_or_else(|error| panic!("{error}: {printed}{}", complaint(&output)));
-        (output.status.code(), found)
-    };
-    let (code, found) = status(&[]);
+    let status = || json(&["status", "--all"], &first);
+    let (code, found) = status();
     assert_eq!(
         (code, &found["state"]),
         (Some(0), &"healthy".into()),
@@ -50,7 +43,7 @@ fn the_exit_code_tells_healthy_degraded_and_down_apart() {
     assert_eq!(ends, ["MEMBER", "1", "2", "3", "healthy"], "{table}");
 
     ensemble.member_mut(2).kill();
-    let (code, found) = status(&[]);
+    let (code, found) = status();
     assert_eq!(
         (code, &found["state"]),
         (Some(8), &"degraded".into()),
@@ -60,10 +53,20 @@ fn the_exit_code_tells_healthy_degraded_and_down_apart() {
 
     ensemble.member_mut(3).kill();
     let served = tests::wait_until(super::super::PATIENCE, || {
-        let (code, found) = status(&[]);
+        let (code, found) = status();
         (code == Some(7)).then_some(found)
     });
     assert_eq!(served.expect("it is down")["state"], "down");
+}
+
+/// Returns the exit code of a command, and its object.
+fn json(words: &[&str], server: &str) -> (Option<i32>, Value) {
+    let words = [words, &["--output", "json"]].concat();
+    let output = program(&words, server, "");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found = serde_json::from_str(&printed);
+    let found = found.unwrap_or_else(|error| panic!("{error}: {printed}{}", complaint(&output)));
+    (output.status.code(), found)
 }
 
 /// All members have the same host, and the member list does not contain their client ports.
@@ -81,14 +84,6 @@ fn members_on_one_host_are_found_by_their_admin_ports() {
     ensemble.wait_until_all_serve();
     let clients = ensemble.addresses(&[1, 2, 3]);
     let admin = format!("127.0.0.1:{}", ports[0].number());
-    let json = |words: &[&str], server: &str| {
-        let words = [words, &["--output", "json"]].concat();
-        let output = program(&words, server, "");
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        let found: Value = serde_json::from_str(&printed)
-            .unwrap_or_else(|error| panic!("{error}: {printed}{}", complaint(&output)));
-        (output.status.code(), found)
-    };
     let status = ["status", "--all", "--admin", &admin];
     let (code, found) = json(&status, "");
     assert_eq!(code, Some(0), "{found}");
