@@ -329,7 +329,7 @@ mod tests {
         assert!(
             pod("zk", "1")
                 .unwrap_err()
-                .contains("the name of the host, zk")
+                .contains("the end of the host name zk")
         );
         for odd in ["x", "-1", "1\n2", "99999999999"] {
             assert!(id(&[("ZOO_MY_ID", odd)]).unwrap_err().contains("ZOO_MY_ID"));

@@ -173,10 +173,10 @@ fn a_suite_is_one_report_in_markdown_and_json() {
         assert!(ratio.is_some_and(|ratio| ratio > 0.0), "{load}");
     }
     assert_eq!(json["fill"]["servers"][1]["ops"], 500);
-    let does = ["nothing", "nothing", "nothing but sync", "nothing but sync"];
+    let does = ["replies", "replies", "syncs", "syncs"];
     for (limit, does) in tables[12..].iter().zip(does) {
         let cells: Vec<&str> = limit.trim_matches('|').split('|').map(str::trim).collect();
-        assert_eq!(cells[1], format!("server that does {does}"), "{limit}");
+        assert_eq!(cells[1], format!("server that only {does}"), "{limit}");
         assert!(cells.len() == 6 && !cells.contains(&"-"), "{limit}");
     }
     let limits = json["limits"]["servers"].as_array().unwrap();
@@ -223,7 +223,7 @@ fn a_load_that_cannot_be_run_is_a_row_that_says_why() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("- 256 records a sync: not measured: create /nowhere"),
+        text.contains("- 256 records per sync: not measured: create /nowhere"),
         "{text}"
     );
 

@@ -189,7 +189,7 @@ fn the_leader_of_an_ensemble_is_killed_and_a_majority_is_the_limit() {
     );
     // The figures include all processes.
     assert!(!row(&text, "set 1 x 1").contains(&"-"), "{text}");
-    let does = "leader and 2 followers that do nothing but sync";
+    let does = "leader and 2 followers that only sync";
     assert_eq!(text.matches(does).count(), 2, "{text}");
     assert_eq!(json["limits"]["members"], 3);
     three.expect_stopped();
