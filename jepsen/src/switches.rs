@@ -1,9 +1,8 @@
 //! Members that skip one of their duties, and the workload that must notice it.
 //!
-//! A switch is a deliberate bug of `proto::mutant`. The executable that contains them
-//! (`crates/zoarium/examples/zoarium-switched.rs`) is built only with the dev profile, because the
-//! server does not compile for release with them. The guard against two member lists is a setting
-//! instead.
+//! A switch is a mutant (`crates/simulator/mutants`). The members run the executable of the copy of
+//! the sources that contains all mutants as switches (`tests::mutants`). The guard against two
+//! member lists is a setting instead.
 
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -11,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use ::tests::mutants::SWITCH;
 use ::tests::zoarium_with_switches;
 
 use crate::matrix::{this_program, to_its_end};
@@ -19,8 +19,6 @@ use crate::verdict::Validity;
 
 /// Variable that names the executable of the members.
 const EXECUTABLE: &str = "ZOARIUM_BIN";
-/// Variable that names the skipped duty.
-const SWITCH: &str = "ZOARIUM_SWITCH";
 
 /// The pace of clients, in ms.
 const PACE_MS: u64 = 5;
@@ -29,7 +27,7 @@ const SLOW_PACE_MS: u64 = 50;
 /// One duty, and the workload that must notice its absence.
 #[derive(Debug)]
 pub struct Switch {
-    /// Its name on the command line: the name in `proto::mutant` if it is a deliberate bug.
+    /// Its name on the command line: the name of the mutant if it is a deliberate bug.
     pub name: &'static str,
     /// Behaviour of members without this duty, in one line.
     pub what: &'static str,
@@ -381,6 +379,7 @@ mod tests {
 
     #[test]
     fn every_switch_names_what_there_is() {
+        let mutants = ::tests::mutants::mutants().expect("patches of the mutants");
         for switch in ALL {
             assert!(workload::by_name(switch.workload).is_some(), "{switch:?}");
             let mut faults = switch.nemesis.split(',');
@@ -389,7 +388,7 @@ mod tests {
                 "{switch:?}"
             );
             let is_bug = switch.setting.is_none() && !switch.is_foreign;
-            let known = proto::mutant::Mutant::by_name(switch.name).is_some();
+            let known = mutants.iter().any(|mutant| mutant.name == switch.name);
             assert_eq!(is_bug, known, "{switch:?}");
         }
         assert!(chosen(&["NoSuchThing".to_owned()]).is_err_and(|why| why.contains("OwnerIgnored")));

@@ -30,6 +30,7 @@ mod kdc;
 mod launcher;
 mod layout;
 mod modes;
+pub mod mutants;
 mod port;
 mod process;
 mod programs;

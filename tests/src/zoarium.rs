@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use crate::command::run;
 use crate::layout::{profile_dir, workspace_root};
+use crate::mutants::SwitchedCopy;
 use crate::skip::Missing;
 
 /// Time limit for a complete build on a slow machine.
-const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
+pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Returns the `zoarium` executable, which is built at most once in each test process.
 ///
@@ -57,33 +58,21 @@ pub fn kerberos_client() -> Result<PathBuf, Missing> {
     gssapi_programs().map(|(_, client)| client)
 }
 
-/// Returns the executable in which a rule can be switched off by its name in `ZOARIUM_SWITCH`, see
-/// `proto::mutant`. It is built with the dev profile, because no other profile supports it.
+/// Returns the executable in which each mutant is a switch ([`crate::mutants`]).
 ///
 /// # Errors
 /// If it does not build.
 pub fn zoarium_with_switches() -> Result<PathBuf, String> {
-    let target = profile_dir();
-    let target = target.parent().unwrap_or(&target);
-    run(&mut dev_build(target), BUILD_LIMIT)?;
-    Ok(target.join("debug/examples/zoarium-switched"))
+    SwitchedCopy::get()?.zoarium()
 }
 
-/// Builds the executable, and the one with switches, from the same libraries as
-/// `cargo test --workspace`. The features are chosen as in that command, for all packages and the
-/// requirements of their tests. Any other choice would build nearly everything once more. `.ci/run`
+/// Builds the executable from the same libraries as `cargo test --workspace`. The features are
+/// chosen as in that command, for all packages and the requirements of their tests: the example
+/// has such requirements. Any other choice would build nearly everything once more. `.ci/run`
 /// checks that the server builds with only its own features.
 fn dev_build(target: &Path) -> Command {
     let mut command = cargo_build_as("dev", target);
-    command
-        .args([
-            "--workspace",
-            "--bin",
-            "zoarium",
-            "--example",
-            "zoarium-switched",
-        ])
-        .args(["--features", "zoarium-proto/mutants"]);
+    command.args(["--workspace", "--bin", "zoarium", "--example", "hand_over"]);
     command
 }
 
@@ -152,12 +141,18 @@ fn cargo_build() -> Command {
 }
 
 fn cargo_build_as(profile: &str, target: &Path) -> Command {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo(&workspace_root());
     command
-        .current_dir(workspace_root())
         .args(["build", "--quiet", "--profile", profile, "--target-dir"])
         .arg(target);
+    command
+}
+
+/// Returns cargo in a workspace.
+pub(crate) fn cargo(workspace: &Path) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(workspace);
     // Cargo sets variables about the package of this test. The build script of `ring` reads some of
     // them. With these variables, `ring` and every dependent crate would be built again, and once
     // more without them.

@@ -540,41 +540,29 @@ fn words_are_found_whole_and_outside_of_comments() {
     assert_eq!(lines, ["a", "", "", "b"]);
 }
 
-/// Deliberate bugs (`proto::mutant`) are enabled by a feature of one crate. The simulator enables
-/// it for its tests or on request. The tests of `hosting` also enable it, because their tables
-/// catch wrong rules. No part of the binary can enable it.
+/// Deliberate bugs are patches of the simulator (`crates/simulator/mutants`).
 #[test]
-fn deliberate_bugs_are_for_the_simulator_and_tables_of_rules() {
-    const FEATURE: &str = "mutants";
-    const TESTED: [&str; 2] = ["simulator", "hosting"];
-    let metadata = metadata();
-    for (name, package) in ours(&metadata) {
-        let turned_on = package.features.values().flatten();
-        let turns_on = turned_on
-            .filter(|feature| feature.contains(FEATURE))
-            .count()
-            > 0;
-        let has = package.features.contains_key(FEATURE);
-        match name {
-            "proto" => assert!(has && !turns_on),
-            "simulator" => assert!(has && turns_on),
-            _ => assert!(!has && !turns_on, "{name} has to do with `{FEATURE}`"),
-        }
-        for dependency in &package.dependencies {
-            let is_on = dependency.features.iter().any(|on| on == FEATURE);
-            let may_be = TESTED.contains(&name) && dependency.kind == DependencyKind::Development;
-            assert!(
-                !is_on || may_be,
-                "{name} turns `{FEATURE}` on in {}",
-                dependency.name
-            );
-            assert!(
-                short_name(&dependency.name) != "simulator" || name == "simulator",
-                "{name} depends on the simulator"
-            );
+fn no_crate_contains_deliberate_bugs() {
+    const SWITCHES: [&str; 3] = ["mutant::", "mod mutant;", "ZOARIUM_SWITCH"];
+    let mut files = 0;
+    for name in ours(&metadata()).into_keys() {
+        let crate_dir = workspace_root().join("crates").join(name);
+        for path in rust_files(&crate_dir.join("src")) {
+            files += 1;
+            let text = fs::read_to_string(&path).expect("a source file is text");
+            let switch = SWITCHES.iter().find(|switch| text.contains(**switch));
+            assert_eq!(switch, None, "{}", path.display());
         }
     }
-    let server = workspace_root().join("crates/server/src/lib.rs");
-    let server = fs::read_to_string(server).expect("the server's first file");
-    assert!(server.contains("cfg!(debug_assertions) || !proto::mutant::ARE_AVAILABLE"));
+    assert!(files > 300, "only {files} files were looked at");
+}
+
+#[test]
+fn no_crate_depends_on_the_simulator() {
+    let metadata = metadata();
+    for (name, package) in ours(&metadata) {
+        let mut imports = package.dependencies.iter();
+        let imports_it = imports.any(|import| short_name(&import.name) == "simulator");
+        assert!(!imports_it, "{name} depends on the simulator");
+    }
 }

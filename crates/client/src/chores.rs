@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jute::Str;
 use parking_lot::Mutex;
-use proto::mutant::{self, Mutant};
 use tokio::sync::Notify;
 
 /// Unit of background work. Its paths are paths of the server.
@@ -39,9 +38,6 @@ pub(crate) struct Chores {
 
 impl Chores {
     pub(crate) fn push(&self, chore: Chore) {
-        if mutant::is(Mutant::ChoresForgotten) {
-            return;
-        }
         self.waiting.lock().push_back(chore);
         self.woken.notify_one();
     }

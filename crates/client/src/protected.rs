@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use jute::Str;
-use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, Stat};
 
 use crate::chores::Chore;
@@ -198,10 +197,7 @@ impl Client {
                     return Err(error);
                 }
             }
-            let is_sought = !mutant::is(Mutant::LostCreationNotSought);
-            if is_sought
-                && let Some((path, stat)) = self.find(attempt.parent, attempt.prefix).await?
-            {
+            if let Some((path, stat)) = self.find(attempt.parent, attempt.prefix).await? {
                 return Ok(attempt.created(path, stat, requests));
             }
         }

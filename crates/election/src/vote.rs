@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use proto::mutant::{self, Mutant};
 use proto::notification::{Notification, PeerState};
 use proto::{ElectionRound, Epoch, Sid, Zxid};
 
@@ -36,21 +35,7 @@ impl Vote {
     }
 
     fn rank(&self) -> (Epoch, Zxid, Sid) {
-        if mutant::is(Mutant::ElectsAnybody) && self.zxid > Self::UNTRUSTED {
-            return self.any_rank();
-        }
-        if mutant::is(Mutant::VotesIgnoreZxid) {
-            (self.peer_epoch, Zxid::ZERO, self.leader)
-        } else {
-            (self.peer_epoch, self.zxid, self.leader)
-        }
-    }
-
-    /// Returns an arbitrary order, equal on all servers, that does not prefer newer logs.
-    fn any_rank(&self) -> (Epoch, Zxid, Sid) {
-        let seen = self.zxid.0 ^ self.peer_epoch.0.rotate_left(7);
-        let mixed = (seen ^ self.leader.0.rotate_left(48)).wrapping_mul(0x1e37_79b9_7f4a_7c15);
-        (Epoch(0), Zxid(mixed & i64::MAX), self.leader)
+        (self.peer_epoch, self.zxid, self.leader)
     }
 
     /// Returns whether a candidate is not known yet.

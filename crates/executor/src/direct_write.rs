@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::primitives::{Mutant, Primitives};
+use crate::primitives::Primitives;
 use crate::threads::Threads;
 
 /// The right to write to a socket. The lock of the outbox guards this value, and is not held during
@@ -41,8 +41,8 @@ impl<P: Primitives> DirectWrite<P> {
     /// Returns whether the task may take output and write it. If not, the direct write wakes the
     /// task at its end.
     pub fn task_may_write(&mut self) -> bool {
-        self.is_awaited = self.is_under_way && !P::has_mutant(Mutant::NoWakeForAwaitedWrite);
-        !self.is_under_way || P::has_mutant(Mutant::TwoWriters)
+        self.is_awaited = self.is_under_way;
+        !self.is_under_way
     }
 
     /// Returns whether another thread may write, as far as the task is concerned.
@@ -60,7 +60,6 @@ impl<P: Primitives> DirectWrite<P> {
     pub fn end(&mut self, is_all: bool) -> bool {
         self.is_under_way = false;
         let is_awaited = std::mem::take(&mut self.is_awaited);
-        let is_all = is_all || P::has_mutant(Mutant::NoWakeForRest);
         is_all && !is_awaited && self.is_task_idle
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::primitives::{Atomic, Lock, Mutant, Parker, Primitives, Queue};
+use crate::primitives::{Atomic, Lock, Parker, Primitives, Queue};
 use crate::threads::Threads;
 
 /// Handles messages, on one thread at a time. It takes them from the inbox of its [`Executor`].
@@ -96,8 +96,8 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         // Either the thread that releases the machine sees the message, or this thread sees that
         // the machine is free (`release`). Either the end drops the message, or this thread sees
         // the end (`run`).
-        Self::fence(Mutant::NoFenceAfterPut);
-        if self.has_ended.load(Ordering::Relaxed) && !P::has_mutant(Mutant::NoDrainAfterEnd) {
+        P::fence();
+        if self.has_ended.load(Ordering::Relaxed) {
             self.drain();
         }
     }
@@ -115,9 +115,8 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     /// As [`Executor::run_inline`], whatever the machine allows: for a thread that would otherwise
     /// wait for the next action of the machine.
     pub fn run_inline_always(&self, visitor: M::Visitor) {
-        for turn in 0..self.settings.inline_turns_max {
-            if self.inbox.is_empty() || (turn > 0 && P::has_mutant(Mutant::NoCheckAfterInlineTurn))
-            {
+        for _ in 0..self.settings.inline_turns_max {
+            if self.inbox.is_empty() {
                 return;
             }
             let Some(lock) = self.machine.try_lock() else {
@@ -127,7 +126,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
             let Some(machine) = &mut *held else {
                 return;
             };
-            if !machine.has_ended() || P::has_mutant(Mutant::TurnAfterEnd) {
+            if !machine.has_ended() {
                 machine.turn(Some(visitor));
             }
             let deadline_ms = machine.deadline_ms().unwrap_or(i64::MAX);
@@ -135,14 +134,12 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
             let is_wanted = machine.has_ended() || is_due_earlier;
             self.release(held);
             if is_wanted {
-                if !P::has_mutant(Mutant::NoWakeForDeadline) {
-                    self.parker.unpark();
-                }
+                self.parker.unpark();
                 return;
             }
         }
         // Others continue to send: this thread has its own work to do as well.
-        if !self.inbox.is_empty() && !P::has_mutant(Mutant::NoWakeAtTurnLimit) {
+        if !self.inbox.is_empty() {
             self.parker.unpark();
         }
     }
@@ -166,13 +163,13 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
             let until_ms = deadline_ms.unwrap_or(i64::MAX);
             self.parked_until_ms.store(until_ms, Ordering::Relaxed);
             self.release(held);
-            if self.inbox.is_empty() || P::has_mutant(Mutant::NoCheckBeforePark) {
+            if self.inbox.is_empty() {
                 self.parker
                     .park(deadline_ms.map(|at_ms| self.time_until(at_ms)));
             }
         }
         self.has_ended.store(true, Ordering::Relaxed);
-        Self::fence(Mutant::NoFenceAfterEnd);
+        P::fence();
         self.drain();
     }
 
@@ -204,7 +201,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         let allows_inline = held.as_ref().is_some_and(M::allows_inline);
         self.allows_inline.store(allows_inline, Ordering::Relaxed);
         drop(held);
-        Self::fence(Mutant::NoFenceAfterRelease);
+        P::fence();
     }
 
     /// Wakes the machine's own thread for the messages that this thread has sent, unless another
@@ -218,12 +215,6 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     /// Drops all messages.
     fn drain(&self) {
         while self.inbox.pop().is_some() {}
-    }
-
-    fn fence(without: Mutant) {
-        if !P::has_mutant(without) {
-            P::fence();
-        }
     }
 }
 

@@ -25,5 +25,5 @@ mod threads;
 pub use direct_write::DirectWrite;
 pub use executor::{Executor, Machine, Settings};
 pub use mailbox::Mailbox;
-pub use primitives::{Atomic, Lock, Mutant, Parker, Primitives, Queue};
+pub use primitives::{Atomic, Lock, Parker, Primitives, Queue};
 pub use threads::{Channel, ThreadParker, Threads};

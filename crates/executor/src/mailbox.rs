@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::primitives::{Lock, Mutant, Parker, Primitives};
+use crate::primitives::{Lock, Parker, Primitives};
 use crate::threads::Threads;
 
 /// A value with room for every pending request. A sender changes the value and never waits for the
@@ -39,9 +39,7 @@ impl<S: Send, P: Primitives> Mailbox<S, P> {
     /// Changes the slots and wakes the receiver. Returns `None` if the mailbox is closed.
     pub fn post<T>(&self, change: impl FnOnce(&mut S) -> T) -> Option<T> {
         let posted = self.slots.lock().open.as_mut().map(change);
-        if !P::has_mutant(Mutant::NoWakeAfterPost) {
-            self.parker.unpark();
-        }
+        self.parker.unpark();
         posted
     }
 
@@ -54,9 +52,6 @@ impl<S: Send, P: Primitives> Mailbox<S, P> {
     /// finished and `take` does not find a request. At most one thread may call it.
     pub fn take<T>(&self, mut take: impl FnMut(&mut S) -> Option<T>) -> Option<T> {
         self.parker.register();
-        if P::has_mutant(Mutant::NoCheckBeforeTakeParks) {
-            self.parker.park(None);
-        }
         loop {
             let (taken, is_finished) = {
                 let mut slots = self.slots.lock();

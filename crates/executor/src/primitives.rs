@@ -22,48 +22,6 @@ pub trait Primitives: Sized + 'static {
 
     /// Lets other threads run.
     fn yield_now();
-
-    /// Returns whether the code contains this error on purpose. Only tests answer `true`: they show
-    /// that a checker finds it.
-    #[inline(always)]
-    fn has_mutant(_: Mutant) -> bool {
-        false
-    }
-}
-
-/// An error that a test puts into the code. Each one names the checker that finds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mutant {
-    /// `loom`: no fence between a message and the check of the lock.
-    NoFenceAfterPut,
-    /// `loom`: no fence between the release of the lock and the check of the inbox.
-    NoFenceAfterRelease,
-    /// `loom`: no fence between the end and the last check of the inbox.
-    NoFenceAfterEnd,
-    /// `shuttle`: a visiting thread does not check the inbox after it has released the lock.
-    NoCheckAfterInlineTurn,
-    /// `shuttle`: the machine's own thread parks without a check of the inbox.
-    NoCheckBeforePark,
-    /// `shuttle`: a visiting thread runs the machine although it has ended.
-    TurnAfterEnd,
-    /// `shuttle`: a visiting thread that reaches its limit of turns does not wake the machine's own
-    /// thread.
-    NoWakeAtTurnLimit,
-    /// `shuttle`: a visiting thread does not wake the machine's own thread for an earlier deadline
-    /// or for the end.
-    NoWakeForDeadline,
-    /// `shuttle`: a message that arrives after the end remains in the inbox.
-    NoDrainAfterEnd,
-    /// `shuttle`: a request in a mailbox does not wake its receiver.
-    NoWakeAfterPost,
-    /// `shuttle`: a receiver parks before it has checked its mailbox.
-    NoCheckBeforeTakeParks,
-    /// `shuttle`: a task and another thread write to one socket at a time.
-    TwoWriters,
-    /// `shuttle`: the end of a direct write does not wake the task that waits for it.
-    NoWakeForAwaitedWrite,
-    /// `shuttle`: a direct write does not wake the task for the bytes that it left.
-    NoWakeForRest,
 }
 
 /// An atomic value.

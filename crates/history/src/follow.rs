@@ -4,7 +4,6 @@
 //! full, or a leader's snapshot replaced the log. A transaction is only recorded after its certain
 //! predecessor: a recorded hole is better than a gap that is not noticed.
 
-use proto::mutant::{self, Mutant};
 use proto::txn::{TxnHeader, TxnRecord};
 use proto::{Acl, StatPersisted, Zxid};
 
@@ -175,10 +174,6 @@ pub fn take_applied(to: &mut impl Recording, record: &TxnRecord, origin: &Origin
     let (head, zxid) = (to.head(), record.header.zxid);
     // More than one predecessor is possible for the first transaction of an epoch; the log decides.
     if zxid == head.next() && zxid.epoch() == head.epoch() {
-        to.append(record, origin)?;
-        return Ok(Taken::Recorded);
-    }
-    if zxid == head.next().next() && mutant::is(Mutant::ChangeLeftOut) {
         to.append(record, origin)?;
         return Ok(Taken::Recorded);
     }

@@ -12,7 +12,6 @@ use history::{
     take_applied,
 };
 use jute::Limits;
-use proto::mutant::{self, Mutant};
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::{
@@ -183,15 +182,13 @@ impl<D: Disk> Recorder<D> {
         let head = history.head();
         let (disk, dirs) = (&*self.disk, &self.dirs);
         match last_seam(disk, dirs)?.filter(|seam| *seam > head) {
-            _ if mutant::is(Mutant::SeamIgnored) => {}
             // Before the `seam`, the log may contain other breaks at unknown positions.
             Some(seam) if seam > upto => return Ok(Caught::Up),
             Some(_) => return Ok(Caught::Gap),
             None => {}
         }
         if head < self.whole.0 || upto > self.whole.1 {
-            let is_whole = is_log_whole(disk, dirs, (head, upto), self.limits)?;
-            if !is_whole && !mutant::is(Mutant::SeamIgnored) {
+            if !is_log_whole(disk, dirs, (head, upto), self.limits)? {
                 return Ok(Caught::Gap);
             }
             self.whole = (head, upto);

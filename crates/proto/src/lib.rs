@@ -10,8 +10,6 @@
 //! * [`data`] contains shared data: ACLs, Stat.
 //! * [`position`] contains positions of changes for readers of the change history.
 //! * [`Secret`] and [`Hidden`] contain data that must not be logged.
-//! * [`mutant`] lets a simulator choose a deliberate bug in the crates above; release builds
-//!   contain none.
 //!
 //! Source: zookeeper.jute, and the classes that each module names.
 
@@ -23,7 +21,6 @@ mod ids;
 pub mod leader;
 pub mod learner;
 pub mod multi;
-pub mod mutant;
 pub mod notification;
 mod op;
 pub mod packet;

@@ -8,7 +8,6 @@
 //! Source: StandardLockInternalsDriver, InterProcessReadWriteLock; kazoo.recipe.lock.
 
 use client::Protection;
-use proto::mutant::{self, Mutant};
 
 /// Library whose names contenders receive. A contender understands all names of the recipe in both
 /// layouts.
@@ -98,13 +97,8 @@ pub(crate) fn standing<'a>(
         let Some((other, other_excludes)) = parse(child, words) else {
             continue;
         };
-        let distance = if mutant::is(Mutant::OrderedByName) {
-            child.cmp(own) as i32
-        } else {
-            other.wrapping_sub(number)
-        };
-        let waits = is_exclusive || (other_excludes && !mutant::is(Mutant::ReadersIgnoreWriters));
-        let is_in_the_way = distance < 0 && waits;
+        let distance = other.wrapping_sub(number);
+        let is_in_the_way = distance < 0 && (is_exclusive || other_excludes);
         if is_in_the_way && next_below.is_none_or(|(nearest, _)| distance > nearest) {
             next_below = Some((distance, child));
         }

@@ -6,7 +6,6 @@
 
 use bytes::Bytes;
 use client::{Client, Create, Error as ClientError, MultiOp, MultiResult};
-use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, SessionId};
 
 use crate::error::Result;
@@ -119,12 +118,7 @@ impl Marker {
     /// an answer.
     async fn ask(&mut self, data: &'static str, ops: &[MultiOp]) -> Result<(Answer, bool)> {
         let client = self.client().clone();
-        let version = if mutant::is(Mutant::RepeatedUnconditionally) {
-            -1
-        } else {
-            self.version
-        };
-        let mut all = vec![MultiOp::set_data(self.place.path(), data, version)];
+        let mut all = vec![MultiOp::set_data(self.place.path(), data, self.version)];
         all.extend_from_slice(ops);
         loop {
             let was_asked = std::mem::replace(&mut self.is_asked, true);

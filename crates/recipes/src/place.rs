@@ -4,7 +4,6 @@ use std::fmt;
 
 use bytes::Bytes;
 use client::{Client, Create, Created, Error as ClientError, State, Watch};
-use proto::mutant::{self, Mutant};
 use proto::watch::EventType;
 use proto::{ErrorCode, SessionId};
 
@@ -207,12 +206,7 @@ impl Place {
                 Standing::Behind(ahead) => format!("{}/{ahead}", self.queue.directory),
             };
             match client.watch_data(&ahead).await {
-                Ok((_, _, watch)) => {
-                    self.wait_for(watch).await?;
-                    if mutant::is(Mutant::NotLookedAgain) {
-                        return Ok(Turn::Granted);
-                    }
-                }
+                Ok((_, _, watch)) => self.wait_for(watch).await?,
                 // The znode was deleted between the list and the watch.
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
                 Err(error) if may_pass(client, &error) => {}
@@ -332,7 +326,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if !self.is_left && !mutant::is(Mutant::DroppedPlaceStays) {
+        if !self.is_left {
             self.queue
                 .client
                 .delete_created_in_background(&self.created);
@@ -345,7 +339,6 @@ impl Drop for Place {
 fn doubt(state: &State, owner: SessionId, current: SessionId) -> Option<Doubt> {
     match state {
         State::Connected { session, .. } if *session == owner => None,
-        State::Reconnecting if mutant::is(Mutant::HeldWithoutConnection) => None,
         State::Reconnecting | State::Lost if current == owner => Some(Doubt::Disconnected),
         _ => Some(Doubt::Gone),
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::{Client, Create, MultiOp};
-use proto::mutant::{self, Mutant};
 
 use crate::error::{Error, Result};
 use crate::mutex::LockGuard;
@@ -151,7 +150,7 @@ impl WriteGuard {
         let writer = self.place.path();
         let client = &queue.client;
         let there = insist(client, || client.exists(writer)).await?;
-        if there.is_none() && !mutant::is(Mutant::DowngradeUnchecked) {
+        if there.is_none() {
             reader.leave().await?;
             let path = queue.directory.clone();
             return Err(Error::NotHeld { path });

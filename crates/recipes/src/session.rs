@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use client::{Client, Error as ClientError, State};
-use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, SessionId, Stat};
 use tokio::sync::watch;
 
@@ -98,7 +97,7 @@ pub(crate) async fn delete_own(
                 _ => return Ok(()),
             }
         }
-        is_there = mutant::is(Mutant::NextLeaderDeleted);
+        is_there = false;
         match client.delete_in(owner, path, -1).await {
             Err(ClientError::SessionExpired { .. }) => return Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use proto::mutant::{self, Mutant};
 use proto::{Epoch, Zxid};
 use storage::{
     Committed, DataDirs, Disk, Epochs, LogSettings, LogWriter, RecoverySettings, SnapTrigger,
@@ -132,11 +131,7 @@ impl<D: Disk> History<D> {
     /// # Errors
     /// If the epoch cannot be written.
     pub fn save_accepted_epoch(&self, epoch: Epoch) -> Result<(), StorageError> {
-        if mutant::is(Mutant::AcceptedEpochNotSaved) {
-            Ok(())
-        } else {
-            Epochs::store_accepted(&*self.disk, &self.dirs, epoch)
-        }
+        Epochs::store_accepted(&*self.disk, &self.dirs, epoch)
     }
 
     /// Saves the current epoch, which is the epoch of the history, durably.
@@ -144,11 +139,7 @@ impl<D: Disk> History<D> {
     /// # Errors
     /// If the epoch cannot be written.
     pub fn save_current_epoch(&self, epoch: Epoch) -> Result<(), StorageError> {
-        if mutant::is(Mutant::CurrentEpochNotSaved) {
-            Ok(())
-        } else {
-            Epochs::store_current(&*self.disk, &self.dirs, epoch)
-        }
+        Epochs::store_current(&*self.disk, &self.dirs, epoch)
     }
 
     /// Reloads the tree. With `keep`, first truncates the log after it. No snapshot may get its
@@ -160,8 +151,7 @@ impl<D: Disk> History<D> {
     /// error.
     pub fn reload(&mut self, keep: Option<Zxid>) -> Result<Reloaded, StorageError> {
         self.renew_writer();
-        let is_skipped = mutant::is(Mutant::SkipTruncate);
-        if let Some(keep) = keep.filter(|_| !is_skipped) {
+        if let Some(keep) = keep {
             let (disk, dirs, limits) = (&*self.disk, &self.dirs, self.settings.log.limits);
             match Truncation::plan(disk, dirs, keep, limits) {
                 Ok(truncation) => drop(truncation.carry_out(disk, dirs)?),
@@ -172,7 +162,6 @@ impl<D: Disk> History<D> {
         let found = Box::new(recover_tree(&*self.disk, &self.dirs, recovery, tree)?);
         let end = found.tree.last_zxid();
         forget_seams(&*self.disk, &self.dirs, end);
-        let end = keep.filter(|_| is_skipped).unwrap_or(end);
         self.appended = end;
         self.end.set(end);
         Ok(Reloaded::Loaded { found, end })
@@ -204,8 +193,6 @@ impl<D: Disk> History<D> {
 
     /// Makes the next record begin a new file.
     fn renew_writer(&mut self) {
-        if !mutant::is(Mutant::OldLogWriterLives) {
-            self.writer = LogWriter::new(self.disk.clone(), &self.dirs, self.settings.log);
-        }
+        self.writer = LogWriter::new(self.disk.clone(), &self.dirs, self.settings.log);
     }
 }

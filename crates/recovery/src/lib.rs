@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use proto::mutant::{self, Mutant};
 use proto::txn::{TxnDigest, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::{
@@ -173,8 +172,7 @@ impl OwnHistory {
             epochs: Epochs::load(disk, dirs, recovered.last_zxid)?,
             last_logged: recovered.last_zxid.max(Zxid::ZERO),
             log_whole_from: snapshot.map_or(Zxid::ZERO, |snapshot| snapshot.zxid),
-            is_trusted: recovered.empty != Some(Empty::Untrusted)
-                || mutant::is(Mutant::UntrustedVotes),
+            is_trusted: recovered.empty != Some(Empty::Untrusted),
         })
     }
 }

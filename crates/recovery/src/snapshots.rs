@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proto::Zxid;
-use proto::mutant::{self, Mutant};
 use storage::{
     Compression, DataDirs, Disk, SnapshotTrailer, SnapshotWriter, StorageError, note_seam,
     remove_other_snapshots,
@@ -84,9 +83,7 @@ impl DurableReader {
     /// # Errors
     /// If the tree is not established.
     pub fn established(tree: &Tree, generation: Generation) -> Result<Self, NotEstablished> {
-        let is_ignored =
-            mutant::is(Mutant::SnapshotOverSync) || mutant::is(Mutant::UnestablishedMadeDurable);
-        if generation.is_established() || is_ignored {
+        if generation.is_established() {
             Ok(Self(TreeReader::new(tree, generation)))
         } else {
             Err(NotEstablished)

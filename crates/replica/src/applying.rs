@@ -2,7 +2,6 @@
 //! changes.
 
 use jute::{Decode, Encode, Reader};
-use proto::mutant::{self, Mutant};
 use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, SessionId, Zxid};
 use session::Owner;
@@ -38,9 +37,7 @@ impl<H: Host> Replica<H> {
     /// Applies this number of transactions in groups, so that readers can run between groups.
     fn apply(&mut self, mut committed: usize, turn: &mut Turn<'_, H>) {
         let state = turn.state;
-        let is_late =
-            mutant::is(Mutant::SnapshotOverSync) || mutant::is(Mutant::GenerationRaisedLate);
-        if committed > 0 && !self.is_established() && !is_late {
+        if committed > 0 && !self.is_established() {
             begin_unestablished(turn);
         }
         while committed > 0 {
@@ -76,23 +73,7 @@ impl<H: Host> Replica<H> {
         if let Some(origin) = in_flight.origin {
             turn.host.applying(tree, origin);
         }
-        let mut held_back = if mutant::is(Mutant::WatchAfterReply) {
-            std::mem::take(&mut self.events)
-        } else {
-            Vec::new()
-        };
-        let outcome = if mutant::is(Mutant::EphemeralsStay) {
-            tree.apply(
-                &without_ephemerals(record),
-                &mut turn.state.watches(),
-                &mut self.events,
-            )
-        } else {
-            tree.apply(record, &mut turn.state.watches(), &mut self.events)
-        };
-        if mutant::is(Mutant::WatchAfterReply) {
-            std::mem::swap(&mut held_back, &mut self.events);
-        }
+        let outcome = tree.apply(record, &mut turn.state.watches(), &mut self.events);
         if self.is_tree_exact_at(record.header.zxid) {
             self.digests.compare(tree, record, turn);
         }
@@ -124,9 +105,6 @@ impl<H: Host> Replica<H> {
             },
         );
         self.events.clear();
-        if mutant::is(Mutant::WatchAfterReply) {
-            self.events = held_back;
-        }
     }
 
     /// Returns whether the transactions that the role applies are committed. A leader does not
@@ -191,9 +169,6 @@ impl<H: Host> Replica<H> {
 
     /// Applies the transactions that the leader reported as committed to this learner.
     pub(crate) fn apply_delivered(&mut self, turn: &mut Turn<'_, H>) {
-        if self.delivered.len() > 1 && mutant::is(Mutant::CommitsOutOfOrder) {
-            self.delivered.swap(0, 1);
-        }
         for record in std::mem::take(&mut self.delivered) {
             match self.match_delivered(&record, turn) {
                 Ok(matched) => {
@@ -276,14 +251,4 @@ impl<H: Host> Replica<H> {
             self.undelivered.pop_front();
         }
     }
-}
-
-/// Returns the record without the deletion of ephemerals at the end of a session: a deliberate bug.
-fn without_ephemerals(record: &TxnRecord) -> TxnRecord {
-    let mut record = record.clone();
-    if let Txn::CloseSession { paths } = &mut record.txn {
-        *paths = Some(Vec::new());
-        record.header.session = SessionId::NONE;
-    }
-    record
 }

@@ -23,7 +23,6 @@
 use config::OnDigestMismatch;
 use proto::Zxid;
 use proto::learner::LearnerPacket;
-use proto::mutant::{self, Mutant};
 use proto::txn::TxnRecord;
 use tree::{DigestMismatch, Tree};
 use zab::Record;
@@ -64,7 +63,7 @@ impl Digests {
         turn: &mut Turn<'_, H>,
     ) {
         match tree.digest_mismatch(record) {
-            Some(mismatch) if !mutant::is(Mutant::DigestsNotCompared) => {
+            Some(mismatch) => {
                 let zxid = record.header.zxid;
                 turn.note(Note::DigestMismatch { zxid });
                 let is_first = !std::mem::replace(&mut self.differ, true);
@@ -73,7 +72,7 @@ impl Digests {
                 }
                 self.to_report = Some((zxid, mismatch.computed));
             }
-            Some(_) | None => self.differ = false,
+            None => self.differ = false,
         }
     }
 
@@ -218,7 +217,6 @@ impl<H: Host> Replica<H> {
             OnDigestMismatch::Stop => {
                 self.stop_for_data("this leader's data differs from a quorum's", turn);
             }
-            OnDigestMismatch::Repair if mutant::is(Mutant::WrongLeaderStays) => {}
             OnDigestMismatch::Repair => {
                 tracing::error!(%zxid, own, theirs, "this leader's data differs from a quorum's: stepping down, saving its tree and loading the next leader's snapshot");
                 self.find_wrong_tree();
@@ -236,7 +234,7 @@ impl<H: Host> Replica<H> {
     fn find_wrong_tree(&mut self) {
         if let Some(member) = &mut self.member {
             member.wrong_tree = WrongTree::Found;
-            member.is_trusted = mutant::is(Mutant::WrongTreeVotes);
+            member.is_trusted = false;
         }
     }
 

@@ -129,7 +129,7 @@ fn read_list(notification: &Notification, multi_address_enabled: bool) -> Option
 }
 
 fn quorum(list: &Membership) -> Result<Arc<dyn QuorumVerifier>, ElectorateError> {
-    let quorum = proto::mutant::quorum(list.quorum());
+    let quorum = list.quorum();
     if quorum.voters().is_empty() {
         return Err(ElectorateError::NoParticipants);
     }

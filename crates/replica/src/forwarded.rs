@@ -15,7 +15,6 @@ use std::collections::{HashMap, VecDeque};
 use bytes::Bytes;
 use jute::Str;
 use proto::SessionId;
-use proto::mutant::{self, Mutant};
 use proto::request::{CreateRequest, WriteRequest, flags};
 use proto::txn::{Txn, TxnRecord};
 
@@ -70,11 +69,10 @@ impl ForwardedRequests {
             return matched;
         };
         let answers = |one: &Forwarded| {
-            mutant::is(Mutant::RepliesMixedUp)
-                || one.cxid == header.cxid
-                    && (matches!(record.txn, Txn::Error { .. })
-                        || one.request.op().number() == header.op
-                            && comes_of(&record.txn, &one.request))
+            one.cxid == header.cxid
+                && (matches!(record.txn, Txn::Error { .. })
+                    || one.request.op().number() == header.op
+                        && comes_of(&record.txn, &one.request))
         };
         let Some(at) = queue.iter().position(answers) else {
             return matched;

@@ -6,7 +6,6 @@
 use bytes::Bytes;
 use jute::Encode;
 use proto::learner::{LearnerRequest, Touch};
-use proto::mutant::{self, Mutant};
 use proto::{OpCode, SessionId};
 use zab::learner::Action;
 
@@ -86,13 +85,7 @@ impl<H: Host> Replica<H> {
     /// Handles a client's `sync`: a learner forwards it, a leader answers it at its position.
     pub(crate) fn handle_sync(&mut self, sync: SyncRequest, turn: &mut Turn<'_, H>) {
         let learning = match &mut self.role {
-            Role::Leading(_) if mutant::is(Mutant::SyncOvertakesWrites) => {
-                return self.answer_sync(sync.ticket, turn);
-            }
             Role::Leading(_) => return self.sync_own(sync.session, sync.ticket, turn),
-            Role::Learning(_) if mutant::is(Mutant::SyncAnsweredHere) => {
-                return self.answer_sync(sync.ticket, turn);
-            }
             Role::Learning(learning) => learning,
             Role::Looking | Role::Draining(_) => {
                 return turn.effect(Effect::CloseClient(sync.ticket));
@@ -188,8 +181,7 @@ impl<H: Host> Replica<H> {
 ///
 /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
 fn upgrade_of(request: &ClientRequest) -> Option<LearnerRequest> {
-    let upgrades = !mutant::is(Mutant::UpgradeForgotten);
-    let timeout_ms = request.upgrade_ms.filter(|_| upgrades)?;
+    let timeout_ms = request.upgrade_ms?;
     tracing::debug!(session = %request.session, "upgrading a local session to a global one");
     Some(LearnerRequest {
         session: request.session,

@@ -5,7 +5,6 @@
 
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use proto::mutant::{self, Mutant};
 use proto::request::WriteRequest;
 use proto::{Epoch, Sid, Zxid};
 use session::{Owner, SessionTracker};
@@ -73,7 +72,7 @@ impl<H: Host> Replica<H> {
             last_zxid: member.last_logged,
             committed: std::mem::take(&mut member.committed),
             log_whole_from: member.log_whole_from,
-            quorum: mutant::quorum(lists.committed().quorum()),
+            quorum: lists.committed().quorum(),
             config_version: lists.committed().version.0,
             next: lists.last_seen().map(|seen| lists.next_config(seen)),
         };
@@ -322,17 +321,13 @@ impl<H: Host> Replica<H> {
         let orphans = {
             let mut tree = turn.state.tree_mut();
             tree.begin_epoch(start);
-            if !mutant::is(Mutant::OverlayOutlivesRole) {
-                self.overlay = Overlay::new(&tree);
-            }
+            self.overlay = Overlay::new(&tree);
             self.last_zxid = start;
             *turn.state.sessions() = self.track_sessions(&tree, turn.now.ms);
             tree.orphan_owners()
         };
         if let Some(member) = &mut self.member {
-            if !mutant::is(Mutant::LeaderKeepsElectedEpoch) {
-                member.elections.handle_epoch_active(epoch);
-            }
+            member.elections.handle_epoch_active(epoch);
             tracing::info!(sid = %member.lists.me(), %epoch, "leading");
         }
         self.install_seen_config(designated_leader, turn);

@@ -3,7 +3,6 @@
 use config::members::MemberRole;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use proto::mutant::{self, Mutant};
 use proto::txn::Txn;
 use proto::{Epoch, Sid, Zxid};
 use tree::Tree;
@@ -193,10 +192,7 @@ impl<H: Host> Replica<H> {
         match action {
             Action::Send(packet) => turn.effect(Effect::SendToLeader(packet)),
             Action::AnswerPing { zxid } => {
-                let mut touched = turn.state.sessions().take_touched();
-                if mutant::is(Mutant::TouchLost) {
-                    touched.clear();
-                }
+                let touched = turn.state.sessions().take_touched();
                 turn.effect(Effect::SendToLeader(LearnerPacket::Ping { zxid, touched }));
             }
             Action::SaveAcceptedEpoch(epoch) => self.save_accepted_epoch(epoch, turn),
@@ -287,9 +283,7 @@ impl<H: Host> Replica<H> {
         member.wrong_tree = WrongTree::None;
         // Earlier files contain another log, or one with a hole: transactions that the leader
         // committed while it sent its tree are only in the snapshot.
-        if !mutant::is(Mutant::LogWholeFromKept) {
-            member.log_whole_from = zxid;
-        }
+        member.log_whole_from = zxid;
         self.with_learner(turn, |learner, _, out| learner.handle_snapshot_written(out));
         self.read_packets(turn);
     }

@@ -18,7 +18,6 @@ use config::members::MemberRole;
 use jute::{Encode, Limits, Reader};
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerRequest, Touch};
-use proto::mutant::{self, Mutant};
 use proto::request::{PathVersionRequest, Request};
 use proto::txn::{Txn, TxnHeader, TxnRecord};
 use proto::{ErrorCode, OpCode, SessionId, Sid, Zxid};
@@ -110,9 +109,7 @@ impl Observers {
             OpCode::CreateSession | OpCode::CloseSession | OpCode::Sync
         );
         let holder = self.holders.get(&session);
-        is_bound
-            && holder.is_some_and(|holder| *holder != from)
-            && !mutant::is(Mutant::LateRequestsRelayed)
+        is_bound && holder.is_some_and(|holder| *holder != from)
     }
 
     pub(crate) fn synced(&self) -> u64 {

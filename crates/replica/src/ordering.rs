@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use jute::Encode;
-use proto::mutant::{self, Mutant};
 use proto::request::WriteRequest;
 use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, Id, OpCode, SessionId, Zxid};
@@ -263,8 +262,7 @@ impl<H: Host> Replica<H> {
         actions: &mut Vec<Action>,
         turn: &mut Turn<'_, H>,
     ) {
-        let is_forgotten = mutant::is(Mutant::UpgradeForgotten);
-        if let Some(timeout_ms) = request.upgrade_ms.filter(|_| !is_forgotten) {
+        if let Some(timeout_ms) = request.upgrade_ms {
             let upgrade = upgrade(request.session, timeout_ms);
             self.propose(tree, (&upgrade).into(), actions, turn);
         }

@@ -1,6 +1,5 @@
 //! Transitions between roles.
 
-use proto::mutant::{self, Mutant};
 use proto::notification::PeerState;
 use proto::{Epoch, Sid, Zxid};
 use tree::Tree;
@@ -101,9 +100,7 @@ impl<H: Host> Replica<H> {
     pub(crate) fn stop_serving(&mut self, turn: &mut Turn<'_, H>) {
         self.service = Service::None;
         self.expiry.end();
-        if !mutant::is(Mutant::ConnectionsOutliveRole) {
-            turn.effect(Effect::StopServing);
-        }
+        turn.effect(Effect::StopServing);
         *turn.state.sessions() = Sessions::reporting(self.settings.tick_ms);
     }
 
@@ -156,22 +153,9 @@ impl<H: Host> Replica<H> {
             self.in_flight.clear();
             return self.reload(None, turn);
         }
-        if mutant::is(Mutant::VotesByApplied) {
-            self.forget_uncommitted(turn);
-        }
         self.apply_uncommitted(turn);
         if !self.keeps_wrong_tree(turn) {
             self.take_next(next, turn);
-        }
-    }
-
-    /// Drops the uncommitted records of the log: a deliberate bug.
-    fn forget_uncommitted(&mut self, turn: &Turn<'_, H>) {
-        self.undelivered.clear();
-        self.in_flight.clear();
-        self.appended = turn.state.tree().last_zxid();
-        if let Some(member) = &mut self.member {
-            member.last_logged = self.appended;
         }
     }
 
@@ -226,8 +210,7 @@ impl<H: Host> Replica<H> {
         turn: &mut Turn<'_, H>,
     ) {
         self.is_reloading = false;
-        let stays = mutant::is(Mutant::TruncateKeepsTree) && matches!(self.role, Role::Learning(_));
-        if let Some(tree) = tree.filter(|_| !stays) {
+        if let Some(tree) = tree {
             self.replace_tree(*tree, turn);
             if let Some(member) = &mut self.member {
                 member.last_logged = end;
@@ -339,7 +322,5 @@ impl<H: Host> Replica<H> {
 /// Begins a generation that is not established, because the tree is about to be replaced, or to
 /// contain records that may be cut.
 pub(crate) fn begin_unestablished<H: Host>(turn: &mut Turn<'_, H>) {
-    if !mutant::is(Mutant::SnapshotOutlivesRole) {
-        turn.state.begin_unestablished();
-    }
+    turn.state.begin_unestablished();
 }

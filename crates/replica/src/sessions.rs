@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use proto::learner::Touch;
-use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, SessionId};
 use session::{Kind, Owner, Role, SessionTracker};
 use tree::SessionKind;
@@ -143,9 +142,6 @@ impl Sessions {
         let Self::Deciding(tracker) = self else {
             return Ok(SessionKind::Global);
         };
-        if mutant::is(Mutant::OwnerIgnored) {
-            tracker.set_owner(id, owner);
-        }
         Ok(match tracker.check(id, owner)? {
             // The createSession precedes the request that is checked now.
             Some(Kind::Global | Kind::Upgrading) => SessionKind::Global,
@@ -166,9 +162,7 @@ impl Sessions {
     /// Registers a session whose upgrade to a global one waits for other requests. Its client may
     /// come back on another connection meanwhile, also to another server.
     pub fn expect(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: i64) {
-        if let Self::Deciding(tracker) = self
-            && !mutant::is(Mutant::WaitingUpgradeUnknown)
-        {
+        if let Self::Deciding(tracker) = self {
             tracker.expect(id, timeout_ms, owner, now_ms);
         }
     }
@@ -177,9 +171,6 @@ impl Sessions {
     /// unless the session has moved meanwhile.
     pub fn claim(&mut self, id: SessionId, owner: Owner) {
         match self {
-            Self::Deciding(tracker) if mutant::is(Mutant::UpgradeTakesBack) => {
-                tracker.set_owner(id, owner);
-            }
             Self::Deciding(tracker) => tracker.claim(id, owner),
             Self::Reporting(_) => {}
         }
@@ -189,11 +180,7 @@ impl Sessions {
     /// `false` if it is over, or local and so useless for another server.
     pub fn move_to(&mut self, touch: Touch, owner: Owner, now_ms: i64) -> bool {
         let id = touch.session;
-        let is_refused = mutant::is(Mutant::RenewalsRefused);
-        !is_refused
-            && !self.is_local(id)
-            && self.touch(id, touch.timeout_ms, now_ms)
-            && self.set_owner(id, owner)
+        !self.is_local(id) && self.touch(id, touch.timeout_ms, now_ms) && self.set_owner(id, owner)
     }
 
     /// Records that the session's end is decided.

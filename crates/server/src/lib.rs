@@ -37,10 +37,3 @@ pub use faults::Faults;
 pub use kerberos::kerberos_environment;
 pub use replica::Service;
 pub use transport::sasl::gssapi::IS_BUILT_IN as HAS_GSSAPI;
-
-// Tests of the whole workspace build the server together with a simulator that enables this
-// feature.
-const _: () = assert!(
-    cfg!(debug_assertions) || !proto::mutant::ARE_AVAILABLE,
-    "a server that is built for use has no deliberate bugs: build without the feature `mutants`"
-);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
-use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, SessionId};
 
 use crate::buckets::{Buckets, Place};
@@ -162,9 +161,6 @@ impl SessionTracker {
             return false;
         };
         session.timeout_ms = timeout_ms;
-        if mutant::is(Mutant::TouchForgotten) {
-            return true;
-        }
         session.deadline_ms = self.buckets.deadline(timeout_ms, now_ms);
         // Only a shortened timeout moves a deadline forward.
         if let Some(place) = session
@@ -243,8 +239,7 @@ impl SessionTracker {
                     local_sessions,
                 } => {
                     let made_here = id.0.to_be_bytes()[0] == server_id;
-                    let has_ended =
-                        self.ended.contains(id) && !mutant::is(Mutant::EndedSessionsForgotten);
+                    let has_ended = self.ended.contains(id);
                     let may_be_elsewhere = local_sessions && !made_here && !has_ended;
                     may_be_elsewhere
                         .then_some(None)
@@ -252,7 +247,7 @@ impl SessionTracker {
                 }
             };
         };
-        if session.is_closing && !mutant::is(Mutant::ClosingSessionUsed) {
+        if session.is_closing {
             return Err(ErrorCode::SessionExpired);
         }
         match session.owner.get_or_insert(owner) {

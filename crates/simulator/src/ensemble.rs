@@ -66,7 +66,6 @@ pub(crate) struct Ensemble {
 impl Ensemble {
     /// Creates an ensemble in which all machines are off.
     pub(crate) fn new(seed: u64, plan: Plan, trace: Trace) -> Self {
-        proto::mutant::choose(plan.mutant);
         let mut world = World::new(seed, plan, trace);
         let machine = || Machine {
             disk: SimDisk::default(),

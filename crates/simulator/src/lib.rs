@@ -13,8 +13,8 @@
 //! * `history_check` records the change history of every member and compares it with `history`.
 //! * `contenders` are processes with the shipped recipes and client, on simulated sockets and
 //!   time: [`run_recipes`].
-//! * [`Mutant`]s are deliberate bugs in the shipped code. The invariants must catch each of them,
-//!   because otherwise the invariants would prove nothing.
+//! * Mutants are deliberate bugs in the shipped code: patches in the folder `mutants`. The invariants
+//!   must catch each of them, because otherwise the invariants would prove nothing.
 //! * [`scenarios`] reproduce ordering bugs of Apache ZooKeeper step by step, each with its mutant.
 //!
 //! The host of a replica (`server`) executes the effects of the replica, as the real server does,
@@ -33,7 +33,6 @@ mod history_check;
 mod invariants;
 mod member_files;
 mod members;
-mod mutant;
 mod network;
 mod observed;
 mod pace;
@@ -48,7 +47,6 @@ mod world;
 
 pub use answers::{Answer, Answers, Times};
 pub use checks::Violation;
-pub use mutant::{CAUGHT_BY, Mutant, RECIPES_CAUGHT_BY, mutant_by_name, mutants};
 pub use trace::Trace;
 
 use std::collections::BTreeMap;
@@ -88,8 +86,8 @@ pub struct Report {
 
 /// Runs one seed to its end, or to the first violation. Prints the steps to standard output, in the
 /// form that `trace` names.
-pub fn run(seed: u64, mutant: Option<Mutant>, trace: Trace) -> Report {
-    let plan = Plan::drawn(&mut Random::new(!seed), mutant);
+pub fn run(seed: u64, trace: Trace) -> Report {
+    let plan = Plan::drawn(&mut Random::new(!seed));
     if trace == Trace::Words {
         println!("{plan:?}");
     }
@@ -113,14 +111,9 @@ pub struct RecipesReport {
 }
 
 /// Runs recipes through one seed: only the recipe `only`, or two recipes that the seed draws.
-pub fn run_recipes(
-    seed: u64,
-    only: Option<Recipe>,
-    mutant: Option<Mutant>,
-    trace: Trace,
-) -> RecipesReport {
+pub fn run_recipes(seed: u64, only: Option<Recipe>, trace: Trace) -> RecipesReport {
     let mut random = Random::new(!seed);
-    let plan = Plan::drawn(&mut random, mutant);
+    let plan = Plan::drawn(&mut random);
     let plan = plan.for_recipes(&mut random);
     if trace == Trace::Words {
         println!("{plan:?}");
@@ -140,12 +133,8 @@ pub fn run_recipes(
 }
 
 /// Returns the command that repeats a seed and prints every step.
-pub fn repeat_command(seed: u64, mutant: Option<Mutant>) -> String {
-    let (features, mutant) = match mutant {
-        None => ("", String::new()),
-        Some(mutant) => (" --features mutants", format!(" --mutant {mutant:?}")),
-    };
-    format!("cargo run --release -p zoarium-simulator{features} -- --seed {seed}{mutant}")
+pub fn repeat_command(seed: u64) -> String {
+    format!("cargo run --release -p zoarium-simulator -- --seed {seed}")
 }
 
 fn report(seed: u64, ensemble: &Ensemble) -> Report {

@@ -7,10 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use simulator::scenarios::{GUARDS, SCENARIOS};
-use simulator::{
-    Mutant, Recipe, RecipesReport, Report, Trace, mutant_by_name, mutants, repeat_command, run,
-    run_recipes,
-};
+use simulator::{Recipe, RecipesReport, Report, Trace, repeat_command, run, run_recipes};
 
 /// Simulates ensembles of ZooKeeper servers, each run determined by one number (its seed).
 #[derive(Debug, Parser)]
@@ -22,24 +19,14 @@ struct Arguments {
     /// Number of seeds to run.
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
-    /// The first seed. The default is a number that was never used (1000 with `--every-mutant`).
+    /// The first seed. The default is a number that was never used.
     #[arg(long)]
     from: Option<u64>,
-    /// Runs servers that contain this deliberate bug.
-    #[arg(long)]
-    mutant: Option<String>,
     /// Continues after a violated invariant, until all seeds have run.
     #[arg(long)]
     keep_going: bool,
-    /// Searches for the first seed that catches each deliberate bug, in `--seeds` seeds from
-    /// `--from`.
-    #[arg(long)]
-    every_mutant: bool,
-    /// With `--every-mutant`: searches only for the deliberate bugs in this list of names.
-    #[arg(long)]
-    only: Option<String>,
     /// Plays scripts instead of seeds: the script of this issue (its number), or the scripts of the
-    /// guard whose deliberate bug has this name.
+    /// guard that the mutant with this name removes.
     #[arg(long)]
     scenario: Option<String>,
     /// Runs recipes (locks, elections, queues) instead of single requests.
@@ -56,21 +43,6 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let mutant = match &arguments.mutant {
-        None => None,
-        Some(name) => match mutant_by_name(name) {
-            Some(mutant) => Some(mutant),
-            None => {
-                let names: Vec<String> = mutants().map(|mutant| format!("{mutant:?}")).collect();
-                eprintln!("unknown mutant {name:?}; known are {}", names.join(", "));
-                return ExitCode::from(2);
-            }
-        },
-    };
-    if (mutant.is_some() || arguments.every_mutant) && !proto::mutant::ARE_AVAILABLE {
-        eprintln!("mutants are changes of the code that ships: build with --features mutants");
-        return ExitCode::from(2);
-    }
     let of = match recipe_of(&arguments) {
         Ok(of) => of,
         Err(text) => {
@@ -78,22 +50,19 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if arguments.every_mutant {
-        return catch_every_mutant(&arguments, of);
-    }
     if let Some(script) = &arguments.scenario {
-        return play(script, mutant, arguments.trace.unwrap_or(Trace::Words));
+        return play(script, arguments.trace.unwrap_or(Trace::Words));
     }
     match arguments.seed {
         Some(seed) => {
             let trace = arguments.trace.unwrap_or(Trace::Words);
-            let report = of.run(seed, mutant, trace);
+            let report = of.run(seed, trace);
             if trace != Trace::Stable {
                 println!("{report:?}");
             }
             ExitCode::from(u8::from(report.violation.is_some()))
         }
-        None => run_many(&arguments, of, mutant),
+        None => run_many(&arguments, of),
     }
 }
 
@@ -105,11 +74,11 @@ enum Of {
 }
 
 impl Of {
-    fn run(self, seed: u64, mutant: Option<Mutant>, trace: Trace) -> Report {
+    fn run(self, seed: u64, trace: Trace) -> Report {
         match self {
-            Self::Requests => run(seed, mutant, trace),
+            Self::Requests => run(seed, trace),
             Self::Recipes(only) => {
-                let RecipesReport { report, done } = run_recipes(seed, only, mutant, trace);
+                let RecipesReport { report, done } = run_recipes(seed, only, trace);
                 if trace == Trace::Words {
                     println!("{done:?}");
                 }
@@ -145,19 +114,21 @@ fn recipe_of(arguments: &Arguments) -> Result<Of, String> {
     }
 }
 
-fn play(script: &str, mutant: Option<Mutant>, trace: Trace) -> ExitCode {
+fn play(script: &str, trace: Trace) -> ExitCode {
     let mut played = Vec::new();
     if let Some(scenario) = SCENARIOS
         .iter()
         .find(|scenario| scenario.issue.to_string() == script)
     {
-        let violation = scenario.play(mutant, trace);
+        let violation = scenario.play(trace);
         println!("ZOOKEEPER-{script}: {}: {violation:?}", scenario.title);
         played.push(violation);
     }
-    let guarded = mutant_by_name(script);
-    for guard in GUARDS.iter().filter(|guard| Some(guard.mutant) == guarded) {
-        let violation = guard.play(mutant, trace);
+    for guard in GUARDS
+        .iter()
+        .filter(|guard| guard.mutant.eq_ignore_ascii_case(script))
+    {
+        let violation = guard.play(trace);
         println!("{script}: {}: {violation:?}", guard.title);
         played.push(violation);
     }
@@ -168,35 +139,6 @@ fn play(script: &str, mutant: Option<Mutant>, trace: Trace) -> ExitCode {
     ExitCode::from(u8::from(played.iter().any(Option::is_some)))
 }
 
-/// Prints the lines of [`simulator::CAUGHT_BY`].
-fn catch_every_mutant(arguments: &Arguments, of: Of) -> ExitCode {
-    let from = arguments.from.unwrap_or(1000);
-    let by_script = |mutant| {
-        SCENARIOS.iter().any(|scenario| scenario.mutant == mutant)
-            || GUARDS.iter().any(|guard| guard.mutant == mutant)
-    };
-    let chosen = arguments.only.as_deref();
-    let is_chosen =
-        |mutant: &Mutant| chosen.is_none_or(|names| names.contains(&format!("{mutant:?}")));
-    let mut missed = 0;
-    for mutant in mutants().filter(is_chosen) {
-        if by_script(mutant) {
-            continue;
-        }
-        let is_red = |seed, mutant| of.run(seed, mutant, Trace::Off).violation.is_some();
-        // A seed that also fails without the mutant fails for another reason.
-        let is_caught = |seed: &u64| is_red(*seed, Some(mutant)) && !is_red(*seed, None);
-        match (from..from + arguments.seeds).find(is_caught) {
-            Some(seed) => println!("    (Mutant::{mutant:?}, {seed}),"),
-            None => {
-                missed += 1;
-                println!("// {mutant:?} is not caught");
-            }
-        }
-    }
-    ExitCode::from(u8::from(missed > 0))
-}
-
 /// Returns unused seeds: the time in milliseconds, shifted to leave room for more seeds after it.
 fn fresh() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -204,7 +146,7 @@ fn fresh() -> u64 {
     u64::try_from(millis).unwrap_or(0) << 16
 }
 
-fn run_many(arguments: &Arguments, of: Of, mutant: Option<Mutant>) -> ExitCode {
+fn run_many(arguments: &Arguments, of: Of) -> ExitCode {
     let from = arguments.from.unwrap_or_else(fresh);
     let trace = arguments.trace.unwrap_or_default();
     let begun = Instant::now();
@@ -214,11 +156,11 @@ fn run_many(arguments: &Arguments, of: Of, mutant: Option<Mutant>) -> ExitCode {
         println!("{} seeds from {from}", arguments.seeds);
     }
     for seed in from..from.saturating_add(arguments.seeds) {
-        let report = of.run(seed, mutant, trace);
+        let report = of.run(seed, trace);
         total.add(&report);
         if let Some(violation) = &report.violation {
             println!("\nseed {seed}: {}: {}", violation.invariant, violation.text);
-            println!("  {}{}", repeat_command(seed, mutant), of.arguments());
+            println!("  {}{}", repeat_command(seed), of.arguments());
             if !arguments.keep_going {
                 break;
             }

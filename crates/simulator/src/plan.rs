@@ -3,7 +3,6 @@
 use config::OnDigestMismatch;
 use testkit::Random;
 
-use crate::mutant::Mutant;
 use crate::queue::Micros;
 
 pub(crate) const MS: Micros = 1000;
@@ -12,7 +11,6 @@ pub(crate) const SECOND: Micros = 1000 * MS;
 /// Size and behaviour of an ensemble.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    pub(crate) mutant: Option<Mutant>,
     pub(crate) voters: usize,
     pub(crate) observers: usize,
     pub(crate) clients: usize,
@@ -112,7 +110,7 @@ impl Features {
 
 impl Plan {
     /// Draws a plan without restrictions.
-    pub(crate) fn drawn(random: &mut Random, mutant: Option<Mutant>) -> Self {
+    pub(crate) fn drawn(random: &mut Random) -> Self {
         let features = Features::drawn(random);
         let voters = random.pick(&[3, 3, 3, 3, 4, 5, 5, 6, 7]).unwrap_or(3);
         let observers = random.pick(&[0, 0, 1, 1, 2]).unwrap_or(0).min(7 - voters);
@@ -122,7 +120,6 @@ impl Plan {
             false => (voters, observers),
         };
         let mut plan = Self {
-            mutant,
             voters,
             observers,
             clients: 2 + random.below(4),
@@ -218,9 +215,8 @@ impl Plan {
     }
 
     /// Returns a plan with three quiet voters, the start of every script.
-    pub(crate) fn quiet(mutant: Option<Mutant>) -> Self {
+    pub(crate) fn quiet() -> Self {
         Self {
-            mutant,
             voters: 3,
             observers: 0,
             clients: 0,

@@ -3,7 +3,8 @@
 //! A script brings an ensemble to the moment of the bug by stalling disks, cutting paths and
 //! stopping servers. With a correct host, the ensemble is well in the end. With the script's
 //! mutant, which behaves as Apache ZooKeeper did, an invariant breaks. Therefore each script
-//! passes, and fails without the guard against its bug.
+//! passes, and fails without the guard against its bug. Mutants are patches
+//! (`crates/simulator/mutants`).
 
 mod change_history;
 mod digests;
@@ -23,7 +24,6 @@ use replica::{ClientRequest, Input, LargeBytes, State, Ticket};
 
 use crate::checks::Violation;
 use crate::ensemble::Ensemble;
-use crate::mutant::Mutant;
 use crate::plan::{MS, Plan, SECOND};
 use crate::server::Server;
 use crate::trace::Trace;
@@ -36,18 +36,18 @@ pub struct Scenario {
     pub issue: u32,
     /// Description of the failure.
     pub title: &'static str,
-    /// Mutant that reintroduces the bug.
-    pub mutant: Mutant,
+    /// Name of the mutant that reintroduces the bug.
+    pub mutant: &'static str,
     voters: usize,
     script: fn(&mut Ensemble),
 }
 
 impl Scenario {
-    /// Runs the script, with a mutant or without one.
-    pub fn play(&self, mutant: Option<Mutant>, trace: Trace) -> Option<Violation> {
+    /// Runs the script.
+    pub fn play(&self, trace: Trace) -> Option<Violation> {
         let plan = Plan {
             voters: self.voters,
-            ..Plan::quiet(mutant)
+            ..Plan::quiet()
         };
         let mut ensemble = Ensemble::new(u64::from(self.issue), plan, trace);
         ensemble.start_all();
@@ -64,84 +64,84 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         issue: 1818,
         title: "votes of a settled ensemble name different epochs, and nobody can join",
-        mutant: Mutant::LeaderKeepsElectedEpoch,
+        mutant: "LeaderKeepsElectedEpoch",
         voters: 3,
         script: learners::joins_a_settled_ensemble,
     },
     Scenario {
         issue: 2846,
         title: "log files with a hole behind a snapshot are served from",
-        mutant: Mutant::LogWithHoleServed,
+        mutant: "LogWithHoleServed",
         voters: 5,
         script: holes::files_behind_a_snapshot,
     },
     Scenario {
         issue: 3023,
         title: "NEWLEADER is acknowledged before the snapshot is on disk",
-        mutant: Mutant::NewLeaderBeforeSnapshot,
+        mutant: "NewLeaderBeforeSnapshot",
         voters: 3,
         script: histories::snapshot_not_on_disk,
     },
     Scenario {
         issue: 3526,
         title: "the committed log survives a snapshot that goes beyond it",
-        mutant: Mutant::CommittedLogKeptOverSnapshot,
+        mutant: "CommittedLogKeptOverSnapshot",
         voters: 5,
         script: holes::committed_log_over_snapshot,
     },
     Scenario {
         issue: 3911,
         title: "what DIFF brought is logged only after NEWLEADER is acknowledged",
-        mutant: Mutant::HistoryLoggedAfterAck,
+        mutant: "HistoryLoggedAfterAck",
         voters: 3,
         script: histories::history_not_on_disk,
     },
     Scenario {
         issue: 4394,
         title: "a commit between NEWLEADER and UPTODATE is lost",
-        mutant: Mutant::CommitBeforeUpToDateLost,
+        mutant: "CommitBeforeUpToDateLost",
         voters: 3,
         script: learners::commit_before_up_to_date,
     },
     Scenario {
         issue: 4643,
         title: "the current epoch is on disk before the history",
-        mutant: Mutant::EpochBeforeHistory,
+        mutant: "EpochBeforeHistory",
         voters: 3,
         script: histories::epoch_before_history,
     },
     Scenario {
         issue: 4646,
         title: "NEWLEADER is acknowledged while the history is still being written",
-        mutant: Mutant::HistoryAckedBeforeSync,
+        mutant: "HistoryAckedBeforeSync",
         voters: 3,
         script: histories::history_not_on_disk,
     },
     Scenario {
         issue: 4685,
         title: "a proposal is acknowledged before NEWLEADER, and the leader drops the follower",
-        mutant: Mutant::ProposalAckedBeforeNewLeader,
+        mutant: "ProposalAckedBeforeNewLeader",
         voters: 3,
         script: learners::proposal_before_new_leader,
     },
     Scenario {
         issue: 4712,
         title: "the log writer of the last role goes on in the next",
-        mutant: Mutant::OldLogWriterLives,
+        mutant: "OldLogWriterLives",
         voters: 3,
         script: learners::old_writer,
     },
     Scenario {
         issue: 4785,
         title: "proposals that came during synchronisation are acknowledged and not on disk",
-        mutant: Mutant::SyncProposalsAckedBeforeSync,
+        mutant: "SyncProposalsAckedBeforeSync",
         voters: 3,
         script: histories::proposals_not_on_disk,
     },
     Scenario {
         issue: 4925,
         title: "what DIFF brought is missing in the committed log, and then in a follower",
-        mutant: Mutant::DiffNotInCommittedLog,
+        mutant: "DiffNotInCommittedLog",
         voters: 5,
         script: holes::committed_log_after_diff,
     },

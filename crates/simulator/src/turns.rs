@@ -12,7 +12,6 @@ use hosting::{
     ToDisk, WaitingGroup, WaitingWork, sync,
 };
 use proto::learner::LearnerPacket;
-use proto::mutant::{self, Mutant};
 use proto::packet::QuorumPacket;
 use replica::{Input, LeaderEvent, LearnerEvent, Replica, Turn};
 use storage::StorageError;
@@ -206,11 +205,6 @@ impl SimHost {
         if self.core.schedule.sync_due(|| group) && self.ended.is_none() {
             self.core.busy = Some(Busy::Syncing);
             self.start_order();
-            if mutant::is(Mutant::InPlaceSyncReportedEarly) {
-                let upto = self.disk.history.appended();
-                (self.core.busy, self.core.has_runner) = (None, true);
-                self.inputs.push_front(Input::Synced(upto));
-            }
         }
     }
 
@@ -276,7 +270,7 @@ impl SimHost {
     /// Returns whether a thread runs the core now. Otherwise wakes its own thread if there is work.
     fn has_runner(&mut self) -> bool {
         let is_ready = std::mem::take(&mut self.core.has_runner);
-        let is_busy = self.core.busy.is_some() && !mutant::is(Mutant::CoreRunTwice);
+        let is_busy = self.core.busy.is_some();
         if self.ended.is_some() || is_busy || self.inputs.is_empty() {
             return false;
         }
@@ -367,7 +361,7 @@ impl Server {
         let mut left = TURN_INPUTS_MAX;
         while left > 0
             && self.host.ended.is_none()
-            && (self.host.core.busy.is_none() || mutant::is(Mutant::CoreRunTwice))
+            && self.host.core.busy.is_none()
             && let Some(input) = self.host.inputs.pop_front()
         {
             left -= 1;

@@ -38,7 +38,7 @@ fn run_all(from: u64, count: u64) -> Vec<(u64, Report)> {
             if seed >= from + count {
                 return reports;
             }
-            reports.push((seed, run(seed, None, Trace::Off)));
+            reports.push((seed, run(seed, Trace::Off)));
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -60,7 +60,7 @@ fn every_promise_holds() {
     let reports = run_all(from, count);
     let failed = reports.iter().filter_map(|(seed, report)| {
         let violation = report.violation.as_ref()?;
-        let command = repeat_command(*seed, None);
+        let command = repeat_command(*seed);
         Some(format!(
             "{}: {}\n  {command}",
             violation.invariant, violation.text
@@ -123,6 +123,6 @@ fn every_operation_was_carried_out(reports: &[(u64, Report)]) {
 #[test]
 fn a_seed_repeats_itself() {
     for seed in [7, 8] {
-        assert_eq!(run(seed, None, Trace::Off), run(seed, None, Trace::Off));
+        assert_eq!(run(seed, Trace::Off), run(seed, Trace::Off));
     }
 }

@@ -18,7 +18,6 @@
 //! unsynced, too, because a leader may have had it truncated. Snapshots and epoch files do not need
 //! this: they get their names only after a successful sync, and a process exits after a failed one.
 
-use proto::mutant::{self, Mutant};
 use std::path::Path;
 
 use crate::dirs::DataDirs;
@@ -43,9 +42,6 @@ pub fn make_durable<D: Disk>(
     dirs: &DataDirs,
     recovered: &Recovered,
 ) -> Result<(), StorageError> {
-    if mutant::is(Mutant::CacheTrusted) {
-        return Ok(());
-    }
     if let Some(newest) = list_logs(disk, &dirs.log)?.pop() {
         let last_record = recovered.last_record.as_ref();
         let last_record = last_record.filter(|(path, _)| *path == newest.path);

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use jute::Limits;
 use proto::Zxid;
-use proto::mutant::{self, Mutant};
 
 use crate::ahead;
 use crate::dirs::DataDirs;
@@ -349,7 +348,6 @@ fn refuse_unexplained<D: Disk>(
 fn refuse_lost(rejected: &[Rejected], base: Zxid) -> Result<(), StorageError> {
     let is_lost = |other: &&Rejected| other.file.zxid > base && other.reached < other.file.zxid;
     match rejected.iter().find(is_lost) {
-        Some(_) if mutant::is(Mutant::LostSnapshotIgnored) => Ok(()),
         Some(lost) => Err(StorageError::SnapshotLost {
             path: lost.file.path.clone(),
             reason: lost.reason.clone(),

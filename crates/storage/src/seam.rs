@@ -21,7 +21,6 @@
 use std::path::{Path, PathBuf};
 
 use proto::Zxid;
-use proto::mutant::{self, Mutant};
 
 use crate::checksum::Checksum;
 use crate::dirs::DataDirs;
@@ -46,9 +45,6 @@ pub fn last_seam<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<Option<Zxid>, Sto
 /// # Errors
 /// If the file cannot be written; the old file is kept.
 pub fn note_seam<D: Disk>(disk: &D, dirs: &DataDirs, zxid: Zxid) -> Result<(), StorageError> {
-    if mutant::is(Mutant::SeamNotNoted) {
-        return Ok(());
-    }
     let path = path_of(dirs);
     let before = match read(disk, &path) {
         // The new seam replaces a corrupted file.

@@ -1,7 +1,6 @@
 //! Expired containers and TTL znodes. Source: ContainerManager.
 
 use jute::Str;
-use proto::mutant::{self, Mutant};
 
 use crate::Tree;
 use crate::arena::NodeId;
@@ -35,7 +34,7 @@ impl Tree {
 
     fn is_expired_container(&self, id: NodeId, now_ms: i64, never_used_ms: i64) -> bool {
         let node = &self.arena[id];
-        if node.num_children > 0 || mutant::is(Mutant::ContainersStay) {
+        if node.num_children > 0 {
             return false;
         }
         if node.cversion == 0 {
@@ -57,5 +56,5 @@ pub(crate) fn has_ttl_passed(owner: Owner, mtime: i64, now_ms: i64) -> bool {
     let Owner::Ttl { ttl_ms } = owner else {
         return false;
     };
-    now_ms.saturating_sub(mtime) > ttl_ms || mutant::is(Mutant::TtlIgnored)
+    now_ms.saturating_sub(mtime) > ttl_ms
 }

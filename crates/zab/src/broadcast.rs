@@ -28,7 +28,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque, vec_deque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use proto::mutant::{self, Mutant};
 use proto::quorum::QuorumVerifier;
 use proto::{Sid, Zxid};
 
@@ -185,9 +184,7 @@ impl Proposals {
             .eras
             .back()
             .map_or(Vec::new(), |era| era.quorums.clone());
-        if !mutant::is(Mutant::ReconfigByOldQuorum) {
-            quorums.push(next);
-        }
+        quorums.push(next);
         self.barrier = Some(from);
         self.eras.push_back(Era { from, quorums });
     }
@@ -268,7 +265,6 @@ impl Proposals {
         let decides = |quorum: &dyn QuorumVerifier| {
             let present = self.alone_without.as_ref().filter(|_| has(self.leader));
             quorum.is_quorum(&has)
-                || (mutant::is(Mutant::ReplyBeforeCommit) && has(self.leader))
                 || present.is_some_and(|present| decides_alone(quorum, self.leader, present))
         };
         era.quorums.iter().all(|quorum| decides(&**quorum))

@@ -50,7 +50,6 @@ use synchronise::Synchronise;
 
 use crate::packets::ShowLeader;
 use crate::{CommittedLog, Settings};
-use proto::mutant::{self, Mutant};
 
 /// Kind of a learner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,9 +262,7 @@ impl Learner {
     pub fn handle_snapshot_received(&mut self, now_ms: i64) {
         self.heard_ms = now_ms;
         if let Phase::Restoring(Restore::Snapshot(zxid)) = self.phase {
-            if !mutant::is(Mutant::CommittedLogKeptOverSnapshot) {
-                self.committed.clear();
-            }
+            self.committed.clear();
             // The snapshot may have run ahead, so the next record need not follow its zxid.
             self.start_syncing("SNAP", true, zxid, None);
         }
@@ -474,8 +471,7 @@ impl Learner {
             LeaderPacket::Trunc { zxid }
                 if self.kind == LearnerKind::Observer
                     && self.last_logged.epoch() == self.epoch
-                    && zxid < self.last_logged
-                    && !mutant::is(Mutant::ObserverCutBack) =>
+                    && zxid < self.last_logged =>
             {
                 return Err(Fault::LeaderBehind {
                     wanted: zxid,

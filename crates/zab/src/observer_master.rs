@@ -32,7 +32,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket};
-use proto::mutant::{self, Mutant};
 use proto::{Epoch, SessionId, Sid, Zxid};
 
 use crate::leader::link::{Link, LinkState};
@@ -354,7 +353,7 @@ impl ObserverMaster {
         // state. The snapshot with which it began may also contain parts of the transactions to be
         // cut.
         let is_ahead = last_logged.epoch() == self.epoch && *last_logged > self.last;
-        if is_ahead && !mutant::is(Mutant::ObserverCutBack) {
+        if is_ahead {
             return Err(LinkFault::HistoryAhead {
                 current_epoch: current_epoch.unwrap_or(self.epoch),
                 last_logged: *last_logged,
@@ -462,9 +461,7 @@ impl ObserverMaster {
             }
             LearnerPacket::Revalidate(session) => out.push(Action::Revalidate { from, session }),
             LearnerPacket::Request(request) => out.push(Action::Request { from, request }),
-            LearnerPacket::DigestDiffers { zxid, digest }
-                if self.leader_compares && !mutant::is(Mutant::ObserversDigestsIgnored) =>
-            {
+            LearnerPacket::DigestDiffers { zxid, digest } if self.leader_compares => {
                 out.push(Action::CompareDigests { zxid, digest });
             }
             LearnerPacket::DigestDiffers { .. } => {}

@@ -18,7 +18,6 @@
 //! Source: LearnerHandler.syncFollower, queueCommittedProposals.
 
 use proto::Zxid;
-use proto::mutant::{self, Mutant};
 
 use crate::{CommittedLog, Record};
 
@@ -94,13 +93,8 @@ pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: 
         if is_epoch_start(max) && max != Zxid::ZERO {
             return Decision::SNAP;
         }
-        let opening = if mutant::is(Mutant::TailNotTruncated) {
-            Opening::Diff(max)
-        } else {
-            Opening::Trunc(max)
-        };
         return Decision::Send {
-            opening,
+            opening: Opening::Trunc(max),
             after: max,
         };
     }

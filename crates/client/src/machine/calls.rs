@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use jute::{Decode, Encode, Reader, Str};
 use proto::connect::ReplyHeader;
-use proto::mutant::{self, Mutant};
 use proto::request::{PathModeRequest, PathRequest, PathVersionRequest, PathWatchRequest};
 use proto::response::NamesResponse;
 use proto::watch::{EventType, WatcherEvent};
@@ -86,7 +85,6 @@ impl Machine {
         let server = self.hosts.current();
         if let Some(session) = command.session
             && session != self.session_id()
-            && !mutant::is(Mutant::SentInAnySession)
         {
             return command.refuse(Error::SessionExpired { session, server });
         }

@@ -24,7 +24,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use proto::mutant::{self, Mutant};
 use proto::{OpCode, SessionId, Xid, Zxid};
 use tokio::sync::{broadcast, mpsc};
 
@@ -259,9 +258,6 @@ impl Machine {
             put_request(Xid::AUTH, OpCode::Auth.number(), out, |out| {
                 out.extend_from_slice(packet);
             });
-        }
-        if mutant::is(Mutant::WatchesNotSetAgain) {
-            return;
         }
         for request in self.watches.set_again(self.last_zxid) {
             let op = OpCode::SetWatches2;

@@ -2,13 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use executor::{DirectWrite, Mutant};
+use executor::DirectWrite;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::AtomicBool;
 use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::thread;
 
-use crate::harness::catches;
 use crate::shuttle_model::{Shuttle, check};
 
 const REPLIES: u8 = 4;
@@ -170,15 +169,4 @@ fn replies() {
 #[test]
 fn shuttle_finds_no_reply_that_is_late_or_out_of_order() {
     check(replies);
-}
-
-#[test]
-fn shuttle_finds_each_error_of_a_direct_write() {
-    for mutant in [
-        Mutant::TwoWriters,
-        Mutant::NoWakeForAwaitedWrite,
-        Mutant::NoWakeForRest,
-    ] {
-        assert!(catches(mutant, || check(replies)), "{mutant:?}");
-    }
 }

@@ -2,8 +2,8 @@
 //!
 //! `loom` visits every execution of a small model, up to a bound of preemptions, and knows what a
 //! relaxed access may see: it finds a missing fence. `shuttle` draws the schedules of a larger
-//! model, where each access is sequentially consistent: it finds a missing check. Each error of
-//! [`executor::Mutant`] names the tool that finds it.
+//! model, where each access is sequentially consistent: it finds a missing check. Mutants
+//! (`crates/simulator/mutants`) show that they do.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +11,6 @@
 )]
 
 mod direct_write;
-mod harness;
 mod loom_model;
 mod models;
 mod probe;

@@ -10,7 +10,7 @@ macro_rules! primitives {
         use std::sync::atomic::Ordering;
         use std::time::Duration;
 
-        use executor::{Atomic, Lock, Mutant, Parker, Primitives, Queue};
+        use executor::{Atomic, Lock, Parker, Primitives, Queue};
         use $checker::sync::atomic::{AtomicBool, AtomicI64, AtomicIsize, fence};
         use $checker::sync::{Arc, Condvar, Mutex};
         use $checker::thread;
@@ -31,10 +31,6 @@ macro_rules! primitives {
 
             fn yield_now() {
                 thread::yield_now();
-            }
-
-            fn has_mutant(mutant: Mutant) -> bool {
-                crate::harness::has_mutant(mutant)
             }
         }
 

@@ -4,7 +4,6 @@ use std::sync::Arc as SharedModel;
 
 use executor::Mailbox;
 
-use crate::harness::catches;
 use crate::models::primitives;
 use crate::probe::{Path, Probe, assert_empty, executor, send};
 
@@ -112,30 +111,4 @@ fn shuttle_finds_no_turn_and_no_message_after_the_end() {
 fn shuttle_finds_no_lost_request_in_a_mailbox() {
     check(requests);
     check(request_and_answer);
-}
-
-#[test]
-fn shuttle_finds_each_missing_check_of_the_executor() {
-    for mutant in [
-        Mutant::NoCheckAfterInlineTurn,
-        Mutant::NoCheckBeforePark,
-        Mutant::NoWakeAtTurnLimit,
-        Mutant::NoWakeForDeadline,
-    ] {
-        assert!(
-            catches(mutant, || check(|| messages(MESSAGES))),
-            "{mutant:?}"
-        );
-    }
-    for mutant in [Mutant::TurnAfterEnd, Mutant::NoDrainAfterEnd] {
-        let model = || messages(MESSAGES / 2);
-        assert!(catches(mutant, move || check(model)), "{mutant:?}");
-    }
-}
-
-#[test]
-fn shuttle_finds_each_missing_wake_up_of_a_mailbox() {
-    for mutant in [Mutant::NoWakeAfterPost, Mutant::NoCheckBeforeTakeParks] {
-        assert!(catches(mutant, || check(request_and_answer)), "{mutant:?}");
-    }
 }

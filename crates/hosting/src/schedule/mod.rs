@@ -16,8 +16,6 @@ mod limits;
 
 use std::time::Duration;
 
-use proto::mutant::{self, Mutant};
-
 pub use limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
 
 /// Facts that do not change while a server runs.
@@ -167,7 +165,7 @@ impl Schedule {
     /// Records the duration of a sync, on either thread. The core therefore never syncs a disk that
     /// is always slow.
     pub fn note_sync(&mut self, took: Duration) {
-        if took > limits::SYNC_BY_CORE_SLOW && !mutant::is(Mutant::SlowSyncForgotten) {
+        if took > limits::SYNC_BY_CORE_SLOW {
             self.left_to_log_thread = limits::GROUPS_LEFT_TO_LOG_THREAD;
         }
     }
@@ -180,8 +178,7 @@ impl Schedule {
     /// Returns whether the latest transactions of an ensemble came one by one, like the
     /// transactions of a lone writer.
     pub fn is_writer_alone(&self) -> bool {
-        let has_members = self.settings.has_members || mutant::is(Mutant::VisitorMaySync);
-        has_members && self.singles >= limits::LONE_AFTER_GROUPS
+        self.settings.has_members && self.singles >= limits::LONE_AFTER_GROUPS
     }
 
     /// Returns the thread that runs the core for a message. A lone writer waits for each wake-up.
@@ -214,10 +211,8 @@ impl Schedule {
 
     /// Returns the thread that syncs the waiting group at this time.
     pub fn syncer(&self, group: &WaitingGroup, now_ms: i64) -> Syncer {
-        let is_first = !group.follows_orders || mutant::is(Mutant::GroupOvertakesOrders);
-        let waits_for_visitor =
-            group.is_visitor_syncing && !mutant::is(Mutant::LogThreadOvertakesVisitor);
-        if group.txns == 0 || !is_first || waits_for_visitor {
+        let has_predecessor = group.follows_orders || group.is_visitor_syncing;
+        if group.txns == 0 || has_predecessor {
             Syncer::NotYet
         } else if self.may_core_sync(group) {
             Syncer::CoreThread
@@ -247,21 +242,18 @@ impl Schedule {
     /// Returns whether the core may sync this group. Only on a standalone server: the core of a
     /// member must answer the other members even if its disk is slow.
     fn may_core_sync(&self, group: &WaitingGroup) -> bool {
-        let has_members = self.settings.has_members && !mutant::is(Mutant::MemberSyncsInPlace);
-        !has_members && self.is_hand_over_useless(group)
+        !self.settings.has_members && self.is_hand_over_useless(group)
     }
 
     /// Returns whether the visitor may sync this group. A visitor syncs outside the core, and only
     /// if another thread continues the visitor's other work: tokio's driver, or packets of the
     /// leader, may be waiting for that.
     fn may_visitor_sync(&self, group: &WaitingGroup) -> bool {
-        let can_sync = self.can_visitor_sync || mutant::is(Mutant::EachVisitorSyncs);
-        can_sync && self.settings.has_members && self.is_hand_over_useless(group)
+        self.can_visitor_sync && self.settings.has_members && self.is_hand_over_useless(group)
     }
 
     /// Returns whether a hand-over to the log thread would only cost a lone writer wake-ups.
     fn is_hand_over_useless(&self, group: &WaitingGroup) -> bool {
-        let is_log_idle = group.is_log_idle || mutant::is(Mutant::SyncOvertakesLog);
         !group.follows_orders
             && self.settings.syncs_at_once
             && !self.may_sync_late
@@ -269,7 +261,7 @@ impl Schedule {
             && self.has_time()
             && group.txns <= limits::LOG_GROUP_SYNCED_BY_CORE_MAX
             && group.bytes <= limits::LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX
-            && is_log_idle
+            && group.is_log_idle
     }
 
     /// Returns the time until which the group waits for more records, ms. `None` while the log is
@@ -280,12 +272,7 @@ impl Schedule {
             && group.bytes < limits::OBSERVER_GROUP_BYTES
             && !group.follows_orders
             && !group.is_log_full;
-        let since_ms = if mutant::is(Mutant::GroupGathersForever) {
-            i64::MAX - limits::OBSERVER_GROUP_MS
-        } else {
-            group.since_ms
-        };
-        gathers.then(|| since_ms + limits::OBSERVER_GROUP_MS)
+        gathers.then(|| group.since_ms + limits::OBSERVER_GROUP_MS)
     }
 
     /// Returns the thread that writes to this number of clients, which a turn has answered.
@@ -367,7 +354,7 @@ impl Schedule {
     /// Ends a step. Returns whether a flush must be executed now.
     pub fn end_step(&mut self) -> bool {
         self.replies_first = false;
-        std::mem::take(&mut self.is_flush_owed_by_step) && !mutant::is(Mutant::FlushOfStepLost)
+        std::mem::take(&mut self.is_flush_owed_by_step)
     }
 
     /// Ends a turn. Returns whether a flush must be executed now. That flush is without effect if
@@ -375,9 +362,6 @@ impl Schedule {
     pub fn end_turn(&mut self) -> bool {
         self.can_visitor_sync = false;
         self.waiting.is_in_turn = false;
-        std::mem::take(&mut self.deferred_in_turn) > 0 && !mutant::is(Mutant::FlushOfTurnLost)
+        std::mem::take(&mut self.deferred_in_turn) > 0
     }
 }
-
-#[cfg(test)]
-mod tests;

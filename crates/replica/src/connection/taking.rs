@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use jute::{Encode, Str};
 use proto::connect::AuthPacket;
-use proto::mutant::{self, Mutant};
 use proto::request::{ReadRequest, WriteRequest};
 use proto::{ErrorCode, OpCode, Xid, Zxid};
 
@@ -430,7 +429,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         note: H::Note,
     ) {
         let tree = self.responder.tree;
-        let is_first = client.waiting() == 0 || mutant::is(Mutant::ReadsOvertakeWrites);
+        let is_first = client.waiting() == 0;
         let is_slow = is_slow(tree, &request);
         if is_first && is_slow && !self.pace.answers_slow {
             self.stops = Some(Next::Turn);

@@ -16,7 +16,6 @@ use super::{SOON, change_history, digests, files, ghosts, holes};
 use crate::checks::Violation;
 use crate::ensemble::Ensemble;
 use crate::invariants::session_owner::SessionOwner;
-use crate::mutant::Mutant;
 use crate::network;
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
@@ -28,16 +27,16 @@ use crate::world::World;
 pub struct Guard {
     /// Description of the failure without the guard.
     pub title: &'static str,
-    /// Mutant that removes the guard.
-    pub mutant: Mutant,
+    /// Name of the mutant that removes the guard.
+    pub mutant: &'static str,
     plan: fn(Plan) -> Plan,
     script: fn(&mut Ensemble),
 }
 
 impl Guard {
-    /// Runs the script, with a mutant or without one.
-    pub fn play(&self, mutant: Option<Mutant>, trace: Trace) -> Option<Violation> {
-        let plan = (self.plan)(Plan::quiet(mutant));
+    /// Runs the script.
+    pub fn play(&self, trace: Trace) -> Option<Violation> {
+        let plan = (self.plan)(Plan::quiet());
         let mut ensemble = Ensemble::new(SEED, plan, trace);
         ensemble.start_all();
         (self.script)(&mut ensemble);
@@ -56,19 +55,19 @@ pub const GUARDS: &[Guard] = &[
     Guard {
         title: "a session moves between a follower and its observer, and what its old connection has \
             asked for comes late",
-        mutant: Mutant::LateRequestsRelayed,
+        mutant: "LateRequestsRelayed",
         plan: with_observers,
         script: clients_move_to_observers,
     },
     Guard {
         title: "a session moves between members, and what its old connection has asked for comes late",
-        mutant: Mutant::OwnerIgnored,
+        mutant: "OwnerIgnored",
         plan: with_observers,
         script: clients_move,
     },
     Guard {
         title: "an observer that began with a snapshot comes to a follower that has heard less",
-        mutant: Mutant::ObserverCutBack,
+        mutant: "ObserverCutBack",
         plan: |plan| {
             let mut plan = Plan {
                 voters: 3,
@@ -87,103 +86,103 @@ pub const GUARDS: &[Guard] = &[
     },
     Guard {
         title: "a client comes back while the upgrade of its session waits behind its long requests",
-        mutant: Mutant::WaitingUpgradeUnknown,
+        mutant: "WaitingUpgradeUnknown",
         plan: with_local_sessions,
         script: upgrade_waits,
     },
     Guard {
         title: "the upgrade of a session that has moved meanwhile",
-        mutant: Mutant::UpgradeTakesBack,
+        mutant: "UpgradeTakesBack",
         plan: with_local_sessions,
         script: upgrade_waits,
     },
     Guard {
         title: "a server that received a snapshot leads, and serves learners from the log before the snapshot",
-        mutant: Mutant::LogWholeFromKept,
+        mutant: "LogWholeFromKept",
         plan: |plan| Plan { voters: 5, ..plan },
         script: holes::committed_log_over_snapshot,
     },
     Guard {
         title: "a server with a damaged log votes with an empty history",
-        mutant: Mutant::UntrustedVotes,
+        mutant: "UntrustedVotes",
         plan: |plan| plan,
         script: files::log_rots,
     },
     Guard {
         title: "a log is used up to its damage",
-        mutant: Mutant::DamageEndsLog,
+        mutant: "DamageEndsLog",
         plan: |plan| plan,
         script: files::log_rots,
     },
     Guard {
         title: "a snapshot is damaged, and an older one exists, but the log between them is incomplete",
-        mutant: Mutant::LostSnapshotIgnored,
+        mutant: "LostSnapshotIgnored",
         plan: |plan| plan,
         script: files::snapshot_rots,
     },
     Guard {
         title: "a voter has accepted a later epoch than the ensemble",
-        mutant: Mutant::VoterAheadLeftOut,
+        mutant: "VoterAheadLeftOut",
         plan: |plan| plan,
         script: files::voter_is_ahead,
     },
     Guard {
         title: "two snapshots of the leader, of which the second replaces the first, before the change history processes them",
-        mutant: Mutant::SeamNotNoted,
+        mutant: "SeamNotNoted",
         plan: |plan| plan,
         script: change_history::comes_late,
     },
     Guard {
         title: "a follower holds other data, and logs the difference",
-        mutant: Mutant::DigestsNotCompared,
+        mutant: "DigestsNotCompared",
         plan: digests::that_log,
         script: digests::learner_logs,
     },
     Guard {
         title: "a leader holds other data, and logs the difference",
-        mutant: Mutant::LeadersDigestIsRight,
+        mutant: "LeadersDigestIsRight",
         plan: digests::that_log,
         script: digests::leader_logs,
     },
     Guard {
         title: "a follower holds other data, and ends",
-        mutant: Mutant::DigestsNotCompared,
+        mutant: "DigestsNotCompared",
         plan: digests::that_stop,
         script: digests::learner_stops,
     },
     Guard {
         title: "a leader holds other data, and ends",
-        mutant: Mutant::LeadersDigestIsRight,
+        mutant: "LeadersDigestIsRight",
         plan: digests::that_stop,
         script: digests::leader_stops,
     },
     Guard {
         title: "a follower holds other data, and repairs itself",
-        mutant: Mutant::DigestsNotCompared,
+        mutant: "DigestsNotCompared",
         plan: digests::that_repair,
         script: digests::learner_is_repaired,
     },
     Guard {
         title: "a leader holds other data, and its followers repair themselves",
-        mutant: Mutant::LeadersDigestIsRight,
+        mutant: "LeadersDigestIsRight",
         plan: digests::that_repair,
         script: digests::leader_is_repaired,
     },
     Guard {
         title: "a leader holds other data, and continues",
-        mutant: Mutant::WrongLeaderStays,
+        mutant: "WrongLeaderStays",
         plan: digests::that_repair,
         script: digests::leader_is_repaired,
     },
     Guard {
         title: "a leader holds other data, steps down, and is elected again",
-        mutant: Mutant::WrongTreeVotes,
+        mutant: "WrongTreeVotes",
         plan: digests::that_repair,
         script: digests::leader_is_repaired,
     },
     Guard {
         title: "an observer of a follower holds other data, and repairs itself",
-        mutant: Mutant::ObserversDigestsIgnored,
+        mutant: "ObserversDigestsIgnored",
         plan: |plan| {
             let mut plan = Plan {
                 observers: 1,
@@ -196,37 +195,37 @@ pub const GUARDS: &[Guard] = &[
     },
     Guard {
         title: "two servers hold different data, and the others are down",
-        mutant: Mutant::LeadersDigestIsRight,
+        mutant: "LeadersDigestIsRight",
         plan: digests::that_repair,
         script: digests::nobody_knows,
     },
     Guard {
         title: "a voter writes a snapshot while it applies transactions that its leader has not established",
-        mutant: Mutant::SnapshotOverSync,
+        mutant: "SnapshotOverSync",
         plan: ghosts::five_voters,
         script: ghosts::snapshot_of_a_voter,
     },
     Guard {
         title: "a voter continues a snapshot of its last role while it applies transactions that are not established",
-        mutant: Mutant::GenerationRaisedLate,
+        mutant: "GenerationRaisedLate",
         plan: ghosts::five_voters,
         script: ghosts::snapshot_of_a_voter,
     },
     Guard {
         title: "an observer continues such a snapshot, and a sync takes 8 ms",
-        mutant: Mutant::SnapshotOverSync,
+        mutant: "SnapshotOverSync",
         plan: |plan| ghosts::with_observer(plan, 8 * MS),
         script: ghosts::snapshot_of_an_observer,
     },
     Guard {
         title: "an observer continues such a snapshot, and a sync takes 12 ms",
-        mutant: Mutant::SnapshotOverSync,
+        mutant: "SnapshotOverSync",
         plan: |plan| ghosts::with_observer(plan, 12 * MS),
         script: ghosts::snapshot_of_an_observer,
     },
     Guard {
         title: "a leader holds other data, and a follower has copied it",
-        mutant: Mutant::CopiesAreWitnesses,
+        mutant: "CopiesAreWitnesses",
         plan: |plan| {
             let plan = Plan {
                 committed_len: 1,
@@ -239,7 +238,7 @@ pub const GUARDS: &[Guard] = &[
     },
     Guard {
         title: "the oracle of two servers selects the other server, and its earlier answer is delayed",
-        mutant: Mutant::OracleAnswerKept,
+        mutant: "OracleAnswerKept",
         plan: |plan| {
             Plan {
                 clients: 4,

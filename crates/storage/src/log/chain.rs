@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use jute::{Decode, Limits, Reader};
 use proto::Zxid;
-use proto::mutant::{self, Mutant};
 use proto::txn::TxnRecord;
 
 use super::judge::{Damage, TornTail, Verdict, judge, judge_mismatch};
@@ -263,17 +262,6 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
                 }
                 self.last.torn_at = Some(offset);
                 self.torn = Some((path, tail));
-            }
-            Verdict::Damaged(_) if mutant::is(Mutant::DamageEndsLog) => {
-                self.last.torn_at = Some(offset);
-                let has_lost_sectors = false;
-                self.torn = Some((
-                    path,
-                    TornTail {
-                        offset,
-                        has_lost_sectors,
-                    },
-                ));
             }
             Verdict::Damaged(damage) => {
                 return Err(StorageError::LogDamaged {

@@ -33,7 +33,6 @@ use std::ops::Range;
 use bytes::Bytes;
 use jute::{Decode, Reader};
 use proto::Zxid;
-use proto::mutant::{self, Mutant};
 use proto::txn::TxnRecord;
 
 use super::scan::{LogScanner, RawRecord, Stop};
@@ -195,7 +194,7 @@ pub fn judge_mismatch<F: DiskFile>(
     if last_nonzero(scanner, record.end())?.is_some() {
         return Ok(Verdict::Damaged(damage));
     }
-    if has_lost_checksum_bytes(record) && !mutant::is(Mutant::LostChecksumIsDamage) {
+    if has_lost_checksum_bytes(record) {
         return Ok(torn(record.offset, true));
     }
     let window = Window::of_record(record);

@@ -24,7 +24,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::Zxid;
-use proto::mutant::{self, Mutant};
 
 use super::scan::{LogScanner, Scanned};
 use super::{FRAME_BYTES, HEADER_BYTES, Padding, UNSYNCED_BYTES_MAX, file_header, put_record};
@@ -186,10 +185,6 @@ impl<D: Disk> LogWriter<D> {
             return Ok(Committed::default());
         }
         let result = self.write_and_sync();
-        if result.is_err() && mutant::is(Mutant::FailedSyncIgnored) {
-            self.begin_anew();
-            return Ok(Committed::default());
-        }
         self.is_poisoned |= result.is_err();
         result
     }
@@ -291,23 +286,13 @@ impl<D: Disk> LogWriter<D> {
     fn sync(&mut self, with_open: bool) -> Result<(), StorageError> {
         let open = self.open.iter_mut().filter(|_| with_open);
         for log in self.closing.iter_mut().chain(open) {
-            let is_wanted = self.settings.force_sync && !mutant::is(Mutant::AckBeforeSync);
-            if log.is_dirty && is_wanted {
+            if log.is_dirty && self.settings.force_sync {
                 log.file.sync_data().map_err(write_error("sync", log))?;
             }
             log.is_dirty = false;
         }
         self.closing.clear();
         Ok(())
-    }
-
-    /// Forgets the transactions that could not be written, which is a deliberate bug.
-    fn begin_anew(&mut self) {
-        self.open = None;
-        self.closing.clear();
-        self.buffer.clear();
-        self.group_first = None;
-        (self.group_txns, self.written_bytes) = (0, 0);
     }
 
     /// Writes the buffered records; returns their length in bytes.
@@ -356,7 +341,7 @@ impl<D: Disk> LogWriter<D> {
                 file.sync_data()?;
             }
             self.disk.rename(&temporary, &path)?;
-            if self.settings.force_sync && !mutant::is(Mutant::LogNameNotSynced) {
+            if self.settings.force_sync {
                 self.disk.sync_dir(&self.dir)?;
             }
             Ok(OpenLog {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use jute::{Encode, put_str};
 use proto::Zxid;
-use proto::mutant::{self, Mutant};
 use proto::txn::TxnDigest;
 
 use super::codec::Compressor;
@@ -122,12 +121,7 @@ impl<D: Disk> SnapshotWriter<D> {
             self.write(&zxid.to_bytes())?;
             self.seal()?;
         }
-        let mut path = self.dir.join(&self.name);
-        if let Some(end) = trailer.last_zxid
-            && mutant::is(Mutant::SnapshotNamedTooLate)
-        {
-            path.set_file_name(snapshot_name(end, Compression::None));
-        }
+        let path = self.dir.join(&self.name);
         self.publish(&path)?;
         Ok(path)
     }
@@ -144,7 +138,7 @@ impl<D: Disk> SnapshotWriter<D> {
             return Err(self.failed("write", io::Error::other("an earlier write failed")));
         };
         let result = output.finish().and_then(|file| {
-            if self.is_synced && !mutant::is(Mutant::SnapshotNotSynced) {
+            if self.is_synced {
                 file.sync_data()?;
             }
             self.disk.rename(&self.unfinished(), path)

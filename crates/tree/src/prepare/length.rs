@@ -6,7 +6,6 @@
 //! transaction is refused here, before it is proposed.
 
 use jute::text_len;
-use proto::mutant::{self, Mutant};
 use proto::txn::TxnDigest;
 use proto::{Acl, ErrorCode};
 
@@ -70,7 +69,7 @@ impl Preparation<'_> {
     pub(super) fn lengthen(&mut self, bytes: usize) -> Result<(), ErrorCode> {
         self.bytes = self.bytes.saturating_add(bytes);
         let limit = self.tree.settings.record_bytes_max;
-        if self.bytes <= limit || mutant::is(Mutant::LongTransactionTaken) {
+        if self.bytes <= limit {
             return Ok(());
         }
         let (session, cxid) = (self.context.session, self.context.cxid);

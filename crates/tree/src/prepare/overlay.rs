@@ -7,7 +7,6 @@ use std::sync::Arc;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use jute::Str;
-use proto::mutant::{self, Mutant};
 use proto::{Acl, SessionId, Zxid};
 
 use super::pending::PendingNode;
@@ -107,7 +106,7 @@ impl Overlay {
 
     /// Returns a znode in flight; `Some(None)` if it will be deleted.
     pub(super) fn get(&self, path: &str) -> Option<Option<&PendingNode>> {
-        if self.nodes.is_empty() || mutant::is(Mutant::PendingIgnored) {
+        if self.nodes.is_empty() {
             return None;
         }
         let found = self
@@ -188,9 +187,6 @@ impl Overlay {
         let Some(undo) = self.undo.take() else {
             return;
         };
-        if mutant::is(Mutant::FailedMultiKept) {
-            return;
-        }
         self.digest = undo.digest;
         for (path, replaced) in undo.replaced.into_iter().rev() {
             let Entry::Occupied(mut entry) = self.entry(self.hash(&path), &path) else {

@@ -4,7 +4,6 @@
 //! multi are not included, as in Java (ZooKeeperServer.checkQuota).
 
 use proto::ErrorCode;
-use proto::mutant::{self, Mutant};
 
 use super::Preparation;
 use crate::quota::{Broken, Stats, Usage, limits_path, stats_path};
@@ -26,7 +25,7 @@ impl Preparation<'_> {
 
     fn check_quota(&self, path: &str, change: Usage) -> Result<(), ErrorCode> {
         let tree = self.tree;
-        if !tree.settings.enforce_quota || mutant::is(Mutant::QuotaIgnored) {
+        if !tree.settings.enforce_quota {
             return Ok(());
         }
         let Some(root) = tree.quota_roots.deepest(path) else {

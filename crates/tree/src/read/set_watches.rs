@@ -6,7 +6,6 @@
 use jute::Str;
 use parking_lot::Mutex;
 use proto::ErrorCode;
-use proto::mutant::{self, Mutant};
 use proto::request::SetWatchesRequest;
 use proto::watch::EventType;
 
@@ -85,7 +84,6 @@ impl Tree {
             None => event_if_missing,
         };
         match event {
-            Some(_) if mutant::is(Mutant::MissedEventsUntold) => {}
             Some(event) => missed.push((event, path.clone())),
             None => watches.add(watcher, Some(path), kinds),
         }

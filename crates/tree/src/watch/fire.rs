@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use jute::Str;
-use proto::mutant::{self, Mutant};
 use proto::watch::EventType;
 use proto::{Acl, Zxid};
 
@@ -126,7 +125,7 @@ impl Watches {
             Some(slot) => self.fire_path(slot, Kinds::DATA_TABLE, Kinds::DATA),
             None => Vec::new(),
         };
-        if self.counts.recursive == 0 || mutant::is(Mutant::RecursiveWatchIsShallow) {
+        if self.counts.recursive == 0 {
             return found;
         }
         let exact = found.len();
@@ -157,15 +156,10 @@ impl Watches {
             if watch.kinds.meets(table) {
                 found.push(self.watchers[watch.watcher as usize].id);
             }
-            if watch.kinds.meets(one_shot) || mutant::is(Mutant::PersistentWatchFiresOnce) {
+            if watch.kinds.meets(one_shot) {
                 spent.push(slot);
             }
         }
-        let one_shot = if mutant::is(Mutant::PersistentWatchFiresOnce) {
-            table
-        } else {
-            one_shot
-        };
         for slot in spent {
             self.take_kinds(slot, one_shot);
         }

@@ -23,7 +23,6 @@
 use std::collections::BTreeMap;
 
 use proto::leader::LeaderPacket;
-use proto::mutant::{self, Mutant};
 use proto::{Sid, Zxid};
 
 use super::link::LinkState;
@@ -146,10 +145,10 @@ impl Leader {
             let answers: BTreeMap<Sid, u64> = answers.iter().filter_map(of_link).collect();
             answers
         };
-        let mut witnesses = of(mutant::is(Mutant::CopiesAreWitnesses));
+        let mut witnesses = of(false);
         witnesses.insert(self.sid, own);
         let has_own = |sid| witnesses.get(&sid) == Some(&own);
-        let is_right = self.is_quorum(&has_own) || mutant::is(Mutant::LeadersDigestIsRight);
+        let is_right = self.is_quorum(&has_own);
         let others = of(true);
         let has_quorum = |digest| self.is_quorum(&|sid| others.get(&sid) == Some(&digest));
         let theirs = answers.iter().map(|(_, digest)| *digest);

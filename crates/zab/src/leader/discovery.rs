@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket};
-use proto::mutant::{self, Mutant};
 use proto::{Epoch, Sid, Zxid};
 
 use super::link::LinkState;
@@ -85,7 +84,7 @@ impl Leader {
             return false;
         }
         let before = self.voters_ahead.insert(sid, accepted);
-        before.is_some_and(|before| before <= accepted) && !mutant::is(Mutant::VoterAheadLeftOut)
+        before.is_some_and(|before| before <= accepted)
     }
 
     /// Drops older connections of a server that has connected again. A restarted server is often
@@ -113,9 +112,7 @@ impl Leader {
         let Phase::Discovering { heard } = &mut self.phase else {
             return;
         };
-        if !mutant::is(Mutant::EpochNotRaised) {
-            self.epoch = self.epoch.max(Epoch(accepted.0.saturating_add(1)));
-        }
+        self.epoch = self.epoch.max(Epoch(accepted.0.saturating_add(1)));
         heard.insert(sid);
         self.check_epoch(now_ms, out);
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use proto::mutant::{self, Mutant};
 use proto::{SessionId, Sid, Zxid};
 
 use super::link::{Link, LinkState};
@@ -75,8 +74,7 @@ impl Leader {
         self.proposals.propose(record.zxid);
         out.push(Action::Append(record.clone()));
         for (to, link) in &mut self.links {
-            let is_told = link.is_forwarding() && !mutant::is(Mutant::ProposalsNotSent);
-            if is_told && link.kind == LearnerKind::Follower {
+            if link.is_forwarding() && link.kind == LearnerKind::Follower {
                 link.lag.sent(record.zxid, now_ms);
                 send_proposal(*to, &record, out);
             }
@@ -254,9 +252,7 @@ impl Leader {
             out.extend(activation.take());
         }
         for (to, link) in &self.links {
-            let is_told =
-                link.kind != LearnerKind::Observer || !mutant::is(Mutant::ObserversNotInformed);
-            if link.is_forwarding() && is_told {
+            if link.is_forwarding() {
                 let packet = commit_packet(link.kind, &record, designated_leader);
                 out.push(Action::Send { to: *to, packet });
             }

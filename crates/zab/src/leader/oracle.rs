@@ -18,7 +18,6 @@
 
 use std::collections::BTreeSet;
 
-use proto::mutant::{self, Mutant};
 use proto::quorum::QuorumVerifier;
 use proto::{Sid, Zxid};
 
@@ -51,7 +50,7 @@ impl Leader {
             Phase::Broadcasting => self.commit_alone(out),
             Phase::Promising | Phase::Down => {}
         }
-        self.is_oracle_fresh = mutant::is(Mutant::OracleAnswerKept);
+        self.is_oracle_fresh = false;
     }
 
     /// Returns the decision that waits for the oracle's answer, if there is one.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use proto::mutant::{self, Mutant};
 use proto::{Sid, Zxid};
 
 use super::link::{LinkState, Slot};
@@ -28,8 +27,7 @@ impl Leader {
         if let Some(sid) = self.links.get(&link).and_then(|link| link.sid) {
             self.proposals.forget(sid);
         }
-        let has_no_hole = peer >= self.log_whole_from || mutant::is(Mutant::LogWithHoleServed);
-        let is_log_whole = has_no_hole && !self.is_log_unusable;
+        let is_log_whole = peer >= self.log_whole_from && !self.is_log_unusable;
         let use_disk = self.settings.use_disk_log && is_log_whole;
         match sync::decide(peer, self.history(), self.settings.force_snapshot, use_disk) {
             Decision::ReadLog => {
@@ -178,8 +176,7 @@ impl Leader {
         let state = match opening {
             Opening::Snap => LinkState::SendingSnapshot,
             Opening::Diff(_) | Opening::Trunc(_) => {
-                let skipped = usize::from(mutant::is(Mutant::DiffFromWrongPoint));
-                for record in self.history.after(after).skip(skipped) {
+                for record in self.history.after(after) {
                     send_committed(to, record, out);
                 }
                 LinkState::Syncing
@@ -261,8 +258,7 @@ impl Leader {
         };
         // The leader's own disk counts like any other, but it cannot lead before its epoch is on
         // that disk.
-        let is_quorum = self.is_quorum(&|sid| acked.contains(&sid))
-            || mutant::is(Mutant::NewLeaderQuorumSkipped);
+        let is_quorum = self.is_quorum(&|sid| acked.contains(&sid));
         if !acked.contains(&self.sid) || !is_quorum {
             return;
         }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use proto::mutant::{self, Mutant};
 use proto::{Sid, Zxid};
 
 use super::{Action, Fault, LearnerKind};
@@ -128,9 +127,6 @@ impl Live {
     fn accept(&mut self, record: Record, out: &mut Vec<Action>) {
         self.unacknowledged.push_back(record.zxid);
         out.push(Action::Append(record.clone()));
-        if mutant::is(Mutant::AppliesProposals) {
-            return out.push(Action::Deliver(record));
-        }
         self.pending.push_back(record);
     }
 

@@ -11,7 +11,6 @@ use super::live::{Live, append_and_deliver};
 use super::{Action, Fault, LearnerKind, unexpected};
 use crate::record::follows;
 use crate::{CommittedLog, Record};
-use proto::mutant::{self, Mutant};
 
 /// The received records, and the progress of NEWLEADER.
 ///
@@ -131,12 +130,6 @@ impl Synchronise {
     ) -> Result<(), Fault> {
         match packet {
             LeaderPacket::Proposal { zxid, txn } => self.receive(Record { zxid, txn }, out),
-            LeaderPacket::Commit { .. }
-                if self.stage != Stage::Receiving
-                    && mutant::is(Mutant::CommitBeforeUpToDateLost) =>
-            {
-                Ok(())
-            }
             LeaderPacket::Commit { zxid } => self.commit(zxid, log, out).map(|_| ()),
             LeaderPacket::CommitAndActivate {
                 zxid,
@@ -189,9 +182,6 @@ impl Synchronise {
         if record.is_reconfig() {
             out.push(Action::ConfigProposed(record.clone()));
         }
-        if mutant::is(Mutant::ProposalAckedBeforeNewLeader) {
-            out.push(Action::Send(LearnerPacket::Ack { zxid: next }));
-        }
         self.held_bytes += held_bytes(&record);
         self.received.push_back(record);
         Ok(())
@@ -235,22 +225,10 @@ impl Synchronise {
         if self.needs_snapshot {
             self.stage = Stage::WritingSnapshot;
             out.push(Action::WriteSnapshot);
-            if mutant::is(Mutant::NewLeaderBeforeSnapshot) {
-                self.save_epoch(out);
-            }
             return;
         }
-        if mutant::is(Mutant::EpochBeforeHistory) {
-            out.push(Action::SaveCurrentEpoch(self.epoch));
-        }
-        if !mutant::is(Mutant::HistoryLoggedAfterAck) {
-            self.append_committed(log, out);
-        }
+        self.append_committed(log, out);
         match self.appended {
-            Some(_) if mutant::is(Mutant::HistoryAckedBeforeSync) => {
-                self.save_epoch(out);
-                self.handle_epoch_saved(log, out);
-            }
             Some(last) if self.synced < Some(last) => self.stage = Stage::SyncingLog(last),
             _ => self.save_epoch(out),
         }
@@ -260,11 +238,7 @@ impl Synchronise {
         for record in self.received.drain(..self.committed_len) {
             self.held_bytes -= held_bytes(&record);
             self.appended = Some(record.zxid);
-            if mutant::is(Mutant::DiffNotInCommittedLog) {
-                append_and_deliver(record, &mut CommittedLog::default(), out)
-            } else {
-                append_and_deliver(record, log, out)
-            }
+            append_and_deliver(record, log, out);
         }
         self.committed_len = 0;
     }
@@ -325,10 +299,7 @@ impl Synchronise {
         }
         out.push(self.epoch_ack());
         let live = self.live.take();
-        let mut live = live.unwrap_or_else(|| self.begin_live(log, out));
-        if mutant::is(Mutant::SyncProposalsAckedBeforeSync) {
-            live.handle_synced(Zxid(i64::MAX), out);
-        }
+        let live = live.unwrap_or_else(|| self.begin_live(log, out));
         out.push(Action::Serve { epoch: self.epoch });
         Some(live)
     }

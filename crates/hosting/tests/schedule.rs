@@ -1,7 +1,19 @@
-use std::collections::BTreeSet;
+//! Tables of the rules of the schedule.
 
-use super::limits::*;
-use super::*;
+#[path = "../src/schedule/limits.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the schedule uses all of these bounds"
+)]
+mod limits;
+
+use std::time::Duration;
+
+use hosting::{
+    FlushAt, Place, Runner, Schedule, ScheduleSettings, Syncer, WaitingGroup, WaitingWork, Writer,
+};
+use limits::*;
 
 const SETTINGS: ScheduleSettings = ScheduleSettings {
     processors: 4,
@@ -46,47 +58,6 @@ fn after_singles(settings: ScheduleSettings, singles: u32) -> Schedule {
 
 fn lone(settings: ScheduleSettings) -> Schedule {
     after_singles(settings, LONE_AFTER_GROUPS)
-}
-
-/// A table of rules, and the mutants of a rule that it catches.
-type Table = (fn(), &'static [Mutant]);
-
-const TABLES: [Table; 5] = [
-    (
-        the_core_runs_where_the_fewest_threads_are_woken,
-        &[Mutant::VisitorMaySync],
-    ),
-    (
-        the_core_of_a_standalone_server_syncs_what_its_only_writer_waits_for,
-        &[Mutant::MemberSyncsInPlace, Mutant::SyncOvertakesLog],
-    ),
-    (
-        a_visitor_of_a_member_syncs_after_its_visit_if_it_can,
-        &[Mutant::EachVisitorSyncs, Mutant::LogThreadOvertakesVisitor],
-    ),
-    (
-        a_group_waits_for_room_for_orders_and_at_an_observer_for_company,
-        &[Mutant::GroupOvertakesOrders, Mutant::GroupGathersForever],
-    ),
-    (
-        after_a_slow_sync_the_log_thread_has_the_next_groups_and_a_slow_disk_for_good,
-        &[Mutant::SlowSyncForgotten],
-    ),
-];
-
-#[test]
-fn each_mutant_of_a_rule_is_caught_by_its_table() {
-    let caught = TABLES.iter().flat_map(|(_, mutants)| *mutants);
-    let all = Mutant::CAUGHT_BY_TABLES;
-    assert_eq!(caught.collect::<BTreeSet<_>>(), all.iter().collect());
-    for (table, mutants) in TABLES {
-        for chosen in mutants {
-            assert!(mutant::choose(Some(*chosen)), "this build has mutants");
-            let is_caught = std::panic::catch_unwind(table).is_err();
-            mutant::choose(None);
-            assert!(is_caught, "{chosen:?}");
-        }
-    }
 }
 
 #[test]
