@@ -132,7 +132,7 @@ fn a_digest_that_is_not_the_trees_is_counted() {
 fn digests_of_transactions_that_a_fuzzy_snapshot_covers_are_not_compared() {
     let fuzzy = |digest| SnapshotTrailer {
         digest: Some((Zxid(4), digest)),
-        last_zxid: None,
+        ..SnapshotTrailer::default()
     };
     let txns = [(3, Some(-1)), (4, Some(-1)), (5, Some(digest_after(5)))];
     let count = |trailer| recover_from(&grown(2), trailer, &txns).digest_mismatches;
@@ -146,7 +146,7 @@ fn digests_of_transactions_that_a_fuzzy_snapshot_covers_are_not_compared() {
 fn digests_are_not_compared_before_a_tree_from_a_leader_has_caught_up() {
     let nothing_applied = SnapshotTrailer {
         digest: Some((Zxid::ZERO, 0)),
-        last_zxid: None,
+        ..SnapshotTrailer::default()
     };
     let (ahead, right) = (Some(-1), Some(digest_after(4)));
     let count = |txns: &[_]| recover_from(&grown(2), nothing_applied, txns).digest_mismatches;
@@ -158,7 +158,7 @@ fn digests_are_not_compared_before_a_tree_from_a_leader_has_caught_up() {
 fn a_snapshot_that_is_not_fuzzy_is_compared_as_it_is() {
     let exact = |digest| SnapshotTrailer {
         digest: Some((Zxid(2), digest)),
-        last_zxid: None,
+        ..SnapshotTrailer::default()
     };
     let count = |trailer| recover_from(&grown(2), trailer, &[]).digest_mismatches;
     assert_eq!((count(exact(digest_after(2))), count(exact(-1))), (0, 1));

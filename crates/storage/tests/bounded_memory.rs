@@ -169,10 +169,7 @@ fn large_snapshot(dirs: &storage::DataDirs, compression: Compression) {
     writer.write(&chunk).unwrap();
     writer.write(&fresh[fresh.len() - 5..]).unwrap();
     let path = writer
-        .finish(SnapshotTrailer {
-            digest: Some((Zxid(9), 0)),
-            last_zxid: Some(Zxid(9)),
-        })
+        .finish(SnapshotTrailer::new(Some((Zxid(9), 0)), Some(Zxid(9))))
         .unwrap();
     let mut counter = Counter::default();
     let info = snapshot::walk(&RealDisk, &path, testkit::LIMITS, &mut counter).unwrap();

@@ -156,13 +156,10 @@ mod tests {
 
     fn budget() -> Budget {
         Budget {
-            name: "small".to_owned(),
-            who: Who::AnyAddress,
-            requests_per_second: None,
-            bytes_per_second: None,
             watches: Some(10),
             watch_bytes: Some(100),
             ephemerals: Some(3),
+            ..Budget::unlimited("small", Who::AnyAddress)
         }
     }
 

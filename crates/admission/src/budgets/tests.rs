@@ -11,13 +11,9 @@ const REQUESTS: u32 = 10;
 
 fn budget(name: &str, who: Who) -> Budget {
     Budget {
-        name: name.to_owned(),
-        who,
         requests_per_second: Some(REQUESTS),
         bytes_per_second: Some(1000),
-        watches: None,
-        watch_bytes: None,
-        ephemerals: None,
+        ..Budget::unlimited(name, who)
     }
 }
 
@@ -40,7 +36,10 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn requests(requests: usize) -> Cost {
-    Cost { requests, bytes: 0 }
+    Cost {
+        requests,
+        ..Cost::default()
+    }
 }
 
 /// Returns the holders of the shares with the names of their budgets.
@@ -117,17 +116,14 @@ fn what_is_used_up_is_waited_for_by_all_who_share_it() {
     assert!(share.pay_now(requests(1), 100));
     // Bytes are a second bound, and both bounds apply.
     let long = Cost {
-        requests: 0,
         bytes: 2000,
+        ..Cost::default()
     };
     assert!(other.pay_now(long, 5000) && !other.pay_now(requests(1), 5999));
     assert!(other.pay_now(requests(1), 6000));
     // A turn may use a tenth of a second's worth.
-    let part = Cost {
-        requests: 1,
-        bytes: 100,
-    };
-    assert_eq!(share.cost_max(), part);
+    let part = share.cost_max();
+    assert_eq!((part.requests, part.bytes), (1, 100));
     let small = Share::new(
         Arc::new(Budget {
             requests_per_second: Some(1),
@@ -198,8 +194,8 @@ fn it_is_said_once_a_minute_of_each_and_not_of_too_many() {
     assert_eq!(share.is_due(60_009), None);
     assert_eq!(share.is_due(60_010), Some(("requestsPerSecond", REQUESTS)));
     let long = Cost {
-        requests: 0,
         bytes: 1_000_000,
+        ..Cost::default()
     };
     let other = budgets.find(ip("192.0.2.2"), &[], 0)[0].clone();
     other.pay_now(long, 0);

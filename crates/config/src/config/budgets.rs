@@ -28,6 +28,21 @@ pub struct Budget {
     pub ephemerals: Option<u32>,
 }
 
+impl Budget {
+    /// Creates a budget without limits.
+    pub fn unlimited(name: &str, who: Who) -> Self {
+        Self {
+            name: name.to_owned(),
+            who,
+            requests_per_second: None,
+            bytes_per_second: None,
+            watches: None,
+            watch_bytes: None,
+            ephemerals: None,
+        }
+    }
+}
+
 /// Addresses or identities to which a budget applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
@@ -165,12 +180,15 @@ fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Bud
     // With a rate of zero, clients could never continue.
     let rate = |field| number(fields.get(field), 1);
     let held = |field| number(fields.get(field), 0);
-    let budget = Budget {
+    let limits = Budget {
         requests_per_second: rate(REQUESTS)?,
         bytes_per_second: rate(BYTES)?,
         watches: held(WATCHES)?,
         watch_bytes: held(WATCH_BYTES)?,
         ephemerals: held(EPHEMERALS)?,
+        ..Budget::unlimited(&name, Who::Anyone)
+    };
+    let budget = Budget {
         who: Who::parse(&who.text).ok_or_else(|| {
             let reason = format!("`{}` does not name any clients", who.text);
             who.refused(reason).hint(format!(
@@ -179,7 +197,7 @@ fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Bud
                 SCHEMES.join(", ")
             ))
         })?,
-        name,
+        ..limits
     };
     if fields.len() == 1 {
         let reason = format!("the budget {} does not contain a limit", budget.name);

@@ -17,17 +17,14 @@ fn budgets_are_read_by_their_names() {
     let [alice, office] = config.limits.budgets.as_slice() else {
         panic!("{:?}", config.limits.budgets);
     };
+    let who = Who::User {
+        scheme: "sasl".to_owned(),
+        user: "alice".to_owned(),
+    };
     let expected = Budget {
-        name: "alice".to_owned(),
-        who: Who::User {
-            scheme: "sasl".to_owned(),
-            user: "alice".to_owned(),
-        },
-        requests_per_second: None,
         bytes_per_second: Some(4096),
-        watches: None,
-        watch_bytes: None,
         ephemerals: Some(0),
+        ..Budget::unlimited("alice", who)
     };
     assert_eq!(*alice, expected);
     let Who::Network(network) = office.who else {

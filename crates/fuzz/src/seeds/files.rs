@@ -59,10 +59,7 @@ pub(crate) fn bodies() -> Vec<Vec<u8>> {
 
 /// Returns whole snapshots, with and without the sections after the znodes.
 pub(crate) fn snapshots(compression: Compression) -> Vec<Vec<u8>> {
-    let both = SnapshotTrailer {
-        digest: Some((Zxid(0x16), 0x1234_5678)),
-        last_zxid: Some(Zxid(0x16)),
-    };
+    let both = SnapshotTrailer::new(Some((Zxid(0x16), 0x1234_5678)), Some(Zxid(0x16)));
     let neither = SnapshotTrailer::default();
     let bodies = bodies().into_iter();
     let pairs = bodies.flat_map(|body| [(body.clone(), both), (body, neither)]);

@@ -222,10 +222,7 @@ fn an_altered_history_is_reported_but_served() {
         let none = Compression::None;
         let mut writer = SnapshotWriter::new(disk.clone(), &dirs, zxid, none, true).unwrap();
         writer.write(&body).unwrap();
-        let trailer = SnapshotTrailer {
-            digest: Some((zxid, recorded)),
-            last_zxid: Some(zxid),
-        };
+        let trailer = SnapshotTrailer::new(Some((zxid, recorded)), Some(zxid));
         writer.finish(trailer).unwrap();
         assert_eq!(directory.recover().unwrap().digest_mismatches, mismatches);
         assert_eq!(directory.serve().unwrap().zxid, zxid);

@@ -88,3 +88,10 @@ pub struct SnapshotTrailer {
     /// (`serializeLastProcessedZxid.enabled`).
     pub last_zxid: Option<Zxid>,
 }
+
+impl SnapshotTrailer {
+    /// Creates a trailer with these sections.
+    pub fn new(digest: Option<(Zxid, i64)>, last_zxid: Option<Zxid>) -> Self {
+        Self { digest, last_zxid }
+    }
+}

@@ -30,10 +30,7 @@ fn snapshot(disk: &SimDisk, dirs: &DataDirs, zxid: i64) -> Result<(), StorageErr
     let disk = Arc::new(disk.clone());
     let mut writer = SnapshotWriter::new(disk, dirs, Zxid(zxid), Compression::None, true)?;
     writer.write(&fresh_body())?;
-    let trailer = SnapshotTrailer {
-        digest: Some((Zxid(zxid), 0)),
-        last_zxid: Some(Zxid(zxid)),
-    };
+    let trailer = SnapshotTrailer::new(Some((Zxid(zxid), 0)), Some(Zxid(zxid)));
     writer.finish(trailer).map(drop)
 }
 

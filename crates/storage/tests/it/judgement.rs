@@ -371,13 +371,7 @@ fn a_damaged_snapshot_of_an_epochs_start_is_never_made_up_for() {
 fn a_log_that_does_not_reach_what_the_snapshot_covers_is_reported() {
     let server = Server::new();
     server.write(&[1, 2, 3]);
-    server.snapshot(
-        2,
-        SnapshotTrailer {
-            digest: Some((Zxid(4), 0)),
-            last_zxid: Some(Zxid(4)),
-        },
-    );
+    server.snapshot(2, SnapshotTrailer::new(Some((Zxid(4), 0)), Some(Zxid(4))));
     let (recovered, db) = server.start().unwrap();
     assert_eq!((recovered.last_zxid, db.txns), (Zxid(3), vec![3]));
     assert!(

@@ -173,10 +173,10 @@ fn snapshots_fed_the_same_stream_are_the_same_files() {
                     writer.write(piece).unwrap();
                 }
                 let written = writer
-                    .finish(SnapshotTrailer {
-                        digest: info.digest.map(|digest| (digest.zxid, digest.digest)),
-                        last_zxid: info.last_zxid,
-                    })
+                    .finish(SnapshotTrailer::new(
+                        info.digest.map(|digest| (digest.zxid, digest.digest)),
+                        info.last_zxid,
+                    ))
                     .unwrap();
                 assert_eq!(written.file_name().unwrap().to_str().unwrap(), {
                     format!("snapshot.{:x}{}", file.zxid.0, compression.suffix())
