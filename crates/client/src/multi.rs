@@ -205,13 +205,7 @@ pub(crate) fn encode_ops(ops: &[MultiOp], outside: impl Fn(&str) -> Str, out: &m
     use jute::Encode;
     for MultiOp(write) in ops {
         let mut write = write.clone();
-        let path = match &mut write {
-            WriteRequest::Create { request, .. } => &mut request.path,
-            WriteRequest::Delete(request) | WriteRequest::Check(request) => &mut request.path,
-            WriteRequest::SetData(request) => &mut request.path,
-            _ => &mut None,
-        };
-        if let Some(path) = path {
+        if let Some(path) = write.path_mut() {
             *path = outside(path);
         }
         multi::encode_request(&write, out);

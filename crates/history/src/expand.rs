@@ -4,7 +4,8 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use jute::Str;
 use prost::Message;
-use proto::txn::{Txn, TxnRecord};
+use proto::op::ZnodeChange;
+use proto::txn::{Txn, TxnFields, TxnRecord};
 use proto::{Acl, SessionId};
 
 use crate::filter::PathFilter;
@@ -145,73 +146,58 @@ impl Expander<'_> {
                     self.expand_one(record, txn);
                 }
             }
-            Txn::CloseSession { paths } => self.close(record, paths.as_deref().unwrap_or_default()),
             txn => self.expand_one(record, txn),
         }
     }
 
     fn expand_one(&mut self, record: &TxnRecord, txn: &Txn) {
-        match txn {
-            Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => {
-                let kind = if txn.ephemeral {
-                    Kind::Ephemeral
-                } else {
-                    Kind::Persistent
-                };
-                self.create(record, &txn.path, txn.data.as_ref(), &txn.acl, kind, 0);
+        let fields = txn.fields();
+        let path = fields.path.map(|path| &**path).unwrap_or_default();
+        match txn.op().change() {
+            ZnodeChange::None => {}
+            ZnodeChange::Create if fields.is_ephemeral => {
+                self.create(record, path, &fields, Kind::Ephemeral);
             }
-            Txn::CreateContainer(txn) => {
-                let kind = Kind::Container;
-                self.create(record, &txn.path, txn.data.as_ref(), &txn.acl, kind, 0);
-            }
-            Txn::CreateTtl(txn) => {
-                if (1..=TTL_MS_MAX).contains(&txn.ttl) {
-                    let (data, kind) = (txn.data.as_ref(), Kind::Ttl);
-                    self.create(record, &txn.path, data, &txn.acl, kind, txn.ttl);
+            ZnodeChange::Create => self.create(record, path, &fields, Kind::Persistent),
+            ZnodeChange::CreateContainer => self.create(record, path, &fields, Kind::Container),
+            ZnodeChange::CreateTtl => {
+                if (1..=TTL_MS_MAX).contains(&fields.ttl_ms) {
+                    self.create(record, path, &fields, Kind::Ttl);
                 }
             }
-            Txn::Delete { path } => self.delete(record, path, Operation::Delete),
-            Txn::DeleteContainer { path } => {
-                self.delete(record, path, Operation::DeleteByServer);
-            }
-            Txn::SetData(set) | Txn::Reconfig(set) => {
-                let operation = match txn {
-                    Txn::Reconfig(_) => Operation::Reconfig,
-                    _ => Operation::SetData,
-                };
-                let draft = self.change(record, &set.path, operation);
-                draft.change.version = set.version;
-                draft.data = set.data.clone();
-            }
-            Txn::SetAcl(set) => {
-                let bytes = self.acl_bytes(&set.acl);
-                let draft = self.change(record, &set.path, Operation::SetAcl);
-                draft.change.aversion = set.version;
+            ZnodeChange::Delete => self.delete(record, path, Operation::Delete),
+            ZnodeChange::DeleteByServer => self.delete(record, path, Operation::DeleteByServer),
+            ZnodeChange::CloseSession => self.close(record, fields.paths.unwrap_or_default()),
+            ZnodeChange::SetData => self.set_data(record, path, &fields, Operation::SetData),
+            ZnodeChange::Reconfig => self.set_data(record, path, &fields, Operation::Reconfig),
+            ZnodeChange::SetAcl => {
+                let bytes = self.acl_bytes(fields.acl);
+                let draft = self.change(record, path, Operation::SetAcl);
+                draft.change.aversion = fields.version;
                 draft.acl = Some(bytes);
             }
-            Txn::CreateSession { .. }
-            | Txn::CloseSession { .. }
-            | Txn::Error { .. }
-            | Txn::Check(_)
-            | Txn::Multi(_) => {}
         }
     }
 
-    fn create(
-        &mut self,
-        record: &TxnRecord,
-        path: &Str,
-        data: Option<&Bytes>,
-        acl: &[Acl],
-        kind: Kind,
-        ttl_ms: i64,
-    ) {
-        let acl = self.acl_bytes(acl);
+    fn create(&mut self, record: &TxnRecord, path: &str, fields: &TxnFields<'_>, kind: Kind) {
+        let acl = self.acl_bytes(fields.acl);
         let draft = self.change(record, path, Operation::Create);
         draft.change.set_kind(kind);
-        draft.change.ttl_ms = ttl_ms;
-        draft.data = data.cloned();
+        draft.change.ttl_ms = fields.ttl_ms;
+        draft.data = fields.data.cloned();
         draft.acl = Some(acl);
+    }
+
+    fn set_data(
+        &mut self,
+        record: &TxnRecord,
+        path: &str,
+        fields: &TxnFields<'_>,
+        operation: Operation,
+    ) {
+        let draft = self.change(record, path, operation);
+        draft.change.version = fields.version;
+        draft.data = fields.data.cloned();
     }
 
     fn acl_bytes(&mut self, acl: &[Acl]) -> Bytes {

@@ -1,6 +1,7 @@
 //! ZooKeeper's records, ids, opcodes and error codes, without any behaviour.
 //!
-//! * [`OpCode`] is the single table of operations, [`ErrorCode`] the single table of errors.
+//! * [`OpCode`] is the single table of operations with the columns of [`op`], [`ErrorCode`] the single
+//!   table of errors.
 //! * [`request`] and [`response`] contain the requests of clients and the replies, [`watch`] the
 //!   events.
 //! * [`txn`] contains transactions, which are proposed, logged and applied.
@@ -22,7 +23,7 @@ pub mod leader;
 pub mod learner;
 pub mod multi;
 pub mod notification;
-mod op;
+pub mod op;
 pub mod packet;
 pub mod position;
 pub mod quorum;

@@ -3,10 +3,8 @@
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
 
 use crate::data::RequestAcl;
-use crate::request::{
-    CreateRequest, PathVersionRequest, PathWatchRequest, ReadRequest, SetDataRequest, WriteRequest,
-    flags,
-};
+use crate::op::InMulti;
+use crate::request::{ReadRequest, WriteRequest, flags};
 use crate::{ErrorCode, OpCode};
 
 /// Header of each operation and result.
@@ -113,7 +111,7 @@ pub fn decode_writes(
     if let Some(read) = operations.reads.first() {
         return Ok(Err(MultiFault::Operation(read.op().number())));
     }
-    let has_null_path = operations.writes.iter().any(has_null_path);
+    let has_null_path = operations.writes.iter().any(|write| write.path().is_none());
     Ok(if has_null_path {
         Err(MultiFault::NullPath)
     } else {
@@ -172,20 +170,19 @@ impl Operations {
         if header.done {
             return Ok(false);
         }
-        match OpCode::from_i32(header.op) {
-            Some(OpCode::GetData) => {
-                let request = PathWatchRequest::decode(input)?;
-                self.reads.push(ReadRequest::GetData(request));
+        let refusal = || Refusal::Operation(header.op);
+        let op = OpCode::from_i32(header.op).ok_or_else(refusal)?;
+        match op.in_multi() {
+            InMulti::Read => {
+                let read = ReadRequest::decode(op, input)?;
+                self.reads.push(read.ok_or_else(refusal)?);
             }
-            Some(OpCode::GetChildren) => {
-                let request = PathWatchRequest::decode(input)?;
-                self.reads.push(ReadRequest::GetChildren(request));
-            }
-            _ => {
-                let write = decode_write(header.op, input)?.ok_or(Refusal::Operation(header.op))?;
+            InMulti::Write => {
+                let write = WriteRequest::decode(op, input)?.ok_or_else(refusal)?;
                 check_create(&write, offset)?;
                 self.writes.push(write);
             }
+            InMulti::No => return Err(refusal()),
         }
         if self.reads.is_empty() || self.writes.is_empty() {
             Ok(true)
@@ -193,30 +190,6 @@ impl Operations {
             Err(Refusal::Operation(header.op))
         }
     }
-}
-
-fn decode_write(op: i32, input: &mut Reader) -> Result<Option<WriteRequest>, DecodeError> {
-    Ok(match OpCode::from_i32(op) {
-        Some(op @ (OpCode::Create | OpCode::Create2 | OpCode::CreateContainer)) => {
-            Some(WriteRequest::Create {
-                op,
-                request: CreateRequest::decode(input)?,
-                ttl: -1,
-            })
-        }
-        Some(op @ OpCode::CreateTtl) => {
-            let request = CreateRequest::decode(input)?;
-            Some(WriteRequest::Create {
-                op,
-                request,
-                ttl: input.i64()?,
-            })
-        }
-        Some(OpCode::Delete) => Some(WriteRequest::Delete(PathVersionRequest::decode(input)?)),
-        Some(OpCode::SetData) => Some(WriteRequest::SetData(SetDataRequest::decode(input)?)),
-        Some(OpCode::Check) => Some(WriteRequest::Check(PathVersionRequest::decode(input)?)),
-        _ => None,
-    })
 }
 
 /// Checks for the faults that Java's Op.Create refuses, in its order. A create with a TTL is
@@ -242,15 +215,6 @@ fn check_create(write: &WriteRequest, offset: usize) -> Result<(), Refusal> {
     }
 }
 
-fn has_null_path(write: &WriteRequest) -> bool {
-    match write {
-        WriteRequest::Create { request, .. } => request.path.is_none(),
-        WriteRequest::Delete(request) | WriteRequest::Check(request) => request.path.is_none(),
-        WriteRequest::SetData(request) => request.path.is_none(),
-        _ => false,
-    }
-}
-
 /// Decodes the operations of a multiRead.
 ///
 /// # Errors
@@ -269,20 +233,12 @@ pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
 /// Appends `write` with its header, as a client does.
 ///
 /// # Panics
-/// If `write` is not a create of any kind, delete, setData or check.
+/// If a multi cannot contain the operation.
 pub fn encode_request(write: &WriteRequest, out: &mut Vec<u8>) {
-    MultiHeader::request(write.op()).encode(out);
-    match write {
-        WriteRequest::Create { op, request, ttl } => {
-            request.encode(out);
-            if *op == OpCode::CreateTtl {
-                ttl.encode(out);
-            }
-        }
-        WriteRequest::Delete(request) | WriteRequest::Check(request) => request.encode(out),
-        WriteRequest::SetData(request) => request.encode(out),
-        other => panic!("{} cannot be in a multi", other.op().name()),
-    }
+    let op = write.op();
+    MultiHeader::request(op).encode(out);
+    let is_encoded = op.in_multi() == InMulti::Write && write.encode_record(out).is_ok();
+    assert!(is_encoded, "{} cannot be in a multi", op.name());
 }
 
 /// Converts an ACL list for a [`CreateRequest`].

@@ -1,4 +1,13 @@
 //! The table of operations, from which all other lists of opcodes are derived.
+//!
+//! A row begins with the columns that every operation has. The braces after them contain the
+//! columns of [`Columns`] whose value is not the default.
+
+use self::TextField::{
+    Acl, AclLines, Data, IsEphemeral, Number, ParentCversion, Parts, Path, Paths, PlainPath, Ttl,
+    Version,
+};
+use self::{InMulti as Part, NamespaceBytes as Bytes, ZnodeChange as Change};
 
 /// Treatment of an operation by a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,9 +24,128 @@ pub enum OpKind {
     Internal,
 }
 
+/// Kind of multi that may contain an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InMulti {
+    /// None.
+    No,
+    /// A multi.
+    Write,
+    /// A multiRead.
+    Read,
+}
+
+/// Bytes of an operation that the metrics of its namespace count. Source: DataTree.updateReadStat,
+/// DataTree.updateWriteStat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NamespaceBytes {
+    /// The operation is not counted.
+    None,
+    /// The path, or each path of a closeSession.
+    Path,
+    /// The path and the data.
+    Data,
+    /// The path and the names of the children.
+    Names,
+    /// The path and the names of the children, which a Stat follows in the reply.
+    NamesAndStat,
+}
+
+/// Change of a znode by a transaction, which determines its form in the change history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ZnodeChange {
+    /// No change.
+    None,
+    /// Creates a persistent or an ephemeral znode.
+    Create,
+    /// Creates a container.
+    CreateContainer,
+    /// Creates a TTL znode.
+    CreateTtl,
+    /// Deletes a znode.
+    Delete,
+    /// Deletes a container or a TTL znode, at the request of a server.
+    DeleteByServer,
+    /// Deletes the ephemerals of a session.
+    CloseSession,
+    /// Sets the data.
+    SetData,
+    /// Sets the data of the config znode.
+    Reconfig,
+    /// Sets the ACL.
+    SetAcl,
+}
+
+impl ZnodeChange {
+    /// Returns whether a znode is created.
+    pub fn is_create(self) -> bool {
+        matches!(self, Self::Create | Self::CreateContainer | Self::CreateTtl)
+    }
+}
+
+/// Field of a transaction in the text of a log. Source: TxnLogToolkit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextField {
+    /// The timeout of a session, or an error code.
+    Number,
+    /// The path in jute's form for CSV, with escapes.
+    Path,
+    /// The path without escapes.
+    PlainPath,
+    /// The paths of a closeSession.
+    Paths,
+    /// The data as text.
+    Data,
+    /// The ACL in jute's form for CSV.
+    Acl,
+    /// The ACL with a line end after each entry.
+    AclLines,
+    /// Whether the znode is ephemeral.
+    IsEphemeral,
+    /// The resulting version.
+    Version,
+    /// The parent's resulting creation count.
+    ParentCversion,
+    /// The TTL in ms.
+    Ttl,
+    /// The operations of a multi.
+    Parts,
+}
+
+const CREATE_TEXT: &[TextField] = &[PlainPath, Data, AclLines, IsEphemeral, ParentCversion];
+const SET_DATA_TEXT: &[TextField] = &[PlainPath, Data, Version];
+
+/// Columns with a default.
+struct Columns {
+    /// Whether a busy server may refuse the request.
+    throttled: bool,
+    /// Kind of multi that may contain the operation.
+    multi: InMulti,
+    /// Name in the audit log.
+    audited: Option<&'static str>,
+    /// Bytes in the metrics of namespaces.
+    namespace: NamespaceBytes,
+    /// Change of a znode.
+    change: ZnodeChange,
+    /// Fields in the text of a log. Empty if no transaction has this type.
+    text: &'static [TextField],
+}
+
+impl Columns {
+    const DEFAULT: Self = Self {
+        throttled: true,
+        multi: InMulti::No,
+        audited: None,
+        namespace: NamespaceBytes::None,
+        change: ZnodeChange::None,
+        text: &[],
+    };
+}
+
 macro_rules! opcodes {
     ($( $name:ident $number:literal $wire:literal $short:literal $kind:ident
-        $request:literal $reply:literal $since:literal; )+) => {
+        $request:literal $reply:literal $since:literal
+        $({ $($column:ident: $value:expr),+ })?; )+) => {
         /// An operation. Source: ZooDefs.OpCode.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i32)]
@@ -67,34 +195,67 @@ macro_rules! opcodes {
             pub fn since(self) -> &'static str {
                 match self { $( Self::$name => $since, )+ }
             }
+
+            fn columns(self) -> &'static Columns {
+                match self {
+                    $(
+                        Self::$name => {
+                            const COLUMNS: Columns = Columns {
+                                $( $($column: $value,)+ )?
+                                ..Columns::DEFAULT
+                            };
+                            &COLUMNS
+                        }
+                    )+
+                }
+            }
         }
     };
 }
 
 opcodes! {
-    Error               -1 "error"               "ERRO" Internal   "none"                       "ErrorResponse"             "3.4";
-    CreateSession      -10 "createSession"       "SESS" Internal   "CreateSessionRequest"       "ConnectResponse"           "3.4";
-    CloseSession       -11 "closeSession"        "CLOS" Write      "none"                       "none"                      "3.4";
-    Create               1 "create"              "CREA" Write      "CreateRequest"              "CreateResponse"            "3.4";
-    Delete               2 "delete"              "DELE" Write      "DeleteRequest"              "none"                      "3.4";
-    Exists               3 "exists"              "EXIS" Read       "ExistsRequest"              "ExistsResponse"            "3.4";
-    GetData              4 "getData"             "GETD" Read       "GetDataRequest"             "GetDataResponse"           "3.4";
-    SetData              5 "setData"             "SETD" Write      "SetDataRequest"             "SetDataResponse"           "3.4";
+    Error               -1 "error"               "ERRO" Internal   "none"                       "ErrorResponse"             "3.4"
+        { text: &[Number] };
+    CreateSession      -10 "createSession"       "SESS" Internal   "CreateSessionRequest"       "ConnectResponse"           "3.4"
+        { throttled: false, text: &[Number] };
+    CloseSession       -11 "closeSession"        "CLOS" Write      "none"                       "none"                      "3.4"
+        { throttled: false, namespace: Bytes::Path, change: Change::CloseSession, text: &[Paths] };
+    Create               1 "create"              "CREA" Write      "CreateRequest"              "CreateResponse"            "3.4"
+        { multi: Part::Write, audited: Some("create"), namespace: Bytes::Data, change: Change::Create, text: CREATE_TEXT };
+    Delete               2 "delete"              "DELE" Write      "DeleteRequest"              "none"                      "3.4"
+        { multi: Part::Write, audited: Some("delete"), namespace: Bytes::Path, change: Change::Delete, text: &[Path] };
+    Exists               3 "exists"              "EXIS" Read       "ExistsRequest"              "ExistsResponse"            "3.4"
+        { namespace: Bytes::Path };
+    GetData              4 "getData"             "GETD" Read       "GetDataRequest"             "GetDataResponse"           "3.4"
+        { multi: Part::Read, namespace: Bytes::Data };
+    SetData              5 "setData"             "SETD" Write      "SetDataRequest"             "SetDataResponse"           "3.4"
+        { multi: Part::Write, audited: Some("setData"), namespace: Bytes::Data, change: Change::SetData, text: SET_DATA_TEXT };
     GetAcl               6 "getACL"              "GETA" Read       "GetAclRequest"              "GetAclResponse"            "3.4";
-    SetAcl               7 "setACL"              "SETA" Write      "SetAclRequest"              "SetAclResponse"            "3.4";
-    GetChildren          8 "getChildren"         "GETC" Read       "GetChildrenRequest"         "GetChildrenResponse"       "3.4";
+    SetAcl               7 "setACL"              "SETA" Write      "SetAclRequest"              "SetAclResponse"            "3.4"
+        { audited: Some("setAcl"), change: Change::SetAcl, text: &[Path, Acl, Version] };
+    GetChildren          8 "getChildren"         "GETC" Read       "GetChildrenRequest"         "GetChildrenResponse"       "3.4"
+        { multi: Part::Read, namespace: Bytes::Names };
     Sync                 9 "sync"                "SYNC" Sync       "SyncRequest"                "SyncResponse"              "3.4";
-    Ping                11 "ping"                "PING" Read       "none"                       "none"                      "3.4";
-    GetChildren2        12 "getChildren2"        "GETC" Read       "GetChildren2Request"        "GetChildren2Response"      "3.4";
-    Check               13 "check"               "CHEC" Internal   "CheckVersionRequest"        "none"                      "3.4";
-    Multi               14 "multi"               "MULT" Write      "MultiRequest"               "MultiResponse"             "3.4";
-    Create2             15 "create2"             "CREA" Write      "CreateRequest"              "Create2Response"           "3.5";
-    Reconfig            16 "reconfig"            "RECO" Write      "ReconfigRequest"            "GetDataResponse"           "3.5";
+    Ping                11 "ping"                "PING" Read       "none"                       "none"                      "3.4"
+        { throttled: false };
+    GetChildren2        12 "getChildren2"        "GETC" Read       "GetChildren2Request"        "GetChildren2Response"      "3.4"
+        { namespace: Bytes::NamesAndStat };
+    Check               13 "check"               "CHEC" Internal   "CheckVersionRequest"        "none"                      "3.4"
+        { multi: Part::Write, text: &[Path, Version] };
+    Multi               14 "multi"               "MULT" Write      "MultiRequest"               "MultiResponse"             "3.4"
+        { audited: Some("multiOperation"), text: &[Parts] };
+    Create2             15 "create2"             "CREA" Write      "CreateRequest"              "Create2Response"           "3.5"
+        { multi: Part::Write, audited: Some("create"), namespace: Bytes::Data, change: Change::Create, text: CREATE_TEXT };
+    Reconfig            16 "reconfig"            "RECO" Write      "ReconfigRequest"            "GetDataResponse"           "3.5"
+        { audited: Some("reconfig"), namespace: Bytes::Data, change: Change::Reconfig, text: SET_DATA_TEXT };
     CheckWatches        17 "checkWatches"        "CHKW" Read       "CheckWatchesRequest"        "none"                      "3.5";
     RemoveWatches       18 "removeWatches"       "REMW" Read       "RemoveWatchesRequest"       "none"                      "3.5";
-    CreateContainer     19 "createContainer"     "CREA" Write      "CreateRequest"              "Create2Response"           "3.5";
-    DeleteContainer     20 "deleteContainer"     "DELE" Write      "DeleteContainerRequest"     "none"                      "3.5";
-    CreateTtl           21 "createTTL"           "CREA" Write      "CreateTtlRequest"           "Create2Response"           "3.5";
+    CreateContainer     19 "createContainer"     "CREA" Write      "CreateRequest"              "Create2Response"           "3.5"
+        { multi: Part::Write, audited: Some("create"), namespace: Bytes::Data, change: Change::CreateContainer, text: &[PlainPath, Data, AclLines, ParentCversion] };
+    DeleteContainer     20 "deleteContainer"     "DELE" Write      "DeleteContainerRequest"     "none"                      "3.5"
+        { audited: Some("delete"), namespace: Bytes::Path, change: Change::DeleteByServer, text: &[Path] };
+    CreateTtl           21 "createTTL"           "CREA" Write      "CreateTtlRequest"           "Create2Response"           "3.5"
+        { multi: Part::Write, audited: Some("create"), namespace: Bytes::Data, change: Change::CreateTtl, text: &[PlainPath, Data, AclLines, ParentCversion, Ttl] };
     MultiRead           22 "multiRead"           "MLTR" Read       "MultiRequest"               "MultiResponse"             "3.6";
     Auth               100 "auth"                "AUTH" Connection "AuthPacket"                 "none"                      "3.4";
     SetWatches         101 "setWatches"          "SETW" Read       "SetWatches"                 "none"                      "3.4";
@@ -110,6 +271,44 @@ impl OpCode {
     /// Returns the number on the wire.
     pub fn number(self) -> i32 {
         self as i32
+    }
+
+    /// Returns whether a request may be refused because it waited for too long
+    /// (`throttled_op_wait_time`) or because too much waits. Sessions must begin, be kept alive and
+    /// end on a busy server, too.
+    pub fn may_be_throttled(self) -> bool {
+        self.columns().throttled
+    }
+
+    /// Returns the kind of multi that may contain the operation.
+    pub fn in_multi(self) -> InMulti {
+        self.columns().multi
+    }
+
+    /// Returns the name in the audit log; `None` if the operation is not audited.
+    pub fn audited_as(self) -> Option<&'static str> {
+        self.columns().audited
+    }
+
+    /// Returns the bytes that the metrics of namespaces count.
+    pub fn namespace_bytes(self) -> NamespaceBytes {
+        self.columns().namespace
+    }
+
+    /// Returns the change of a znode by a transaction of this type.
+    pub fn change(self) -> ZnodeChange {
+        self.columns().change
+    }
+
+    /// Returns the fields of a transaction of this type in the text of a log; empty if no transaction
+    /// has this type.
+    pub fn text(self) -> &'static [TextField] {
+        self.columns().text
+    }
+
+    /// Returns whether the operation begins or ends a session.
+    pub fn is_of_session(self) -> bool {
+        matches!(self, Self::CreateSession | Self::CloseSession)
     }
 }
 
@@ -146,5 +345,28 @@ mod tests {
         assert_eq!(OpCode::Multi.kind(), OpKind::Write);
         assert_eq!(OpCode::MultiRead.kind(), OpKind::Read);
         assert_eq!(OpCode::Check.kind(), OpKind::Internal);
+    }
+
+    #[test]
+    fn pings_and_requests_of_sessions_are_never_throttled() {
+        let exempt = OpCode::ALL.iter().filter(|op| !op.may_be_throttled());
+        let exempt: Vec<_> = exempt.copied().collect();
+        let expected = [OpCode::CreateSession, OpCode::CloseSession, OpCode::Ping];
+        assert_eq!(exempt, expected);
+    }
+
+    /// A refused write becomes an error. A multi contains the other transactions.
+    #[test]
+    fn exactly_the_writes_and_their_parts_become_transactions() {
+        for op in OpCode::ALL {
+            let is_transaction = op.kind() == OpKind::Write
+                || op.in_multi() == InMulti::Write
+                || matches!(op, OpCode::Error | OpCode::CreateSession);
+            assert_eq!(!op.text().is_empty(), is_transaction, "{op:?}");
+            let is_read = op.kind() == OpKind::Read;
+            assert!(is_read || op.in_multi() != InMulti::Read, "{op:?}");
+            let has_change = op.change() != ZnodeChange::None;
+            assert!(is_transaction || !has_change, "{op:?}");
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! Decoded requests of clients, sorted by how they are served.
 
-mod encode;
+mod read;
+mod write;
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader, Str};
 
-use crate::multi::{MultiFault, MultiRead};
-use crate::{OpCode, data::RequestAcl, multi};
+use crate::data::RequestAcl;
+use crate::{OpCode, OpKind};
 
-pub use encode::NotEncodable;
+pub use read::ReadRequest;
+pub use write::WriteRequest;
 
 /// Record of create, create2 and createContainer; with `ttl` also of createTTL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
@@ -128,95 +130,6 @@ pub struct SetWatchesRequest {
     pub persistent_recursive: Option<Vec<Option<Str>>>,
 }
 
-/// A request that becomes a transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WriteRequest {
-    /// create, create2, createContainer, createTTL.
-    Create {
-        /// Opcode, one of the four.
-        op: OpCode,
-        /// Record of the request.
-        request: CreateRequest,
-        /// The TTL in ms of createTTL, -1 for the others.
-        ttl: i64,
-    },
-    /// delete.
-    Delete(PathVersionRequest),
-    /// setData.
-    SetData(SetDataRequest),
-    /// setACL.
-    SetAcl(SetAclRequest),
-    /// check, only inside a multi.
-    Check(PathVersionRequest),
-    /// deleteContainer, whose path cannot be null.
-    DeleteContainer {
-        /// Path of the container or TTL znode.
-        path: Str,
-    },
-    /// reconfig.
-    Reconfig(ReconfigRequest),
-    /// multi. A fault refuses it as a whole but still uses a zxid.
-    Multi(Result<Vec<WriteRequest>, MultiFault>),
-    /// A new session, created by the server from a handshake.
-    CreateSession {
-        /// Negotiated timeout in ms.
-        timeout_ms: i32,
-    },
-    /// End of the session, sent by the client or created by the server on expiry.
-    CloseSession,
-}
-
-impl WriteRequest {
-    /// Returns the opcode of the request.
-    pub fn op(&self) -> OpCode {
-        match self {
-            Self::Create { op, .. } => *op,
-            Self::Delete(_) => OpCode::Delete,
-            Self::SetData(_) => OpCode::SetData,
-            Self::SetAcl(_) => OpCode::SetAcl,
-            Self::Check(_) => OpCode::Check,
-            Self::DeleteContainer { .. } => OpCode::DeleteContainer,
-            Self::Reconfig(_) => OpCode::Reconfig,
-            Self::Multi(_) => OpCode::Multi,
-            Self::CreateSession { .. } => OpCode::CreateSession,
-            Self::CloseSession => OpCode::CloseSession,
-        }
-    }
-}
-
-/// A read request, which is answered from this server's own tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadRequest {
-    /// exists.
-    Exists(PathWatchRequest),
-    /// getData.
-    GetData(PathWatchRequest),
-    /// getACL.
-    GetAcl(PathRequest),
-    /// getChildren.
-    GetChildren(PathWatchRequest),
-    /// getChildren2.
-    GetChildren2(PathWatchRequest),
-    /// getAllChildrenNumber.
-    GetAllChildrenNumber(PathRequest),
-    /// getEphemerals.
-    GetEphemerals(PathRequest),
-    /// multiRead.
-    MultiRead(MultiRead),
-    /// checkWatches.
-    CheckWatches(PathModeRequest),
-    /// removeWatches.
-    RemoveWatches(PathModeRequest),
-    /// addWatch.
-    AddWatch(PathModeRequest),
-    /// setWatches, setWatches2.
-    SetWatches(SetWatchesRequest),
-    /// whoAmI.
-    WhoAmI,
-    /// ping.
-    Ping,
-}
-
 /// A decoded request, by its treatment in a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
@@ -234,90 +147,69 @@ impl Request {
     /// # Errors
     /// If the record does not decode. The reply is then MarshallingError, and no zxid is used.
     ///
-    /// # Panics
-    /// Never. Opcodes that are not requests of a client (error, createSession, check, auth, sasl)
-    /// cause a `Value` error; the caller distinguishes them with [`OpCode::kind`].
+    /// Opcodes that are not requests of a client (error, createSession, check, auth, sasl) cause a
+    /// `Value` error; the caller distinguishes them with [`OpCode::kind`].
     pub fn decode(op: OpCode, input: &mut Reader) -> Result<Self, DecodeError> {
-        use ReadRequest as R;
-        use WriteRequest as W;
-        Ok(match op {
-            OpCode::Create | OpCode::Create2 | OpCode::CreateContainer => Self::Write(W::Create {
-                op,
-                request: CreateRequest::decode(input)?,
-                ttl: -1,
-            }),
-            OpCode::CreateTtl => {
-                let request = CreateRequest::decode(input)?;
-                Self::Write(W::Create {
-                    op,
-                    request,
-                    ttl: input.i64()?,
-                })
-            }
-            OpCode::Delete => Self::Write(W::Delete(PathVersionRequest::decode(input)?)),
-            OpCode::SetData => Self::Write(W::SetData(SetDataRequest::decode(input)?)),
-            OpCode::SetAcl => Self::Write(W::SetAcl(SetAclRequest::decode(input)?)),
-            OpCode::DeleteContainer => Self::Write(W::DeleteContainer {
-                path: Str::decode(input)?,
-            }),
-            OpCode::Reconfig => Self::Write(W::Reconfig(ReconfigRequest::decode(input)?)),
-            OpCode::Multi => Self::Write(W::Multi(multi::decode_writes(input)?)),
-            OpCode::CloseSession => Self::Write(W::CloseSession),
-            OpCode::Exists => Self::Read(R::Exists(PathWatchRequest::decode(input)?)),
-            OpCode::GetData => Self::Read(R::GetData(PathWatchRequest::decode(input)?)),
-            OpCode::GetAcl => Self::Read(R::GetAcl(PathRequest::decode(input)?)),
-            OpCode::GetChildren => Self::Read(R::GetChildren(PathWatchRequest::decode(input)?)),
-            OpCode::GetChildren2 => Self::Read(R::GetChildren2(PathWatchRequest::decode(input)?)),
-            OpCode::GetAllChildrenNumber => {
-                Self::Read(R::GetAllChildrenNumber(PathRequest::decode(input)?))
-            }
-            OpCode::GetEphemerals => Self::Read(R::GetEphemerals(PathRequest::decode(input)?)),
-            OpCode::MultiRead => Self::Read(R::MultiRead(multi::decode_reads(input)?)),
-            OpCode::CheckWatches => Self::Read(R::CheckWatches(PathModeRequest::decode(input)?)),
-            OpCode::RemoveWatches => Self::Read(R::RemoveWatches(PathModeRequest::decode(input)?)),
-            OpCode::AddWatch => Self::Read(R::AddWatch(PathModeRequest::decode(input)?)),
-            OpCode::SetWatches | OpCode::SetWatches2 => {
-                Self::Read(R::SetWatches(SetWatchesRequest::decode(op, input)?))
-            }
-            OpCode::WhoAmI => Self::Read(R::WhoAmI),
-            OpCode::Ping => Self::Read(R::Ping),
-            OpCode::Sync => Self::Sync(PathRequest::decode(input)?),
-            OpCode::Error | OpCode::CreateSession | OpCode::Check | OpCode::Auth | OpCode::Sasl => {
-                return Err(DecodeError::Value {
-                    what: "opcode",
-                    value: op.number().into(),
-                });
-            }
+        let request = match op.kind() {
+            OpKind::Write => WriteRequest::decode(op, input)?.map(Self::Write),
+            OpKind::Read => ReadRequest::decode(op, input)?.map(Self::Read),
+            OpKind::Sync => Some(Self::Sync(PathRequest::decode(input)?)),
+            OpKind::Connection | OpKind::Internal => None,
+        };
+        request.ok_or(DecodeError::Value {
+            what: "opcode",
+            value: op.number().into(),
         })
+    }
+
+    /// Decodes the record of a request that a learner forwards to its leader: one of a client, or
+    /// createSession.
+    ///
+    /// # Errors
+    /// If the record does not decode, or `op` cannot be forwarded.
+    pub fn decode_forwarded(op: OpCode, input: &mut Reader) -> Result<Self, DecodeError> {
+        match op {
+            OpCode::CreateSession => input
+                .i32()
+                .map(|timeout_ms| Self::Write(WriteRequest::CreateSession { timeout_ms })),
+            op => Self::decode(op, input),
+        }
+    }
+
+    /// Returns the opcode; setWatches2 only if setWatches is not sufficient.
+    pub fn op(&self) -> OpCode {
+        match self {
+            Self::Write(write) => write.op(),
+            Self::Read(read) => read.op(),
+            Self::Sync(_) => OpCode::Sync,
+        }
+    }
+
+    /// Appends the record that follows the request's header.
+    ///
+    /// # Errors
+    /// If the record does not exist. Nothing is appended.
+    ///
+    /// # Panics
+    /// If a multi contains an operation that [`crate::multi::encode_request`] does not accept. Decoding
+    /// never produces such a multi.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), NotEncodable> {
+        match self {
+            Self::Write(write) => write.encode(out),
+            Self::Read(read) => read.encode(out),
+            Self::Sync(request) => {
+                request.encode(out);
+                Ok(())
+            }
+        }
     }
 }
 
-impl SetWatchesRequest {
-    fn decode(op: OpCode, input: &mut Reader) -> Result<Self, DecodeError> {
-        let mut request = Self {
-            relative_zxid: input.i64()?,
-            data: Option::decode(input)?,
-            exist: Option::decode(input)?,
-            child: Option::decode(input)?,
-            persistent: Some(Vec::new()),
-            persistent_recursive: Some(Vec::new()),
-        };
-        if op == OpCode::SetWatches2 {
-            request.persistent = Option::decode(input)?;
-            request.persistent_recursive = Option::decode(input)?;
-        }
-        Ok(request)
-    }
-
-    /// Appends the record of setWatches2, or of setWatches without the persistent lists.
-    pub fn encode(&self, op: OpCode, out: &mut Vec<u8>) {
-        self.relative_zxid.encode(out);
-        self.data.encode(out);
-        self.exist.encode(out);
-        self.child.encode(out);
-        if op == OpCode::SetWatches2 {
-            self.persistent.encode(out);
-            self.persistent_recursive.encode(out);
-        }
-    }
+/// A request whose bytes are unknown: a multi or multiRead that was refused during decoding, or a
+/// check outside a multi, for which there is no encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a refused {} request cannot be encoded", .op.name())]
+pub struct NotEncodable {
+    /// Opcode of the request.
+    pub op: OpCode,
 }

@@ -11,123 +11,18 @@
 //! Versions in a body are the resulting ones, and paths are final. Source:
 //! SerializeUtils.deserializeTxn.
 
+mod records;
+
 use bytes::Bytes;
-use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader, Str};
+use jute::{Decode, DecodeError, Encode, Reader, Str};
 
-use crate::{Acl, ErrorCode, OpCode, SessionId, Zxid};
+use crate::op::ZnodeChange;
+use crate::{Acl, ErrorCode, OpCode};
 
-/// Header of a transaction: its origin, time and type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
-pub struct TxnHeader {
-    /// Session of the request, 0 for the server itself.
-    pub session: SessionId,
-    /// Xid of the request, 0 if there is none.
-    pub cxid: i32,
-    /// Zxid of the transaction.
-    pub zxid: Zxid,
-    /// Time of the leader's clock, ms since 1970.
-    pub time_ms: i64,
-    /// Opcode of the body; -1 for an error.
-    pub op: i32,
-}
-
-/// The tree's digest after a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
-pub struct TxnDigest {
-    /// Version of the digest, see [`TxnDigest::VERSION`].
-    pub version: i32,
-    /// Sum of the znodes' digests.
-    pub digest: i64,
-}
-
-impl TxnDigest {
-    /// Version that is written and compared.
-    pub const VERSION: i32 = 2;
-    /// Length on the wire.
-    pub const BYTES: usize = 12;
-
-    /// Constructs a digest of the current version.
-    pub fn new(digest: u64) -> Self {
-        Self {
-            version: Self::VERSION,
-            digest: digest.cast_signed(),
-        }
-    }
-}
-
-/// Body of create and create2.
-#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
-pub struct CreateTxn {
-    /// Final path of the znode.
-    pub path: Str,
-    /// Data of the znode.
-    pub data: Option<Bytes>,
-    /// ACL of the znode.
-    pub acl: Vec<Acl>,
-    /// Whether the header's session owns the znode.
-    pub ephemeral: bool,
-    /// The parent's resulting creation count, -1 if unknown (records of old releases).
-    pub parent_cversion: i32,
-}
-
-/// Body of createContainer.
-#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
-pub struct CreateContainerTxn {
-    /// Final path of the znode.
-    pub path: Str,
-    /// Data of the znode.
-    pub data: Option<Bytes>,
-    /// ACL of the znode.
-    pub acl: Vec<Acl>,
-    /// The parent's resulting creation count.
-    pub parent_cversion: i32,
-}
-
-/// Body of createTTL.
-#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
-pub struct CreateTtlTxn {
-    /// Final path of the znode.
-    pub path: Str,
-    /// Data of the znode.
-    pub data: Option<Bytes>,
-    /// ACL of the znode.
-    pub acl: Vec<Acl>,
-    /// The parent's resulting creation count.
-    pub parent_cversion: i32,
-    /// TTL in ms.
-    pub ttl: i64,
-}
-
-/// Body of setData and reconfig.
-#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
-pub struct SetDataTxn {
-    /// Path of the znode.
-    pub path: Str,
-    /// The new data.
-    pub data: Option<Bytes>,
-    /// The resulting version.
-    pub version: i32,
-}
-
-/// Body of setACL.
-#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
-pub struct SetAclTxn {
-    /// Path of the znode.
-    pub path: Str,
-    /// The new ACL.
-    pub acl: Vec<Acl>,
-    /// The resulting aversion.
-    pub version: i32,
-}
-
-/// Body of check, inside a multi.
-#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
-pub struct CheckVersionTxn {
-    /// Path of the znode.
-    pub path: Str,
-    /// The checked version plus 1; not used.
-    pub version: i32,
-}
+pub use records::{
+    CheckVersionTxn, CreateContainerTxn, CreateTtlTxn, CreateTxn, SetAclTxn, SetDataTxn, TxnDigest,
+    TxnHeader,
+};
 
 /// Body of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,15 +102,8 @@ impl Txn {
 
     /// Returns the path that the transaction changes; `None` if it changes no path, or several.
     pub fn path(&self) -> Option<&Str> {
-        match self {
-            Self::Create(txn) | Self::CreateV0(txn) | Self::Create2(txn) => Some(&txn.path),
-            Self::CreateContainer(txn) => Some(&txn.path),
-            Self::CreateTtl(txn) => Some(&txn.path),
-            Self::Delete { path } | Self::DeleteContainer { path } => Some(path),
-            Self::SetData(txn) | Self::Reconfig(txn) => Some(&txn.path),
-            Self::SetAcl(txn) => Some(&txn.path),
-            _ => None,
-        }
+        let path = self.fields().path;
+        path.filter(|_| self.op().change() != ZnodeChange::None)
     }
 
     /// Returns the path that the transaction changes; the first path of a multi.
@@ -224,6 +112,42 @@ impl Txn {
             Self::Multi(parts) => parts.iter().find_map(Self::path),
             one => one.path(),
         }
+    }
+
+    /// Returns the fields of the body.
+    pub fn fields(&self) -> TxnFields<'_> {
+        let mut fields = TxnFields::default();
+        match self {
+            Self::CreateSession { timeout_ms: number } | Self::Error { code: number } => {
+                fields.number = *number;
+            }
+            Self::CloseSession { paths } => fields.paths = paths.as_deref(),
+            Self::Create(txn) | Self::CreateV0(txn) | Self::Create2(txn) => {
+                fields.set_node(&txn.path, txn.data.as_ref(), &txn.acl, txn.parent_cversion);
+                fields.is_ephemeral = txn.ephemeral;
+            }
+            Self::CreateContainer(txn) => {
+                fields.set_node(&txn.path, txn.data.as_ref(), &txn.acl, txn.parent_cversion);
+            }
+            Self::CreateTtl(txn) => {
+                fields.set_node(&txn.path, txn.data.as_ref(), &txn.acl, txn.parent_cversion);
+                fields.ttl_ms = txn.ttl;
+            }
+            Self::Delete { path } | Self::DeleteContainer { path } => fields.path = Some(path),
+            Self::SetData(txn) | Self::Reconfig(txn) => {
+                (fields.path, fields.data) = (Some(&txn.path), txn.data.as_ref());
+                fields.version = txn.version;
+            }
+            Self::SetAcl(txn) => {
+                (fields.path, fields.acl) = (Some(&txn.path), &txn.acl);
+                fields.version = txn.version;
+            }
+            Self::Check(txn) => {
+                (fields.path, fields.version) = (Some(&txn.path), txn.version);
+            }
+            Self::Multi(parts) => fields.parts = parts,
+        }
+        fields
     }
 
     fn decode(op: i32, input: &mut Reader) -> Result<Self, DecodeError> {
@@ -278,6 +202,45 @@ impl Txn {
             Self::Check(txn) => txn.encode(out),
             Self::Multi(txns) => encode_multi(txns, out),
         }
+    }
+}
+
+/// Fields of a transaction's body, for code that treats the operations alike. A field that the body
+/// lacks has its default.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TxnFields<'a> {
+    /// Timeout in ms of a new session, or the error code.
+    pub number: i32,
+    /// Path of the znode.
+    pub path: Option<&'a Str>,
+    /// Ephemerals of a session that ends.
+    pub paths: Option<&'a [Str]>,
+    /// The new data.
+    pub data: Option<&'a Bytes>,
+    /// The new ACL.
+    pub acl: &'a [Acl],
+    /// Whether the header's session owns the znode.
+    pub is_ephemeral: bool,
+    /// The resulting version or aversion.
+    pub version: i32,
+    /// The parent's resulting creation count.
+    pub parent_cversion: i32,
+    /// TTL in ms.
+    pub ttl_ms: i64,
+    /// Operations of a multi.
+    pub parts: &'a [Txn],
+}
+
+impl<'a> TxnFields<'a> {
+    fn set_node(
+        &mut self,
+        path: &'a Str,
+        data: Option<&'a Bytes>,
+        acl: &'a [Acl],
+        parent_cversion: i32,
+    ) {
+        (self.path, self.data, self.acl) = (Some(path), data, acl);
+        self.parent_cversion = parent_cversion;
     }
 }
 

@@ -103,29 +103,7 @@ impl ForwardedRequests {
 /// request can become an error.
 fn comes_of(txn: &Txn, request: &WriteRequest) -> bool {
     match (txn, request) {
-        (Txn::Error { .. }, _)
-        | (Txn::CreateSession { .. }, WriteRequest::CreateSession { .. })
-        | (Txn::CloseSession { .. }, WriteRequest::CloseSession)
-        | (Txn::Reconfig(_) | Txn::SetData(_), WriteRequest::Reconfig(_)) => true,
-        (
-            Txn::Create(create) | Txn::CreateV0(create) | Txn::Create2(create),
-            WriteRequest::Create { request, .. },
-        ) => is_created_by(request, &create.path, create.data.as_ref()),
-        (Txn::CreateContainer(create), WriteRequest::Create { request, .. }) => {
-            is_created_by(request, &create.path, create.data.as_ref())
-        }
-        (Txn::CreateTtl(create), WriteRequest::Create { request, .. }) => {
-            is_created_by(request, &create.path, create.data.as_ref())
-        }
-        (Txn::Delete { path }, WriteRequest::Delete(request)) => is(path, request.path.as_ref()),
-        (Txn::DeleteContainer { path }, WriteRequest::DeleteContainer { path: asked }) => {
-            path == asked
-        }
-        (Txn::SetData(set), WriteRequest::SetData(request)) => {
-            is(&set.path, request.path.as_ref()) && same(set.data.as_ref(), request.data.as_ref())
-        }
-        (Txn::SetAcl(set), WriteRequest::SetAcl(request)) => is(&set.path, request.path.as_ref()),
-        (Txn::Check(check), WriteRequest::Check(request)) => is(&check.path, request.path.as_ref()),
+        (Txn::Error { .. }, _) => true,
         (Txn::Multi(parts), WriteRequest::Multi(Ok(requests))) => {
             let mut both = parts.iter().zip(requests);
             parts.len() == requests.len() && both.all(|(txn, request)| comes_of(txn, request))
@@ -134,7 +112,18 @@ fn comes_of(txn: &Txn, request: &WriteRequest) -> bool {
         (Txn::Multi(parts), WriteRequest::Multi(Err(_))) => {
             parts.iter().all(|part| matches!(part, Txn::Error { .. }))
         }
-        _ => false,
+        // Only the leader knows the path and the data.
+        (Txn::Reconfig(_) | Txn::SetData(_), WriteRequest::Reconfig(_)) => true,
+        (txn, WriteRequest::Create { request, .. }) => {
+            let fields = txn.fields();
+            let is_path = |path| is_created_by(request, path, fields.data);
+            txn.op().change().is_create() && fields.path.is_some_and(is_path)
+        }
+        (Txn::SetData(set), WriteRequest::SetData(request)) => {
+            Some(&set.path) == request.path.as_ref()
+                && same(set.data.as_ref(), request.data.as_ref())
+        }
+        (txn, request) => txn.op() == request.op() && txn.fields().path == request.path(),
     }
 }
 
@@ -152,10 +141,6 @@ fn is_created_by(request: &CreateRequest, path: &Str, data: Option<&Bytes>) -> b
         false => **path == *asked,
     };
     is_path && same(data, request.data.as_ref())
-}
-
-fn is(path: &Str, asked: Option<&Str>) -> bool {
-    asked == Some(path)
 }
 
 /// Missing data and empty data are equal: not every leader distinguishes them.

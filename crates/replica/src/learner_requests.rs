@@ -2,7 +2,7 @@
 
 use jute::{Limits, Reader};
 use proto::learner::{LearnerRequest, Touch};
-use proto::request::{Request, WriteRequest};
+use proto::request::Request;
 use proto::{ErrorCode, OpCode};
 use session::Owner;
 use zab::leader::{Action, LinkId};
@@ -86,26 +86,20 @@ pub(crate) fn incoming(
     let record_bytes = body.len();
     let bytes = record_bytes + identities.sum::<usize>();
     let mut input = Reader::with_limits(body, field_limits);
-    let write = match op {
-        OpCode::CreateSession => input
-            .i32()
-            .map(|timeout_ms| WriteRequest::CreateSession { timeout_ms }),
-        OpCode::CloseSession => Ok(WriteRequest::CloseSession),
-        op => match Request::decode(op, &mut input) {
-            Ok(Request::Write(write)) => Ok(write),
-            Ok(Request::Read(_) | Request::Sync(_)) => {
-                tracing::debug!(
-                    link = from.0,
-                    op = op.name(),
-                    "dropping a read that a learner forwarded"
-                );
-                return None;
-            }
-            Err(error) => Err(error),
-        },
+    let write = match Request::decode_forwarded(op, &mut input) {
+        Ok(Request::Write(write)) => Ok(write),
+        Ok(Request::Read(_) | Request::Sync(_)) => {
+            tracing::debug!(
+                link = from.0,
+                op = op.name(),
+                "dropping a read that a learner forwarded"
+            );
+            return None;
+        }
+        Err(error) => Err(error),
     };
     // A session must be able to end, whatever arrived with the request.
-    let needs_identities = !matches!(op, OpCode::CreateSession | OpCode::CloseSession);
+    let needs_identities = !op.is_of_session();
     let request = match write {
         Ok(_) if needs_identities && authinfo.is_none() => {
             tracing::debug!(link = from.0, %session, op = op.name(), "refusing a forwarded request: its identities are missing or exceed jute.maxbuffer and its extra size; the client must authenticate with fewer identities");

@@ -81,8 +81,6 @@ pub use local_sessions::{SessionRules, WriteStep, write_step};
 pub use member::{Epochs, MemberStart};
 pub use note::{Note, Stage};
 pub use replica::{Replica, Start};
-pub use requests::{
-    SyncStep, UNDECODABLE, is_authenticated, may_be_throttled, refusal_of_undecodable, sync_step,
-};
+pub use requests::{SyncStep, UNDECODABLE, is_authenticated, refusal_of_undecodable, sync_step};
 pub use settings::{ContainerSettings, EnsembleSettings, ObserverSettings, Settings};
 pub use view::{Learners, Phase, RoleView, View};

@@ -9,8 +9,9 @@
 
 use std::ops::DerefMut;
 
+use proto::op::ZnodeChange;
 use proto::request::{WriteRequest, flags};
-use proto::{ErrorCode, OpCode, SessionId};
+use proto::{ErrorCode, SessionId};
 
 use crate::sessions::Sessions;
 
@@ -88,7 +89,7 @@ pub fn write_step<S: DerefMut<Target = Sessions>>(
 fn creates_ephemeral(request: &WriteRequest) -> bool {
     match request {
         WriteRequest::Create { op, request, .. } => {
-            let is_plain = matches!(op, OpCode::Create | OpCode::Create2);
+            let is_plain = op.change() == ZnodeChange::Create;
             let is_ephemeral = matches!(
                 request.flags,
                 flags::EPHEMERAL | flags::EPHEMERAL_SEQUENTIAL
@@ -102,6 +103,7 @@ fn creates_ephemeral(request: &WriteRequest) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proto::OpCode;
     use proto::request::CreateRequest;
 
     use super::*;

@@ -22,7 +22,7 @@ use std::collections::{HashMap, VecDeque};
 
 use proto::learner::Touch;
 use proto::request::WriteRequest;
-use proto::{ErrorCode, OpCode, SessionId, Zxid};
+use proto::{ErrorCode, SessionId, Zxid};
 use session::Owner;
 use zab::leader::LinkId;
 
@@ -32,7 +32,6 @@ use crate::limits::{
     LONG_BYTES_WAITING_OF_LINK, LONG_REQUEST_BYTES,
 };
 use crate::ordering::Order;
-use crate::requests::may_be_throttled;
 
 /// An item that a leader must order.
 #[derive(Debug)]
@@ -312,8 +311,7 @@ impl LongRequests {
         let is_bounded = of_link > 0
             && of_link + order.bytes > LONG_BYTES_WAITING_OF_LINK
             && self.bytes + order.bytes > LONG_BYTES_WAITING;
-        let may_be_refused = may_be_throttled(order.op) && order.op != OpCode::CreateSession;
-        if !is_bounded || !may_be_refused {
+        if !is_bounded || !order.op.may_be_throttled() {
             return;
         }
         if !std::mem::replace(&mut self.has_refused, true) {

@@ -1,3 +1,5 @@
+use proto::OpCode;
+
 use super::*;
 use crate::learner_requests::owner_of;
 

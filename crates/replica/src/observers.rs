@@ -104,10 +104,7 @@ impl Observers {
     /// Returns whether a request is late: its session has come back over another connection. Every
     /// connection may end a session.
     pub(crate) fn is_late(&self, session: SessionId, op: OpCode, from: Holder) -> bool {
-        let is_bound = !matches!(
-            op,
-            OpCode::CreateSession | OpCode::CloseSession | OpCode::Sync
-        );
+        let is_bound = !op.is_of_session() && op != OpCode::Sync;
         let holder = self.holders.get(&session);
         is_bound && holder.is_some_and(|holder| *holder != from)
     }
@@ -409,9 +406,5 @@ fn refusal(request: LearnerRequest) -> LearnerRequest {
 /// permanently.
 fn decodes(op: OpCode, body: &Bytes, field_limits: Limits) -> bool {
     let mut input = Reader::with_limits(body.clone(), field_limits);
-    match op {
-        OpCode::CreateSession => input.i32().is_ok(),
-        OpCode::CloseSession | OpCode::Sync => true,
-        op => Request::decode(op, &mut input).is_ok(),
-    }
+    op == OpCode::Sync || Request::decode_forwarded(op, &mut input).is_ok()
 }

@@ -12,12 +12,6 @@ use crate::effect::Service;
 /// Error of a request whose record does not decode.
 pub const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;
 
-/// Returns whether a request may be refused because it waited for too long
-/// (`throttled_op_wait_time`). Sessions must be kept alive and ended on a busy server, too.
-pub fn may_be_throttled(op: OpCode) -> bool {
-    !matches!(op, OpCode::Ping | OpCode::CloseSession)
-}
-
 /// Returns the error of a request whose record does not decode, for this kind of connection.
 pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
     if is_read_only && op.kind() != OpKind::Read {
@@ -65,13 +59,6 @@ pub fn sync_step(service: Service, is_read_only: bool) -> SyncStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pings_and_ends_of_sessions_are_never_throttled() {
-        assert!(!may_be_throttled(OpCode::Ping));
-        assert!(!may_be_throttled(OpCode::CloseSession));
-        assert!(may_be_throttled(OpCode::GetData) && may_be_throttled(OpCode::Create));
-    }
 
     #[test]
     fn without_a_leader_a_write_is_refused_whether_it_decodes_or_not() {

@@ -8,28 +8,19 @@ use proto::request::{WriteRequest, flags};
 /// Audited request.
 #[derive(Debug, Clone)]
 pub enum Asked {
-    /// One of the four create operations.
-    Create {
-        /// Requested path.
+    /// Separate operation.
+    One {
+        /// Name in the line.
+        operation: &'static str,
+        /// Requested path, if there is one.
         path: Option<Str>,
-        /// Kind of the znode, in Java's words.
-        mode: &'static str,
-    },
-    /// delete, or deleteContainer.
-    Delete(Option<Str>),
-    /// setData.
-    SetData(Option<Str>),
-    /// setACL.
-    SetAcl {
-        /// Path of the znode.
-        path: Option<Str>,
-        /// Requested ACL.
-        acl: Vec<RequestAcl>,
+        /// Kind of the created znode, in Java's words.
+        mode: Option<&'static str>,
+        /// Requested ACL of a setACL.
+        acl: Option<Vec<RequestAcl>>,
     },
     /// multi.
     Multi(Modes),
-    /// reconfig.
-    Reconfig,
 }
 
 /// Kinds of the znodes that a multi creates.
@@ -47,26 +38,22 @@ impl Asked {
     /// Java decodes the request again for its line. A request that does not decode there does not
     /// have a line: flags without a kind of znode, or a missing ACL. Such requests always fail.
     pub fn of(request: &WriteRequest) -> Option<Self> {
-        Some(match request {
-            WriteRequest::Create { request, .. } => Self::Create {
-                path: request.path.clone(),
-                mode: mode(request.flags)?,
-            },
-            WriteRequest::Delete(request) => Self::Delete(request.path.clone()),
-            WriteRequest::SetData(request) => Self::SetData(request.path.clone()),
-            WriteRequest::SetAcl(request) => Self::SetAcl {
-                path: request.path.clone(),
-                acl: request.acl.clone()?,
-            },
-            WriteRequest::Multi(writes) => Self::Multi(match writes {
-                Ok(writes) => modes(writes),
-                Err(_) => Modes::Known(Vec::new()),
-            }),
-            WriteRequest::Reconfig(_) => Self::Reconfig,
-            WriteRequest::DeleteContainer { path } => Self::Delete(Some(path.clone())),
-            WriteRequest::Check(_)
-            | WriteRequest::CreateSession { .. }
-            | WriteRequest::CloseSession => return None,
+        let operation = request.op().audited_as()?;
+        let (mut kind, mut list) = (None, None);
+        match request {
+            WriteRequest::Multi(writes) => {
+                let none = Modes::Known(Vec::new());
+                return Some(Self::Multi(writes.as_deref().map_or(none, modes)));
+            }
+            WriteRequest::Create { request, .. } => kind = Some(mode(request.flags)?),
+            WriteRequest::SetAcl(request) => list = Some(request.acl.clone()?),
+            _ => {}
+        }
+        Some(Self::One {
+            operation,
+            path: request.path().cloned(),
+            mode: kind,
+            acl: list,
         })
     }
 }

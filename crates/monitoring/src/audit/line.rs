@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jute::Str;
 use proto::data::RequestAcl;
+use proto::op::ZnodeChange;
 use proto::txn::Txn;
 use proto::{ErrorCode, Id, OpCode, SessionId};
 use tree::Outcome;
@@ -52,11 +53,12 @@ pub fn lines_of(
     let is_refused = matches!(txn, Txn::Error { .. });
     let failed = is_refused || outcome.error() != ErrorCode::Ok;
     let (operation, path, mode, acl) = match asked {
-        Asked::Create { path, mode } => ("create", path, Some(*mode), None),
-        Asked::Delete(path) => ("delete", path, None, None),
-        Asked::SetData(path) => ("setData", path, None, None),
-        Asked::SetAcl { path, acl } => ("setAcl", path, None, Some(&acl[..])),
-        Asked::Reconfig => ("reconfig", &None, None, None),
+        Asked::One {
+            operation,
+            path,
+            mode,
+            acl,
+        } => (operation, path, *mode, acl.as_deref()),
         Asked::Multi(modes) => {
             return match txn {
                 Txn::Multi(txns) => of_multi(caller, modes, txns, outcome, lines),
@@ -76,11 +78,9 @@ pub fn lines_of(
 /// Returns the line of a request whose record does not decode. Java decodes the record again for
 /// its line, so only operations whose line does not need the record have one.
 pub fn line_of_undecodable(caller: &Caller, op: OpCode) -> Option<Line> {
-    match op {
-        OpCode::Multi => Some(failure_of_multi(caller)),
-        OpCode::Reconfig => Some(line(caller, "reconfig", None, None, None, true)),
-        _ => None,
-    }
+    let is_in_record = !matches!(op.change(), ZnodeChange::None | ZnodeChange::Reconfig);
+    let operation = op.audited_as().filter(|_| !is_in_record)?;
+    Some(line(caller, operation, None, None, None, true))
 }
 
 /// Appends one line for each executed operation, or one line for a failed multi.
@@ -104,23 +104,19 @@ fn of_multi(
         return lines.push(failure_of_multi(caller));
     }
     for txn in txns {
-        let path = txn.path();
-        let (operation, mode) = match txn {
-            Txn::Create(_)
-            | Txn::CreateV0(_)
-            | Txn::Create2(_)
-            | Txn::CreateContainer(_)
-            | Txn::CreateTtl(_) => ("create", path.and_then(|path| modes.of(path))),
-            Txn::Delete { .. } | Txn::DeleteContainer { .. } => ("delete", None),
-            Txn::SetData(_) => ("setData", None),
-            _ => continue,
+        let (op, path) = (txn.op(), txn.path());
+        let Some(operation) = op.audited_as() else {
+            continue;
         };
+        let created = path.filter(|_| op.change().is_create());
+        let mode = created.and_then(|path| modes.of(path));
         lines.push(line(caller, operation, path, mode, None, false));
     }
 }
 
 fn failure_of_multi(caller: &Caller) -> Line {
-    line(caller, "multiOperation", None, None, None, true)
+    let operation = OpCode::Multi.audited_as().unwrap_or_default();
+    line(caller, operation, None, None, None, true)
 }
 
 /// Returns the lines for the end of a session: one for each of its ephemerals. Source:

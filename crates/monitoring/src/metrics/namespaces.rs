@@ -1,6 +1,8 @@
 //! Bytes read and written per namespace, counted in batches.
 
+use bytes::Bytes;
 use jute::Str;
+use proto::op::NamespaceBytes;
 use proto::request::ReadRequest;
 use proto::txn::Txn;
 
@@ -49,44 +51,33 @@ impl Namespaces {
     /// Records the reply `body` of a read, if its kind is counted: path, data or names of children,
     /// and stat. Source: DataTree.updateReadStat.
     pub(super) fn read(&mut self, request: &ReadRequest, body: &[u8]) {
-        let (request, content) = match request {
-            ReadRequest::Exists(request) => (request, 0),
-            ReadRequest::GetData(request) => {
-                (request, body.len().saturating_sub(LEN_BYTES + STAT_BYTES))
-            }
-            ReadRequest::GetChildren(request) => (request, bytes_of_names(body, body.len())),
-            ReadRequest::GetChildren2(request) => {
-                let names = body.len().saturating_sub(STAT_BYTES);
-                (request, bytes_of_names(body, names))
-            }
-            _ => return,
+        let without_stat = body.len().saturating_sub(STAT_BYTES);
+        let content = match request.op().namespace_bytes() {
+            NamespaceBytes::None => return,
+            NamespaceBytes::Path => 0,
+            NamespaceBytes::Data => without_stat.saturating_sub(LEN_BYTES),
+            NamespaceBytes::Names => bytes_of_names(body, body.len()),
+            NamespaceBytes::NamesAndStat => bytes_of_names(body, without_stat),
         };
-        if let Some(path) = &request.path {
+        if let Some(path) = request.path() {
             self.note(path, content + STAT_BYTES);
         }
     }
 
     /// Records the changes of a transaction: path and data. Source: DataTree.updateWriteStat.
     pub(super) fn write(&mut self, txn: &Txn) {
-        let len = |data: &Option<bytes::Bytes>| data.as_ref().map_or(0, bytes::Bytes::len);
-        match txn {
-            Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => {
-                self.note(&txn.path, len(&txn.data));
-            }
-            Txn::CreateContainer(txn) => self.note(&txn.path, len(&txn.data)),
-            Txn::CreateTtl(txn) => self.note(&txn.path, len(&txn.data)),
-            Txn::SetData(txn) | Txn::Reconfig(txn) => self.note(&txn.path, len(&txn.data)),
-            Txn::Delete { path } | Txn::DeleteContainer { path } => self.note(path, 0),
-            Txn::CloseSession { paths: Some(paths) } => {
-                paths.iter().for_each(|path| self.note(path, 0));
-            }
-            Txn::Multi(txns) => txns.iter().for_each(|txn| self.write(txn)),
-            Txn::CloseSession { paths: None }
-            | Txn::CreateSession { .. }
-            | Txn::Error { .. }
-            | Txn::SetAcl(_)
-            | Txn::Check(_) => {}
-        }
+        let fields = txn.fields();
+        fields.parts.iter().for_each(|part| self.write(part));
+        let content = match txn.op().namespace_bytes() {
+            NamespaceBytes::None | NamespaceBytes::Names | NamespaceBytes::NamesAndStat => return,
+            NamespaceBytes::Path => 0,
+            NamespaceBytes::Data => fields.data.map_or(0, Bytes::len),
+        };
+        let paths = fields
+            .path
+            .into_iter()
+            .chain(fields.paths.into_iter().flatten());
+        paths.for_each(|path| self.note(path, content));
     }
 
     fn note(&mut self, path: &Str, content: usize) {
@@ -185,7 +176,7 @@ mod tests {
         let mut namespaces = Namespaces::default();
         let create = Txn::Create(CreateTxn {
             path: Str::from_static("/app/n"),
-            data: Some(bytes::Bytes::from_static(b"123")),
+            data: Some(Bytes::from_static(b"123")),
             acl: Vec::new(),
             ephemeral: false,
             parent_cversion: 1,

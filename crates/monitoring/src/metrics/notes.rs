@@ -156,14 +156,9 @@ impl Metrics {
     }
 
     fn refused(&self, request: &WriteRequest, txn: &Txn) {
-        let path = match request {
-            WriteRequest::Create { request, .. } => &request.path,
-            WriteRequest::SetData(request) => &request.path,
-            _ => return,
-        };
         let is_quota =
             matches!(txn, Txn::Error { code } if *code == ErrorCode::QuotaExceeded.code());
-        let namespace = path.as_deref().and_then(namespace);
+        let namespace = request.path().and_then(|path| namespace(path));
         if let Some(namespace) = namespace.filter(|_| is_quota) {
             self.quota_exceeded_error_per_namespace.record(namespace, 1);
         }

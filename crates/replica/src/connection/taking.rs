@@ -17,9 +17,7 @@ use crate::effect::Service;
 use crate::input::{ClientRequest, SyncRequest, Ticket};
 use crate::large_bytes::LargeBytes;
 use crate::local_sessions::{SessionRules, WriteStep, write_step};
-use crate::requests::{
-    SyncStep, is_authenticated, may_be_throttled, refusal_of_undecodable, sync_step,
-};
+use crate::requests::{SyncStep, is_authenticated, refusal_of_undecodable, sync_step};
 use tree::Watches;
 
 /// Rules for requests of a connection that arrive together.
@@ -262,7 +260,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         if !self.rules.is_late && !self.rules.bounds_holding && !has_long_watches {
             return false;
         }
-        let Some(op) = kind.op().filter(|op| may_be_throttled(*op)) else {
+        let Some(op) = kind.op().filter(|op| op.may_be_throttled()) else {
             return false;
         };
         let is_too_much = has_long_watches || !self.rules.is_late && self.is_too_much(client, kind);

@@ -182,7 +182,8 @@ impl Replying for Noting<'_> {
     fn has_read(&mut self, request: &ReadRequest, body: &[u8]) {
         self.replies.read_from(request, body);
         if let Some((asked, zxid)) = self.slow_read.take() {
-            self.served.note_slow(asked, zxid, request.path());
+            self.served
+                .note_slow(asked, zxid, request.path().map(|path| &**path));
         }
     }
 

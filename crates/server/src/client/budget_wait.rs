@@ -67,11 +67,11 @@ fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
 /// Length of a frame that contains only a header.
 const FREE_BYTES: usize = 8;
 
-/// Returns whether a frame, given without its length, is a ping or a closeSession.
+/// Returns whether a frame, given without its length, keeps a session alive or ends it.
 fn is_free(frame: &[u8]) -> bool {
     let op = frame.get(4..).and_then(<[u8]>::first_chunk);
     let op = op.and_then(|op| OpCode::from_i32(i32::from_be_bytes(*op)));
-    matches!(op, Some(OpCode::Ping | OpCode::CloseSession))
+    op.is_some_and(|op| !op.may_be_throttled())
 }
 
 /// Pays for the next frames of a connection as soon as its shares are not in debt. Returns the

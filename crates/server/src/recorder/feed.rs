@@ -183,19 +183,12 @@ const FIXED_BYTES: usize = size_of::<Fed>() + 8;
 
 /// Returns the approximate bytes of paths and data.
 fn body_bytes(txn: &Txn) -> usize {
-    match txn {
-        Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => {
-            txn.path.len() + txn.data.as_ref().map_or(0, Bytes::len)
-        }
-        Txn::CreateContainer(txn) => txn.data.as_ref().map_or(0, Bytes::len),
-        Txn::CreateTtl(txn) => txn.data.as_ref().map_or(0, Bytes::len),
-        Txn::SetData(txn) | Txn::Reconfig(txn) => {
-            txn.path.len() + txn.data.as_ref().map_or(0, Bytes::len)
-        }
-        Txn::Multi(txns) => txns.iter().map(|txn| PART_BYTES + body_bytes(txn)).sum(),
-        Txn::CloseSession { paths: Some(paths) } => paths.iter().map(|path| path.len()).sum(),
-        _ => 0,
-    }
+    let fields = txn.fields();
+    let path = fields.path.map_or(0, |path| path.len());
+    let paths = fields.paths.into_iter().flatten().map(|path| path.len());
+    let parts = fields.parts.iter();
+    let parts = parts.map(|part| PART_BYTES + body_bytes(part));
+    path + fields.data.map_or(0, Bytes::len) + paths.sum::<usize>() + parts.sum::<usize>()
 }
 
 /// Size of a part of a multi without its body.

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Reader};
-use proto::txn::{CreateTxn, Txn, TxnHeader};
+use proto::op::TextField;
+use proto::txn::{TxnFields, TxnHeader};
 use proto::{Acl, OpCode};
 
 use super::date;
@@ -18,46 +19,13 @@ use crate::log::chain::decode_payload;
 pub fn record_text(payload: &Bytes) -> Result<String, DecodeError> {
     let record = decode_payload(payload.clone())?;
     let mut line = header_text(&record.header);
-    // Writing to a string does not fail.
-    let _ = match &record.txn {
-        Txn::CreateSession { timeout_ms } => write!(line, "{timeout_ms}"),
-        Txn::CloseSession { paths: None } => Ok(()),
-        Txn::CloseSession { paths: Some(paths) } => {
-            let paths: Vec<_> = paths.iter().map(|path| quoted(path)).collect();
-            write!(line, "v{{{}}}", paths.join(","))
+    let (fields, texts) = (record.txn.fields(), record.txn.op().text());
+    for (at, text) in texts.iter().enumerate() {
+        if at > 0 {
+            line.push(',');
         }
-        Txn::Error { code } => write!(line, "{code}"),
-        Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => write_create(&mut line, txn),
-        Txn::CreateContainer(txn) => {
-            write_node(&mut line, &txn.path, &txn.data, &txn.acl);
-            write!(line, ",{}", txn.parent_cversion)
-        }
-        Txn::CreateTtl(txn) => {
-            write_node(&mut line, &txn.path, &txn.data, &txn.acl);
-            write!(line, ",{},{}", txn.parent_cversion, txn.ttl)
-        }
-        Txn::Delete { path } | Txn::DeleteContainer { path } => {
-            write!(line, "{}", quoted(path))
-        }
-        Txn::SetData(txn) | Txn::Reconfig(txn) => {
-            let data = data_text(txn.data.as_ref());
-            write!(line, "{},{data},{}", txn.path, txn.version)
-        }
-        Txn::SetAcl(txn) => {
-            let acl: Vec<_> = txn
-                .acl
-                .iter()
-                .map(|acl| format!("s{{{}}}", acl_text(acl)))
-                .collect();
-            let path = quoted(&txn.path);
-            write!(line, "{path},v{{{}}},{}", acl.join(","), txn.version)
-        }
-        Txn::Check(txn) => write!(line, "{},{}", quoted(&txn.path), txn.version),
-        Txn::Multi(_) => {
-            line.push_str(&multi_text(payload)?);
-            Ok(())
-        }
-    };
+        write_field(&mut line, *text, &fields, payload)?;
+    }
     Ok(line)
 }
 
@@ -74,38 +42,48 @@ fn header_text(header: &TxnHeader) -> String {
 
 /// Returns the name of an operation in the log. Source: TxnLogToolkit, Request.op2String.
 fn op_name(op: i32) -> &'static str {
-    match OpCode::from_i32(op) {
-        Some(OpCode::CreateSession) => "createSession",
-        Some(OpCode::CloseSession) => "closeSession",
-        Some(OpCode::Error) => "error",
-        Some(OpCode::Create) => "create",
-        Some(OpCode::Create2) => "create2",
-        Some(OpCode::CreateContainer) => "createContainer",
-        Some(OpCode::CreateTtl) => "createTTL",
-        Some(OpCode::Delete) => "delete",
-        Some(OpCode::DeleteContainer) => "deleteContainer",
-        Some(OpCode::SetData) => "setData",
-        Some(OpCode::Reconfig) => "reconfig",
-        Some(OpCode::SetAcl) => "setACL",
-        Some(OpCode::Check) => "check",
-        Some(OpCode::Multi) => "multi",
-        _ => "unknown",
-    }
+    let op = OpCode::from_i32(op).filter(|op| !op.text().is_empty());
+    op.map_or("unknown", OpCode::name)
 }
 
-fn write_create(line: &mut String, txn: &CreateTxn) -> std::fmt::Result {
-    write_node(line, &txn.path, &txn.data, &txn.acl);
-    write!(line, ",{},{}", txn.ephemeral, txn.parent_cversion)
-}
-
-/// Formats the path, the data and the ACL list. Each ACL ends with a line break.
-fn write_node(line: &mut String, path: &str, data: &Option<Bytes>, acl: &[Acl]) {
-    let acl: Vec<_> = acl
-        .iter()
-        .map(|acl| format!("{}\n", acl_text(acl)))
-        .collect();
-    let data = data_text(data.as_ref());
-    let _ = write!(line, "{path},{data},[{}]", acl.join(", "));
+/// Appends a field of a transaction.
+fn write_field(
+    line: &mut String,
+    field: TextField,
+    fields: &TxnFields<'_>,
+    payload: &Bytes,
+) -> Result<(), DecodeError> {
+    let path = fields.path.map(|path| &**path).unwrap_or_default();
+    // Writing to a string does not fail.
+    let _ = match field {
+        TextField::Number => write!(line, "{}", fields.number),
+        TextField::Path => write!(line, "{}", quoted(path)),
+        TextField::PlainPath => write!(line, "{path}"),
+        TextField::Paths => match fields.paths {
+            Some(paths) => {
+                let paths: Vec<_> = paths.iter().map(|path| quoted(path)).collect();
+                write!(line, "v{{{}}}", paths.join(","))
+            }
+            None => Ok(()),
+        },
+        TextField::Data => write!(line, "{}", data_text(fields.data)),
+        TextField::Acl => {
+            let acl = fields.acl.iter();
+            let acl: Vec<_> = acl.map(|acl| format!("s{{{}}}", acl_text(acl))).collect();
+            write!(line, "v{{{}}}", acl.join(","))
+        }
+        TextField::AclLines => {
+            let acl = fields.acl.iter();
+            let acl: Vec<_> = acl.map(|acl| format!("{}\n", acl_text(acl))).collect();
+            write!(line, "[{}]", acl.join(", "))
+        }
+        TextField::IsEphemeral => write!(line, "{}", fields.is_ephemeral),
+        TextField::Version => write!(line, "{}", fields.version),
+        TextField::ParentCversion => write!(line, "{}", fields.parent_cversion),
+        TextField::Ttl => write!(line, "{}", fields.ttl_ms),
+        TextField::Parts => write!(line, "{}", multi_text(payload)?),
+    };
+    Ok(())
 }
 
 fn acl_text(acl: &Acl) -> String {

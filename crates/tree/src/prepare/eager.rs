@@ -1,6 +1,7 @@
 //! The check of ACLs before a write is forwarded (`enableEagerACLCheck`).
 
 use proto::data::perms;
+use proto::op::ZnodeChange;
 use proto::request::WriteRequest;
 use proto::{ErrorCode, Id};
 
@@ -15,7 +16,8 @@ impl Tree {
     pub fn refuses_at_once(&self, request: &WriteRequest, identities: &[Id]) -> Option<ErrorCode> {
         let parent = |path: &str| path::split(path).map(|split| split.parent.to_owned());
         let (path, acl, wanted) = match request {
-            WriteRequest::Create { op, request, .. } if is_checked(*op) => {
+            // createTTL and createContainer are not checked.
+            WriteRequest::Create { op, request, .. } if op.change() == ZnodeChange::Create => {
                 let path = parent(request.path.as_deref()?);
                 (path, Some(&request.acl), perms::CREATE)
             }
@@ -45,9 +47,4 @@ impl Tree {
         let acl = self.acl_of(node).map(|acl| &**acl);
         (!self.permits(acl, wanted, identities)).then_some(ErrorCode::NoAuth)
     }
-}
-
-/// Returns whether creates of this kind are checked; createTTL and createContainer are not.
-fn is_checked(op: proto::OpCode) -> bool {
-    matches!(op, proto::OpCode::Create | proto::OpCode::Create2)
 }
