@@ -217,7 +217,7 @@ mod tests {
                 bytes(CORE_REPLY_BYTES),
             ),
             (
-                "expected bytes of replies between two writes".into(),
+                "expected bytes of replies to reads between two writes".into(),
                 bytes(REPLIES_BEFORE_WRITE_BYTES),
             ),
             (

@@ -55,7 +55,7 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> Held {
             other => {
                 let other = other.map(|(header, _)| header.zxid);
                 return Err(format!(
-                    "{} is missing after the snapshot {}, which {other:?} follows",
+                    "{} is missing: {other:?} directly follows the snapshot {}",
                     entry.zxid, era.at.zxid
                 ));
             }
