@@ -7,6 +7,8 @@ use std::process::Command;
 
 #[path = "style/changelog.rs"]
 mod changelog;
+#[path = "style/changes.rs"]
+mod changes;
 #[path = "style/log_lines.rs"]
 mod log_lines;
 #[path = "style/maintenance.rs"]

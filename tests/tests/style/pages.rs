@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{changelog, committed, text_of};
+use crate::{changelog, changes, committed, text_of};
 
 /// Pages with tables that name all settings, metrics, limits, log messages and differences. For
 /// each of them, `rows/PAGE.tsv` lists the rows of 51ec785: the first cell, and after a tab the
@@ -37,12 +37,13 @@ const FOR_MAINTAINERS: &[&str] = &[
 ];
 
 /// Pages whose tables are generated.
-const GENERATED: &[&str] = &["docs/CONFIG.md", "docs/METRICS.md", "docs/PROTOCOL.md"];
+pub(super) const GENERATED: &[&str] = &["docs/CONFIG.md", "docs/METRICS.md", "docs/PROTOCOL.md"];
 
 /// Lines that begin and end a generated table within a page.
 const GENERATED_TABLES: &[[&str; 2]] = &[
     ["<!-- findings: made by", "<!-- end of the findings"],
     [changelog::BEGIN, changelog::END],
+    [changes::BEGIN, changes::END],
 ];
 
 /// The package that a reader installs by its path.
