@@ -19,7 +19,8 @@ pub fn read_log<'d, D: Disk>(
     pages: &LogPages<'d, D>,
     cursor: &mut Option<LogCursor<'d, D>>,
     link: LinkId,
-    (from, upto): (Zxid, Zxid),
+    from: Zxid,
+    upto: Zxid,
 ) -> LearnerEvent {
     match pages.page(cursor, from, upto) {
         Ok(page) => {

@@ -126,7 +126,8 @@ impl<D: Disk> Recorder<D> {
         &mut self,
         history: &mut K::History,
         keeper: &K,
-        (committed, end): (Zxid, Zxid),
+        committed: Zxid,
+        end: Zxid,
     ) -> Result<(), FillError> {
         if committed > Zxid::ZERO && history.head() > committed {
             let zxid = history.head();
@@ -188,7 +189,7 @@ impl<D: Disk> Recorder<D> {
             None => {}
         }
         if head < self.whole.0 || upto > self.whole.1 {
-            if !is_log_whole(disk, dirs, (head, upto), self.limits)? {
+            if !is_log_whole(disk, dirs, head, upto, self.limits)? {
                 return Ok(Caught::Gap);
             }
             self.whole = (head, upto);
@@ -226,7 +227,7 @@ impl<D: Disk> Recorder<D> {
             return Ok(newest == head);
         }
         let seam = last_seam(disk, dirs)?.unwrap_or(Zxid::ZERO);
-        Ok(newest >= seam && is_log_whole(disk, dirs, (newest, upto), self.limits)?)
+        Ok(newest >= seam && is_log_whole(disk, dirs, newest, upto, self.limits)?)
     }
 
     /// Returns the oldest snapshot after `after` from which the log continues without a break up to

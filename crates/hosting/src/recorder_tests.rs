@@ -133,8 +133,9 @@ impl Site {
     }
 
     fn catch_up(&mut self, history: &mut Zxids, upto: i64) {
-        let upto = (Zxid(upto), Zxid(upto));
-        self.recorder.catch_up(history, &Memory, upto).unwrap();
+        let upto = Zxid(upto);
+        let caught = self.recorder.catch_up(history, &Memory, upto, upto);
+        caught.unwrap();
     }
 }
 

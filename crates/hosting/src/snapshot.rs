@@ -56,7 +56,8 @@ impl<D: Disk> StateSnapshot<D> {
     /// If the file cannot be created.
     pub(super) fn begin(
         state: &impl State,
-        (disk, dirs): (Arc<D>, DataDirs),
+        disk: Arc<D>,
+        dirs: DataDirs,
         settings: SnapshotSettings,
         wanted: Wanted,
         begun_ms: i64,

@@ -14,7 +14,8 @@ use super::{StateSnapshot, Written};
 /// The requested snapshots, and the one that is being written.
 #[derive(Debug)]
 pub struct SnapshotWork<D: Disk> {
-    place: (Arc<D>, DataDirs),
+    disk: Arc<D>,
+    dirs: DataDirs,
     settings: SnapshotSettings,
     due: Arc<Mutex<DueSnapshots>>,
     waiting: VecDeque<Wanted>,
@@ -38,12 +39,14 @@ pub enum Wanted {
 impl<D: Disk> SnapshotWork<D> {
     /// Creates an empty queue. `due` is for the code that requests due snapshots.
     pub fn new(
-        place: (Arc<D>, DataDirs),
+        disk: Arc<D>,
+        dirs: DataDirs,
         settings: SnapshotSettings,
         due: Arc<Mutex<DueSnapshots>>,
     ) -> Self {
         Self {
-            place,
+            disk,
+            dirs,
             settings,
             due,
             waiting: VecDeque::new(),
@@ -116,8 +119,8 @@ impl<D: Disk> SnapshotWork<D> {
         let begun = match self.snapshot.take() {
             None => {
                 self.waiting.pop_front();
-                let place = self.place.clone();
-                StateSnapshot::begin(state, place, self.settings, wanted, now_ms())?
+                let (disk, dirs) = (Arc::clone(&self.disk), self.dirs.clone());
+                StateSnapshot::begin(state, disk, dirs, self.settings, wanted, now_ms())?
             }
             Some((_, snapshot)) => Some(snapshot),
         };

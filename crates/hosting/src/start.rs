@@ -95,8 +95,8 @@ impl<D: Disk> StartFiles<D> {
         let end = tree.last_zxid();
         let ids = settings.session_ids;
         let state = Arc::new(ServerState::new(tree, settings.tick_ms, ids));
-        let (place, due) = ((disk.clone(), dirs.clone()), Arc::<Mutex<_>>::default());
-        let mut snapshots = SnapshotWork::<D>::new(place, snapshots, due);
+        let due = Arc::<Mutex<_>>::default();
+        let mut snapshots = SnapshotWork::<D>::new(disk.clone(), dirs.clone(), snapshots, due);
         let mut first = None;
         let write_first = || {
             first = snapshots.write_at_once(&*state, now_ms)?;

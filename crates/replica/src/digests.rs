@@ -173,7 +173,7 @@ impl<H: Host> Replica<H> {
             return;
         };
         if agreed == Some(own) {
-            return self.judge_observers_digests((zxid, own), turn);
+            return self.judge_observers_digests(zxid, own, turn);
         }
         match (self.settings.on_digest_mismatch, agreed) {
             (OnDigestMismatch::Log, _) => {
@@ -200,7 +200,8 @@ impl<H: Host> Replica<H> {
         &mut self,
         zxid: Zxid,
         record: Option<&Record>,
-        (own, theirs): (u64, u64),
+        own: u64,
+        theirs: u64,
         turn: &mut Turn<'_, H>,
     ) {
         turn.note(Note::DigestMismatch { zxid });

@@ -249,19 +249,20 @@ impl Elections {
         self.is_oracle_needed = is_needed;
     }
 
-    /// Uses new member lists: the one in effect, and the last one seen, which is used if it is
-    /// newer. `role` is this server's part in the first. A round in progress continues, unless this
+    /// Uses new member lists: `committed`, the one in effect, and `proposed`, the last one seen,
+    /// which is used if it is newer. `role` is this server's part in the first. A round in progress continues, unless this
     /// server gains or loses its vote. It then restarts.
     ///
     /// If no server can be elected by the lists, this is logged, and the old lists stay.
     pub fn configure(
         &mut self,
-        lists: (Membership, Option<Membership>),
+        committed: Membership,
+        proposed: Option<Membership>,
         role: MemberRole,
         now_ms: i64,
         out: &mut Vec<ElectionAction>,
     ) {
-        let (lists, role) = (Lists::new(lists.0, lists.1), electorate::role(role));
+        let (lists, role) = (Lists::new(committed, proposed), electorate::role(role));
         let electorate = match lists.electorate() {
             Ok(electorate) => electorate,
             Err(error) => {

@@ -276,7 +276,7 @@ impl<H: Host> Replica<H> {
                 record,
                 own,
                 theirs,
-            } => self.handle_own_digest_differs(zxid, record.as_ref(), (own, theirs), turn),
+            } => self.handle_own_digest_differs(zxid, record.as_ref(), own, theirs, turn),
             Action::StepDown(reason) => self.step_down(reason, turn),
         }
     }

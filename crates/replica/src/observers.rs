@@ -142,7 +142,7 @@ impl<H: Host> Replica<H> {
         let learner = learning.learner.as_ref();
         let compares = learner.is_some_and(Learner::leader_compares);
         learning.observers = Some(Observers {
-            master: ObserverMaster::new(me, (epoch, last), compares, settings, turn.now.ms),
+            master: ObserverMaster::new(me, epoch, last, compares, settings, turn.now.ms),
             revalidations: VecDeque::new(),
             holders: HashMap::new(),
             refused: VecDeque::new(),
@@ -227,7 +227,8 @@ impl<H: Host> Replica<H> {
     /// leader.
     pub(crate) fn judge_observers_digests(
         &mut self,
-        (zxid, agreed): (Zxid, u64),
+        zxid: Zxid,
+        agreed: u64,
         turn: &mut Turn<'_, H>,
     ) {
         self.with_observers(turn, |master, _, _, out| {

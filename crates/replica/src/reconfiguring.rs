@@ -204,7 +204,7 @@ impl<H: Host> Replica<H> {
         let role = lists.role();
         turn.effect(Effect::SetMemberHosts(lists.hosts()));
         self.with_elections(turn, |elections, now_ms, out| {
-            elections.configure((committed, proposed), role, now_ms, out);
+            elections.configure(committed, proposed, role, now_ms, out);
         });
     }
 }

@@ -219,8 +219,8 @@ impl Member {
         life.recorder
             .take(open, queue.map(|record| (record, Origin::default())))?;
         if is_idle || life.recorder.is_behind() {
-            let upto = (life.committed, life.log_end.get());
-            life.recorder.catch_up(open, memory, upto)?;
+            let (committed, end) = (life.committed, life.log_end.get());
+            life.recorder.catch_up(open, memory, committed, end)?;
         }
         if is_checkpoint {
             open.make_durable();

@@ -72,7 +72,7 @@ impl Epochs {
         let (current, promised) = (written.current, written.accepted);
         let current = match current {
             Some(current) if current < of_data => {
-                Self::repair(disk, dirs, (current, promised), of_data, last_zxid)?
+                Self::repair(disk, dirs, current, promised, of_data, last_zxid)?
             }
             Some(current) => current,
             None => of_data,
@@ -136,7 +136,8 @@ impl Epochs {
     fn repair<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
-        (current, promised): (Epoch, Option<Epoch>),
+        current: Epoch,
+        promised: Option<Epoch>,
         of_data: Epoch,
         last_zxid: Zxid,
     ) -> Result<Epoch, StorageError> {

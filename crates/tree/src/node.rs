@@ -131,15 +131,14 @@ pub(crate) fn stat_at_creation(zxid: i64, time_ms: i64, owner: i64) -> StatPersi
     }
 }
 
-/// The fields of a stat that change with a znode's children: `cversion` and `pzxid`.
-pub(crate) type ChildrenStat<'a> = (&'a mut i32, &'a mut i64);
-
-/// Records a creation below a znode whose creation count becomes `parent_cversion` (-1: one more).
+/// Records a creation below a znode in the two fields of its stat that change with its children.
+/// Its creation count becomes `parent_cversion` (-1: one more).
 ///
 /// Changes values only upwards, because a fuzzy snapshot may contain a parent newer than the
 /// replayed record. Source: DataTree.createNode, ZOOKEEPER-3249.
 pub(crate) fn note_child_created(
-    (cversion, pzxid): ChildrenStat<'_>,
+    cversion: &mut i32,
+    pzxid: &mut i64,
     parent_cversion: i32,
     zxid: i64,
 ) {

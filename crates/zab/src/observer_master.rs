@@ -84,7 +84,8 @@ impl ObserverMaster {
     /// `last`. `leader_compares` states whether the leader compares digests.
     pub fn new(
         sid: Sid,
-        (epoch, last): (Epoch, Zxid),
+        epoch: Epoch,
+        last: Zxid,
         leader_compares: bool,
         settings: Settings,
         now_ms: i64,

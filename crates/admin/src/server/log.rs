@@ -146,7 +146,7 @@ impl Reading {
             // The snapshot contains all transactions up to the requested one.
             None => upto == after,
         };
-        if !goes_on || !is_log_whole(&RealDisk, dirs, (after, upto), limits)? {
+        if !goes_on || !is_log_whole(&RealDisk, dirs, after, upto, limits)? {
             return Err(NoLog::NotKept(after));
         }
         Ok(Self {

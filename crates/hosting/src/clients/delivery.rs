@@ -64,13 +64,14 @@ pub enum Answered {
 }
 
 impl ToAnswer<'_, '_> {
-    /// Answers the connection. Earlier requests are answered at the first pace, later ones at the
-    /// second.
+    /// Answers the connection. Earlier requests are answered at the pace `before`, later ones at
+    /// the pace `after`.
     pub fn carry_out<H: Replying>(
         self,
         responder: &Responder<'_>,
         client: &mut ClientConnection<H::Note>,
-        (before, behind): (Pace, impl FnOnce() -> Pace),
+        before: Pace,
+        after: impl FnOnce() -> Pace,
         host: &mut H,
     ) -> Answered {
         match self {
@@ -78,12 +79,9 @@ impl ToAnswer<'_, '_> {
                 responder.drain(client, before, host);
                 Answered::LeftOver
             }
-            Self::Sync => {
-                let paces = (before, behind);
-                Answered::Sync(responder.answer_sync(client, paces, host))
-            }
+            Self::Sync => Answered::Sync(responder.answer_sync(client, before, after, host)),
             Self::Write(applied) => {
-                Answered::Write(responder.answer_write(client, applied, behind, host))
+                Answered::Write(responder.answer_write(client, applied, after, host))
             }
         }
     }

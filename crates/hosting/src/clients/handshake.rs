@@ -31,7 +31,8 @@ pub enum Begun {
 pub fn judge_handshake<C: Connected>(
     rules: &HandshakeRules,
     request: &ConnectRequest,
-    (state, registry): (&ServerState, &Registry<C>),
+    state: &ServerState,
+    registry: &Registry<C>,
     connection: &C,
 ) -> Result<Handshake, HandshakeRefusal> {
     let handshake = rules.judge(request, &state.tree(), registry.passwords())?;
@@ -47,10 +48,12 @@ pub fn judge_handshake<C: Connected>(
 ///
 /// Source: ZooKeeperServer.processConnectRequest.
 pub fn begin_session<C: Connected>(
-    (state, registry): (&ServerState, &Registry<C>),
+    state: &ServerState,
+    registry: &Registry<C>,
     connection: &C,
     handshake: Handshake,
-    (received_ms, now_ms): (u64, i64),
+    received_ms: u64,
+    now_ms: i64,
 ) -> Begun {
     match handshake {
         Handshake::New(new) if new.is_local => {
@@ -58,16 +61,19 @@ pub fn begin_session<C: Connected>(
             answer_handshake(registry, connection, session, new.new_style);
             Begun::Told(session)
         }
-        Handshake::New(new) => Begun::Ordered(order(state, connection, new, (received_ms, now_ms))),
-        Handshake::Back(back) => come_back((state, registry), connection, back, now_ms),
+        Handshake::New(new) => {
+            Begun::Ordered(request_session(state, connection, new, received_ms, now_ms))
+        }
+        Handshake::Back(back) => renew_session(state, registry, connection, back, now_ms),
     }
 }
 
-fn order(
+fn request_session(
     state: &ServerState,
     connection: &impl Connected,
     new: NewSession,
-    (received_ms, now_ms): (u64, i64),
+    received_ms: u64,
+    now_ms: i64,
 ) -> ClientRequest {
     let identities = connection.with_client(|client| {
         client.await_session(received_ms, new.new_style);
@@ -77,8 +83,9 @@ fn order(
     new.request(session, connection.serving().ticket(), identities)
 }
 
-fn come_back<C: Connected>(
-    (state, registry): (&ServerState, &Registry<C>),
+fn renew_session<C: Connected>(
+    state: &ServerState,
+    registry: &Registry<C>,
     connection: &C,
     back: ComingBack,
     now_ms: i64,

@@ -191,9 +191,8 @@ fn who_comes_back_cuts_its_other_connection_and_waits_for_the_leader() {
         read_only: Some(false),
     };
     let handshake =
-        judge_handshake(&rules, &request, (&server.state, &server.registry), &*back).unwrap();
-    let known = (&server.state, &server.registry);
-    let begun = begin_session(known, &*back, handshake, (0, 0));
+        judge_handshake(&rules, &request, &server.state, &server.registry, &*back).unwrap();
+    let begun = begin_session(&server.state, &server.registry, &*back, handshake, 0, 0);
     assert!(matches!(begun, Begun::AskLeader(renewal) if renewal.session == SESSION));
     assert!(before.serving.is_closed() && !back.serving.is_closed());
     assert_eq!(back.serving.session(), SessionId::NONE);

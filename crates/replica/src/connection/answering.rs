@@ -136,7 +136,8 @@ impl Responder<'_> {
         &self,
         client: &mut ClientConnection<H::Note>,
         asked: Asked,
-        (request, identities): (&ReadRequest, &[Id]),
+        request: &ReadRequest,
+        identities: &[Id],
         room: usize,
         host: &mut H,
     ) -> Result<(), usize> {
@@ -266,7 +267,7 @@ impl Responder<'_> {
                         &decoded
                     }
                 };
-                match self.read(client, asked, (request, identities), room, host) {
+                match self.read(client, asked, request, identities, room, host) {
                     Err(bytes) if pace.refuses => {
                         host.refuses_long(asked, bytes);
                         self.reply(client, asked, zxid, host, |_| Err(ErrorCode::ThrottledOp));
@@ -373,12 +374,13 @@ impl Responder<'_> {
     }
 
     /// Answers the oldest sync of this connection. Before it, deferred requests are answered at the
-    /// pace `before`; after it, waiting requests at the pace `behind`. Returns `None` if another
+    /// pace `before`; after it, waiting requests at the pace `after`. Returns `None` if another
     /// request is the oldest one. The connection must then end.
     pub fn answer_sync<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
-        (before, behind): (Pace, impl FnOnce() -> Pace),
+        before: Pace,
+        after: impl FnOnce() -> Pace,
         host: &mut H,
     ) -> Option<Asked> {
         self.drain(client, before, host);
@@ -394,7 +396,7 @@ impl Responder<'_> {
             path.encode(out);
             Ok(())
         });
-        self.drain(client, behind(), host);
+        self.drain(client, after(), host);
         Some(asked)
     }
 

@@ -208,7 +208,7 @@ impl<H: Taking> Batch<'_, '_, H> {
             // Ignored, like every request after a closeSession.
             return;
         }
-        if self.is_turned_away(client, (xid, frame_bytes), &kind) {
+        if self.refuses_early(client, xid, frame_bytes, &kind) {
             return;
         }
         match kind {
@@ -242,10 +242,11 @@ impl<H: Taking> Batch<'_, '_, H> {
     /// Refuses a request for a reason that does not depend on its operation, and returns whether it
     /// did. The client lacks the required authentication, the request waited for too long, or the
     /// client would occupy too much.
-    fn is_turned_away(
+    fn refuses_early(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        (xid, frame_bytes): (Xid, usize),
+        xid: Xid,
+        frame_bytes: usize,
         kind: &RequestKind,
     ) -> bool {
         let is_login = matches!(kind, RequestKind::Auth(_) | RequestKind::Sasl(_));
@@ -432,10 +433,10 @@ impl<H: Taking> Batch<'_, '_, H> {
         if is_first && is_slow && !self.pace.answers_slow {
             self.stops = Some(Next::Turn);
         } else if is_first {
-            let read = (&request, &*self.identities);
+            let (identities, room) = (&*self.identities, self.pace.room);
             let answered = self
                 .responder
-                .read(client, asked, read, self.pace.room, self.host);
+                .read(client, asked, &request, identities, room, self.host);
             let Err(bytes) = answered else {
                 if is_slow {
                     self.stops = Some(Next::GoOn);

@@ -288,8 +288,7 @@ fn a_sync_is_answered_in_its_turn_and_reads_behind_it_afterwards() {
     for (behind, expected) in [none, PACE].into_iter().zip(told) {
         let responder = responder(&fixture.tree, &fixture.watches);
         let host = &mut fixture.host;
-        let paces = (PACE, || behind);
-        let answered = responder.answer_sync(&mut fixture.client, paces, host);
+        let answered = responder.answer_sync(&mut fixture.client, PACE, || behind, host);
         assert!(answered.is_some());
         assert_eq!(fixture.told(), expected);
     }

@@ -31,8 +31,10 @@ pub struct Change {
 impl Change {
     pub(super) fn between(
         me: Sid,
-        (old, own_old): (&Membership, &OwnAddresses),
-        (new, own_new): (&Membership, &OwnAddresses),
+        old: &Membership,
+        own_old: &OwnAddresses,
+        new: &Membership,
+        own_new: &OwnAddresses,
     ) -> Self {
         let (was, is) = (role_in(old, me), role_in(new, me));
         let steady = old.participants().filter(|before| {

@@ -174,7 +174,7 @@ impl MemberLists {
         let own = self.own_addresses();
         let was = std::mem::replace(&mut self.own, own);
         self.last_seen.take_if(|seen| seen.version <= version);
-        let change = Change::between(self.me, (&previous, &was), (&self.committed, &self.own));
+        let change = Change::between(self.me, &previous, &was, &self.committed, &self.own);
         tracing::info!(%version, ?change, "member list installed");
         let own = self.committed.members.get(&self.me);
         let file = MemberFile::Committed {

@@ -255,7 +255,7 @@ impl Delivering for Answering<'_> {
         };
         let noting = &mut served.noting(&mut self.delivery.replies);
         let responder = served.responder(tree);
-        let answered = what.carry_out(&responder, &mut state.client, (before, || behind), noting);
+        let answered = what.carry_out(&responder, &mut state.client, before, || behind, noting);
         served.note_changed(&mut state);
         match (what, &answered) {
             (ToAnswer::Write(applied), Answered::Write(answer)) => {

@@ -107,7 +107,8 @@ pub(crate) async fn connect(
     let judged = judge_handshake(
         &rules,
         request,
-        (&clients.state, &clients.registry),
+        &clients.state,
+        &clients.registry,
         &**connection,
     );
     let handshake = match judged {
@@ -158,9 +159,14 @@ fn admitted(clients: &Clients, kind: HandshakeKind) -> bool {
 /// false if the connection must end after its outbox is written.
 fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) -> bool {
     let received_ms = clock::monotonic_ms();
-    let times = (received_ms, clock::session_ms());
-    let known = (&*clients.state, &clients.registry);
-    let begun = begin_session(known, &**connection, handshake, times);
+    let begun = begin_session(
+        &clients.state,
+        &clients.registry,
+        &**connection,
+        handshake,
+        received_ms,
+        clock::session_ms(),
+    );
     let session = match begun {
         Begun::Ordered(request) => {
             clients.submit(connection, received_ms, vec![request]);

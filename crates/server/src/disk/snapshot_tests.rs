@@ -21,7 +21,7 @@ fn snapshotter_for(
     dir: &Path,
     core: InputSink,
 ) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
-    let place = (
+    let (disk, dirs) = (
         Arc::new(SwitchedDisk::default()),
         DataDirs::unlocked(dir, dir),
     );
@@ -30,7 +30,7 @@ fn snapshotter_for(
         SnapshotParts {
             state: server.clients.state.clone(),
             metrics: server.clients.metrics.clone(),
-            work: SnapshotWork::new(place, settings, Arc::default()),
+            work: SnapshotWork::new(disk, dirs, settings, Arc::default()),
         },
         Failure::default(),
         core,

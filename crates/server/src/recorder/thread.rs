@@ -286,8 +286,9 @@ impl Recorder {
     /// Performs the other work: catching up, maintenance and checkpoints.
     fn work(&mut self, index: &mut Index, is_idle: bool) -> Result<(), FillError> {
         if is_idle {
-            let upto = (self.progress.committed(), self.log_end.get());
-            self.sources.catch_up(index, &self.settings, upto)?;
+            let (committed, end) = (self.progress.committed(), self.log_end.get());
+            self.sources
+                .catch_up(index, &self.settings, committed, end)?;
         }
         index.step(clock::wall_ms())?;
         if self.last_checkpoint.elapsed() >= CHECKPOINT_EVERY {

@@ -188,11 +188,11 @@ impl SimHost {
         let rules = handshake_rules(&self.world.plan, self.clients.service());
         let request = ConnectRequest::decode(&mut Reader::new(frame)).ok();
         let judge =
-            |request| judge_handshake(&rules, &request, (state, &self.clients), connection).ok();
+            |request| judge_handshake(&rules, &request, state, &self.clients, connection).ok();
         let Some(handshake) = request.and_then(judge) else {
             return false;
         };
-        match begin_session((state, &self.clients), connection, handshake, (0, now_ms)) {
+        match begin_session(state, &self.clients, connection, handshake, 0, now_ms) {
             Begun::Ordered(request) => self.inputs.push_back(Input::Requests(vec![request])),
             Begun::AskLeader(renewal) => self.inputs.push_back(Input::Renew(renewal)),
             Begun::Told(_) => {}
@@ -217,11 +217,17 @@ impl Delivering for SimHost {
     ) -> Answered {
         let (state, inputs) = (&*self.state, &mut self.inputs);
         let responder = state.responder(tree, connection, 0, testkit::LIMITS);
-        let paces = (pace::BEFORE_WRITE, || {
+        let (before, after) = (pace::BEFORE_WRITE, || {
             pace::behind_write(&mut self.world.random)
         });
         let requests = &mut Requests { state, inputs };
-        let answered = what.carry_out(&responder, &mut connection.lock().client, paces, requests);
+        let answered = what.carry_out(
+            &responder,
+            &mut connection.lock().client,
+            before,
+            after,
+            requests,
+        );
         let session = connection.session();
         self.observed
             .answers(session, &answered, tree, &mut self.world);

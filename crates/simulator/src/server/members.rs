@@ -204,7 +204,7 @@ impl SimHost {
     pub(super) fn read_page(&mut self, link: LinkId, from: Zxid, upto: Zxid) {
         let page_bytes = pace::page_bytes(&mut self.world.random);
         let pages = log_pages(&self.disk.history, page_bytes);
-        let event = read_log(&pages, &mut None, link, (from, upto));
+        let event = read_log(&pages, &mut None, link, from, upto);
         let port = replica::Port::Learners;
         self.inputs.push_back(Input::Learner(port, event));
     }

@@ -26,7 +26,8 @@ use crate::names::{list_logs, list_snapshots};
 pub fn is_log_whole<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
-    (from, upto): (Zxid, Zxid),
+    from: Zxid,
+    upto: Zxid,
     limits: Limits,
 ) -> Result<bool, StorageError> {
     let is_between = |zxid: &Zxid| *zxid > from && *zxid <= upto;
@@ -97,8 +98,8 @@ mod tests {
     }
 
     fn is_whole(dirs: &DataDirs, from: i64, upto: i64) -> bool {
-        let between = (Zxid(from), Zxid(upto));
-        is_log_whole(&RealDisk, dirs, between, testkit::LIMITS).unwrap()
+        let (from, upto) = (Zxid(from), Zxid(upto));
+        is_log_whole(&RealDisk, dirs, from, upto, testkit::LIMITS).unwrap()
     }
 
     const EPOCH_2: i64 = 0x2_0000_0000;

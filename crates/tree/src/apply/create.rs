@@ -124,7 +124,7 @@ impl Tree {
     /// plain create, and handles the parent of another kind incorrectly.)
     fn note_created(&mut self, parent: NodeId, parent_cversion: i32, zxid: i64) {
         self.change_stat(parent, |node| {
-            note_child_created((&mut node.cversion, &mut node.pzxid), parent_cversion, zxid);
+            note_child_created(&mut node.cversion, &mut node.pzxid, parent_cversion, zxid);
         });
     }
 }

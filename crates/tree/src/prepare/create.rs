@@ -112,11 +112,7 @@ impl Preparation<'_> {
         parent.creations = parent_cversion;
         let parent_digest = parent.digest;
         parent.change_stat(|stat| {
-            note_child_created(
-                (&mut stat.cversion, &mut stat.pzxid),
-                parent_cversion,
-                zxid.0,
-            );
+            note_child_created(&mut stat.cversion, &mut stat.pzxid, parent_cversion, zxid.0);
         });
         parent.num_children += 1;
         self.overlay

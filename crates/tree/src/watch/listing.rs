@@ -61,7 +61,7 @@ impl Watches {
                 && let Some(path) = at.paths.pop()
             {
                 // The slot may belong to another path by now.
-                if let Some(path) = self.watched_in(path, (slot, watcher))
+                if let Some(path) = self.watched_in(path, slot, watcher)
                     && visit(watcher, path).is_break()
                 {
                     return false;
@@ -85,7 +85,7 @@ impl Watches {
     }
 
     /// Returns the path of a slot, if the connection watches it.
-    fn watched_in(&self, path: u32, (slot, watcher): (u32, WatcherId)) -> Option<Option<&str>> {
+    fn watched_in(&self, path: u32, slot: u32, watcher: WatcherId) -> Option<Option<&str>> {
         let entry = self.watchers.get(slot as usize)?;
         let watch = self.find_pair(path, slot)?;
         let is_listed =

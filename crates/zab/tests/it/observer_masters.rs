@@ -39,7 +39,7 @@ impl Follower {
             committed.push(record(counter));
         }
         Self {
-            master: ObserverMaster::new(Sid(2), (Epoch(1), last), false, settings, 0),
+            master: ObserverMaster::new(Sid(2), Epoch(1), last, false, settings, 0),
             committed,
             out: Vec::new(),
             now_ms: 0,
@@ -169,7 +169,7 @@ fn an_observer_that_has_heard_more_is_not_cut_back() {
 fn what_an_observer_has_of_an_earlier_epoch_is_cut_off() {
     let mut follower = Follower::new(1..=3, settings());
     let (last, epoch) = (zxid(3), Epoch(2));
-    follower.master = ObserverMaster::new(Sid(2), (epoch, last), false, settings(), 0);
+    follower.master = ObserverMaster::new(Sid(2), epoch, last, false, settings(), 0);
     follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
     let served = follower.ack_epoch(zxid(4));
     assert_eq!(served[0], "link 1: send TRUNC 0x100000003");
@@ -318,7 +318,7 @@ fn is_protocol(packet: &LeaderPacket) -> bool {
 /// Returns the packets of an observer master that receives the packets that Java's received.
 fn replay(packets: Vec<Recorded>, config: &Bytes) -> Vec<LeaderPacket> {
     let last = packets.first().unwrap().packet.zxid;
-    let mut master = ObserverMaster::new(Sid(1), (last.epoch(), last), false, settings(), 0);
+    let mut master = ObserverMaster::new(Sid(1), last.epoch(), last, false, settings(), 0);
     master.handle_connected(LINK, 0);
     let mut committed = CommittedLog::default();
     let mut proposals: Vec<Record> = Vec::new();
@@ -406,7 +406,7 @@ fn an_observer_is_told_which_digest_a_quorum_has() {
     let serving = |leader_compares, info| {
         let mut follower = Follower::new(1..=3, settings());
         follower.master =
-            ObserverMaster::new(Sid(2), (Epoch(1), zxid(3)), leader_compares, settings(), 0);
+            ObserverMaster::new(Sid(2), Epoch(1), zxid(3), leader_compares, settings(), 0);
         follower.introduce(LINK, info);
         follower.ack_epoch(zxid(3));
         follower.hear(LearnerPacket::Ack { zxid: zxid(0) });

@@ -126,7 +126,7 @@ pub(super) fn log(
         packed.last_record = Some(record_hash(&txn.payload));
         last = zxid;
     }
-    if !has_met || !is_log_whole(&RealDisk, dirs, (after.zxid, last), limits)? {
+    if !has_met || !is_log_whole(&RealDisk, dirs, after.zxid, last, limits)? {
         return Err(not_kept(after.zxid));
     }
     if let Some((writer, first)) = writer {

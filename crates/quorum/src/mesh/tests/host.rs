@@ -176,8 +176,9 @@ impl Running {
             Order::EpochActive(epoch) => self.elections.handle_epoch_active(epoch),
             Order::Appoint(state, vote) => self.elections.appoint(state, vote),
             Order::Configure(committed, proposed, role) => {
-                let (lists, now_ms) = ((committed, proposed), now_ms());
-                self.elections.configure(lists, role, now_ms, out);
+                let now_ms = now_ms();
+                self.elections
+                    .configure(committed, proposed, role, now_ms, out);
             }
             Order::Stop => {}
         }

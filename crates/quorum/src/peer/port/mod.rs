@@ -385,7 +385,7 @@ impl Port {
         let (dirs, limits) = (self.settings.dirs.clone(), self.settings.limits);
         let pages = log_pages(dirs, limits, size_factor);
         let of = to.clone();
-        let reading = move || read_log(&pages, &mut of.cursor.lock(), link, (from, upto));
+        let reading = move || read_log(&pages, &mut of.cursor.lock(), link, from, upto);
         let read = blocking::run(reading).await;
         read.unwrap_or_else(|error| {
             tracing::error!(link = link.0, err = %error, "cannot read the log for a learner");
