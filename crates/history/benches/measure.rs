@@ -154,7 +154,7 @@ fn feed(index: &Index, changes: u64) {
     let wanted = changes.min(1_000_000);
     for (what, viewer) in viewers {
         let mut memory = FeedMemory::default();
-        let (mut after, mut count, mut bytes) = (Position::behind(Zxid(0)), 0, 0);
+        let (mut after, mut count, mut bytes) = (Position::after(Zxid(0)), 0, 0);
         let begun = Instant::now();
         while count < wanted {
             let page = reader.feed_on(&query, after, viewer, &mut memory);

@@ -142,7 +142,7 @@ pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Pos
     let after = asked.parse("after", Position::parse)?;
     let from = asked.parse("from", parse_zxid)?;
     // A feed from a transaction begins after the previous one.
-    let from = from.map(|zxid| Position::behind(proto::Zxid((zxid.0 - 1).max(0))));
+    let from = from.map(|zxid| Position::after(proto::Zxid((zxid.0 - 1).max(0))));
     Ok((query, after.or(from)))
 }
 
@@ -193,7 +193,7 @@ pub fn export(
     }
     Ok(ExportPage {
         bytes,
-        next: page.next.map(|next| Position::from(next).to_string()),
+        next: page.next.map(|next| next.to_string()),
         hidden: page.hidden,
     })
 }
@@ -261,7 +261,7 @@ impl Asked<'_> {
         query.until = self.parse("until", Moment::parse)?;
         self.read_filters(query)?;
         query.limit = self.limit()?;
-        query.after = self.parse("after", Position::parse)?.map(Position::key);
+        query.after = self.parse("after", Position::parse)?;
         Ok(())
     }
 
@@ -311,7 +311,7 @@ fn changes(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Va
     query.newest_first = !asked.flag("oldest_first")?.unwrap_or(false);
     let page = reader.history(&query, viewer)?;
     let results = page.results.iter().map(json::exported);
-    let next = page.next.map(|next| Position::from(next).to_string());
+    let next = page.next.map(|next| next.to_string());
     Ok(json!({
         "results": results.collect::<Vec<_>>(),
         "next": next,
@@ -367,8 +367,8 @@ fn diff(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value
     let (path, after) = (asked.one("path").unwrap_or("/"), asked.one("after"));
     let from = reader.zxid_at(asked.moment("from")?)?;
     let to = reader.zxid_at(asked.moment("to")?)?;
-    let moments = (Moment::Zxid(from), Moment::Zxid(to));
-    let page = reader.diff(path, moments, after, asked.limit()?, viewer)?;
+    let (begin, end) = (Moment::Zxid(from), Moment::Zxid(to));
+    let page = reader.diff(path, begin, end, after, asked.limit()?, viewer)?;
     Ok(json!({
         "from": hex(from.0),
         "to": hex(to.0),

@@ -5,7 +5,6 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use proto::position::Position;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -74,7 +73,7 @@ struct ChangeView<'a>(&'a Change, bool);
 impl ChangeView<'_> {
     fn put<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let change = self.0;
-        let position = Position::from(change.position());
+        let position = change.position();
         map.serialize_entry("position", &Shown(position))?;
         map.serialize_entry("zxid", &Hex(change.zxid))?;
         map.serialize_entry("index", &change.index)?;

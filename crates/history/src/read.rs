@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proto::Zxid;
+use proto::position::Position;
 
 use crate::error::{HistoryError, Result};
 use crate::files::segment::Segment;
@@ -107,7 +108,7 @@ impl Reader {
         let (look, sight) = (self.look(), Sight::new(viewer));
         look.check_path(path)?;
         let zxid = look.zxid_at(moment)?;
-        let Some(znode) = look.znode(path, (zxid.0, u32::MAX))? else {
+        let Some(znode) = look.znode(path, Position::after(zxid))? else {
             return Ok(None);
         };
         if !look.may_see(path, &PastAcl::of_znode(Some(&znode))?, &sight)? {
@@ -261,8 +262,8 @@ impl Look {
     }
 
     /// Returns a znode after the change at `position`, with its contents.
-    pub(crate) fn znode(&self, path: &str, position: (i64, u32)) -> Result<Option<Znode>> {
-        let era = self.era_of(Zxid(position.0))?;
+    pub(crate) fn znode(&self, path: &str, position: Position) -> Result<Option<Znode>> {
+        let era = self.era_of(position.zxid)?;
         let postings = self.postings(&path_key(path))?;
         self.znode_of(path, position, &self.eras[era], &postings)
     }
@@ -272,11 +273,11 @@ impl Look {
     pub(crate) fn znode_of(
         &self,
         path: &str,
-        position: (i64, u32),
+        position: Position,
         era: &EraView,
         postings: &[crate::postings::Posting],
     ) -> Result<Option<Znode>> {
-        let last = self.last_block_at(position.0);
+        let last = self.last_block_at(position.zxid.0);
         let of_era = postings
             .iter()
             .rev()

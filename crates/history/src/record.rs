@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use prost::Message;
-use proto::Acl;
+use proto::position::Position;
+use proto::{Acl, Zxid};
 
 /// Code that prost generates from `proto/history.proto`. It is committed because the generator takes
 /// a sixth of a first build. The test `generated_records` compares it with the definition.
@@ -81,8 +82,11 @@ impl Change {
     }
 
     /// Returns its position in the order of all changes.
-    pub fn position(&self) -> (i64, u32) {
-        (self.zxid, self.index)
+    pub fn position(&self) -> Position {
+        Position {
+            zxid: Zxid(self.zxid),
+            index: self.index,
+        }
     }
 
     /// Returns whether the change deletes the znode.

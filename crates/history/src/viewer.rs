@@ -8,7 +8,8 @@ use std::cell::RefCell;
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
-use proto::{Acl, Id};
+use proto::position::Position;
+use proto::{Acl, Id, Zxid};
 use tree::Tree;
 use tree::auth::is_super;
 
@@ -198,7 +199,7 @@ impl Look {
 
     /// Returns the last ACL of a znode, whether or not the znode still exists.
     pub(crate) fn last_acl(&self, path: &str) -> Result<PastAcl> {
-        if let Some(now) = self.known_znode(path, (self.head.0, u32::MAX))? {
+        if let Some(now) = self.known_znode(path, Position::after(self.head))? {
             return PastAcl::of_znode(Some(&now));
         }
         let Some(deletion) = self.last_deletion(path)? else {
@@ -209,7 +210,7 @@ impl Look {
     }
 
     /// Returns a znode at a position; `None` also if its state is unknown.
-    fn known_znode(&self, path: &str, position: (i64, u32)) -> Result<Option<Znode>> {
+    fn known_znode(&self, path: &str, position: Position) -> Result<Option<Znode>> {
         match self.znode(path, position) {
             Err(error) if error.is_unknown_moment() => Ok(None),
             other => other,
@@ -218,7 +219,7 @@ impl Look {
 }
 
 /// Returns the position whose ACL decides about a change.
-pub(crate) fn position_then(change: &Change) -> (i64, u32) {
+pub(crate) fn position_then(change: &Change) -> Position {
     if change.is_delete() {
         position_before(change)
     } else {
@@ -227,10 +228,13 @@ pub(crate) fn position_then(change: &Change) -> (i64, u32) {
 }
 
 /// Returns the position directly before a change.
-pub(crate) fn position_before(change: &Change) -> (i64, u32) {
+pub(crate) fn position_before(change: &Change) -> Position {
     match change.index {
-        0 => (change.zxid - 1, u32::MAX),
-        index => (change.zxid, index - 1),
+        0 => Position::after(Zxid(change.zxid - 1)),
+        index => Position {
+            zxid: Zxid(change.zxid),
+            index: index - 1,
+        },
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Position {
 
 impl Position {
     /// Returns the position after all changes of a transaction.
-    pub fn behind(zxid: Zxid) -> Self {
+    pub fn after(zxid: Zxid) -> Self {
         Self {
             zxid,
             index: u32::MAX,
@@ -28,27 +28,13 @@ impl Position {
     /// If the text has neither form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some((zxid, index)) = text.split_once('.') else {
-            return parse_zxid(text).map(Self::behind);
+            return parse_zxid(text).map(Self::after);
         };
         let index = index.parse();
         Ok(Self {
             zxid: parse_zxid(zxid)?,
             index: index.map_err(|_| "behind the dot stands the index of a change".to_owned())?,
         })
-    }
-
-    /// Returns the position as a pair.
-    pub fn key(self) -> (i64, u32) {
-        (self.zxid.0, self.index)
-    }
-}
-
-impl From<(i64, u32)> for Position {
-    fn from((zxid, index): (i64, u32)) -> Self {
-        Self {
-            zxid: Zxid(zxid),
-            index,
-        }
     }
 }
 

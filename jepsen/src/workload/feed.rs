@@ -144,8 +144,9 @@ impl Follower {
         while got.len() < CHANGES_MAX {
             match tokio::time::timeout_at(deadline, self.changes.next_event()).await {
                 Ok(Ok(ChangesEvent::Change(change))) => {
-                    let (zxid, index) = change.position().key();
-                    got.push((zxid, index, change.path().to_owned()));
+                    let position = change.position();
+                    let path = change.path().to_owned();
+                    got.push((position.zxid.0, position.index, path));
                 }
                 Ok(Ok(ChangesEvent::Lost(error))) => self.lost = Some(error),
                 Ok(Ok(_)) => {}

@@ -87,7 +87,7 @@ impl Admin {
             current,
             query: Arc::new(query),
             identities: call.identities.clone().into(),
-            position: after.unwrap_or_else(|| Position::behind(reader.extent().head)),
+            position: after.unwrap_or_else(|| Position::after(reader.extent().head)),
             memory: FeedMemory::default(),
             hidden: 0,
             every: limits::FEED_PROGRESS_EVERY.min(idle / 3),
@@ -251,7 +251,7 @@ impl Feed {
 /// Returns whether there are changes to send without another transaction. A page ends before a
 /// hole. A reader that waited there would wait until the next write.
 fn has_more(page: &FeedPage) -> bool {
-    page.has_more || page.position < Position::behind(page.head)
+    page.has_more || page.position < Position::after(page.head)
 }
 
 #[cfg(test)]
@@ -264,7 +264,7 @@ mod tests {
     fn a_page_in_front_of_a_hole_is_not_the_end() {
         let page = |upto: i64, has_more| FeedPage {
             results: Vec::new(),
-            position: Position::behind(Zxid(upto)),
+            position: Position::after(Zxid(upto)),
             hidden: 0,
             has_more,
             head: Zxid(9),

@@ -1,5 +1,7 @@
 //! Blame: the last change of each part of a znode.
 
+use proto::position::Position;
+
 use crate::error::{HistoryError, Result};
 use crate::limits::PAGE_RESULTS_MAX;
 use crate::postings::{kinds, path_key};
@@ -55,7 +57,7 @@ impl Reader {
         let (look, sight) = (self.look(), Sight::new(viewer));
         look.check_path(path)?;
         let is_recorded = !look.postings(&path_key(path))?.is_empty();
-        let is_there = look.znode(path, (look.head.0, u32::MAX))?.is_some();
+        let is_there = look.znode(path, Position::after(look.head))?.is_some();
         if (is_there || is_recorded) && !look.may_see_now(path, &sight)? {
             return Err(HistoryError::NoPermission {
                 path: path.to_owned(),
@@ -161,7 +163,7 @@ impl Look {
                 return Ok(());
             }
             passed = Some(rest.to_owned());
-            let now = self.znode(&found, (self.head.0, u32::MAX))?;
+            let now = self.znode(&found, Position::after(self.head))?;
             if now.is_some() && !self.may_see_now(&found, sight)? {
                 continue;
             }

@@ -1,5 +1,7 @@
 //! The differences between two moments.
 
+use proto::position::Position;
+
 use crate::error::{HistoryError, Result};
 use crate::filter;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
@@ -59,7 +61,8 @@ impl Reader {
     pub fn diff(
         &self,
         path: &str,
-        (from, to): (Moment, Moment),
+        from: Moment,
+        to: Moment,
         after: Option<&str>,
         limit: usize,
         viewer: &Viewer<'_>,
@@ -95,7 +98,7 @@ impl Reader {
                 continue;
             }
             let state = |zxid: proto::Zxid, era: usize| {
-                look.znode_of(&found, (zxid.0, u32::MAX), &look.eras[era], &postings)
+                look.znode_of(&found, Position::after(zxid), &look.eras[era], &postings)
             };
             let (before, after) = (state(from, eras.0)?, state(to, eras.1)?);
             let Some(kind) = kind_of(before.as_ref(), after.as_ref()) else {

@@ -69,7 +69,7 @@ impl Reader {
         }
         let upto = look.feed_end(after)?;
         look.refresh(memory, after)?;
-        let page = look.feed_page(query, (after, upto), &Sight::new(viewer), memory)?;
+        let page = look.feed_page(query, after, upto, &Sight::new(viewer), memory)?;
         memory.ends_at(page.position);
         Ok(page)
     }
@@ -79,7 +79,8 @@ impl Look {
     fn feed_page(
         &self,
         query: &HistoryQuery,
-        (after, upto): (Position, proto::Zxid),
+        after: Position,
+        upto: proto::Zxid,
         sight: &Sight<'_>,
         memory: &mut FeedMemory,
     ) -> Result<FeedPage> {
@@ -99,7 +100,7 @@ impl Look {
             }
             blocks += 1;
             let (changes, segment) = look.block(block)?;
-            let first = changes.partition_point(|change| change.position() <= after.key());
+            let first = changes.partition_point(|change| change.position() <= after);
             for change in &changes[first..] {
                 if change.zxid > upto.0 {
                     break 'blocks;
@@ -110,7 +111,7 @@ impl Look {
                     page.has_more = true;
                     return Ok(page);
                 }
-                let position = change.position().into();
+                let position = change.position();
                 if !query.matches(change) {
                     memory.pass(change);
                     page.position = position;
@@ -144,7 +145,7 @@ impl Look {
             }
         }
         // All recorded transactions were visited, including those without a change.
-        page.position = page.position.max(Position::behind(upto));
+        page.position = page.position.max(Position::after(upto));
         Ok(page)
     }
 
@@ -152,17 +153,17 @@ impl Look {
     /// transaction.
     fn feed_end(&self, after: Position) -> Result<proto::Zxid> {
         let extent = self.extent();
-        if after < Position::behind(extent.recorded_after) {
+        if after < Position::after(extent.recorded_after) {
             return Err(HistoryError::NotKept {
                 wanted: after.zxid,
                 oldest: extent.recorded_after,
             });
         }
         for hole in &extent.holes {
-            if after >= Position::behind(hole.recorded_after) {
+            if after >= Position::after(hole.recorded_after) {
                 continue;
             }
-            if after >= Position::behind(hole.after) {
+            if after >= Position::after(hole.after) {
                 return Err(HistoryError::Hole {
                     from: hole.after,
                     to: hole.recorded_after,

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use proto::position::Position;
+
 use crate::error::{HistoryError, Result};
 use crate::files::segment::Segment;
 use crate::filter;
@@ -36,7 +38,7 @@ pub struct HistoryQuery {
     /// Whether the znode before and after each change is included.
     pub with_states: bool,
     /// Position at which the previous page ended.
-    pub after: Option<(i64, u32)>,
+    pub after: Option<Position>,
     /// Maximum number of changes in a page, up to [`PAGE_RESULTS_MAX`].
     pub limit: usize,
 }
@@ -118,7 +120,7 @@ struct Growing<'a> {
     results: Vec<ExportedChange>,
     bytes: usize,
     hidden: u64,
-    last: Option<(i64, u32)>,
+    last: Option<Position>,
 }
 
 impl Reader {
@@ -130,7 +132,7 @@ impl Reader {
         &self,
         query: &HistoryQuery,
         viewer: &Viewer<'_>,
-    ) -> Result<Page<ExportedChange, (i64, u32)>> {
+    ) -> Result<Page<ExportedChange, Position>> {
         let look = self.look();
         filter::check(&query.path)?;
         query.check_origin(viewer)?;
@@ -299,11 +301,11 @@ impl Look {
             Some(Moment::Zxid(zxid)) => row.first_zxid <= zxid.0,
             Some(Moment::Time(ms)) => row.min_time_ms <= ms,
         };
-        let after = query.after.is_none_or(|(zxid, _)| {
+        let after = query.after.is_none_or(|after| {
             if query.newest_first {
-                row.first_zxid <= zxid
+                row.first_zxid <= after.zxid.0
             } else {
-                row.last_zxid >= zxid
+                row.last_zxid >= after.zxid.0
             }
         });
         since && until && after

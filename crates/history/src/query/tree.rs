@@ -1,6 +1,7 @@
 //! The query for a subtree at a moment.
 
 use prost::Message;
+use proto::position::Position;
 
 use crate::error::{HistoryError, Result};
 use crate::filter;
@@ -62,7 +63,7 @@ impl Reader {
                 return Ok(page);
             }
             last = Some(found.clone());
-            let Some(znode) = look.znode_of(&found, (zxid.0, u32::MAX), &era, &postings)? else {
+            let Some(znode) = look.znode_of(&found, Position::after(zxid), &era, &postings)? else {
                 continue;
             };
             if !look.may_see(&found, &PastAcl::of_znode(Some(&znode))?, &sight)? {

@@ -33,6 +33,13 @@ fn plain_znode(znode: &Znode) -> PlainZnode {
     }
 }
 
+fn position_of(change: &PlainChange) -> Position {
+    Position {
+        zxid: Zxid(change.zxid),
+        index: change.index,
+    }
+}
+
 fn plain_change(change: &Change) -> PlainChange {
     let by = change.identities.first().map(|who| {
         let host = change.client.split(':').next().unwrap();
@@ -285,12 +292,12 @@ impl Asking<'_> {
     fn diff(&mut self) {
         let (path, from, to) = (self.path(), self.zxid(), self.zxid());
         let limit = self.random.usize(1..100);
-        let moments = (Moment::Zxid(Zxid(from)), Moment::Zxid(Zxid(to)));
+        let (begin, end) = (Moment::Zxid(Zxid(from)), Moment::Zxid(Zxid(to)));
         let (mut found, mut after) = (BTreeMap::new(), None);
         loop {
             let page = self
                 .reader
-                .diff(&path, moments, after.as_deref(), limit, &OWNER)
+                .diff(&path, begin, end, after.as_deref(), limit, &OWNER)
                 .unwrap();
             for one in page.results {
                 let states = (
@@ -344,7 +351,7 @@ impl Asking<'_> {
             let of = self.plain.changes.iter().rev().filter(kept);
             of.clone()
                 .find(|change| change.path == path && operations.contains(&change.operation))
-                .map(|change| (change.zxid, change.index))
+                .map(position_of)
         };
         let position = |found: &Option<history::record::ExportedChange>| {
             found
@@ -380,7 +387,7 @@ impl Asking<'_> {
             let path = format!("{prefix}{}", child.name);
             let mut of = self.plain.changes.iter().rev().filter(kept);
             let last = of.find(|change| change.path == path);
-            let last = last.map(|change| (change.zxid, change.index));
+            let last = last.map(position_of);
             assert_eq!(position(&child.last), last, "{path}");
         }
     }
@@ -411,11 +418,11 @@ impl Asking<'_> {
         (query.since, query.until, query.newest_first) = (None, None, false);
         let changes = &self.plain.changes;
         let change = &changes[self.random.usize(..changes.len())];
-        let first = Position::behind(Zxid(self.recorded_after));
+        let first = Position::after(Zxid(self.recorded_after));
         let from = match self.random.u32(..3) {
             0 => first,
-            1 => Position::behind(Zxid(change.zxid)),
-            _ => Position::from((change.zxid, change.index)),
+            1 => Position::after(Zxid(change.zxid)),
+            _ => position_of(change),
         };
         if from < first {
             let refused = self.reader.feed(&query, from, &OWNER);
@@ -433,9 +440,9 @@ impl Asking<'_> {
                 break;
             }
         }
-        assert_eq!(after, Position::behind(Zxid(self.plain.head())));
+        assert_eq!(after, Position::after(Zxid(self.plain.head())));
         let mut wanted = self.wanted(&query);
-        wanted.retain(|change| Position::from((change.zxid, change.index)) > from);
+        wanted.retain(|change| position_of(change) > from);
         assert_eq!(found, wanted, "{query:?} from {from}");
     }
 

@@ -113,13 +113,13 @@ fn neighbours_differ_by_what_one_transaction_did() {
                 .collect();
             wanted.sort_unstable();
             wanted.dedup();
-            for moments in [(moments[0], moments[1]), (moments[1], moments[0])] {
+            for (from, to) in [(moments[0], moments[1]), (moments[1], moments[0])] {
                 let found = index
                     .reader()
-                    .diff("/", moments, None, 1000, &owner)
+                    .diff("/", from, to, None, 1000, &owner)
                     .unwrap();
                 let found: Vec<&String> = found.results.iter().map(|one| &one.path).collect();
-                assert_eq!(found, wanted, "{moments:?}");
+                assert_eq!(found, wanted, "{from:?} {to:?}");
             }
         }
     }
@@ -379,10 +379,10 @@ fn feed_stops_at_the_hole(index: &Index, plain: &Plain, gap_after: Zxid) {
     let start = reader.extent().recorded_after;
     let end = Some((gap_after, hole.recorded_after));
     let before = changes_in(start.0, gap_after.0);
-    assert_eq!(count_from(Position::behind(start)), (before, end));
-    assert_eq!(count_from(Position::behind(gap_after)), (0, end));
+    assert_eq!(count_from(Position::after(start)), (before, end));
+    assert_eq!(count_from(Position::after(gap_after)), (0, end));
     let behind = changes_in(hole.recorded_after.0, i64::MAX);
-    let found = count_from(Position::behind(hole.recorded_after));
+    let found = count_from(Position::after(hole.recorded_after));
     assert_eq!(found, (behind, None));
 }
 

@@ -141,7 +141,7 @@ fn a_deletion_does_not_widen_access() {
     ));
     assert!(is_refused(
         reader
-            .diff("/vault", (then, now), None, 9, &nobody)
+            .diff("/vault", then, now, None, 9, &nobody)
             .unwrap_err()
     ));
     assert_eq!(fed(&index, &query, start, &nobody).0, [0; 0]);
@@ -170,7 +170,7 @@ fn the_origin_of_a_change_is_for_administrators() {
         for with_states in [false, true] {
             query.with_states = with_states;
             let queried = reader.history(&query, &viewer).unwrap().results;
-            let after = Position::behind(Zxid(start));
+            let after = Position::after(Zxid(start));
             let fed = reader.feed(&query, after, &viewer).unwrap().results;
             let blamed = reader.blame("/vault", None, 9, &viewer).unwrap().data;
             for found in queried.into_iter().chain(fed).chain(blamed) {
@@ -185,7 +185,7 @@ fn the_origin_of_a_change_is_for_administrators() {
         assert_eq!(reader.history(&query, &viewer).is_ok(), is_shown);
         (query.by, query.session) = (None, Some(1));
         assert_eq!(reader.history(&query, &viewer).is_ok(), is_shown);
-        let after = Position::behind(Zxid(start));
+        let after = Position::after(Zxid(start));
         assert_eq!(reader.feed(&query, after, &viewer).is_ok(), is_shown);
     }
 }

@@ -44,7 +44,7 @@ fn a_feed_shows_what_a_query_shows() {
         let site = Site::new();
         let anyone = site.client(&[]);
         let mut memory = history::FeedMemory::default();
-        let mut position = Position::behind(Zxid(start_zxid(&made)));
+        let mut position = Position::after(Zxid(start_zxid(&made)));
         let (mut hidden, mut shown) = (0, 0);
         for count in (100..=made.len()).step_by(100) {
             append_rest(&mut index, &made[..count]);
@@ -57,7 +57,7 @@ fn a_feed_shows_what_a_query_shows() {
                 let anew = reader.feed(&query, position, &anyone).unwrap();
                 assert_eq!((&page.results, page.hidden), (&anew.results, anew.hidden));
                 let mut asked = query.clone();
-                asked.after = Some(position.key());
+                asked.after = Some(position);
                 let mut wanted = Vec::new();
                 loop {
                     let found = reader.history(&asked, &anyone).unwrap();
@@ -67,9 +67,7 @@ fn a_feed_shows_what_a_query_shows() {
                         None => break,
                     }
                 }
-                wanted.retain(|found| {
-                    Position::from(found.change.as_ref().unwrap().position()) <= page.position
-                });
+                wanted.retain(|found| found.change.as_ref().unwrap().position() <= page.position);
                 assert_eq!(page.results, wanted, "{position}");
                 (hidden, shown) = (hidden + page.hidden, shown + page.results.len());
                 position = page.position;
@@ -142,7 +140,7 @@ fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
         let owner = Viewer::FileOwner {
             shows_secrets: false,
         };
-        let after = Position::behind(Zxid(start));
+        let after = Position::after(Zxid(start));
         let page = index.reader().feed(&query, after, &owner).unwrap();
         assert_eq!((page.results.len(), page.hidden), (5, 0));
     }
@@ -164,9 +162,9 @@ pub(crate) fn fed(
 ) -> (Vec<i64>, Vec<(i64, i64)>, u64) {
     let mut hidden = 0;
     let mut memory = history::FeedMemory::default();
-    let mut position = Position::behind(Zxid(start));
+    let mut position = Position::after(Zxid(start));
     let (mut seen, mut refused) = (Vec::new(), Vec::new());
-    while position < Position::behind(index.head()) {
+    while position < Position::after(index.head()) {
         let page = index.reader().feed_on(query, position, viewer, &mut memory);
         let (from, to) = match page {
             Ok(page) => {
@@ -181,7 +179,7 @@ pub(crate) fn fed(
             Err(other) => panic!("{other}"),
         };
         refused.push((from.0 - start, to.0 - start));
-        position = Position::behind(to);
+        position = Position::after(to);
     }
     (seen, refused, hidden)
 }
@@ -218,13 +216,13 @@ fn the_member_list_is_for_those_who_may_see_secrets() {
         query.with_states = true;
         let now = history::Moment::Zxid(index.head());
         let begin = history::Moment::Zxid(Zxid(start_zxid(&made)));
-        let after = Position::behind(Zxid(start_zxid(&made)));
+        let after = Position::after(Zxid(start_zxid(&made)));
         let changes = reader.history(&query, &owner).unwrap().results;
         let fed = reader.feed(&query, after, &owner).unwrap().results;
         assert_eq!((changes.len(), fed.len()), (3, 3));
         let blame = reader.blame(CONFIG, None, 10, &owner).unwrap();
         let tree = reader.tree_at("/", now, None, 10, &owner).unwrap().results;
-        let diff = reader.diff("/", (begin, now), None, 10, &owner).unwrap();
+        let diff = reader.diff("/", begin, now, None, 10, &owner).unwrap();
         let znode = reader.znode_at(CONFIG, now, &owner).unwrap().unwrap();
         [
             format!("{changes:?}"),
