@@ -219,7 +219,7 @@ impl Keeper {
     async fn delete(&self) {
         let owner = self.client.session_id();
         let is_own = |_: Option<&Bytes>, stat: &Stat| stat.ephemeral_owner == owner.0;
-        let deleted = delete_own(&self.client, (&self.path, owner), false, is_own).await;
+        let deleted = delete_own(&self.client, &self.path, owner, false, is_own).await;
         if let Err(error) = deleted {
             tracing::warn!(%error, "cannot delete a znode");
         }

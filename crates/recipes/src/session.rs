@@ -81,7 +81,8 @@ pub(crate) fn check_path(path: &str) -> Result<()> {
 /// its own session.
 pub(crate) async fn delete_own(
     client: &Client,
-    (path, owner): (&str, SessionId),
+    path: &str,
+    owner: SessionId,
     mut is_there: bool,
     is_own: impl Fn(Option<&Bytes>, &Stat) -> bool,
 ) -> Result<(), ClientError> {

@@ -271,7 +271,7 @@ impl Candidate {
         self.standing.send_replace(Standing::Waiting);
         if is_stopped {
             let is_own = |data: Option<&Bytes>, stat: &Stat| self.is_own(data, stat);
-            let deleted = delete_own(&self.client, (&self.path, owner), true, is_own).await;
+            let deleted = delete_own(&self.client, &self.path, owner, true, is_own).await;
             if let Err(error) = deleted {
                 tracing::warn!(%error, "cannot delete the znode of a leader");
             }

@@ -25,7 +25,9 @@ use crate::invariants::reads::Told;
 use crate::invariants::session_owner::SessionOwner;
 use crate::invariants::sync::Syncs;
 use crate::invariants::watches::Armed;
-use crate::invariants::{Held, bounds, ephemerals, on_disk, prefix, reads, short_lived, watches};
+use crate::invariants::{
+    Held, RequestId, bounds, ephemerals, on_disk, prefix, reads, short_lived, watches,
+};
 use crate::observed::decode;
 use crate::plan::Plan;
 use crate::queue::Micros;
@@ -205,15 +207,15 @@ impl Checks {
 
     /// Checks the disk of a server, before each start of the server and at the end of the run.
     pub(crate) fn on_disk(&mut self, sid: Sid, disk: &SimDisk, plan: &Plan) {
-        let known = (&self.history, self.one_leader.newest());
-        let held = on_disk::compare(sid, (disk, plan), known, &mut self.digests);
+        let newest = self.one_leader.newest();
+        let held = on_disk::compare(sid, disk, plan, &self.history, newest, &mut self.digests);
         self.hold(Digests::NAME, held);
     }
 
     /// Checks a new snapshot file that is named after `zxid`. The tree of the server ends at
     /// `last`.
     pub(crate) fn writes_snapshot(&mut self, sid: Sid, zxid: Zxid, last: Zxid) {
-        let held = on_disk::written(sid, (zxid, last), &self.history);
+        let held = on_disk::written(sid, zxid, last, &self.history);
         self.hold(on_disk::NAME, held);
     }
 
@@ -240,14 +242,14 @@ impl Checks {
     /// Records the nth request of a session, sent over this connection.
     pub(crate) fn asks(
         &mut self,
-        by: (SessionId, i32),
+        by: RequestId,
         connection: u64,
         identity: Option<Identity>,
         request: &Request,
         at: Micros,
     ) {
-        self.session_owner.asks(by.0, by.1, connection);
-        self.access.asks(by.0, by.1, identity);
+        self.session_owner.asks(by.session, by.cxid, connection);
+        self.access.asks(by.session, by.cxid, identity);
         if matches!(request, Request::Sync(_)) {
             let newest = self.acknowledged.newest();
             self.syncs.asks(by, self.one_leader.newest(), newest);
@@ -258,18 +260,18 @@ impl Checks {
     /// Checks the reply to a request.
     pub(crate) fn answered(
         &mut self,
-        by: (SessionId, i32),
+        by: RequestId,
         result: &Result<Bytes, ErrorCode>,
         at: Micros,
     ) {
         // A read is current if it directly follows its sync.
-        let is_current = self.syncs.is_current((by.0, by.1 - 1));
+        let is_current = self.syncs.is_current(by.before());
         self.linearizable.answered(by, result, is_current, at);
     }
 
     /// Checks the reply to a sync by a server that is in sync with the leader of `epoch`. The tree
     /// of the server ends at `last`.
-    pub(crate) fn syncs(&mut self, sid: Sid, by: (SessionId, i32), epoch: Epoch, last: Zxid) {
+    pub(crate) fn syncs(&mut self, sid: Sid, by: RequestId, epoch: Epoch, last: Zxid) {
         let held = self.syncs.answers(sid, by, epoch, last);
         self.hold(Syncs::NAME, held);
     }
@@ -309,13 +311,17 @@ impl Checks {
         *self.succeeded.entry(op).or_default() += 1;
     }
 
-    /// Checks a reply to a client. The client has seen `seen`, and its watches are `armed`.
+    /// Checks the reply to a request. The request `expected` of its session is the oldest without a
+    /// reply. The client has seen `seen`, and its watches are `armed`.
     pub(crate) fn replies(
         &mut self,
-        (session, cxid, expected): (SessionId, i32, Option<i32>),
-        (zxid, seen): (Zxid, Zxid),
+        by: RequestId,
+        expected: Option<i32>,
+        zxid: Zxid,
+        seen: Zxid,
         armed: &[Armed],
     ) {
+        let RequestId { session, cxid } = by;
         self.hold(Fifo::NAME, fifo::replies(session, cxid, expected));
         let (now, before) = (
             self.history.end_of_tree(zxid),

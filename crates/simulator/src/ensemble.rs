@@ -348,8 +348,8 @@ impl Ensemble {
                     self.world.say(&name, || "has no vote".into());
                 }
                 let history = &server.host.disk.history;
-                let files = (history.disk().clone(), history.dirs().clone());
-                self.world.histories.begin(index, files, history.end());
+                let (disk, dirs) = (history.disk().clone(), history.dirs().clone());
+                self.world.histories.begin(index, disk, dirs, history.end());
                 machine.process = Some(Box::new(server));
                 self.world.checks.digests.replaced(sid_of(index));
                 self.with(process, Server::begin);

@@ -361,12 +361,7 @@ impl History {
 
     /// Returns whether a znode existed at some time in an interval and, at the end of the interval,
     /// had been unchanged for more than `ms`.
-    pub(crate) fn was_unchanged(
-        &self,
-        path: &str,
-        ms: i64,
-        (from_ms, upto_ms): (i64, i64),
-    ) -> bool {
+    pub(crate) fn was_unchanged(&self, path: &str, ms: i64, from_ms: i64, upto_ms: i64) -> bool {
         let states = self.nodes.get(path).map_or(&[][..], |node| &node.states);
         let time_of = |zxid: Zxid| self.at(zxid).map(|entry| entry.txn.header.time_ms);
         let mut ends = states[states.len().min(1)..].iter().map(|(zxid, _)| *zxid);

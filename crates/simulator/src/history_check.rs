@@ -83,7 +83,8 @@ impl Histories {
     pub(crate) fn begin(
         &mut self,
         server: usize,
-        (disk, dirs): (Arc<SimDisk>, DataDirs),
+        disk: Arc<SimDisk>,
+        dirs: DataDirs,
         log_end: &Arc<LogEnd>,
     ) {
         let Some(member) = self.members.get_mut(server) else {

@@ -23,5 +23,26 @@ pub(crate) mod short_lived;
 pub(crate) mod sync;
 pub(crate) mod watches;
 
+use proto::SessionId;
+
 /// Result of a check. `Err` describes the violation.
 pub(crate) type Held = Result<(), String>;
+
+/// A request of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RequestId {
+    /// Session of the client.
+    pub(crate) session: SessionId,
+    /// Number of the request in its session.
+    pub(crate) cxid: i32,
+}
+
+impl RequestId {
+    /// Returns the previous request of the session.
+    pub(crate) fn before(self) -> Self {
+        Self {
+            cxid: self.cxid - 1,
+            ..self
+        }
+    }
+}

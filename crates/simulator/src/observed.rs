@@ -17,7 +17,7 @@ use zab::learner::Fault;
 use crate::checks::Checks;
 use crate::configured::sid_of;
 use crate::invariants::bounds::HeldBack;
-use crate::invariants::durable;
+use crate::invariants::{RequestId, durable};
 use crate::plan::Plan;
 use crate::server::{Server, SimHost, Waiting};
 use crate::world::World;
@@ -69,8 +69,13 @@ impl Observed {
     /// Checks a reply of this server to a request of a session.
     pub(crate) fn answers(&self, to: SessionId, what: &Answered, tree: &Tree, world: &mut World) {
         if let Answered::Sync(Some(asked)) = what {
-            let (by, last) = ((to, asked.xid.0), tree.last_zxid());
-            world.checks.syncs(self.sid, by, self.epoch, last);
+            let by = RequestId {
+                session: to,
+                cxid: asked.xid.0,
+            };
+            world
+                .checks
+                .syncs(self.sid, by, self.epoch, tree.last_zxid());
         }
     }
 
@@ -85,7 +90,7 @@ impl Observed {
             self.end = end;
         }
         if let Effect::SendToLeader(packet) = effect {
-            self.sends(packet, tree, (disk, &world.plan), &mut world.checks);
+            self.sends(packet, tree, disk, &world.plan, &mut world.checks);
         }
         let to = &mut world.checks;
         match effect {
@@ -137,7 +142,8 @@ impl Observed {
         &mut self,
         packet: &LearnerPacket,
         tree: &Tree,
-        (disk, plan): (&SimDisk, &Plan),
+        disk: &SimDisk,
+        plan: &Plan,
         to: &mut Checks,
     ) {
         let LearnerPacket::Ack { zxid } = *packet else {
@@ -151,7 +157,7 @@ impl Observed {
         } else {
             Zxid::ZERO
         };
-        self.acknowledges(zxid, end, (disk, plan), to);
+        self.acknowledges(zxid, end, disk, plan, to);
     }
 
     /// Checks an acknowledgement to the leader, or to the clients of a standalone server.
@@ -159,12 +165,13 @@ impl Observed {
         &mut self,
         zxid: Zxid,
         end: Zxid,
-        (disk, plan): (&SimDisk, &Plan),
+        disk: &SimDisk,
+        plan: &Plan,
         to: &mut Checks,
     ) {
         self.acknowledged += 1;
         if self.acknowledged.is_multiple_of(durable::EVERY) || zxid.counter() == 0 {
-            let held = durable::acknowledges(self.sid, (zxid, end), disk, plan);
+            let held = durable::acknowledges(self.sid, zxid, end, disk, plan);
             to.hold(durable::NAME, held);
         }
     }
@@ -192,7 +199,8 @@ impl Observed {
             self.acknowledges(
                 record.header.zxid,
                 Zxid::ZERO,
-                (disk, &world.plan),
+                disk,
+                &world.plan,
                 &mut world.checks,
             );
         }

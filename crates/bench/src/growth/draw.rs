@@ -67,7 +67,7 @@ fn draw(growth: &Growth, names: &[String], text: &mut String) -> Result<(), Stri
                 unit: growth.axis.unit,
                 has_names,
             };
-            panel.draw((x, y), &curves)?;
+            panel.draw(x, y, &curves)?;
         }
     }
     root.present().map_err(said)
@@ -132,7 +132,7 @@ struct Panel<'a, 'b> {
 }
 
 impl Panel<'_, '_> {
-    fn draw(&self, (x, y): (Range<f64>, Range<f64>), curves: &[Drawn<'_>]) -> Result<(), String> {
+    fn draw(&self, x: Range<f64>, y: Range<f64>, curves: &[Drawn<'_>]) -> Result<(), String> {
         let mut chart = ChartBuilder::on(self.area)
             .margin(10)
             .caption(self.label, FONT)

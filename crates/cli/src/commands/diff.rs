@@ -78,17 +78,20 @@ async fn compare_places(
     let read = |path: &String| {
         let [first, second] = places.map(Arc::clone);
         let path = path.clone();
-        async move { tokio::try_join!(first.read(&path, with_acl), second.read(&path, with_acl)) }
+        async move {
+            let both = tokio::try_join!(first.read(&path, with_acl), second.read(&path, with_acl));
+            both.map(<[Found; 2]>::from)
+        }
     };
     let mut tally = Tally::default();
     let mut ahead = Ahead::default();
     ahead.push(String::new());
     while let Some((path, found)) = ahead.next(read).await? {
         let found = found?;
-        ahead.has_seen(found.0.bytes() + found.1.bytes());
+        ahead.has_seen(found.iter().map(Found::bytes).sum());
         tally.znodes += 1;
         tell_progress(shell, tally.znodes);
-        let names = judge(shell, &mut tally, given, places, &path, found)?;
+        let names = report(shell, &mut tally, given, places, &path, found)?;
         let below = names.iter().map(|name| format!("{path}/{name}"));
         // Each ensemble has its own quotas and configuration.
         let is_compared =
@@ -102,16 +105,16 @@ async fn compare_places(
 }
 
 /// Reports the differences of one path, and returns the names of the children to compare.
-fn judge(
+fn report(
     shell: &mut Shell,
     tally: &mut Tally,
     given: &Given,
     places: [&Arc<Place>; 2],
     path: &str,
-    found: (Found, Found),
+    found: [Found; 2],
 ) -> Result<BTreeSet<String>, Failure> {
     let is_passed_over = |znode: &Znode| znode.is_ephemeral() && !given.has("e");
-    for (place, found) in places.iter().zip([&found.0, &found.1]) {
+    for (place, found) in places.iter().zip(&found) {
         if matches!(found, Found::Unreadable) {
             tally.unreadable += 1;
             let place = plain(&place.shown(path));
@@ -119,21 +122,21 @@ fn judge(
         }
     }
     let (first, second) = match found {
-        (Found::Znode(first), Found::Znode(second)) => (first, second),
-        (Found::Znode(only), Found::Nothing) | (Found::Nothing, Found::Znode(only))
+        [Found::Znode(first), Found::Znode(second)] => (first, second),
+        [Found::Znode(only), Found::Nothing] | [Found::Nothing, Found::Znode(only)]
             if is_passed_over(&only) && !path.is_empty() =>
         {
             tally.ephemerals += 1;
             return Ok(BTreeSet::new());
         }
         // There is nothing to compare, and the reason was reported.
-        (Found::Unreadable, _) | (_, Found::Unreadable) => return Ok(BTreeSet::new()),
-        (Found::Nothing, _) if path.is_empty() => return Err(missing(places[0])),
-        (_, Found::Nothing) if path.is_empty() => return Err(missing(places[1])),
-        (Found::Znode(_), Found::Nothing) => return Ok(only_in(shell, tally, places[0], path)),
-        (Found::Nothing, Found::Znode(_)) => return Ok(only_in(shell, tally, places[1], path)),
+        [Found::Unreadable, _] | [_, Found::Unreadable] => return Ok(BTreeSet::new()),
+        [Found::Nothing, _] if path.is_empty() => return Err(missing(places[0])),
+        [_, Found::Nothing] if path.is_empty() => return Err(missing(places[1])),
+        [Found::Znode(_), Found::Nothing] => return Ok(only_in(shell, tally, places[0], path)),
+        [Found::Nothing, Found::Znode(_)] => return Ok(only_in(shell, tally, places[1], path)),
         // The znode was deleted in both trees meanwhile.
-        (Found::Nothing, Found::Nothing) => return Ok(BTreeSet::new()),
+        [Found::Nothing, Found::Nothing] => return Ok(BTreeSet::new()),
     };
     if is_passed_over(&first) && is_passed_over(&second) {
         tally.ephemerals += 1;

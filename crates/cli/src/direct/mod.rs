@@ -288,14 +288,14 @@ impl Direct {
                 version,
                 is_recursive,
                 is_forced,
-            } => relocate::remove(shell, path, *version, (*is_recursive, *is_forced)).await?,
+            } => relocate::remove(shell, path, *version, *is_recursive, *is_forced).await?,
             Self::Move { from, to } => relocate::relocate(shell, from, to).await?,
             Self::Acl {
                 path,
                 acl,
                 version,
                 is_recursive,
-            } => znode::acl(shell, path, acl.as_deref(), (*version, *is_recursive)).await?,
+            } => znode::acl(shell, path, acl.as_deref(), *version, *is_recursive).await?,
             Self::Interactive => return run_shell(shell).await,
             Self::Members => members::print(shell).await?,
             Self::Status { is_all, admins } => {

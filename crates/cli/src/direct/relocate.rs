@@ -23,7 +23,8 @@ pub(super) async fn remove(
     shell: &mut Shell,
     path: &str,
     version: i32,
-    (is_recursive, is_forced): (bool, bool),
+    is_recursive: bool,
+    is_forced: bool,
 ) -> Result<(), Failure> {
     let removed = if is_recursive {
         remove_all(shell, path).await

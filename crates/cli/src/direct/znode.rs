@@ -205,7 +205,8 @@ pub(super) async fn acl(
     shell: &mut Shell,
     root: &str,
     acl: Option<&str>,
-    (version, is_recursive): (i32, bool),
+    version: i32,
+    is_recursive: bool,
 ) -> Result<(), Failure> {
     let paths = if is_recursive {
         subtree(shell, root).await?

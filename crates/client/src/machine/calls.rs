@@ -167,7 +167,7 @@ impl Machine {
             _ if link.is_closing => self.undone.push_back(chore),
             Chore::Forget(id) => {
                 if let Some(unwanted) = self.watches.forget(*id) {
-                    self.take_off(link, &unwanted, out, now);
+                    self.remove_watch(link, &unwanted, out, now);
                 }
             }
             Chore::Delete(path) => {
@@ -177,7 +177,8 @@ impl Machine {
                 };
                 let path = path.clone();
                 let asker = Asker::Chore(chore);
-                self.ask(link, (OpCode::Delete, path), &record, asker, out, now);
+                let call = link.call(OpCode::Delete, path);
+                self.send_request(link, call, &record, asker, out, now);
             }
             Chore::FindAndDelete { parent, .. } => {
                 let path = parent.clone();
@@ -186,21 +187,28 @@ impl Machine {
                 let sync = PathRequest {
                     path: Some(path.clone()),
                 };
-                let (op, asker) = (OpCode::Sync, Asker::Nobody);
-                self.ask(link, (op, path.clone()), &sync, asker, out, now);
+                let call = link.call(OpCode::Sync, path.clone());
+                self.send_request(link, call, &sync, Asker::Nobody, out, now);
                 let list = PathWatchRequest {
                     path: Some(path.clone()),
                     watch: false,
                 };
                 let asker = Asker::Chore(chore);
-                self.ask(link, (OpCode::GetChildren, path), &list, asker, out, now);
+                let call = link.call(OpCode::GetChildren, path);
+                self.send_request(link, call, &list, asker, out, now);
             }
         }
     }
 
     /// Removes a watch from the server, unless a request in flight sets an equal watch. The server
     /// would remove both watches.
-    fn take_off(&mut self, link: &mut Link, unwanted: &Unwanted, out: &mut Vec<u8>, now: Duration) {
+    fn remove_watch(
+        &mut self,
+        link: &mut Link,
+        unwanted: &Unwanted,
+        out: &mut Vec<u8>,
+        now: Duration,
+    ) {
         if link.in_flight.may_set(unwanted) {
             return;
         }
@@ -208,27 +216,22 @@ impl Machine {
             path: Some(unwanted.path.clone()),
             mode: unwanted.kind as i32,
         };
-        let what = (OpCode::RemoveWatches, unwanted.path.clone());
-        self.ask(link, what, &record, Asker::Nobody, out, now);
+        let call = link.call(OpCode::RemoveWatches, unwanted.path.clone());
+        self.send_request(link, call, &record, Asker::Nobody, out, now);
     }
 
-    fn ask(
+    fn send_request(
         &mut self,
         link: &mut Link,
-        (op, path): (OpCode, Str),
+        call: Call,
         record: &impl Encode,
         asker: Asker,
         out: &mut Vec<u8>,
         now: Duration,
     ) {
         let xid = self.take_xid();
-        put_request(xid, op.number(), out, |out| record.encode(out));
+        put_request(xid, call.op.number(), out, |out| record.encode(out));
         link.last_sent = now;
-        let call = Call {
-            op,
-            path: Some(path),
-            server: Arc::clone(&link.server),
-        };
         link.in_flight.push(Pending {
             xid,
             call,
@@ -359,7 +362,7 @@ impl Machine {
             return Ok(());
         };
         if let Some(unwanted) = unwanted {
-            self.take_off(&mut link, &unwanted, out, now);
+            self.remove_watch(&mut link, &unwanted, out, now);
         }
         for chore in found {
             self.send_chore(&mut link, chore, out, now);

@@ -23,12 +23,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use jute::Str;
 use parking_lot::Mutex;
 use proto::{OpCode, SessionId, Xid, Zxid};
 use tokio::sync::{broadcast, mpsc};
 
 use crate::chores::{Chore, Chores};
-use crate::error::{Error, LossReason, Result};
+use crate::error::{Call, Error, LossReason, Result};
 use crate::frame::put_request;
 use crate::handshake::{Accepted, Handshake, Session};
 use crate::limits::{IN_FLIGHT_MAX, OUTBOUND_BYTES_MAX};
@@ -105,6 +106,17 @@ struct Link {
     /// answer.
     is_closing: bool,
     is_closed: bool,
+}
+
+impl Link {
+    /// Describes a request of the machine itself on this connection.
+    fn call(&self, op: OpCode, path: Str) -> Call {
+        Call {
+            op,
+            path: Some(path),
+            server: Arc::clone(&self.server),
+        }
+    }
 }
 
 /// State that a machine shares with the handles of its session.

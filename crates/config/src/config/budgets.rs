@@ -164,10 +164,11 @@ pub(super) fn read(settings: &Settings) -> Result<Vec<Budget>, ConfigError> {
             .or_default()
             .insert(field, found);
     }
-    by_name.into_iter().map(budget).collect()
+    let named = by_name.into_iter();
+    named.map(|(name, fields)| budget(name, fields)).collect()
 }
 
-fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Budget, ConfigError> {
+fn budget(name: String, fields: BTreeMap<&'static str, Found>) -> Result<Budget, ConfigError> {
     let Some(who) = fields.get(WHO) else {
         let reason = format!("the budget {name} does not name any clients");
         let error = match fields.into_values().next() {

@@ -67,7 +67,7 @@ fn ask(data: &[u8]) {
         };
         match Request::decode(op, &mut frame) {
             Ok(Request::Write(request)) => {
-                write(&mut tree, &mut overlay, &watches, &request, (op, number));
+                write(&mut tree, &mut overlay, &watches, &request, op, number);
             }
             Ok(Request::Read(request)) => read(&tree, &watches, &request),
             Ok(Request::Sync(_)) | Err(_) => {}
@@ -80,7 +80,8 @@ fn write(
     overlay: &mut Overlay,
     watches: &Mutex<Watches>,
     request: &WriteRequest,
-    (op, number): (OpCode, i32),
+    op: OpCode,
+    number: i32,
 ) {
     let context = PrepareContext {
         session: SESSION,

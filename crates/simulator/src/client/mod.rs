@@ -17,7 +17,7 @@ use proto::{ErrorCode, OpCode, SessionId, Zxid};
 
 pub(crate) use crate::invariants::access::Identity;
 use crate::invariants::reads::Told;
-use crate::invariants::watches;
+use crate::invariants::{RequestId, watches};
 use crate::members::{self, Restoration};
 use crate::network::{Message, Patience, Place, Port, Process};
 use crate::plan::{MS, Plan, SECOND};
@@ -227,7 +227,10 @@ impl Client {
         if self.asked.is_empty() {
             self.heard_at = at;
         }
-        let by = (self.session, cxid);
+        let by = RequestId {
+            session: self.session,
+            cxid,
+        };
         world
             .checks
             .asks(by, self.connections, self.identity, &request, at);
@@ -370,10 +373,10 @@ impl Client {
         let asked = self.asked.pop_front();
         let expected = asked.as_ref().map(|asked| asked.cxid);
         let session = self.session;
-        let order = (session, cxid, expected);
+        let by = RequestId { session, cxid };
         if !self.is_read_only {
-            let seen = (zxid, self.last_zxid);
-            world.checks.replies(order, seen, self.watches.all());
+            let (seen, armed) = (self.last_zxid, self.watches.all());
+            world.checks.replies(by, expected, zxid, seen, armed);
             self.last_zxid = self.last_zxid.max(zxid);
         }
         let Some(Asked { request, at, .. }) = asked else {
@@ -399,7 +402,6 @@ impl Client {
             self.forget_session();
             return self.drop_connection(world);
         }
-        let by = (session, cxid);
         let now = world.now();
         world.checks.answered(by, result, now);
         match request {

@@ -246,7 +246,8 @@ impl Contender<'_> {
     /// Holds a grant until the work is done or the grant is in doubt.
     async fn hold(
         &mut self,
-        (path, token): (&str, recipes::Token),
+        path: &str,
+        token: recipes::Token,
         check: Option<MultiOp>,
         doubt: impl Future,
     ) {
@@ -265,8 +266,9 @@ impl Contender<'_> {
             return Ok(());
         };
         loop {
-            let what = (guard.path(), guard.token());
-            self.hold(what, Some(guard.check()), guard.in_doubt()).await;
+            let (path, token) = (guard.path(), guard.token());
+            self.hold(path, token, Some(guard.check()), guard.in_doubt())
+                .await;
             if self.random.percent(70) {
                 break;
             }
@@ -290,8 +292,9 @@ impl Contender<'_> {
             let Some(guard) = self.wait(lock.write()).await? else {
                 return Ok(());
             };
-            let what = (guard.path(), guard.token());
-            self.hold(what, Some(guard.check()), guard.in_doubt()).await;
+            let (path, token) = (guard.path(), guard.token());
+            self.hold(path, token, Some(guard.check()), guard.in_doubt())
+                .await;
             if self.random.percent(50) {
                 return guard.release().await;
             }
@@ -303,8 +306,8 @@ impl Contender<'_> {
             guard
         };
         // No check is needed: readers share the lock, so their writes need no order.
-        let what = (guard.path(), guard.token());
-        self.hold(what, None, guard.in_doubt()).await;
+        let (path, token) = (guard.path(), guard.token());
+        self.hold(path, token, None, guard.in_doubt()).await;
         guard.release().await.map(drop)
     }
 
@@ -313,7 +316,7 @@ impl Contender<'_> {
         let Some(lease) = self.wait(semaphore.acquire()).await? else {
             return Ok(());
         };
-        self.hold((lease.path(), lease.token()), None, lease.in_doubt())
+        self.hold(lease.path(), lease.token(), None, lease.in_doubt())
             .await;
         if self.random.percent(80) {
             lease.release().await
@@ -328,9 +331,9 @@ impl Contender<'_> {
             let Some(leadership) = self.wait(latch.leads()).await? else {
                 break;
             };
-            let what = (leadership.path(), leadership.token());
+            let (path, token) = (leadership.path(), leadership.token());
             let check = Some(leadership.check());
-            self.hold(what, check, latch.yields()).await;
+            self.hold(path, token, check, latch.yields()).await;
         }
         if self.random.percent(80) {
             latch.close().await;
@@ -346,8 +349,8 @@ impl Contender<'_> {
             };
             // The check only proves that some process leads. The check does not prove which process
             // leads.
-            let what = (leadership.path(), leadership.token());
-            self.hold(what, None, election.yields()).await;
+            let (path, token) = (leadership.path(), leadership.token());
+            self.hold(path, token, None, election.yields()).await;
         }
         if self.random.percent(80) {
             election.close().await;
@@ -362,9 +365,11 @@ impl Contender<'_> {
         self.program.tell(Told::Waits);
         let contender = &mut *self;
         let lead = |leadership: Leadership| async move {
-            let what = (leadership.path(), leadership.token());
+            let (path, token) = (leadership.path(), leadership.token());
             let never = std::future::pending::<()>();
-            contender.hold(what, Some(leadership.check()), never).await;
+            contender
+                .hold(path, token, Some(leadership.check()), never)
+                .await;
         };
         selector.lead(lead).await.map(drop)
     }

@@ -16,12 +16,7 @@ pub(crate) const EVERY: u64 = 16;
 
 /// Checks a learner's acknowledgement of `zxid`. A `zxid` with counter 0 acknowledges an epoch and
 /// a history that ends at `end` or later.
-pub(crate) fn acknowledges(
-    sid: Sid,
-    (zxid, end): (Zxid, Zxid),
-    disk: &SimDisk,
-    plan: &Plan,
-) -> Held {
+pub(crate) fn acknowledges(sid: Sid, zxid: Zxid, end: Zxid, disk: &SimDisk, plan: &Plan) -> Held {
     if disk.has_rotted() {
         // The server is not responsible for a corrupt disk.
         return Ok(());

@@ -16,7 +16,7 @@ use proto::{ErrorCode, OpCode, SessionId};
 use testkit::linearizability::znode::{Answer, Question, Value, Znode};
 use testkit::linearizability::{Call, Verdict, check};
 
-use super::Held;
+use super::{Held, RequestId};
 use crate::queue::Micros;
 
 /// The checked znodes: children of the root, without children, not ephemeral.
@@ -31,7 +31,7 @@ pub(crate) struct Linearizable {
     /// `None` marks a call that was not executed.
     calls: BTreeMap<&'static str, Vec<Option<Call<Question, Answer>>>>,
     /// Pending requests, with their calls.
-    open: BTreeMap<(SessionId, i32), Open>,
+    open: BTreeMap<RequestId, Open>,
     /// Last sync of each session, and the time at which it was sent.
     synced: BTreeMap<SessionId, (i32, Micros)>,
     /// Number of each written value.
@@ -51,13 +51,14 @@ impl Linearizable {
     pub(crate) const NAME: &str = "linearizability";
 
     /// Records a request of a client.
-    pub(crate) fn asks(&mut self, by: (SessionId, i32), request: &Request, at: Micros) {
+    pub(crate) fn asks(&mut self, by: RequestId, request: &Request, at: Micros) {
         match request {
-            Request::Sync(_) => drop(self.synced.insert(by.0, (by.1, at))),
+            Request::Sync(_) => drop(self.synced.insert(by.session, (by.cxid, at))),
             Request::Read(ReadRequest::GetData(read)) => {
                 // After its sync, a read is as recent as if it had been sent together with the
                 // sync.
-                let synced = self.synced.get(&by.0).filter(|(cxid, _)| cxid + 1 == by.1);
+                let synced = self.synced.get(&by.session);
+                let synced = synced.filter(|(cxid, _)| *cxid == by.before().cxid);
                 if let (Some(path), Some((_, since))) = (register(read.path.as_deref()), synced) {
                     let since = *since;
                     self.begin(by, path, Question::Read, since);
@@ -76,7 +77,7 @@ impl Linearizable {
         }
     }
 
-    fn begin_write(&mut self, by: (SessionId, i32), write: &WriteRequest, at: Micros) {
+    fn begin_write(&mut self, by: RequestId, write: &WriteRequest, at: Micros) {
         let expected = |version: i32| (version != -1).then_some(version);
         let (path, question) = match write {
             WriteRequest::Create { request, .. } => {
@@ -103,7 +104,7 @@ impl Linearizable {
         }
     }
 
-    fn begin(&mut self, by: (SessionId, i32), path: &'static str, question: Question, at: Micros) {
+    fn begin(&mut self, by: RequestId, path: &'static str, question: Question, at: Micros) {
         let calls = self.calls.entry(path).or_default();
         let open = self.open.entry(by).or_default();
         open.calls.push((path, calls.len()));
@@ -126,7 +127,7 @@ impl Linearizable {
     /// directly before a read.
     pub(crate) fn answered(
         &mut self,
-        by: (SessionId, i32),
+        by: RequestId,
         result: &Result<Bytes, ErrorCode>,
         is_current: bool,
         at: Micros,

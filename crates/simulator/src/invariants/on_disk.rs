@@ -47,8 +47,10 @@ fn trees(disk: &SimDisk, plan: &Plan) -> Vec<(Zxid, u64)> {
 /// last epoch in which a leader has served.
 pub(crate) fn compare(
     sid: Sid,
-    (disk, plan): (&SimDisk, &Plan),
-    (history, newest): (&History, Epoch),
+    disk: &SimDisk,
+    plan: &Plan,
+    history: &History,
+    newest: Epoch,
     digests: &mut Digests,
 ) -> Held {
     if disk.has_rotted() {
@@ -72,7 +74,7 @@ pub(crate) fn compare(
 
 /// Checks the snapshot `zxid` that a server has written of its own history, when its tree ended at
 /// `last`.
-pub(crate) fn written(sid: Sid, (zxid, last): (Zxid, Zxid), history: &History) -> Held {
+pub(crate) fn written(sid: Sid, zxid: Zxid, last: Zxid, history: &History) -> Held {
     let end = history.end();
     let newest = history.end_of_tree(zxid).max(history.end_of_tree(last));
     if newest <= end {

@@ -39,7 +39,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
             is_new || had_children(path, history)
         }
         Lifetime::Ttl(ttl) => {
-            history.was_unchanged(path, ttl, (header.time_ms - IN_FLIGHT_MS, header.time_ms))
+            history.was_unchanged(path, ttl, header.time_ms - IN_FLIGHT_MS, header.time_ms)
         }
     };
     if is_due && !has_children {

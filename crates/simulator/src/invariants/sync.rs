@@ -7,16 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use proto::{Epoch, SessionId, Sid, Zxid};
+use proto::{Epoch, Sid, Zxid};
 
-use super::Held;
+use super::{Held, RequestId};
 
 /// All syncs that clients have requested.
 #[derive(Debug, Default)]
-pub(crate) struct Syncs(BTreeMap<(SessionId, i32), Asked>);
+pub(crate) struct Syncs(BTreeMap<RequestId, SentSync>);
 
 #[derive(Debug)]
-struct Asked {
+struct SentSync {
     /// Newest epoch when the sync was sent.
     epoch: Epoch,
     /// Last write that had been acknowledged to any client by then.
@@ -28,8 +28,8 @@ impl Syncs {
     pub(crate) const NAME: &str = "a sync shows what was acknowledged before";
 
     /// Records a sync of a client.
-    pub(crate) fn asks(&mut self, by: (SessionId, i32), epoch: Epoch, acknowledged: Zxid) {
-        let asked = Asked {
+    pub(crate) fn asks(&mut self, by: RequestId, epoch: Epoch, acknowledged: Zxid) {
+        let asked = SentSync {
             epoch,
             acknowledged,
             is_current: false,
@@ -39,13 +39,7 @@ impl Syncs {
 
     /// Checks the reply of a server that is in sync with the leader of `epoch` and whose tree ends
     /// at `last`.
-    pub(crate) fn answers(
-        &mut self,
-        sid: Sid,
-        by: (SessionId, i32),
-        epoch: Epoch,
-        last: Zxid,
-    ) -> Held {
+    pub(crate) fn answers(&mut self, sid: Sid, by: RequestId, epoch: Epoch, last: Zxid) -> Held {
         let Some(asked) = self.0.get_mut(&by) else {
             return Ok(());
         };
@@ -56,12 +50,12 @@ impl Syncs {
         Err(format!(
             "server {sid} answers sync {} of session {} at {last}, but {} was acknowledged before it \
              was sent",
-            by.1, by.0, asked.acknowledged
+            by.cxid, by.session, asked.acknowledged
         ))
     }
 
     /// Returns whether the newest leader of that time answered the sync.
-    pub(crate) fn is_current(&self, by: (SessionId, i32)) -> bool {
+    pub(crate) fn is_current(&self, by: RequestId) -> bool {
         self.0.get(&by).is_some_and(|asked| asked.is_current)
     }
 }

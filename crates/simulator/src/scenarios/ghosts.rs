@@ -105,14 +105,14 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     ensemble.run_until(SOON, |ensemble| ensemble.writes_snapshot(learner));
     ensemble.hold(learner, Held::DueSnapshot);
     let before = ensemble.log_alone(last);
-    leads_again(ensemble, (last, slow, &apart));
+    leads_again(ensemble, last, slow, &apart);
     ensemble.hold(slow, Held::Sync);
     ensemble.hold(learner, Held::Sync);
     ensemble.start(slow);
     ensemble.applies_beyond(learner, before);
     ensemble.world.held.remove(&(learner, Held::DueSnapshot));
     ensemble.run_until(SOON, |ensemble| !ensemble.writes_snapshot(learner));
-    goes_on_without(ensemble, learner, (last, slow, &apart));
+    goes_on_without(ensemble, learner, last, slow, &apart);
 }
 
 /// An observer writes a snapshot because it has started. Each piece takes the time of a sync, and
@@ -126,16 +126,16 @@ pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     ensemble.write(last, 120);
     let before = ensemble.log_alone(last);
     ensemble.kill(observer);
-    leads_again(ensemble, (last, slow, &apart));
+    leads_again(ensemble, last, slow, &apart);
     ensemble.hold(slow, Held::Sync);
     ensemble.start(observer);
     ensemble.start(slow);
     ensemble.applies_beyond(observer, before);
-    goes_on_without(ensemble, observer, (last, slow, &apart));
+    goes_on_without(ensemble, observer, last, slow, &apart);
 }
 
 /// Lets the same leader win again once the slow server starts. The servers in `apart` cannot vote.
-fn leads_again(ensemble: &mut Ensemble, (leader, slow, apart): (usize, usize, &[usize])) {
+fn leads_again(ensemble: &mut Ensemble, leader: usize, slow: usize, apart: &[usize]) {
     apart.iter().for_each(|server| ensemble.cut_off(*server));
     ensemble.kill(slow);
     ensemble.led_no_more_by(leader);
@@ -149,7 +149,9 @@ fn leads_again(ensemble: &mut Ensemble, (leader, slow, apart): (usize, usize, &[
 fn goes_on_without(
     ensemble: &mut Ensemble,
     learner: usize,
-    (leader, slow, apart): (usize, usize, &[usize]),
+    leader: usize,
+    slow: usize,
+    apart: &[usize],
 ) {
     if ensemble.process(learner).is_some_and(Server::is_serving) {
         ensemble.wrong(format!("server {} should not serve yet", learner + 1));

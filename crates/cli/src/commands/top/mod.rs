@@ -65,7 +65,7 @@ pub(super) async fn top(
         };
         let now = Instant::now();
         let seconds = now.duration_since(before.0).as_secs_f64();
-        show(shell, (&before.1, &sample), seconds, is_live);
+        show(shell, &before.1, &sample, seconds, is_live);
         before = (now, sample);
         round += 1;
     }
@@ -98,12 +98,12 @@ async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
     Ok(Asking::new((listed, servers), options.connector, admins, by).await)
 }
 
-fn show(shell: &mut Shell, samples: (&Sample, &Sample), seconds: f64, is_live: bool) {
+fn show(shell: &mut Shell, before: &Sample, now: &Sample, seconds: f64, is_live: bool) {
     if is_live {
         shell.clear_screen();
     }
     shell.show(
-        || table::json(samples, seconds),
-        || table::text(samples, seconds),
+        || table::json(before, now, seconds),
+        || table::text(before, now, seconds),
     );
 }

@@ -14,7 +14,7 @@ const CLIENTS_SHOWN: usize = 20;
 const NAME_WIDTH: usize = 28;
 
 /// Formats two samples for people. The second one was taken `seconds` after the first.
-pub(super) fn text((before, now): (&Sample, &Sample), seconds: f64) -> String {
+pub(super) fn text(before: &Sample, now: &Sample, seconds: f64) -> String {
     let mut out = String::new();
     let moment = text::time(jiff::Timestamp::now().as_millisecond());
     let _ = writeln!(
@@ -22,13 +22,13 @@ pub(super) fn text((before, now): (&Sample, &Sample), seconds: f64) -> String {
         "{moment}  {} members  end with q or Ctrl-C\n",
         now.members.len()
     );
-    members((before, now), seconds, &mut out);
+    members(before, now, seconds, &mut out);
     match &now.clients {
         Some(clients) => {
             out.push('\n');
             let empty = BTreeMap::new();
             let earlier = before.clients.as_ref().unwrap_or(&empty);
-            busiest(now.by, (earlier, clients), seconds, &mut out);
+            busiest(now.by, earlier, clients, seconds, &mut out);
         }
         None => out.push_str(
             "\nno admin port answers: -a host:port,... names the admin ports of the members\n",
@@ -41,7 +41,7 @@ pub(super) fn text((before, now): (&Sample, &Sample), seconds: f64) -> String {
     out.trim_end().to_owned()
 }
 
-fn members((before, now): (&Sample, &Sample), seconds: f64, out: &mut String) {
+fn members(before: &Sample, now: &Sample, seconds: f64, out: &mut String) {
     let _ = writeln!(
         out,
         "{:<NAME_WIDTH$} {:<10} {:>14} {:>9} {:>9} {:>6} {:>7} {:>8} {:>7} {:>9}",
@@ -82,7 +82,7 @@ fn members((before, now): (&Sample, &Sample), seconds: f64, out: &mut String) {
 
 type Clients = BTreeMap<String, Client>;
 
-fn busiest(by: &str, (before, now): (&Clients, &Clients), seconds: f64, out: &mut String) {
+fn busiest(by: &str, before: &Clients, now: &Clients, seconds: f64, out: &mut String) {
     let _ = writeln!(
         out,
         "{:<NAME_WIDTH$} {:>5} {:>9} {:>9} {:>10} {:>10} {:>7} {:>8} {:>6} {:>7}",
@@ -152,7 +152,7 @@ fn slow(requests: &[Value], out: &mut String) {
 }
 
 /// Formats the samples for programs, with rates for clients.
-pub(super) fn json((before, now): (&Sample, &Sample), seconds: f64) -> Value {
+pub(super) fn json(before: &Sample, now: &Sample, seconds: f64) -> Value {
     let empty = BTreeMap::new();
     let earlier = before.clients.as_ref().unwrap_or(&empty);
     let clients = now.clients.as_ref().map(|clients| {
@@ -231,7 +231,7 @@ mod tests {
     fn who_asks_the_most_now_comes_first() {
         let before = sample(&[("old", 900), ("new", 10)], "100");
         let now = sample(&[("old", 900), ("new", 30), ("e\u{1b}[2Jvil", 5)], "300");
-        let text = text((&before, &now), 2.0);
+        let text = text(&before, &now, 2.0);
         let at = |name: &str| {
             text.find(name)
                 .unwrap_or_else(|| panic!("no {name}: {text}"))
@@ -248,7 +248,7 @@ mod tests {
             .find(|line| line.starts_with("a:1"))
             .expect("a line");
         assert_eq!(member.split_whitespace().nth(3), Some("100"), "{member}");
-        let json = json((&before, &now), 2.0);
+        let json = json(&before, &now, 2.0);
         assert_eq!(json["clients"][0]["reads_per_second"], 10.0);
     }
 
@@ -257,7 +257,7 @@ mod tests {
         let mut now = sample(&[], "1");
         now.members.insert("b:1".to_owned(), BTreeMap::new());
         now.clients = None;
-        let text = text((&Sample::default(), &now), 1.0);
+        let text = text(&Sample::default(), &now, 1.0);
         assert!(
             text.contains("no answer") && text.contains("no admin port answers"),
             "{text}"
