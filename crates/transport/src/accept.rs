@@ -67,7 +67,7 @@ pub async fn accept_each(
 ) {
     let (of, files_limit) = (accepting.of, files_kept::limit());
     let log_limiter = LogLimiter::of(of);
-    let mut shortage = Shortage::default();
+    let mut shortage = OpenFileShortage::default();
     while let Some(accepted) = listener.accept().await {
         match accepted {
             Ok((stream, _)) if accepting.files_kept.has(&stream, files_limit) => {
@@ -91,12 +91,12 @@ pub async fn accept_each(
 /// A period in which connections are closed because of a lack of open files. It ends when none was
 /// closed for [`SHORTAGE_OVER`].
 #[derive(Debug, Default)]
-struct Shortage(Option<Instant>);
+struct OpenFileShortage(Option<Instant>);
 
 /// Time without a closed connection after which a shortage is over.
 const SHORTAGE_OVER: Duration = Duration::from_secs(60);
 
-impl Shortage {
+impl OpenFileShortage {
     /// Records a closed connection. Returns whether it is the first of a shortage.
     fn begins(&mut self) -> bool {
         let before = self.0.replace(Instant::now());

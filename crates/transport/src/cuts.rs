@@ -20,12 +20,12 @@ use crate::stream::Stream;
 /// closed for both sides.
 #[derive(Debug, Default)]
 pub struct Cuts {
-    lines: Mutex<HashMap<SocketAddr, Arc<Line>>>,
+    lines: Mutex<HashMap<SocketAddr, Arc<CutLink>>>,
 }
 
 /// The link to one server.
 #[derive(Debug, Default)]
-struct Line {
+struct CutLink {
     is_cut: AtomicBool,
     /// Tasks that wait for the end of the cut.
     waiting: Mutex<Vec<Waker>>,
@@ -35,7 +35,7 @@ struct Line {
 #[derive(Debug)]
 pub struct CutStream {
     inner: Stream,
-    line: Arc<Line>,
+    line: Arc<CutLink>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -53,12 +53,12 @@ impl Cuts {
         }
     }
 
-    fn line(&self, server: SocketAddr) -> Arc<Line> {
+    fn line(&self, server: SocketAddr) -> Arc<CutLink> {
         locked(&self.lines).entry(server).or_default().clone()
     }
 
     /// Waits until the server is reachable.
-    pub(crate) async fn in_reach(&self, server: SocketAddr) {
+    pub(crate) async fn wait_until_reachable(&self, server: SocketAddr) {
         let line = self.line(server);
         poll_fn(|context| line.poll_open(context)).await;
     }
@@ -70,7 +70,7 @@ impl Cuts {
     }
 }
 
-impl Line {
+impl CutLink {
     fn poll_open(&self, context: &mut Context<'_>) -> Poll<()> {
         if !self.is_cut.load(Ordering::SeqCst) {
             return Poll::Ready(());

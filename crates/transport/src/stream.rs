@@ -150,7 +150,7 @@ impl Stream {
 impl WriteHalf {
     /// Returns a writer that other threads can use without the task. Returns `None` if the written
     /// bytes are transformed on the way, because only the task can write then.
-    pub fn past_the_task(&self) -> Option<TcpWriter> {
+    pub fn direct_writer(&self) -> Option<TcpWriter> {
         match self {
             Self::Plain(writer) => Some(writer.clone()),
             Self::Tls(_) | Self::Cut(_) | Self::Brought(_) => None,
@@ -169,14 +169,14 @@ impl From<TlsStream<Records>> for Stream {
     fn from(mut stream: TlsStream<Records>) -> Self {
         let (records, session) = stream.get_mut();
         if session.protocol_version() == Some(ProtocolVersion::TLSv1_3) {
-            records.seek_no_more();
+            records.stop_detection();
         }
         Self::Tls(Box::new(stream))
     }
 }
 
 /// Treats the missing close_notify as a normal end.
-fn lenient(read: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+fn ignore_missing_close_notify(read: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
     match read {
         Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
             Poll::Ready(Ok(()))
@@ -196,7 +196,9 @@ macro_rules! read_through {
             ) -> Poll<io::Result<()>> {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_read(context, into),
-                    Self::Tls(inner) => lenient(Pin::new(inner).poll_read(context, into)),
+                    Self::Tls(inner) => {
+                        ignore_missing_close_notify(Pin::new(inner).poll_read(context, into))
+                    }
                     Self::Cut(inner) => Pin::new(inner).poll_read(context, into),
                     Self::Brought(inner) => Pin::new(inner).poll_read(context, into),
                 }

@@ -25,7 +25,7 @@ impl TcpWriter {
     }
 
     /// Splits a stream into the stream for its task and the writer for other threads.
-    pub fn beside(stream: TcpStream) -> (Join<OwnedReadHalf, Self>, Self) {
+    pub fn split(stream: TcpStream) -> (Join<OwnedReadHalf, Self>, Self) {
         let (read, write) = stream.into_split();
         let writer = Self::new(write);
         (join(read, writer.clone()), writer)
@@ -104,7 +104,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let stream = TcpStream::connect(address).await.unwrap();
         let (mut theirs, _) = listener.accept().unwrap();
-        let (mut stream, writer) = TcpWriter::beside(stream);
+        let (mut stream, writer) = TcpWriter::split(stream);
         stream.write_all(b"one ").await.unwrap();
         let other = writer.clone();
         let wrote = thread::spawn(move || other.try_write(b"two "));
@@ -133,7 +133,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let stream = TcpStream::connect(address).await.unwrap();
-        let (_stream, writer) = TcpWriter::beside(stream);
+        let (_stream, writer) = TcpWriter::split(stream);
         SockRef::from(writer.tcp())
             .shutdown(Shutdown::Write)
             .unwrap();

@@ -216,7 +216,7 @@ impl Line {
         let (input, mut output) = stream.into_split();
         let writing = self.clone();
         tokio::spawn(async move {
-            let _at_once = writing.outbox.write_at_once(output.past_the_task());
+            let _at_once = writing.outbox.write_at_once(output.direct_writer());
             let mut closing = writing.closing.subscribe();
             tokio::select! {
                 biased;

@@ -132,7 +132,7 @@ mod tests {
         let ours = tokio::net::TcpStream::connect(address).await.unwrap();
         let (theirs, peer) = listener.accept().unwrap();
         let connection = Connection::new(WatcherId(1), peer, Arc::from([]), Arc::default());
-        connection.write_at_once(TcpWriter::beside(ours).1);
+        connection.write_at_once(TcpWriter::split(ours).1);
         assert!(!connection.lock().is_full_before_wait());
         (connection, theirs)
     }

@@ -52,7 +52,7 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
     }
     match register(clients, peer) {
         Ok(connection) if port.acceptor.is_plain() => {
-            let (stream, writer) = TcpWriter::beside(stream);
+            let (stream, writer) = TcpWriter::split(stream);
             connection.write_at_once(writer);
             tokio::spawn(task::run(clients.clone(), connection, stream));
         }

@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::HANDSHAKE_TIMEOUT;
 use super::certificate;
-use super::detect::{First, first};
+use super::detect::{FirstByte, first};
 use super::gate::Gate;
 use super::hosts::{self, WrongHost};
 use super::member_check::{MemberCheck, NotAMember};
@@ -22,10 +22,10 @@ use log_limiter::LogLimiter;
 
 /// Converter of a port's incoming connections to [`Stream`]s.
 #[derive(Debug, Clone, Default)]
-pub struct Acceptor(Takes);
+pub struct Acceptor(PortProtocol);
 
 #[derive(Debug, Clone, Default)]
-enum Takes {
+enum PortProtocol {
     #[default]
     Plain,
     Tls {
@@ -86,12 +86,12 @@ impl Refused {
 impl Acceptor {
     /// Creates an acceptor for plain TCP.
     pub fn plain() -> Self {
-        Self(Takes::Plain)
+        Self(PortProtocol::Plain)
     }
 
     /// Creates an acceptor for TLS, and for plain TCP too if `or_plain`.
     pub fn tls(source: Arc<TlsSource>, gate: Arc<Gate>, or_plain: bool) -> Self {
-        Self(Takes::Tls {
+        Self(PortProtocol::Tls {
             source,
             gate,
             or_plain,
@@ -102,7 +102,7 @@ impl Acceptor {
     /// Adds a check that the peer is a member. Plain connections are not checked.
     #[must_use]
     pub fn with_member_check(mut self, check: Arc<MemberCheck>) -> Self {
-        if let Takes::Tls { members, .. } = &mut self.0 {
+        if let PortProtocol::Tls { members, .. } = &mut self.0 {
             *members = Some(check);
         }
         self
@@ -110,7 +110,7 @@ impl Acceptor {
 
     /// Returns whether [`Self::establish`] never waits.
     pub fn is_plain(&self) -> bool {
-        matches!(self.0, Takes::Plain)
+        matches!(self.0, PortProtocol::Plain)
     }
 
     /// Returns the stream over this connection. Takes at most [`HANDSHAKE_TIMEOUT`], plus the time
@@ -120,7 +120,7 @@ impl Acceptor {
     /// # Errors
     /// The reason, for a log line that also names the peer.
     pub async fn establish(&self, stream: TcpStream, peer: SocketAddr) -> Result<Stream, Refused> {
-        let Takes::Tls {
+        let PortProtocol::Tls {
             source,
             gate,
             or_plain,
@@ -159,11 +159,11 @@ impl Acceptor {
             .await
             .map_err(|error| broken(&error))?
         {
-            First::Tls => {}
-            First::Plain | First::Silent if or_plain => return Ok(stream.into()),
-            First::Plain => return Err(Refused::NotTls),
-            First::Silent => return Err(Refused::TimedOut),
-            First::Closed => return Err(Refused::Closed),
+            FirstByte::Tls => {}
+            FirstByte::Plain | FirstByte::Silent if or_plain => return Ok(stream.into()),
+            FirstByte::Plain => return Err(Refused::NotTls),
+            FirstByte::Silent => return Err(Refused::TimedOut),
+            FirstByte::Closed => return Err(Refused::Closed),
         }
         let acceptor = TlsAcceptor::from(source.current().server.clone());
         let records = Records::accepted(stream, peer, gate.clone());

@@ -25,13 +25,13 @@ use crate::stream::Stream;
 /// Converter of outgoing connections to [`Stream`]s.
 #[derive(Clone, Default)]
 pub struct Connector {
-    speaks: Speaks,
+    protocol: OutgoingProtocol,
     cuts: Option<Arc<Cuts>>,
     members: Option<Arc<MemberCheck>>,
 }
 
 #[derive(Clone, Default)]
-enum Speaks {
+enum OutgoingProtocol {
     #[default]
     Plain,
     /// The stores of a member, which may change.
@@ -60,18 +60,18 @@ pub struct ClientStores {
 impl fmt::Debug for Connector {
     // Does not show the contents, because they include keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.speaks {
-            Speaks::Plain => "Connector(plain)",
-            Speaks::Member(_) => "Connector(TLS of a member)",
-            Speaks::Client { .. } => "Connector(TLS of a client)",
+        f.write_str(match &self.protocol {
+            OutgoingProtocol::Plain => "Connector(plain)",
+            OutgoingProtocol::Member(_) => "Connector(TLS of a member)",
+            OutgoingProtocol::Client { .. } => "Connector(TLS of a client)",
         })
     }
 }
 
-impl From<Speaks> for Connector {
-    fn from(speaks: Speaks) -> Self {
+impl From<OutgoingProtocol> for Connector {
+    fn from(protocol: OutgoingProtocol) -> Self {
         Self {
-            speaks,
+            protocol,
             cuts: None,
             members: None,
         }
@@ -86,7 +86,7 @@ impl Connector {
 
     /// Creates a connector for TLS between members.
     pub fn tls(source: Arc<TlsSource>) -> Self {
-        Speaks::Member(source).into()
+        OutgoingProtocol::Member(source).into()
     }
 
     /// Creates a connector for a client, with TLS 1.3 or 1.2.
@@ -98,7 +98,7 @@ impl Connector {
         if !stores.resumes_sessions {
             config.resumption = Resumption::disabled();
         }
-        Ok(Self::from(Speaks::Client {
+        Ok(Self::from(OutgoingProtocol::Client {
             config: Arc::new(config),
             checks_hosts: stores.checks_hosts,
         }))
@@ -120,7 +120,7 @@ impl Connector {
 
     /// Whether each connection uses TLS.
     pub fn uses_tls(&self) -> bool {
-        !matches!(self.speaks, Speaks::Plain)
+        !matches!(self.protocol, OutgoingProtocol::Plain)
     }
 
     /// Whether each connection uses TLS, and the certificate of the server must contain its host.
@@ -130,13 +130,13 @@ impl Connector {
 
     /// Returns the current configuration and whether hosts are checked; `None` for plain TCP.
     fn current(&self) -> Option<(Option<Arc<ClientConfig>>, bool)> {
-        match &self.speaks {
-            Speaks::Plain => None,
-            Speaks::Member(source) => Some((
+        match &self.protocol {
+            OutgoingProtocol::Plain => None,
+            OutgoingProtocol::Member(source) => Some((
                 source.current().client.clone(),
                 source.checks_server_hosts(),
             )),
-            Speaks::Client {
+            OutgoingProtocol::Client {
                 config,
                 checks_hosts,
             } => Some((Some(config.clone()), *checks_hosts)),
@@ -154,7 +154,7 @@ impl Connector {
             return self.shake_hands(stream, hosts).await;
         };
         let peer = stream.peer_addr()?;
-        cuts.in_reach(peer).await;
+        cuts.wait_until_reachable(peer).await;
         let stream = self.shake_hands(stream, hosts).await?;
         Ok(cuts.hold(stream, peer))
     }
@@ -185,7 +185,7 @@ impl Connector {
             checked
                 .map_err(|error| failed(&format!("TLS handshake with {peer} failed: {error}")))?;
         }
-        if let (Some(check), Speaks::Member(source)) = (&self.members, &self.speaks) {
+        if let (Some(check), OutgoingProtocol::Member(source)) = (&self.members, &self.protocol) {
             let own = source.current();
             let checked = check.check(stream.peer_certificate(), own.own.as_ref(), peer);
             checked

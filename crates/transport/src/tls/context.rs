@@ -14,7 +14,7 @@ use rustls::{ClientConfig, ServerConfig};
 use super::certificate::ends_s;
 use super::error::TlsError;
 use super::rules::{Endpoint, provider, versions};
-use super::store::{KeyMaterial, Which, load_key_store, load_revocations, load_trust_store};
+use super::store::{KeyMaterial, StoreSetting, load_key_store, load_revocations, load_trust_store};
 use super::verify::{Trusted, of_clients, of_servers};
 use super::version1;
 
@@ -41,7 +41,7 @@ impl Context {
         let location = tls.key_store.location.as_deref();
         let path = location.ok_or(TlsError::NoKeyStore { prefix })?;
         let store = "keyStore";
-        let key = load_key_store(path, &tls.key_store, Which { prefix, store })?;
+        let key = load_key_store(path, &tls.key_store, StoreSetting { prefix, store })?;
         let provider = provider(tls, endpoint)?;
         let versions = versions(tls, endpoint)?;
         if endpoint == Endpoint::Admin && tls.trust_store.location.is_none() {
@@ -159,7 +159,7 @@ pub(super) fn outgoing(
     let Some((store, path)) = key.and_then(|key| Some((key, key.location.as_deref()?))) else {
         return Ok(builder.with_no_client_auth());
     };
-    let which = Which {
+    let which = StoreSetting {
         prefix,
         store: "keyStore",
     };
@@ -194,7 +194,7 @@ pub(super) fn trusted(
             Trusted::new(found.certs, revoked, accepts_version1).ok_or_else(|| no_roots(reason))?;
         return Ok(Arc::new(trusted));
     };
-    let certificates = load_trust_store(path, trust, Which { prefix, store })?;
+    let certificates = load_trust_store(path, trust, StoreSetting { prefix, store })?;
     let trusted = Trusted::new(certificates, revoked, accepts_version1).ok_or_else(|| {
         TlsError::Unusable {
             path: path.clone(),

@@ -18,7 +18,7 @@ const MAJOR_VERSION: u8 = 3;
 
 /// Kind of the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum First {
+pub(super) enum FirstByte {
     Tls,
     Plain,
     /// Nothing was received in time.
@@ -28,14 +28,14 @@ pub(super) enum First {
 }
 
 /// Waits for the first byte without consuming it. Source: UnifiedServerSocket, DualModeSslHandler.
-pub(super) async fn first(stream: &TcpStream, limit: Duration) -> io::Result<First> {
+pub(super) async fn first(stream: &TcpStream, limit: Duration) -> io::Result<FirstByte> {
     let mut byte = [0];
     Ok(match timeout(limit, stream.peek(&mut byte)).await {
-        Ok(Ok(0)) => First::Closed,
-        Ok(Ok(_)) if byte[0] == HANDSHAKE => First::Tls,
-        Ok(Ok(_)) => First::Plain,
+        Ok(Ok(0)) => FirstByte::Closed,
+        Ok(Ok(_)) if byte[0] == HANDSHAKE => FirstByte::Tls,
+        Ok(Ok(_)) => FirstByte::Plain,
         Ok(Err(error)) => return Err(error),
-        Err(_) => First::Silent,
+        Err(_) => FirstByte::Silent,
     })
 }
 

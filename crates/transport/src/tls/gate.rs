@@ -36,7 +36,7 @@ struct Inner {
 
 /// A handshake in progress; dropping it ends it.
 #[derive(Debug)]
-pub(super) struct Pass {
+pub(super) struct HandshakePermit {
     gate: Arc<Gate>,
     number: u64,
     /// Signal that a newer handshake needs the slot.
@@ -72,7 +72,7 @@ impl Gate {
     }
 
     /// Adds a handshake. Returns `None` above the limit.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Pass> {
+    pub(super) fn enter(self: &Arc<Self>) -> Option<HandshakePermit> {
         let (sender, evicted) = oneshot::channel();
         let inner = &mut *self.inner.lock();
         let count = inner.oldest_first.len();
@@ -88,7 +88,7 @@ impl Gate {
         inner.last += 1;
         let number = inner.last;
         inner.oldest_first.push_back((number, sender));
-        Some(Pass {
+        Some(HandshakePermit {
             gate: self.clone(),
             number,
             evicted,
@@ -96,7 +96,7 @@ impl Gate {
     }
 }
 
-impl Drop for Pass {
+impl Drop for HandshakePermit {
     fn drop(&mut self) {
         let waiting = &mut self.gate.inner.lock().oldest_first;
         if let Ok(at) = waiting.binary_search_by_key(&self.number, |(number, _)| *number) {

@@ -15,7 +15,7 @@ use super::verify::of_clients;
 /// Reasons why a certificate is not known at the client ports.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unknown {
+pub enum UnknownCertificate {
     /// Without a trust store, no certificate is trusted. Source: X509AuthenticationProvider.
     #[error("ssl.trustStore.location is missing")]
     NoTrustStore,
@@ -33,17 +33,18 @@ pub enum Unknown {
 ///
 /// # Errors
 /// If the chain is not trusted.
-pub fn known_to_clients(tls: &Tls, chain: &Chain) -> Result<String, Unknown> {
+pub fn known_to_clients(tls: &Tls, chain: &Chain) -> Result<String, UnknownCertificate> {
     if tls.trust_store.location.is_none() {
-        return Err(Unknown::NoTrustStore);
+        return Err(UnknownCertificate::NoTrustStore);
     }
     let prefix = Endpoint::Client.prefix();
     let lists = tls.crl_location.as_deref();
     let trusted = trusted(&tls.trust_store, lists, prefix, tls.accepts_version1)?;
     let provider = Arc::new(ring::default_provider());
     let verifier = of_clients(ClientAuth::Need, Some(trusted), &provider);
-    let verifier = verifier.map_err(Unknown::NotTrusted)?;
-    let not_trusted = |reason: &dyn std::fmt::Display| Unknown::NotTrusted(reason.to_string());
+    let verifier = verifier.map_err(UnknownCertificate::NotTrusted)?;
+    let not_trusted =
+        |reason: &dyn std::fmt::Display| UnknownCertificate::NotTrusted(reason.to_string());
     let (own, others) = chain
         .split_first()
         .ok_or_else(|| not_trusted(&"no certificate was sent"))?;

@@ -33,7 +33,7 @@ pub use connector::{ClientStores, Connector};
 pub use detect::looks_like_tls;
 pub use error::TlsError;
 pub use gate::{Gate, HANDSHAKES_MAX};
-pub use known::{Unknown, known_to_clients};
+pub use known::{UnknownCertificate, known_to_clients};
 pub use member_check::{MemberCheck, NotAMember};
 pub use records::Records;
 pub use rules::Endpoint;

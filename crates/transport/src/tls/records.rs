@@ -32,7 +32,7 @@ const HANDSHAKE: u8 = 22;
 pub struct Records {
     stream: TcpStream,
     /// `None` once renegotiation is not possible.
-    sought: Option<Heads>,
+    sought: Option<HeaderParser>,
     /// Peer and gate for the log line; `None` for outgoing connections, where the caller gets the
     /// error.
     told: Option<(SocketAddr, Arc<Gate>)>,
@@ -40,7 +40,7 @@ pub struct Records {
 
 /// Parser of record headers, for input in pieces of any size.
 #[derive(Debug, Default)]
-struct Heads {
+struct HeaderParser {
     head: [u8; 5],
     head_len: usize,
     body_left: usize,
@@ -48,9 +48,9 @@ struct Heads {
     has_ended: bool,
 }
 
-impl Heads {
+impl HeaderParser {
     /// Returns whether another handshake begins in these bytes.
-    fn ask_again(&mut self, mut bytes: &[u8]) -> bool {
+    fn begins_new_handshake(&mut self, mut bytes: &[u8]) -> bool {
         loop {
             let skipped = self.body_left.min(bytes.len());
             self.body_left -= skipped;
@@ -88,7 +88,7 @@ impl Records {
     pub(super) fn dialled(stream: TcpStream) -> Self {
         Self {
             stream,
-            sought: Some(Heads::default()),
+            sought: Some(HeaderParser::default()),
             told: None,
         }
     }
@@ -103,7 +103,7 @@ impl Records {
     }
 
     /// Stops the detection: the protocol does not support renegotiation.
-    pub(crate) fn seek_no_more(&mut self) {
+    pub(crate) fn stop_detection(&mut self) {
         self.sought = None;
     }
 
@@ -136,7 +136,7 @@ impl AsyncRead for Records {
         let asks = self
             .sought
             .as_mut()
-            .is_some_and(|heads| heads.ask_again(new));
+            .is_some_and(|heads| heads.begins_new_handshake(new));
         Poll::Ready(if asks { Err(self.refuse()) } else { Ok(()) })
     }
 }
@@ -188,11 +188,11 @@ mod tests {
     fn first(types: &[u8]) -> Option<usize> {
         let records: Vec<_> = types.iter().map(|of| record(*of, 300)).collect();
         let found = [1, 7, 305, 4000].map(|piece| {
-            let mut heads = Heads::default();
+            let mut heads = HeaderParser::default();
             let mut found = None;
             for (at, bytes) in records.iter().enumerate() {
                 for part in bytes.chunks(piece) {
-                    if heads.ask_again(part) {
+                    if heads.begins_new_handshake(part) {
                         found = found.or(Some(at));
                     }
                 }

@@ -102,7 +102,7 @@ impl Port {
         });
         let (port, writing) = (self.clone(), link);
         self.runtime.spawn(async move {
-            let _at_once = writing.outbox.write_at_once(output.past_the_task());
+            let _at_once = writing.outbox.write_at_once(output.direct_writer());
             let stall = port.settings.stall;
             let told = (&port.sink, &*port.settings.metrics);
             let write = writing.write(output, &port.state, stall, told);

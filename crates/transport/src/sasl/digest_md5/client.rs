@@ -13,10 +13,10 @@ use crate::sasl::{NONCE_BYTES, Names, Refusal};
 /// One login to one server. The first token for the server is empty.
 pub struct ClientExchange {
     names: Names,
-    state: State,
+    state: ClientState,
 }
 
-enum State {
+enum ClientState {
     /// The server has not answered yet.
     Begun { cnonce: Vec<u8> },
     /// The server must prove that it knows the password.
@@ -40,7 +40,7 @@ impl ClientExchange {
         let cnonce = nonce_text(random);
         Self {
             names,
-            state: State::Begun { cnonce },
+            state: ClientState::Begun { cnonce },
         }
     }
 
@@ -50,19 +50,19 @@ impl ClientExchange {
     /// If the token is refused. The exchange is then over.
     pub fn step(&mut self, token: &[u8], login: &SaslLogin) -> Result<ClientStep, Refusal> {
         if token.len() > CHALLENGE_BYTES_MAX {
-            self.state = State::Over;
+            self.state = ClientState::Over;
             return Err(Refusal::TooLong {
                 len: token.len(),
                 len_max: CHALLENGE_BYTES_MAX,
             });
         }
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Begun { cnonce } => {
+        match std::mem::replace(&mut self.state, ClientState::Over) {
+            ClientState::Begun { cnonce } => {
                 let (response, expected) = respond(self.names, &cnonce, token, login)?;
-                self.state = State::Answered { expected };
+                self.state = ClientState::Answered { expected };
                 Ok(ClientStep::Respond(response))
             }
-            State::Answered { expected } => {
+            ClientState::Answered { expected } => {
                 let directives = Directives::parse(token)?;
                 let proof = directives.needed("rspauth")?;
                 if bool::from(proof.ct_eq(&expected)) {
@@ -71,7 +71,7 @@ impl ClientExchange {
                     Err(Refusal::WrongPassword)
                 }
             }
-            State::Over => Err(Refusal::Over),
+            ClientState::Over => Err(Refusal::Over),
         }
     }
 }

@@ -13,10 +13,10 @@ use crate::sasl::{NONCE_BYTES, Names, Refusal};
 /// One login of one client.
 pub struct ServerExchange {
     names: Names,
-    state: State,
+    state: ServerState,
 }
 
-enum State {
+enum ServerState {
     /// The client has not sent a token yet.
     Begun { nonce: Vec<u8> },
     /// The client has received the challenge.
@@ -48,13 +48,13 @@ impl ServerExchange {
         let nonce = nonce_text(random);
         Self {
             names,
-            state: State::Begun { nonce },
+            state: ServerState::Begun { nonce },
         }
     }
 
     /// Returns whether the exchange does not accept tokens any more.
     pub fn is_over(&self) -> bool {
-        matches!(self.state, State::Over)
+        matches!(self.state, ServerState::Over)
     }
 
     /// Handles a token of the client.
@@ -63,21 +63,21 @@ impl ServerExchange {
     /// If the token is refused. The exchange is then over.
     pub fn step(&mut self, token: &[u8], users: &SaslUsers) -> Result<ServerStep, Refusal> {
         if token.len() > RESPONSE_BYTES_MAX {
-            self.state = State::Over;
+            self.state = ServerState::Over;
             return Err(Refusal::TooLong {
                 len: token.len(),
                 len_max: RESPONSE_BYTES_MAX,
             });
         }
-        match std::mem::replace(&mut self.state, State::Over) {
+        match std::mem::replace(&mut self.state, ServerState::Over) {
             // The first token does not carry data. As in the JDK, it need not be empty.
-            State::Begun { nonce } => {
+            ServerState::Begun { nonce } => {
                 let challenge = challenge(self.names, &nonce);
-                self.state = State::Challenged { nonce };
+                self.state = ServerState::Challenged { nonce };
                 Ok(ServerStep::Challenge(challenge))
             }
-            State::Challenged { nonce } => judge(self.names, &nonce, token, users),
-            State::Over => Err(Refusal::Over),
+            ServerState::Challenged { nonce } => judge(self.names, &nonce, token, users),
+            ServerState::Over => Err(Refusal::Over),
         }
     }
 }

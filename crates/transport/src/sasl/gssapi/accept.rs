@@ -49,11 +49,11 @@ impl fmt::Debug for AcceptingExchange {
 
 /// The exchange, generic over the context.
 pub(super) struct Exchange<C> {
-    state: State<C>,
+    state: AcceptorState<C>,
     tokens: u8,
 }
 
-enum State<C> {
+enum AcceptorState<C> {
     /// The context is being established.
     Begun(C),
     /// The context is established, and the client must request the layers.
@@ -67,13 +67,13 @@ enum State<C> {
 impl<C: Context> Exchange<C> {
     pub(super) fn new(context: C) -> Self {
         Self {
-            state: State::Begun(context),
+            state: AcceptorState::Begun(context),
             tokens: 0,
         }
     }
 
     pub(super) fn step(&mut self, token: &[u8]) -> Result<Accepted, GssapiRefusal> {
-        let state = std::mem::replace(&mut self.state, State::Over);
+        let state = std::mem::replace(&mut self.state, AcceptorState::Over);
         if token.len() > TOKEN_BYTES_MAX {
             return Err(GssapiRefusal::TooLong {
                 len: token.len(),
@@ -81,17 +81,17 @@ impl<C: Context> Exchange<C> {
             });
         }
         match state {
-            State::Begun(context) => self.establish(context, token),
-            State::Established(context, name) => match token {
+            AcceptorState::Begun(context) => self.establish(context, token),
+            AcceptorState::Established(context, name) => match token {
                 [] => self.offer(context, name),
                 _ => Err(GssapiRefusal::NotEmpty),
             },
-            State::Offered(mut context, name) => {
+            AcceptorState::Offered(mut context, name) => {
                 let plain = context.unwrap(token)?;
                 let acts_as = read_choice(&plain)?;
                 Ok(Accepted::Done { name, acts_as })
             }
-            State::Over => Err(GssapiRefusal::Over),
+            AcceptorState::Over => Err(GssapiRefusal::Over),
         }
     }
 
@@ -105,13 +105,13 @@ impl<C: Context> Exchange<C> {
         }
         let answer = context.step(Some(token))?;
         if !context.is_established() {
-            self.state = State::Begun(context);
+            self.state = AcceptorState::Begun(context);
             return Ok(Accepted::Challenge(answer.unwrap_or_default()));
         }
         let name = context.initiator()?;
         match answer {
             Some(answer) => {
-                self.state = State::Established(context, name);
+                self.state = AcceptorState::Established(context, name);
                 Ok(Accepted::Challenge(answer))
             }
             None => self.offer(context, name),
@@ -120,7 +120,7 @@ impl<C: Context> Exchange<C> {
 
     fn offer(&mut self, mut context: C, name: String) -> Result<Accepted, GssapiRefusal> {
         let offer = context.wrap(&OFFER)?;
-        self.state = State::Offered(context, name);
+        self.state = AcceptorState::Offered(context, name);
         Ok(Accepted::Challenge(offer))
     }
 }

@@ -52,12 +52,12 @@ impl fmt::Debug for InitiatingExchange {
 
 /// The exchange, generic over the context.
 pub(super) struct Exchange<C> {
-    state: State<C>,
+    state: InitiatorState<C>,
     acts_as: String,
     tokens: u8,
 }
 
-enum State<C> {
+enum InitiatorState<C> {
     /// The client has not sent a token yet.
     New(C),
     /// The context is being established or is established.
@@ -69,23 +69,27 @@ enum State<C> {
 impl<C: Context> Exchange<C> {
     pub(super) fn new(context: C, acts_as: String) -> Self {
         Self {
-            state: State::New(context),
+            state: InitiatorState::New(context),
             acts_as,
             tokens: 0,
         }
     }
 
     pub(super) fn begin(&mut self) -> Result<Vec<u8>, GssapiRefusal> {
-        let State::New(mut context) = std::mem::replace(&mut self.state, State::Over) else {
+        let InitiatorState::New(mut context) =
+            std::mem::replace(&mut self.state, InitiatorState::Over)
+        else {
             return Err(GssapiRefusal::Over);
         };
         let token = context.step(None)?.ok_or(GssapiRefusal::Empty)?;
-        self.state = State::Begun(context);
+        self.state = InitiatorState::Begun(context);
         Ok(token)
     }
 
     pub(super) fn step(&mut self, token: &[u8]) -> Result<Response, GssapiRefusal> {
-        let State::Begun(mut context) = std::mem::replace(&mut self.state, State::Over) else {
+        let InitiatorState::Begun(mut context) =
+            std::mem::replace(&mut self.state, InitiatorState::Over)
+        else {
             return Err(GssapiRefusal::Over);
         };
         if token.len() > TOKEN_BYTES_MAX {
@@ -107,7 +111,7 @@ impl<C: Context> Exchange<C> {
             return Err(GssapiRefusal::TooMany);
         }
         let answer = context.step(Some(token))?;
-        self.state = State::Begun(context);
+        self.state = InitiatorState::Begun(context);
         Ok(Response {
             token: answer.unwrap_or_default(),
             is_last: false,

@@ -39,11 +39,11 @@ impl Acceptor {
     /// If the file is missing or does not contain a key of that name.
     pub fn acquire(principal: &str) -> Result<Self, GssapiRefusal> {
         let doing = "use the key tab";
-        let name = name(principal).map_err(|error| told(doing, error))?;
+        let name = name(principal).map_err(|error| refusal_of(doing, error))?;
         OidSet::singleton(GSS_MECH_KRB5)
             .and_then(|mechs| Cred::acquire(Some(&name), None, CredUsage::Accept, Some(&mechs)))
             .map(Self)
-            .map_err(|error| told(doing, error))
+            .map_err(|error| refusal_of(doing, error))
     }
 
     /// Begins a login.
@@ -60,15 +60,15 @@ impl Initiator {
     /// # Errors
     /// If a ticket is not available.
     pub fn acquire(principal: Option<&str>) -> Result<Self, GssapiRefusal> {
-        let told = |error| told("get a Kerberos ticket", error);
-        let name = principal.map(name).transpose().map_err(told)?;
-        let mechs = OidSet::singleton(GSS_MECH_KRB5).map_err(told)?;
-        let credential =
-            Cred::acquire(name.as_ref(), None, CredUsage::Initiate, Some(&mechs)).map_err(told)?;
+        let refusal_of = |error| refusal_of("get a Kerberos ticket", error);
+        let name = principal.map(name).transpose().map_err(refusal_of)?;
+        let mechs = OidSet::singleton(GSS_MECH_KRB5).map_err(refusal_of)?;
+        let credential = Cred::acquire(name.as_ref(), None, CredUsage::Initiate, Some(&mechs))
+            .map_err(refusal_of)?;
         let principal = credential
             .name()
             .and_then(|name| text(&name))
-            .map_err(told)?;
+            .map_err(refusal_of)?;
         Ok(Self {
             credential,
             principal,
@@ -86,7 +86,8 @@ impl Initiator {
             Some(realm) => format!("{service}@{realm}"),
             None => service.to_owned(),
         };
-        let target = name(&whole).map_err(|error| told("use the name of the service", error))?;
+        let target =
+            name(&whole).map_err(|error| refusal_of("use the name of the service", error))?;
         // The server must prove that it has its key, and replayed or reordered tokens are refused.
         let flags = CtxFlags::GSS_C_MUTUAL_FLAG
             | CtxFlags::GSS_C_INTEG_FLAG
@@ -138,7 +139,10 @@ impl Stepping for ClientCtx {
 
 impl<C: Stepping> Context for Side<C> {
     fn step(&mut self, token: Option<&[u8]>) -> Result<Option<Vec<u8>>, GssapiRefusal> {
-        let answer = self.0.take(token).map_err(|error| told(C::DOING, error))?;
+        let answer = self
+            .0
+            .take(token)
+            .map_err(|error| refusal_of(C::DOING, error))?;
         Ok(answer.map(|token| token.to_vec()))
     }
 
@@ -148,19 +152,19 @@ impl<C: Stepping> Context for Side<C> {
 
     fn wrap(&mut self, plain: &[u8]) -> Result<Vec<u8>, GssapiRefusal> {
         let token = self.0.wrap(false, plain);
-        let token = token.map_err(|error| told("sign a token", error))?;
+        let token = token.map_err(|error| refusal_of("sign a token", error))?;
         Ok(token.to_vec())
     }
 
     fn unwrap(&mut self, token: &[u8]) -> Result<Vec<u8>, GssapiRefusal> {
         let plain = self.0.unwrap(token);
-        let plain = plain.map_err(|error| told("read the token", error))?;
+        let plain = plain.map_err(|error| refusal_of("read the token", error))?;
         Ok(plain.to_vec())
     }
 
     fn initiator(&self) -> Result<String, GssapiRefusal> {
         let name = self.0.source_name().and_then(|name| text(&name));
-        name.map_err(|error| told("get the name of the client", error))
+        name.map_err(|error| refusal_of("get the name of the client", error))
     }
 }
 
@@ -184,7 +188,7 @@ pub fn default_realm() -> String {
 
 /// Returns the error on one line. The library's messages contain principals and files, but not
 /// keys.
-fn told(doing: &'static str, error: Error) -> GssapiRefusal {
+fn refusal_of(doing: &'static str, error: Error) -> GssapiRefusal {
     let text = error.to_string();
     let words: Vec<&str> = text.split_whitespace().collect();
     GssapiRefusal::Library {

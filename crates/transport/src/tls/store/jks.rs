@@ -39,7 +39,7 @@ const KEY_PROTECTOR: [u8; 12] = [
 /// Limit for corrupt stores only, because entries are read one by one.
 const ENTRIES_MAX: u32 = 100_000;
 
-enum Entry<'a> {
+enum StoreEntry<'a> {
     Key {
         encrypted: &'a [u8],
         chain: Vec<&'a [u8]>,
@@ -49,7 +49,7 @@ enum Entry<'a> {
 
 pub(super) fn key(bytes: &[u8], password: &str) -> Result<KeyMaterial, StoreFault> {
     for entry in entries(bytes, password)? {
-        let Entry::Key { encrypted, chain } = entry else {
+        let StoreEntry::Key { encrypted, chain } = entry else {
             continue;
         };
         if chain.is_empty() {
@@ -71,8 +71,8 @@ pub(super) fn certificates(
 ) -> Result<Vec<CertificateDer<'static>>, StoreFault> {
     let trusted = entries(bytes, password)?.into_iter();
     let trusted = trusted.filter_map(|entry| match entry {
-        Entry::Trusted(der) => Some(owned(der)),
-        Entry::Key { chain, .. } => chain.first().copied().map(owned),
+        StoreEntry::Trusted(der) => Some(owned(der)),
+        StoreEntry::Key { chain, .. } => chain.first().copied().map(owned),
     });
     let trusted: Vec<_> = trusted.collect();
     if trusted.is_empty() {
@@ -85,7 +85,7 @@ fn owned(der: &[u8]) -> CertificateDer<'static> {
     der.to_vec().into()
 }
 
-fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, StoreFault> {
+fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<StoreEntry<'a>>, StoreFault> {
     let (content, checksum) = bytes
         .split_last_chunk::<HASH_BYTES>()
         .ok_or_else(cut_off)
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         self.sized()
     }
 
-    fn entry(&mut self, version: u32) -> Result<Entry<'a>, StoreFault> {
+    fn entry(&mut self, version: u32) -> Result<StoreEntry<'a>, StoreFault> {
         let tag = self.u32()?;
         self.text()?;
         self.array::<8>()?;
@@ -248,9 +248,9 @@ impl<'a> Reader<'a> {
                 for _ in 0..count {
                     chain.push(self.certificate(version)?);
                 }
-                Ok(Entry::Key { encrypted, chain })
+                Ok(StoreEntry::Key { encrypted, chain })
             }
-            2 => Ok(Entry::Trusted(self.certificate(version)?)),
+            2 => Ok(StoreEntry::Trusted(self.certificate(version)?)),
             _ => {
                 let reason = format!("an entry has the unknown kind {tag}");
                 Err(StoreFault::malformed(KIND, reason))

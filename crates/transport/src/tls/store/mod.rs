@@ -45,7 +45,7 @@ pub struct KeyMaterial {
 
 /// Names of the settings of one store of an endpoint.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Which {
+pub(super) struct StoreSetting {
     /// `ssl.` or `ssl.quorum.`.
     pub(super) prefix: &'static str,
     /// `keyStore` or `trustStore`.
@@ -56,7 +56,7 @@ pub(super) struct Which {
 pub(super) fn load_key_store(
     path: &Path,
     store: &Store,
-    which: Which,
+    which: StoreSetting,
 ) -> Result<KeyMaterial, TlsError> {
     let format = format(path, store, which)?;
     let bytes = read(path, STORE_BYTES_MAX)?;
@@ -68,7 +68,7 @@ pub(super) fn load_key_store(
 pub(super) fn load_trust_store(
     path: &Path,
     store: &Store,
-    which: Which,
+    which: StoreSetting,
 ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let format = format(path, store, which)?;
     let bytes = read(path, STORE_BYTES_MAX)?;
@@ -153,7 +153,7 @@ impl Content {
 
 /// Returns the configured type, or the one that the file name indicates. The spelling must match
 /// exactly, as in Java.
-fn format(path: &Path, store: &Store, which: Which) -> Result<StoreFormat, TlsError> {
+fn format(path: &Path, store: &Store, which: StoreSetting) -> Result<StoreFormat, TlsError> {
     let by_name = || match path.extension()?.to_str()? {
         "jks" => Some(StoreFormat::Jks),
         "pem" => Some(StoreFormat::Pem),

@@ -76,7 +76,7 @@ fn find(bytes: &[u8], label: &str) -> Result<Option<Vec<u8>>, StoreFault> {
 fn decrypt(der: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, StoreFault> {
     let encrypted = EncryptedPrivateKeyInfoRef::try_from(der)
         .map_err(|_| StoreFault::malformed(KIND, "the encrypted key is not PKCS #8"))?;
-    if !is_bearable(&encrypted.encryption_algorithm) {
+    if !has_bounded_cost(&encrypted.encryption_algorithm) {
         let reason = "the key's encryption is unknown, or its iteration count is too high";
         return Err(StoreFault::malformed(KIND, reason));
     }
@@ -91,7 +91,7 @@ fn decrypt(der: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, StoreFa
 const ROUNDS_MAX: u32 = 1_000_000;
 
 /// Returns whether decryption takes a reasonable amount of time and memory.
-fn is_bearable(scheme: &EncryptionScheme) -> bool {
+fn has_bounded_cost(scheme: &EncryptionScheme) -> bool {
     match scheme {
         EncryptionScheme::Pbes2(parameters) => match &parameters.kdf {
             Kdf::Pbkdf2(pbkdf2) => pbkdf2.iteration_count <= ROUNDS_MAX,
