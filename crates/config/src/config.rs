@@ -35,8 +35,8 @@ use crate::origin::{Notice, NoticeLevel, Origin};
 use crate::raw::RawConfig;
 use crate::registry::core as keys;
 use crate::registry::{Key, Section, cluster, security};
-use crate::review::{self, Given};
-use crate::settings::Settings;
+use crate::review::{self, GivenSetting};
+use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;
 use crate::system_properties::SystemProperties;
 use crate::verdicts;
@@ -98,7 +98,7 @@ pub struct Config {
     /// All system properties: flags, and settings of the file that became properties.
     pub properties: SystemProperties,
     /// Known settings that were written.
-    pub given: Vec<Given>,
+    pub given: Vec<GivenSetting>,
     /// Notices to log.
     pub notices: Vec<Notice>,
     /// Settings that require missing features, in the order of their lines. A server starts only if
@@ -107,7 +107,11 @@ pub struct Config {
 }
 
 /// Warns if a superuser by certificate is configured without a port with TLS.
-fn warn_of_super_user_without_tls(settings: &mut Settings, client: &ClientListener, admin: &Admin) {
+fn warn_of_super_user_without_tls(
+    settings: &mut WrittenSettings,
+    client: &ClientListener,
+    admin: &Admin,
+) {
     let has_tls = client.secure.is_some() || client.port_unification || admin.speaks_tls();
     if let Some(found) = settings
         .find(&security::X509_SUPER_USER)
@@ -148,7 +152,7 @@ impl Config {
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
         let path = raw.path().to_owned();
-        let mut settings = Settings::new(raw, flags);
+        let mut settings = WrittenSettings::new(raw, flags);
         let reading = format!("Reading configuration from: {}", path.display());
         settings.notice(NoticeLevel::Info, finding::NOTED, reading);
         let mut config = Self::build(settings, surroundings)?;
@@ -183,7 +187,7 @@ impl Config {
         written.extend(tick_time.map(|time| (keys::TICK_TIME.name, time.to_owned())));
         let origin = Origin::Flags("the command line".to_owned());
         let raw = RawConfig::without_file(written, &origin);
-        Self::build(Settings::new(raw, flags), surroundings)
+        Self::build(WrittenSettings::new(raw, flags), surroundings)
     }
 
     /// Returns the configuration of a server without settings: port [`EMBEDDED_PORT`], data in
@@ -201,7 +205,7 @@ impl Config {
         ];
         let origin = Origin::Flags("the built-in configuration".to_owned());
         let raw = RawConfig::without_file(written, &origin);
-        Self::build(Settings::new(raw, flags), surroundings)
+        Self::build(WrittenSettings::new(raw, flags), surroundings)
     }
 
     /// Returns the configuration of a server inside another program. `settings` has the form of
@@ -218,7 +222,7 @@ impl Config {
         let written = settings.iter();
         let written = written.map(|(key, value)| (key.as_str(), value.trim().to_owned()));
         let raw = RawConfig::without_file(written, &Origin::file("the settings".as_ref()));
-        Self::build(Settings::new(raw, flags), surroundings)
+        Self::build(WrittenSettings::new(raw, flags), surroundings)
     }
 
     /// Refuses a configuration that requires a missing feature. An operator must not rely on
@@ -243,15 +247,16 @@ impl Config {
     }
 
     /// Returns the written settings of a section.
-    pub fn given_in(&self, section: Section) -> impl Iterator<Item = &Given> {
-        let is_in = move |given: &&Given| section.keys().iter().any(|key| **key == *given.key);
+    pub fn given_in(&self, section: Section) -> impl Iterator<Item = &GivenSetting> {
+        let is_in =
+            move |given: &&GivenSetting| section.keys().iter().any(|key| **key == *given.key);
         self.given.iter().filter(is_in)
     }
 
     /// Builds the configuration. An error includes the earlier notices. They may show its cause,
     /// such as a misspelt name, or the next refusals.
     fn build(
-        mut settings: Settings,
+        mut settings: WrittenSettings,
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
         let given = review::review(&mut settings);
@@ -273,9 +278,9 @@ impl Config {
     }
 
     fn read(
-        settings: &mut Settings,
+        settings: &mut WrittenSettings,
         surroundings: &mut dyn Surroundings,
-        given: Vec<Given>,
+        given: Vec<GivenSetting>,
     ) -> Result<Self, ConfigError> {
         check_before_use(settings)?;
         let purge = Purge::read(settings)?;
@@ -383,7 +388,7 @@ impl Config {
 }
 
 /// Makes the checks that Java makes while it reads the lines, and directly afterwards.
-fn check_before_use(settings: &mut Settings) -> Result<(), ConfigError> {
+fn check_before_use(settings: &mut WrittenSettings) -> Result<(), ConfigError> {
     settings.check_file()?;
     if let Some(found) = settings.find(&cluster::ELECTION_ALG)
         && settings.number(&cluster::ELECTION_ALG)? != Some(ONLY_ELECTION_ALG)
@@ -407,7 +412,7 @@ fn check_before_use(settings: &mut Settings) -> Result<(), ConfigError> {
     QuorumSasl::check(settings)
 }
 
-fn read_directories(settings: &mut Settings) -> Result<(PathBuf, PathBuf), ConfigError> {
+fn read_directories(settings: &mut WrittenSettings) -> Result<(PathBuf, PathBuf), ConfigError> {
     for key in [&keys::DATA_DIR, &keys::DATA_LOG_DIR] {
         let Some(found) = settings.find(key) else {
             continue;
@@ -443,7 +448,7 @@ struct AddressKeys {
 
 /// Reads a port and the host to which it is bound.
 fn read_address(
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     surroundings: &mut dyn Surroundings,
     AddressKeys { port, host }: &AddressKeys,
 ) -> Result<Option<ClientAddress>, ConfigError> {
@@ -488,7 +493,7 @@ fn read_address(
     Ok(Some(address))
 }
 
-fn read_tick_time(settings: &mut Settings) -> Result<u32, ConfigError> {
+fn read_tick_time(settings: &mut WrittenSettings) -> Result<u32, ConfigError> {
     let number = settings.number(&keys::TICK_TIME)?.unwrap_or_default();
     let reason = match u32::try_from(number) {
         Ok(1..) => return settings.int(&keys::TICK_TIME),
@@ -507,7 +512,7 @@ fn read_tick_time(settings: &mut Settings) -> Result<u32, ConfigError> {
 /// server later.
 ///
 /// Source: Java's EphemeralType.validateServerId.
-fn warn_of_large_id(settings: &mut Settings, my_id: i64, features: &Features) {
+fn warn_of_large_id(settings: &mut WrittenSettings, my_id: i64, features: &Features) {
     if features.extended_types_enabled && my_id > MAX_ID_WITH_EXTENDED_TYPES {
         let text = format!(
             "server id {my_id} is too large: with extendedTypesEnabled the maximum is \

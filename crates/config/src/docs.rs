@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::registry::{DefaultValue, Fate, Key, Kind, PREFIX, Refusal, Scope, Section, all};
+use crate::registry::{DefaultValue, Fate, Key, PREFIX, Refusal, Scope, Section, ValueKind, all};
 
 /// Returns the reference of all settings as Markdown.
 pub fn render_markdown() -> String {
@@ -112,24 +112,24 @@ fn property_name(key: &Key) -> String {
 
 pub(crate) fn values(key: &Key) -> String {
     let kind = match key.kind {
-        Kind::Int | Kind::Long if key.unit.is_empty() => "number".to_owned(),
-        Kind::Int | Kind::Long => key.unit.to_owned(),
-        Kind::Ratio => "fraction".to_owned(),
-        Kind::Port => "port".to_owned(),
-        Kind::Flag => "`true`, `false`".to_owned(),
-        Kind::Word { special, other } => format!("`{special}`, `{other}`"),
-        Kind::Choice(words) => {
+        ValueKind::Int | ValueKind::Long if key.unit.is_empty() => "number".to_owned(),
+        ValueKind::Int | ValueKind::Long => key.unit.to_owned(),
+        ValueKind::Ratio => "fraction".to_owned(),
+        ValueKind::Port => "port".to_owned(),
+        ValueKind::Flag => "`true`, `false`".to_owned(),
+        ValueKind::Word { special, other } => format!("`{special}`, `{other}`"),
+        ValueKind::Choice(words) => {
             let shown = words.iter().filter(|word| !word.is_empty());
             shown
                 .map(|word| format!("`{word}`"))
                 .collect::<Vec<_>>()
                 .join(", ")
         }
-        Kind::Path => "path".to_owned(),
-        Kind::Host => "host".to_owned(),
-        Kind::Text | Kind::Secret | Kind::Member => "text".to_owned(),
-        Kind::List => "words, separated by commas".to_owned(),
-        Kind::Class => "Java class name".to_owned(),
+        ValueKind::Path => "path".to_owned(),
+        ValueKind::Host => "host".to_owned(),
+        ValueKind::Text | ValueKind::Secret | ValueKind::Member => "text".to_owned(),
+        ValueKind::List => "words, separated by commas".to_owned(),
+        ValueKind::Class => "Java class name".to_owned(),
     };
     match key.range {
         Some(range) if range.max < i64::from(i32::MAX) && range.min > i64::from(i32::MIN) => {

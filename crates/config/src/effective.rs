@@ -10,8 +10,8 @@ use crate::membership::is_member_key;
 use crate::origin::Origin;
 use crate::properties::MAX_BYTES;
 use crate::raw::RawConfig;
-use crate::registry::{self, DefaultValue, HIDDEN, Key, Kind, Scope, Section, cluster};
-use crate::settings::Settings;
+use crate::registry::{self, DefaultValue, HIDDEN, Key, Scope, Section, ValueKind, cluster};
+use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;
 use crate::system_properties::SystemProperties;
 
@@ -27,14 +27,14 @@ pub struct Effective {
     /// Unit of a number.
     pub unit: &'static str,
     /// Source of the value.
-    pub place: Place,
+    pub place: ValueSource,
     /// Written value, if another value is in effect.
     pub written: Option<String>,
 }
 
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ValueSource {
     /// The value was written at this place.
     Written(Origin),
     /// An invalid value was written at this place. The default or the nearest valid value is in
@@ -44,7 +44,7 @@ pub enum Place {
     Default,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Written(origin) => write!(f, "{origin}"),
@@ -68,7 +68,7 @@ pub fn effective(
     let raw = read(path, surroundings)?;
     let config = Config::parse(raw.clone(), flags.clone(), surroundings)?;
     config.check_supported()?;
-    let mut settings = Settings::new(raw, flags);
+    let mut settings = WrittenSettings::new(raw, flags);
     let mut rows = Vec::new();
     for section in Section::ALL {
         for key in section.keys() {
@@ -108,20 +108,22 @@ fn shown(name: &str, value: String) -> String {
 fn single(
     section: Section,
     key: &'static Key,
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     config: &Config,
 ) -> Result<Effective, ConfigError> {
     let found = settings.find(key);
     let typed = match key.kind {
-        Kind::Int | Kind::Long | Kind::Port => settings.number(key)?.map(|n| n.to_string()),
-        Kind::Ratio => found
+        ValueKind::Int | ValueKind::Long | ValueKind::Port => {
+            settings.number(key)?.map(|n| n.to_string())
+        }
+        ValueKind::Ratio => found
             .is_some()
             .then(|| settings.ratio(key))
             .transpose()?
             .map(|ratio| ratio.to_string()),
-        Kind::Flag => Some(settings.flag(key)?.to_string()),
-        Kind::Choice(_) => settings.choice(key)?.map(str::to_owned),
-        Kind::Word { special, other } => Some(
+        ValueKind::Flag => Some(settings.flag(key)?.to_string()),
+        ValueKind::Choice(_) => settings.choice(key)?.map(str::to_owned),
+        ValueKind::Word { special, other } => Some(
             if settings.is_special(key) {
                 special
             } else {
@@ -142,16 +144,19 @@ fn single(
     let value = typed.filter(|_| !is_default_asked).or(default);
     let value = value.filter(|value| !value.is_empty());
     let (place, written) = match found {
-        None => (Place::Default, None),
+        None => (ValueSource::Default, None),
         Some(found) => {
             let origin = found.origin.unwrap_or(Origin::Flags("unknown".to_owned()));
             let same = value
                 .as_deref()
                 .is_some_and(|value| is_same(key, value, &found.text));
             if same || (value.is_none() && found.text.is_empty()) {
-                (Place::Written(origin), None)
+                (ValueSource::Written(origin), None)
             } else {
-                (Place::Corrected(origin), Some(shown(key.name, found.text)))
+                (
+                    ValueSource::Corrected(origin),
+                    Some(shown(key.name, found.text)),
+                )
             }
         }
     };
@@ -175,12 +180,12 @@ fn is_same(key: &Key, value: &str, written: &str) -> bool {
         }
     };
     match key.kind {
-        Kind::Int | Kind::Long | Kind::Port => number(written) == number(value),
-        Kind::Ratio => {
+        ValueKind::Int | ValueKind::Long | ValueKind::Port => number(written) == number(value),
+        ValueKind::Ratio => {
             crate::java::parse_ratio(written).map(f64::to_bits)
                 == crate::java::parse_ratio(value).map(f64::to_bits)
         }
-        Kind::Flag | Kind::Choice(_) => value.eq_ignore_ascii_case(written),
+        ValueKind::Flag | ValueKind::Choice(_) => value.eq_ignore_ascii_case(written),
         _ => value == written,
     }
 }
@@ -207,7 +212,7 @@ fn row(section: Option<Section>, name: &str, value: &str, origin: Option<Origin>
         name: name.to_owned(),
         value: Some(shown(name, value.to_owned())),
         unit: "",
-        place: Place::Written(origin),
+        place: ValueSource::Written(origin),
         written: None,
     }
 }
@@ -231,7 +236,7 @@ fn family(
     section: Section,
     key: &'static Key,
     beginning: &str,
-    settings: &Settings,
+    settings: &WrittenSettings,
 ) -> Vec<Effective> {
     let found = settings.find_family(beginning, key.scope).into_iter();
     let is_own = |name: &str| match name.strip_prefix("-D") {
@@ -245,7 +250,7 @@ fn family(
 }
 
 /// Returns the written settings that are unknown.
-fn unknown(settings: &Settings) -> Vec<Effective> {
+fn unknown(settings: &WrittenSettings) -> Vec<Effective> {
     let lines = settings.raw.settings().into_iter();
     let lines = lines.filter(|(name, _)| registry::find(name).is_none());
     lines

@@ -24,12 +24,12 @@ pub struct ConfigError {
     /// Exit code of the process, one of [`exit_code`].
     pub exit_code: u8,
     /// Boxed, so that results stay small.
-    more: Box<More>,
+    more: Box<ErrorDetails>,
 }
 
 /// Kind of the refusal, and earlier results.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct More {
+struct ErrorDetails {
     id: &'static str,
     notices: Vec<Notice>,
     audit: Option<AuditSettings>,
@@ -53,7 +53,7 @@ impl ConfigError {
             reason: reason.into(),
             hint: None,
             exit_code: exit_code::INVALID_INVOCATION,
-            more: Box::new(More {
+            more: Box::new(ErrorDetails {
                 id: finding::VALUE,
                 notices: Vec::new(),
                 audit: None,

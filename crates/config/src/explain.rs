@@ -1,7 +1,7 @@
 //! Explanation of a single setting by any of its names.
 
 use crate::docs;
-use crate::registry::{self, DefaultValue, Fate, Key, Kind, PREFIX, Scope};
+use crate::registry::{self, DefaultValue, Fate, Key, PREFIX, Scope, ValueKind};
 use crate::suggest;
 
 /// Description of a setting.
@@ -97,8 +97,8 @@ fn values(key: &Key) -> String {
     let values = docs::values(key).replace('`', "");
     // The unit has a separate field.
     match (key.kind, key.unit) {
-        (Kind::Int | Kind::Long, "") => values.replacen("number", "whole number", 1),
-        (Kind::Int | Kind::Long, unit) => values.replacen(unit, "whole number", 1),
+        (ValueKind::Int | ValueKind::Long, "") => values.replacen("number", "whole number", 1),
+        (ValueKind::Int | ValueKind::Long, unit) => values.replacen(unit, "whole number", 1),
         _ => values,
     }
 }

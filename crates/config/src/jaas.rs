@@ -119,10 +119,10 @@ struct Parser<'a> {
     properties: &'a SystemProperties,
 }
 
-type Faulty = (u32, Fault);
+type FaultyLine = (u32, Fault);
 
 impl Parser<'_> {
-    fn sections(&mut self) -> Result<Vec<Section>, Faulty> {
+    fn sections(&mut self) -> Result<Vec<Section>, FaultyLine> {
         let mut sections: Vec<Section> = Vec::new();
         loop {
             let (line, token) = self.scanner.next()?;
@@ -146,7 +146,7 @@ impl Parser<'_> {
     }
 
     /// Reads the modules up to and including the closing brace.
-    fn modules(&mut self) -> Result<Vec<Module>, Faulty> {
+    fn modules(&mut self) -> Result<Vec<Module>, FaultyLine> {
         let mut modules = Vec::new();
         loop {
             let (line, token) = self.scanner.next()?;
@@ -173,7 +173,7 @@ impl Parser<'_> {
     }
 
     /// Reads the options up to and including the semicolon.
-    fn options(&mut self) -> Result<BTreeMap<String, Secret>, Faulty> {
+    fn options(&mut self) -> Result<BTreeMap<String, Secret>, FaultyLine> {
         let mut options = BTreeMap::new();
         loop {
             let (line, token) = self.scanner.next()?;
@@ -196,7 +196,7 @@ impl Parser<'_> {
         }
     }
 
-    fn mark(&mut self, mark: char) -> Result<(), Faulty> {
+    fn mark(&mut self, mark: char) -> Result<(), FaultyLine> {
         match self.scanner.next()? {
             (_, Token::Mark(found)) if found == mark => Ok(()),
             (line, found) => Err((line, Fault::expected(&mark.to_string(), &found))),

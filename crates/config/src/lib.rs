@@ -21,11 +21,11 @@
 //! The crate does not access files, names or the environment. Its caller passes [`Surroundings`].
 //!
 //! ```
-//! use config::{Config, Nowhere, RawConfig, SystemProperties};
+//! use config::{Config, NoSurroundings, RawConfig, SystemProperties};
 //!
 //! let text = b"dataDir=/var/lib/zookeeper\nclientPort=2181\n";
 //! let raw = RawConfig::parse("zoo.cfg".as_ref(), text)?;
-//! let config = Config::parse(raw, SystemProperties::new(), &mut Nowhere)?;
+//! let config = Config::parse(raw, SystemProperties::new(), &mut NoSurroundings)?;
 //! assert_eq!(config.client.plain.unwrap().port, 2181);
 //! assert!(config.ensemble.is_none());
 //! # Ok::<(), config::ConfigError>(())
@@ -63,7 +63,7 @@ mod system_properties;
 mod verdicts;
 
 pub use config::auth::{Auth, AuthProvider, DigestAlgorithm};
-pub use config::budgets::{Budget, Network, Who};
+pub use config::budgets::{Budget, BudgetClients, Network};
 pub use config::ensemble::{
     ElectionSettings, Ensemble, LeaderSettings, LearnerSettings, MultiAddress, QuorumSasl,
 };
@@ -83,13 +83,13 @@ pub use config::tls::{ClientAuth, ClientTls, MemberCheckMode, QuorumTls, Store, 
 pub use config::traces::TraceExport;
 pub use config::{Config, EMBEDDED_DATA_DIR, EMBEDDED_PORT};
 pub use docs::render_markdown;
-pub use effective::{Effective, Place, effective};
+pub use effective::{Effective, ValueSource, effective};
 pub use error::{ConfigError, exit_code};
 pub use examine::{Examination, examine};
 pub use origin::{Notice, NoticeLevel, Origin};
 pub use proto::Secret;
 pub use raw::RawConfig;
-pub use review::Given;
+pub use review::GivenSetting;
 
-pub use surroundings::{Nowhere, Surroundings};
+pub use surroundings::{NoSurroundings, Surroundings};
 pub use system_properties::SystemProperties;

@@ -20,7 +20,7 @@ pub(crate) mod storage;
 
 pub(crate) use fate::KERBEROS;
 pub use fate::{Asks, Condition, Fate, Refusal, Verdict};
-pub use key::{DefaultValue, Key, Kind, Outside, PREFIX, Range, Scope, Tier};
+pub use key::{DefaultValue, Key, OutOfRange, PREFIX, Range, Scope, Tier, ValueKind};
 pub use since::since;
 
 /// Declares settings and their list.
@@ -118,7 +118,7 @@ pub const HIDDEN: &str = "*****";
 /// belong to another program.
 pub fn is_secret(name: &str) -> bool {
     match find(name.strip_prefix(PREFIX).unwrap_or(name)).or_else(|| find_property(name)) {
-        Some(key) => key.kind == Kind::Secret,
+        Some(key) => key.kind == ValueKind::Secret,
         None => name.to_ascii_lowercase().contains("password"),
     }
 }
@@ -219,17 +219,17 @@ mod tests {
                 continue;
             };
             let is_right = match key.kind {
-                Kind::Int | Kind::Long | Kind::Port => {
+                ValueKind::Int | ValueKind::Long | ValueKind::Port => {
                     let number = java::parse_decimal(text).unwrap();
                     key.range
                         .is_none_or(|range| (range.min..=range.max).contains(&number))
                 }
-                Kind::Ratio => java::parse_ratio(text).is_some(),
-                Kind::Flag => ["true", "false"].contains(&text),
-                Kind::Word { special, other } => [special, other].contains(&text),
-                Kind::Choice(words) => words.contains(&text),
-                Kind::Path | Kind::Secret | Kind::Member => false,
-                Kind::Host | Kind::Text | Kind::List | Kind::Class => true,
+                ValueKind::Ratio => java::parse_ratio(text).is_some(),
+                ValueKind::Flag => ["true", "false"].contains(&text),
+                ValueKind::Word { special, other } => [special, other].contains(&text),
+                ValueKind::Choice(words) => words.contains(&text),
+                ValueKind::Path | ValueKind::Secret | ValueKind::Member => false,
+                ValueKind::Host | ValueKind::Text | ValueKind::List | ValueKind::Class => true,
             };
             assert!(is_right, "{}: {text}", key.name);
         }

@@ -5,12 +5,12 @@
 use crate::finding;
 use crate::origin::{Notice, NoticeLevel, Origin};
 use crate::registry::{self, Key, MISNAMED, PREFIX, Scope};
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 use crate::suggest;
 
 /// Known setting that was written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct GivenSetting {
     /// Description of the setting.
     pub key: &'static Key,
     /// Name as written. The members of a family have different names.
@@ -21,7 +21,7 @@ pub struct Given {
 
 /// Adds the notices about names, and returns the known settings that were written and are
 /// effective.
-pub(crate) fn review(settings: &mut Settings) -> Vec<Given> {
+pub(crate) fn review(settings: &mut WrittenSettings) -> Vec<GivenSetting> {
     let mut notices = Vec::new();
     let mut given = Vec::new();
     review_file(settings, &mut notices, &mut given);
@@ -44,7 +44,11 @@ pub(crate) fn review(settings: &mut Settings) -> Vec<Given> {
     given
 }
 
-fn review_file(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<Given>) {
+fn review_file(
+    settings: &WrittenSettings,
+    notices: &mut Vec<Notice>,
+    given: &mut Vec<GivenSetting>,
+) {
     for (name, setting) in settings.raw.settings() {
         let mut say = |level, id, text: String| {
             let origin = Some(setting.origin.clone());
@@ -94,7 +98,7 @@ fn review_file(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<G
             }
             _ => {}
         }
-        given.push(Given {
+        given.push(GivenSetting {
             key,
             name: name.to_owned(),
             origin: Some(setting.origin.clone()),
@@ -118,7 +122,11 @@ fn unknown_in_file(name: &str) -> String {
     }
 }
 
-fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<Given>) {
+fn review_flags(
+    settings: &WrittenSettings,
+    notices: &mut Vec<Notice>,
+    given: &mut Vec<GivenSetting>,
+) {
     for (name, property) in settings.properties.properties() {
         let Some(origin @ Origin::Flags(_)) = &property.origin else {
             continue;
@@ -144,7 +152,7 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
                     );
                 }
                 let name = name.to_owned();
-                given.push(Given {
+                given.push(GivenSetting {
                     key,
                     name,
                     origin: Some(origin.clone()),

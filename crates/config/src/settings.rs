@@ -16,11 +16,11 @@ use crate::java;
 use crate::members::{MemberError, MemberRole};
 use crate::origin::{Notice, NoticeLevel, Origin};
 use crate::raw::RawConfig;
-use crate::registry::{self, DefaultValue, Key, Kind, Outside, PREFIX, Scope, Tier};
+use crate::registry::{self, DefaultValue, Key, OutOfRange, PREFIX, Scope, Tier, ValueKind};
 use crate::system_properties::SystemProperties;
 
 /// All written settings, and the notices about them.
-pub(crate) struct Settings {
+pub(crate) struct WrittenSettings {
     pub(crate) raw: RawConfig,
     pub(crate) properties: SystemProperties,
     pub(crate) notices: Vec<Notice>,
@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 }
 
 /// Setting that was found.
-pub(crate) struct Found {
+pub(crate) struct FoundSetting {
     /// Text of the value.
     pub(crate) text: String,
     /// Key, as written.
@@ -36,7 +36,7 @@ pub(crate) struct Found {
     pub(crate) origin: Option<Origin>,
 }
 
-impl Found {
+impl FoundSetting {
     pub(crate) fn refused(&self, reason: impl Into<String>) -> ConfigError {
         ConfigError::new(reason)
             .at(self.origin.as_ref())
@@ -62,7 +62,7 @@ impl Found {
     }
 }
 
-impl Settings {
+impl WrittenSettings {
     /// Merges the file into the properties. Settings that the parser does not know become
     /// properties.
     pub(crate) fn new(raw: RawConfig, flags: SystemProperties) -> Self {
@@ -94,7 +94,7 @@ impl Settings {
         &self.overridden_flags
     }
 
-    pub(crate) fn find(&self, key: &Key) -> Option<Found> {
+    pub(crate) fn find(&self, key: &Key) -> Option<FoundSetting> {
         let in_file = || self.in_file(key.name);
         let own = match key.scope {
             Scope::File | Scope::Members => in_file(),
@@ -108,7 +108,7 @@ impl Settings {
     }
 
     /// Returns the provider `authProvider.<label>`, as written.
-    pub(crate) fn provider(&self, label: &str) -> Option<Found> {
+    pub(crate) fn provider(&self, label: &str) -> Option<FoundSetting> {
         self.in_properties(&format!(
             "{PREFIX}{}{label}",
             crate::config::auth::AUTH_PROVIDER
@@ -116,7 +116,7 @@ impl Settings {
     }
 
     /// Returns the written members of a family, in the order of their names.
-    pub(crate) fn find_family(&self, beginning: &str, scope: Scope) -> Vec<Found> {
+    pub(crate) fn find_family(&self, beginning: &str, scope: Scope) -> Vec<FoundSetting> {
         let with_prefix = match scope {
             Scope::File | Scope::Members => {
                 let names = self.raw.settings().into_iter().map(|(name, _)| name);
@@ -131,23 +131,23 @@ impl Settings {
         names.filter_map(|name| self.in_properties(name)).collect()
     }
 
-    fn in_file(&self, name: &str) -> Option<Found> {
+    fn in_file(&self, name: &str) -> Option<FoundSetting> {
         let setting = self.raw.setting(name)?;
-        Some(Found {
+        Some(FoundSetting {
             text: setting.value.clone(),
             key: name.to_owned(),
             origin: Some(setting.origin.clone()),
         })
     }
 
-    fn in_properties(&self, name: &str) -> Option<Found> {
+    fn in_properties(&self, name: &str) -> Option<FoundSetting> {
         let property = self.properties.property(name)?;
         let is_in_file = matches!(property.origin, Some(Origin::File { .. }));
         let key = match name.strip_prefix(PREFIX) {
             Some(written) if is_in_file => written.to_owned(),
             _ => format!("-D{name}"),
         };
-        Some(Found {
+        Some(FoundSetting {
             text: property.value.clone(),
             key,
             origin: property.origin.clone(),
@@ -165,7 +165,7 @@ impl Settings {
         } else {
             java::decode(&found.text)
         };
-        let fits = |number: &i64| key.kind == Kind::Long || i32::try_from(*number).is_ok();
+        let fits = |number: &i64| key.kind == ValueKind::Long || i32::try_from(*number).is_ok();
         let Some(number) = parsed.filter(fits) else {
             if key.is_strict {
                 return Err(found
@@ -176,7 +176,7 @@ impl Settings {
             self.notices.push(found.warning(text));
             return Ok(default);
         };
-        if key.kind == Kind::Port {
+        if key.kind == ValueKind::Port {
             if u16::try_from(number).is_err() {
                 let reason = format!("port out of range:{number}");
                 return Err(found.refused(reason).hint("0 to 65535"));
@@ -190,7 +190,7 @@ impl Settings {
     fn outside(
         &mut self,
         key: &Key,
-        found: &Found,
+        found: &FoundSetting,
         number: i64,
         range: registry::Range,
     ) -> Result<Option<i64>, ConfigError> {
@@ -205,12 +205,12 @@ impl Settings {
         }
         let text = format!("{number} is out of range ({limits})");
         let (value, outcome) = match range.outside {
-            Outside::Refused => return Err(found.refused(text)),
-            Outside::Nearest => {
+            OutOfRange::Refused => return Err(found.refused(text)),
+            OutOfRange::Nearest => {
                 let nearest = number.clamp(range.min, range.max);
                 (Some(nearest), format!("{nearest} holds"))
             }
-            Outside::Default => (
+            OutOfRange::Default => (
                 default_text(key).and_then(java::parse_decimal),
                 default_holds(key),
             ),
@@ -273,7 +273,7 @@ impl Settings {
         }
         let is_from_file = matches!(found.origin, Some(Origin::File { .. }));
         if key.is_parsed_directly() && is_from_file {
-            let Found { text, key, .. } = &found;
+            let FoundSetting { text, key, .. } = &found;
             let reason = format!("Invalid option {text} for {key}. Choose 'true' or 'false.'");
             return Err(found.refused(reason));
         }
@@ -284,7 +284,7 @@ impl Settings {
 
     /// Returns whether the special word was written.
     pub(crate) fn is_special(&mut self, key: &Key) -> bool {
-        let Kind::Word { special, other } = key.kind else {
+        let ValueKind::Word { special, other } = key.kind else {
             return false;
         };
         let Some(found) = self.find(key) else {
@@ -300,7 +300,7 @@ impl Settings {
     /// Returns a word of a choice in its canonical spelling, or the default if the text is not a
     /// known word.
     pub(crate) fn choice(&mut self, key: &Key) -> Result<Option<&'static str>, ConfigError> {
-        let Kind::Choice(words) = key.kind else {
+        let ValueKind::Choice(words) = key.kind else {
             return Ok(None);
         };
         let known = |text: &str| {
@@ -387,9 +387,9 @@ impl Settings {
                 continue;
             };
             match key.kind {
-                Kind::Int | Kind::Long | Kind::Port => drop(self.number(key)?),
-                Kind::Flag => drop(self.flag(key)?),
-                Kind::Choice(_) => drop(self.choice(key)?),
+                ValueKind::Int | ValueKind::Long | ValueKind::Port => drop(self.number(key)?),
+                ValueKind::Flag => drop(self.flag(key)?),
+                ValueKind::Choice(_) => drop(self.choice(key)?),
                 _ => {}
             }
         }
@@ -456,9 +456,9 @@ fn default_holds(key: &Key) -> String {
 /// Describes a valid value.
 fn expected(key: &Key) -> String {
     match key.kind {
-        Kind::Port => "write a port from 0 to 65535, without other characters".into(),
-        Kind::Ratio => "write a number such as 0.5".to_owned(),
-        Kind::Choice(words) => format!("choose one of {}", words.join(", ")),
+        ValueKind::Port => "write a port from 0 to 65535, without other characters".into(),
+        ValueKind::Ratio => "write a number such as 0.5".to_owned(),
+        ValueKind::Choice(words) => format!("choose one of {}", words.join(", ")),
         _ => match (key.unit, default_text(key)) {
             ("", _) => "write a whole number, without other characters".to_owned(),
             (unit, Some(text)) => {

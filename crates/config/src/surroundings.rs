@@ -27,9 +27,9 @@ pub trait Surroundings {
 
 /// Surroundings without files and names, for a configuration that does not need them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nowhere;
+pub struct NoSurroundings;
 
-impl Surroundings for Nowhere {
+impl Surroundings for NoSurroundings {
     fn read(&mut self, _path: &Path, _limit: usize) -> io::Result<Vec<u8>> {
         Err(io::ErrorKind::NotFound.into())
     }

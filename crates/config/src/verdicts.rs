@@ -5,11 +5,11 @@ use crate::error::ConfigError;
 use crate::finding;
 use crate::origin::{Notice, Origin};
 use crate::registry::{self, DefaultValue, Key, Verdict};
-use crate::settings::{Found, Settings};
+use crate::settings::{FoundSetting, WrittenSettings};
 
 /// Adds the warnings about settings without effect, and returns the refusals in the order of the
 /// lines.
-pub(crate) fn judge(settings: &mut Settings, has_gssapi: bool) -> Vec<ConfigError> {
+pub(crate) fn judge(settings: &mut WrittenSettings, has_gssapi: bool) -> Vec<ConfigError> {
     let mut refusals = Vec::new();
     let mut notices: Vec<Notice> = Vec::new();
     for key in registry::all() {
@@ -43,7 +43,7 @@ fn line(origin: Option<&Origin>) -> u32 {
 
 /// Returns the effective setting. For a family, returns all its settings except those with a
 /// separate line in the registry.
-fn written(settings: &Settings, key: &'static Key) -> Vec<Found> {
+fn written(settings: &WrittenSettings, key: &'static Key) -> Vec<FoundSetting> {
     let Some(beginning) = key.family() else {
         return settings.find(key).into_iter().collect();
     };
@@ -56,7 +56,7 @@ fn written(settings: &Settings, key: &'static Key) -> Vec<Found> {
 }
 
 /// Returns whether the setting is effective, given the setting on which it depends.
-fn is_asked_for(settings: &Settings, key: &Key) -> bool {
+fn is_asked_for(settings: &WrittenSettings, key: &Key) -> bool {
     let Some(condition) = key.only_with else {
         return true;
     };

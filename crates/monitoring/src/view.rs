@@ -334,7 +334,7 @@ pub struct MemberConfiguration {
 
 #[cfg(test)]
 mod tests {
-    use config::{Nowhere, RawConfig, SystemProperties};
+    use config::{NoSurroundings, RawConfig, SystemProperties};
 
     use super::*;
 
@@ -363,7 +363,7 @@ mod tests {
     fn what_the_configuration_leaves_out_is_shown_as_java_does() {
         let configuration = |text: &str| {
             let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
-            let config = Config::parse(raw, SystemProperties::new(), &mut Nowhere).unwrap();
+            let config = Config::parse(raw, SystemProperties::new(), &mut NoSurroundings).unwrap();
             Configuration::new(&config, None)
         };
         let least = configuration("dataDir=/data\nmaxClientCnxns=0\n");

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use config::explain::{Explanation, FateLine, explain};
-use config::{Effective, Origin, Place};
+use config::{Effective, Origin, ValueSource};
 use preflight::judge;
 use serde_json::{Value, json};
 
@@ -215,9 +215,9 @@ fn write_row(row: &Effective, out: &mut dyn Write) -> io::Result<()> {
 
 fn row_json(row: &Effective) -> Value {
     let (place, origin) = match &row.place {
-        Place::Written(origin) => ("written", Some(origin)),
-        Place::Corrected(origin) => ("corrected", Some(origin)),
-        Place::Default => ("default", None),
+        ValueSource::Written(origin) => ("written", Some(origin)),
+        ValueSource::Corrected(origin) => ("corrected", Some(origin)),
+        ValueSource::Default => ("default", None),
     };
     let (file, line) = match origin {
         Some(Origin::File { path, line }) => (Some(path.display().to_string()), *line),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use config::Who;
+use config::BudgetClients;
 use proto::Id;
 use tree::auth::{ANYONE, IP, name_of, user_name};
 
@@ -19,7 +19,7 @@ pub(super) enum Holder {
 }
 
 /// Returns the holders whose shares apply to a client with this address and these identities.
-pub(super) fn holders(who: &Who, address: IpAddr, identities: &[Id]) -> Vec<Holder> {
+pub(super) fn holders(who: &BudgetClients, address: IpAddr, identities: &[Id]) -> Vec<Holder> {
     let of_address = || vec![Holder::Address(network(address))];
     let of_users = |is_meant: &dyn Fn(&Id) -> bool| {
         let names = identities.iter().filter(|id| is_meant(id)).map(name_of);
@@ -29,17 +29,17 @@ pub(super) fn holders(who: &Who, address: IpAddr, identities: &[Id]) -> Vec<Hold
         names.into_iter().map(Holder::Identity).collect()
     };
     match who {
-        Who::Network(network) if network.contains(address) => of_address(),
-        Who::Network(_) => Vec::new(),
-        Who::AnyAddress => of_address(),
-        Who::AnyUser { scheme } => of_users(&|id| *id.scheme == **scheme),
-        Who::User { scheme, user } => {
+        BudgetClients::Network(network) if network.contains(address) => of_address(),
+        BudgetClients::Network(_) => Vec::new(),
+        BudgetClients::AnyAddress => of_address(),
+        BudgetClients::AnyUser { scheme } => of_users(&|id| *id.scheme == **scheme),
+        BudgetClients::User { scheme, user } => {
             of_users(&|id| *id.scheme == **scheme && user_name(id) == user)
         }
-        Who::Anyone if identities.iter().all(|id| &*id.scheme == IP) => {
+        BudgetClients::Anyone if identities.iter().all(|id| &*id.scheme == IP) => {
             vec![Holder::Identity(ANYONE.to_owned())]
         }
-        Who::Anyone => Vec::new(),
+        BudgetClients::Anyone => Vec::new(),
     }
 }
 

@@ -150,7 +150,7 @@ impl HeldBy {
 
 #[cfg(test)]
 mod tests {
-    use config::Who;
+    use config::BudgetClients;
 
     use super::*;
 
@@ -159,7 +159,7 @@ mod tests {
             watches: Some(10),
             watch_bytes: Some(100),
             ephemerals: Some(3),
-            ..Budget::unlimited("small", Who::AnyAddress)
+            ..Budget::unlimited("small", BudgetClients::AnyAddress)
         }
     }
 

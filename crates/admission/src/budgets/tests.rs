@@ -2,14 +2,14 @@ use std::net::Ipv4Addr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use config::Who;
+use config::BudgetClients;
 use tree::auth::ANYONE;
 
 use super::*;
 
 const REQUESTS: u32 = 10;
 
-fn budget(name: &str, who: Who) -> Budget {
+fn budget(name: &str, who: BudgetClients) -> Budget {
     Budget {
         requests_per_second: Some(REQUESTS),
         bytes_per_second: Some(1000),
@@ -17,8 +17,8 @@ fn budget(name: &str, who: Who) -> Budget {
     }
 }
 
-fn user(user: &str) -> Who {
-    Who::User {
+fn user(user: &str) -> BudgetClients {
+    BudgetClients::User {
         scheme: "sasl".to_owned(),
         user: user.to_owned(),
     }
@@ -60,9 +60,9 @@ fn without_budgets_there_is_nothing() {
 fn each_address_and_each_identity_has_a_share_of_its_own() {
     let scheme = "digest".to_owned();
     let budgets = Budgets::new(&[
-        budget("all", Who::AnyAddress),
-        budget("anyone", Who::Anyone),
-        budget("digest", Who::AnyUser { scheme }),
+        budget("all", BudgetClients::AnyAddress),
+        budget("anyone", BudgetClients::Anyone),
+        budget("digest", BudgetClients::AnyUser { scheme }),
         budget("alice", user("alice")),
     ]);
     let budgets = budgets.unwrap();
@@ -107,7 +107,7 @@ fn the_identities_of_a_connection_cannot_hide_one_of_them() {
 
 #[test]
 fn what_is_used_up_is_waited_for_by_all_who_share_it() {
-    let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
+    let budgets = Budgets::new(&[budget("all", BudgetClients::AnyAddress)]).unwrap();
     let share = budgets.find(ip("192.0.2.1"), &[], 0)[0].clone();
     let other = budgets.find(ip("192.0.2.2"), &[], 0)[0].clone();
     assert!(share.pay_now(requests(10), 0) && share.pay_now(requests(1), 0));
@@ -128,7 +128,7 @@ fn what_is_used_up_is_waited_for_by_all_who_share_it() {
         Arc::new(Budget {
             requests_per_second: Some(1),
             bytes_per_second: None,
-            ..budget("small", Who::Anyone)
+            ..budget("small", BudgetClients::Anyone)
         }),
         Holder::Identity(ANYONE.to_owned()),
         0,
@@ -141,7 +141,7 @@ fn what_is_used_up_is_waited_for_by_all_who_share_it() {
 
 #[test]
 fn those_that_wait_take_turns() {
-    let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
+    let budgets = Budgets::new(&[budget("all", BudgetClients::AnyAddress)]).unwrap();
     let share = budgets.find(ip("192.0.2.1"), &[], 0)[0].clone();
     assert!(share.pay_now(requests(30), 0));
     let Poll::Ready(first) = poll(pin!(share.turn())) else {
@@ -186,7 +186,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 
 #[test]
 fn it_is_said_once_a_minute_of_each_and_not_of_too_many() {
-    let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
+    let budgets = Budgets::new(&[budget("all", BudgetClients::AnyAddress)]).unwrap();
     let share = budgets.find(ip("192.0.2.1"), &[], 0)[0].clone();
     assert_eq!(share.is_due(0), None, "nothing is owed");
     share.pay_now(requests(1000), 0);
@@ -204,7 +204,7 @@ fn it_is_said_once_a_minute_of_each_and_not_of_too_many() {
 
 #[test]
 fn shares_that_nobody_needs_are_forgotten_when_there_are_many() {
-    let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
+    let budgets = Budgets::new(&[budget("all", BudgetClients::AnyAddress)]).unwrap();
     let address = |number: usize| IpAddr::from(Ipv4Addr::from(u32::try_from(number).unwrap()));
     let held = budgets.find(address(0), &[], 0);
     let owing = budgets.find(address(1), &[], 0)[0].clone();

@@ -9,7 +9,7 @@ use crate::config::sasl::{Sasl, must_refuse_everybody};
 use crate::error::ConfigError;
 use crate::registry::PREFIX;
 use crate::registry::security as keys;
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 
 /// Authentication of clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl DigestAlgorithm {
 }
 
 impl Auth {
-    pub(super) fn read(settings: &mut Settings, jaas: &Jaas) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings, jaas: &Jaas) -> Result<Self, ConfigError> {
         let providers = read_providers(settings);
         let digest_enabled = settings.flag(&keys::DIGEST_AUTH_ENABLED)?;
         let sasl = Sasl::read(settings, &providers, jaas)?;
@@ -175,7 +175,7 @@ impl Auth {
 /// Checks the provider of TLS clients, and registers the default one.
 ///
 /// Source: Java's QuorumPeerConfig.configureSSLAuth.
-pub(super) fn require_tls_provider(settings: &mut Settings) -> Result<(), ConfigError> {
+pub(super) fn require_tls_provider(settings: &mut WrittenSettings) -> Result<(), ConfigError> {
     let scheme = settings.text(&keys::SSL_AUTH_PROVIDER).unwrap_or_default();
     let property = format!("{PREFIX}{AUTH_PROVIDER}{scheme}");
     if settings.properties.get(&property).is_some() {
@@ -194,7 +194,7 @@ pub(super) fn require_tls_provider(settings: &mut Settings) -> Result<(), Config
     Err(error.hint(format!("add {AUTH_PROVIDER}{scheme}=<class>")))
 }
 
-fn read_providers(settings: &Settings) -> BTreeMap<String, AuthProvider> {
+fn read_providers(settings: &WrittenSettings) -> BTreeMap<String, AuthProvider> {
     let beginning = format!("{PREFIX}{AUTH_PROVIDER}");
     let written = settings.properties.iter();
     let known = written.filter_map(|(name, class)| {
@@ -204,7 +204,7 @@ fn read_providers(settings: &Settings) -> BTreeMap<String, AuthProvider> {
     known.collect()
 }
 
-fn read_super_users(settings: &Settings) -> BTreeSet<String> {
+fn read_super_users(settings: &WrittenSettings) -> BTreeSet<String> {
     let name = format!("{PREFIX}{}", keys::SUPER_USER.name);
     let more = format!("{name}.");
     let users = settings.properties.iter();
@@ -215,7 +215,7 @@ fn read_super_users(settings: &Settings) -> BTreeSet<String> {
         .collect()
 }
 
-fn read_digest_algorithm(settings: &Settings) -> Result<DigestAlgorithm, ConfigError> {
+fn read_digest_algorithm(settings: &WrittenSettings) -> Result<DigestAlgorithm, ConfigError> {
     let name = settings.text(&keys::DIGEST_ALG).unwrap_or_default();
     DigestAlgorithm::parse(&name).ok_or_else(|| {
         let reason =
@@ -230,7 +230,7 @@ fn read_digest_algorithm(settings: &Settings) -> Result<DigestAlgorithm, ConfigE
 
 /// Source: Java's AuthenticationHelper.
 fn read_enforced_schemes(
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     providers: &BTreeMap<String, AuthProvider>,
     digest_enabled: bool,
 ) -> Result<Option<Vec<String>>, ConfigError> {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::error::ConfigError;
 use crate::java;
 use crate::registry::storage::BUDGET;
-use crate::settings::{Found, Settings};
+use crate::settings::{FoundSetting, WrittenSettings};
 
 /// Limits on the resources of each matching address or identity. All connections of one address or
 /// identity share its limits.
@@ -15,7 +15,7 @@ pub struct Budget {
     /// Name of the budget in the file.
     pub name: String,
     /// Addresses or identities to which the budget applies.
-    pub who: Who,
+    pub who: BudgetClients,
     /// Maximum number of requests per second. Absent if unlimited.
     pub requests_per_second: Option<u32>,
     /// Maximum number of request bytes per second. Absent if unlimited.
@@ -30,7 +30,7 @@ pub struct Budget {
 
 impl Budget {
     /// Creates a budget without limits.
-    pub fn unlimited(name: &str, who: Who) -> Self {
+    pub fn unlimited(name: &str, who: BudgetClients) -> Self {
         Self {
             name: name.to_owned(),
             who,
@@ -45,7 +45,7 @@ impl Budget {
 
 /// Addresses or identities to which a budget applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Who {
+pub enum BudgetClients {
     /// Each address of a network.
     Network(Network),
     /// Each address.
@@ -114,7 +114,7 @@ const EPHEMERALS: &str = "ephemerals";
 /// Fields that bound a resource.
 const BOUNDS: [&str; 5] = [REQUESTS, BYTES, WATCHES, WATCH_BYTES, EPHEMERALS];
 
-impl Who {
+impl BudgetClients {
     fn parse(text: &str) -> Option<Self> {
         if text == "anyone" {
             return Some(Self::Anyone);
@@ -137,9 +137,9 @@ impl Who {
 }
 
 /// Reads all budgets, in the order of their names.
-pub(super) fn read(settings: &Settings) -> Result<Vec<Budget>, ConfigError> {
+pub(super) fn read(settings: &WrittenSettings) -> Result<Vec<Budget>, ConfigError> {
     let beginning = BUDGET.family().unwrap_or_default();
-    let mut by_name: BTreeMap<String, BTreeMap<&'static str, Found>> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, BTreeMap<&'static str, FoundSetting>> = BTreeMap::new();
     for found in settings.find_family(beginning, BUDGET.scope) {
         let rest = found.key.strip_prefix(beginning).unwrap_or_default();
         let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
@@ -168,7 +168,10 @@ pub(super) fn read(settings: &Settings) -> Result<Vec<Budget>, ConfigError> {
     named.map(|(name, fields)| budget(name, fields)).collect()
 }
 
-fn budget(name: String, fields: BTreeMap<&'static str, Found>) -> Result<Budget, ConfigError> {
+fn budget(
+    name: String,
+    fields: BTreeMap<&'static str, FoundSetting>,
+) -> Result<Budget, ConfigError> {
     let Some(who) = fields.get(WHO) else {
         let reason = format!("the budget {name} does not name any clients");
         let error = match fields.into_values().next() {
@@ -187,10 +190,10 @@ fn budget(name: String, fields: BTreeMap<&'static str, Found>) -> Result<Budget,
         watches: held(WATCHES)?,
         watch_bytes: held(WATCH_BYTES)?,
         ephemerals: held(EPHEMERALS)?,
-        ..Budget::unlimited(&name, Who::Anyone)
+        ..Budget::unlimited(&name, BudgetClients::Anyone)
     };
     let budget = Budget {
-        who: Who::parse(&who.text).ok_or_else(|| {
+        who: BudgetClients::parse(&who.text).ok_or_else(|| {
             let reason = format!("`{}` does not name any clients", who.text);
             who.refused(reason).hint(format!(
                 "write anyone, ip:*, an address or a network such as ip:10.0.0.0/8, or a user or * of {} such as \
@@ -208,7 +211,7 @@ fn budget(name: String, fields: BTreeMap<&'static str, Found>) -> Result<Budget,
     Ok(budget)
 }
 
-fn number(found: Option<&Found>, least: u32) -> Result<Option<u32>, ConfigError> {
+fn number(found: Option<&FoundSetting>, least: u32) -> Result<Option<u32>, ConfigError> {
     let Some(found) = found else {
         return Ok(None);
     };
@@ -263,20 +266,29 @@ mod tests {
             "anyone:*",
             "super:*",
         ] {
-            assert_eq!(Who::parse(text), None, "{text}");
+            assert_eq!(BudgetClients::parse(text), None, "{text}");
         }
-        let user = |scheme: &str, user: &str| Who::User {
+        let user = |scheme: &str, user: &str| BudgetClients::User {
             scheme: scheme.to_owned(),
             user: user.to_owned(),
         };
-        assert_eq!(Who::parse("x509:CN=bob"), Some(user("x509", "CN=bob")));
         assert_eq!(
-            Who::parse("sasl:zk/host@A"),
+            BudgetClients::parse("x509:CN=bob"),
+            Some(user("x509", "CN=bob"))
+        );
+        assert_eq!(
+            BudgetClients::parse("sasl:zk/host@A"),
             Some(user("sasl", "zk/host@A"))
         );
         let scheme = "digest".to_owned();
-        assert_eq!(Who::parse("digest:*"), Some(Who::AnyUser { scheme }));
-        assert_eq!(Who::parse("ip:*"), Some(Who::AnyAddress));
-        assert_eq!(Who::parse("anyone"), Some(Who::Anyone));
+        assert_eq!(
+            BudgetClients::parse("digest:*"),
+            Some(BudgetClients::AnyUser { scheme })
+        );
+        assert_eq!(
+            BudgetClients::parse("ip:*"),
+            Some(BudgetClients::AnyAddress)
+        );
+        assert_eq!(BudgetClients::parse("anyone"), Some(BudgetClients::Anyone));
     }
 }

@@ -10,7 +10,7 @@ use crate::error::ConfigError;
 use crate::members::MemberRole;
 use crate::membership::Membership;
 use crate::registry::{cluster as keys, security};
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 
 /// Configuration of an ensemble and of this server in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +137,7 @@ pub(super) struct Identity {
 
 impl Ensemble {
     pub(super) fn read(
-        settings: &mut Settings,
+        settings: &mut WrittenSettings,
         who: Identity,
         jaas: &Jaas,
     ) -> Result<Self, ConfigError> {
@@ -166,7 +166,7 @@ impl Ensemble {
 
 /// Reads the path of the oracle. Groups and weights do not support an oracle. Source:
 /// QuorumPeerConfig.createQuorumVerifier.
-fn read_oracle_path(settings: &mut Settings, membership: &Membership) -> Option<PathBuf> {
+fn read_oracle_path(settings: &mut WrittenSettings, membership: &Membership) -> Option<PathBuf> {
     let path = settings.path(&keys::ORACLE_PATH)?;
     if membership.hierarchy.is_none() {
         return Some(path);
@@ -179,7 +179,7 @@ fn read_oracle_path(settings: &mut Settings, membership: &Membership) -> Option<
 }
 
 impl MultiAddress {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             is_enabled: settings.flag(&keys::MULTI_ADDRESS_ENABLED)?,
             reachability_check: settings.flag(&keys::MULTI_ADDRESS_REACHABILITY_CHECK)?,
@@ -189,7 +189,7 @@ impl MultiAddress {
 }
 
 impl ElectionSettings {
-    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             connect_timeout_ms: settings.int(&keys::CNX_TIMEOUT)?,
             read_timeout_ms: settings.positive(&keys::QUORUM_CNXN_TIMEOUT)?,
@@ -203,7 +203,7 @@ impl ElectionSettings {
 }
 
 impl LeaderSettings {
-    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         let wait = settings.number(&keys::MAX_TIME_TO_WAIT_FOR_EPOCH)?;
         Ok(Self {
             serves_clients: !settings.is_special(&keys::LEADER_SERVES),
@@ -217,7 +217,7 @@ impl LeaderSettings {
 }
 
 impl LearnerSettings {
-    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             connect_retry_delay_ms: settings.int(&keys::LEADER_CONNECT_DELAY)?,
             observer_master_port: settings.positive(&keys::OBSERVER_MASTER_PORT)?,
@@ -230,7 +230,7 @@ impl LearnerSettings {
 
 impl QuorumSasl {
     /// Refuses contradictory settings.
-    pub(super) fn check(settings: &mut Settings) -> Result<(), ConfigError> {
+    pub(super) fn check(settings: &mut WrittenSettings) -> Result<(), ConfigError> {
         let is_enabled = settings.flag(&keys::QUORUM_SASL_ENABLE)?;
         let server_requires = settings.flag(&keys::QUORUM_SASL_SERVER)?;
         let learner_requires = settings.flag(&keys::QUORUM_SASL_LEARNER)?;
@@ -264,7 +264,7 @@ impl QuorumSasl {
         Ok(())
     }
 
-    pub(super) fn read(settings: &mut Settings, jaas: &Jaas) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings, jaas: &Jaas) -> Result<Self, ConfigError> {
         Self::check(settings)?;
         let is_enabled = settings.flag(&keys::QUORUM_SASL_ENABLE)?;
         let learner_requires = settings.flag(&keys::QUORUM_SASL_LEARNER)?;
@@ -297,7 +297,10 @@ impl QuorumSasl {
 
 /// Refuses DIGEST-MD5 in FIPS mode, which is the default. Java's learners do not support it in this
 /// mode, so they never connect to a leader. Source: SecurityUtils.createSaslClient.
-fn refuse_under_fips(settings: &mut Settings, learner_requires: bool) -> Result<(), ConfigError> {
+fn refuse_under_fips(
+    settings: &mut WrittenSettings,
+    learner_requires: bool,
+) -> Result<(), ConfigError> {
     if !learner_requires || !settings.flag(&security::FIPS_MODE)? {
         return Ok(());
     }

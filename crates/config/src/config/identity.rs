@@ -21,7 +21,7 @@ use crate::properties::MAX_BYTES;
 use crate::raw::RawConfig;
 use crate::registry::cluster as keys;
 use crate::registry::core;
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;
 
 /// Member list, and the file that contains it.
@@ -33,7 +33,7 @@ pub(super) struct Lists {
 impl Lists {
     /// Reads the member list from zoo.cfg, or from the file that zoo.cfg names.
     pub(super) fn read(
-        settings: &mut Settings,
+        settings: &mut WrittenSettings,
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
         let multi_address = MultiAddress::read(settings)?.is_enabled;
@@ -72,7 +72,7 @@ impl Lists {
     /// Refuses invalid numbers of members, and warns of unfavourable ones.
     pub(super) fn check(
         &self,
-        settings: &mut Settings,
+        settings: &mut WrittenSettings,
         features: &Features,
     ) -> Result<(), ConfigError> {
         let participants = self.membership.participants().count();
@@ -121,7 +121,7 @@ pub fn version_of_file_name(path: &Path) -> ConfigVersion {
 /// Reads `myid` from the first line of its file in the data directory. Returns `None` if the file
 /// is missing.
 pub(super) fn read_my_id(
-    settings: &Settings,
+    settings: &WrittenSettings,
     data_dir: &Path,
     surroundings: &mut dyn Surroundings,
 ) -> Result<Option<Sid>, ConfigError> {
@@ -159,7 +159,7 @@ pub(super) fn read_my_id(
 
 /// Returns the error for a `dataDir` that is a file. Java's members report a missing `myid` in this
 /// case.
-fn no_directory(settings: &Settings, data_dir: &Path) -> ConfigError {
+fn no_directory(settings: &WrittenSettings, data_dir: &Path) -> ConfigError {
     let reason = format!("{} is not a directory", data_dir.display());
     let error = match settings.find(&core::DATA_DIR) {
         Some(found) => found.refused(reason),
@@ -174,7 +174,7 @@ fn no_directory(settings: &Settings, data_dir: &Path) -> ConfigError {
 /// Determines the address for clients. The member list's entry of this server takes precedence over
 /// zoo.cfg.
 pub(super) fn settle_client_address(
-    settings: &Settings,
+    settings: &WrittenSettings,
     surroundings: &mut dyn Surroundings,
     membership: &Membership,
     my_id: Option<Sid>,
@@ -224,7 +224,7 @@ pub(super) fn settle_client_address(
 
 /// Returns the role of this server in the member list, even if `peerType` differs.
 pub(super) fn settle_role(
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     membership: &Membership,
     my_id: Option<Sid>,
 ) -> Result<MemberRole, ConfigError> {
@@ -246,7 +246,7 @@ pub(super) fn settle_role(
 /// Checks the mandatory settings of an ensemble: `initLimit`, `syncLimit` and `myid`, in this
 /// order. The member list must contain the id of this server.
 pub(super) fn check_quorum(
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     data_dir: &Path,
     membership: &Membership,
     my_id: Option<Sid>,
@@ -372,7 +372,7 @@ fn parse_proposed_file(raw: &RawConfig, multi_address: bool) -> Result<Membershi
 /// Reads `<static file>.dynamic.next`: a list that was proposed before the server ended. The file
 /// can exist only together with a dynamic file.
 pub(super) fn read_next(
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     surroundings: &mut dyn Surroundings,
     lists: &Lists,
     reconfig_enabled: bool,

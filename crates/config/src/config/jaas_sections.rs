@@ -8,7 +8,7 @@ use crate::jaas::{JaasFile, Section, path_of};
 use crate::origin::Notice;
 use crate::properties::MAX_BYTES;
 use crate::registry::security as keys;
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;
 
 /// JAAS file, and the Kerberos support of this build.
@@ -18,7 +18,7 @@ pub(super) struct Jaas {
 }
 
 /// Section of the JAAS file.
-pub(super) struct Found<'a> {
+pub(super) struct FoundSection<'a> {
     pub(super) file: &'a JaasFile,
     pub(super) section: &'a Section,
     pub(super) has_gssapi: bool,
@@ -26,7 +26,7 @@ pub(super) struct Found<'a> {
 
 impl Jaas {
     pub(super) fn read(
-        settings: &mut Settings,
+        settings: &mut WrittenSettings,
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
@@ -38,12 +38,12 @@ impl Jaas {
     /// Returns a section that must exist because of a setting.
     pub(super) fn required(
         &self,
-        settings: &Settings,
+        settings: &WrittenSettings,
         name: &str,
         asking: &crate::registry::Key,
-    ) -> Result<Found<'_>, ConfigError> {
+    ) -> Result<FoundSection<'_>, ConfigError> {
         let (file, section) = required(settings, self.file.as_ref(), name, asking)?;
-        Ok(Found {
+        Ok(FoundSection {
             file,
             section,
             has_gssapi: self.has_gssapi,
@@ -51,9 +51,9 @@ impl Jaas {
     }
 
     /// Returns a section that may be missing.
-    pub(super) fn offered(&self, name: &str) -> Option<Found<'_>> {
+    pub(super) fn offered(&self, name: &str) -> Option<FoundSection<'_>> {
         let file = self.file.as_ref()?;
-        Some(Found {
+        Some(FoundSection {
             file,
             section: file.section(name)?,
             has_gssapi: self.has_gssapi,
@@ -65,7 +65,7 @@ impl Jaas {
 /// because a typo in its name would admit all clients. If a setting requires SASL, the server
 /// starts without the file, because it then admits no clients.
 fn read_jaas_file(
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     surroundings: &mut dyn Surroundings,
 ) -> Result<Option<JaasFile>, ConfigError> {
     let Some(found) = settings
@@ -96,7 +96,7 @@ fn read_jaas_file(
 /// Returns whether a setting admits only clients that have logged in by SASL.
 /// `requireClientAuthScheme` comes from old guides and has no effect in Apache ZooKeeper. Here it
 /// shows the intention of the operator.
-pub(super) fn requires_sasl(settings: &mut Settings) -> Result<bool, ConfigError> {
+pub(super) fn requires_sasl(settings: &mut WrittenSettings) -> Result<bool, ConfigError> {
     let is_sasl = |scheme: &String| scheme == AuthProvider::Sasl.scheme();
     let enforced = settings.flag(&keys::ENFORCE_AUTH_ENABLED)?
         && settings
@@ -105,7 +105,7 @@ pub(super) fn requires_sasl(settings: &mut Settings) -> Result<bool, ConfigError
     Ok(enforced || settings.flag(&keys::SESSION_REQUIRE_SASL)? || asks_for_sasl(settings))
 }
 
-pub(super) fn asks_for_sasl(settings: &Settings) -> bool {
+pub(super) fn asks_for_sasl(settings: &WrittenSettings) -> bool {
     settings
         .text(&keys::REQUIRE_CLIENT_AUTH_SCHEME)
         .is_some_and(|scheme| scheme == AuthProvider::Sasl.scheme())
@@ -113,7 +113,7 @@ pub(super) fn asks_for_sasl(settings: &Settings) -> bool {
 
 /// Returns a section that must exist because of a setting.
 fn required<'a>(
-    settings: &Settings,
+    settings: &WrittenSettings,
     jaas: Option<&'a JaasFile>,
     section: &str,
     asking: &crate::registry::Key,

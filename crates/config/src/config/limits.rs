@@ -4,7 +4,7 @@ use super::budgets::{self, Budget};
 use crate::error::ConfigError;
 use crate::registry::core as keys;
 use crate::registry::storage;
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 
 /// Limits on the resources of clients.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,7 +104,7 @@ pub struct SessionWeights {
 }
 
 impl Limits {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         let jute_max_buffer = settings.int(&keys::JUTE_MAXBUFFER)?;
         let extra_size = settings.positive(&keys::JUTE_MAXBUFFER_EXTRASIZE)?;
         Ok(Self {
@@ -130,7 +130,7 @@ impl Limits {
 }
 
 impl RequestThrottle {
-    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             max_requests: settings.positive(&storage::REQUEST_THROTTLE_MAX_REQUESTS)?,
             stall_time_ms: settings.int(&storage::REQUEST_THROTTLE_STALL_TIME)?,
@@ -144,7 +144,7 @@ impl RequestThrottle {
 }
 
 impl ConnectionThrottle {
-    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         let weights = SessionWeights::read(settings)?;
         let has_weights = settings.flag(&storage::THROTTLE_WEIGHT_ENABLED)?;
         let weights = Some(weights).filter(|_| has_weights);
@@ -168,7 +168,7 @@ impl ConnectionThrottle {
 
 impl SessionWeights {
     /// Reads the weights. Raises each one to at least the local weight.
-    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         let local = settings.int(&storage::THROTTLE_LOCAL_WEIGHT)?;
         let mut other = |key| -> Result<u32, ConfigError> {
             let weight: u32 = settings.int(key)?;

@@ -10,7 +10,7 @@ use crate::members::HostPort;
 use crate::registry::Key;
 use crate::registry::core::READ_ONLY_MODE_ENABLED;
 use crate::registry::operations as keys;
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 
 /// Settings of the admin server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Admin {
         self.is_enabled && self.scheme != AdminScheme::Http
     }
 
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         let is_unified = settings.flag(&keys::ADMIN_PORT_UNIFICATION)?;
         let is_forced = settings.flag(&keys::ADMIN_FORCE_HTTPS)?;
         let is_enabled = !settings.is_special(&keys::ADMIN_ENABLE_SERVER);
@@ -183,7 +183,7 @@ impl Admin {
 }
 
 /// Reads `zoarium.admin.N` of each member that has such a key.
-fn read_member_ports(settings: &Settings) -> Result<BTreeMap<Sid, HostPort>, ConfigError> {
+fn read_member_ports(settings: &WrittenSettings) -> Result<BTreeMap<Sid, HostPort>, ConfigError> {
     let beginning = keys::ADMIN_OF_MEMBER.family().unwrap_or_default();
     let mut ports = BTreeMap::new();
     for found in settings.find_family(beginning, keys::ADMIN_OF_MEMBER.scope) {
@@ -206,7 +206,7 @@ fn read_member_ports(settings: &Settings) -> Result<BTreeMap<Sid, HostPort>, Con
 
 /// Returns the refusal of client certificates without TLS. In Java the setting has no effect in
 /// this case.
-fn refused_client_auth(settings: &Settings) -> ConfigError {
+fn refused_client_auth(settings: &WrittenSettings) -> ConfigError {
     let reason = "requires certificates of admin clients, but the admin port does not use TLS";
     let error = match settings.find(&keys::ADMIN_NEED_CLIENT_AUTH) {
         Some(found) => found.refused(reason),
@@ -216,7 +216,7 @@ fn refused_client_auth(settings: &Settings) -> ConfigError {
 }
 
 impl Metrics {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         let class = settings.text(&keys::METRICS_CLASS_NAME).unwrap_or_default();
         let exporter = match class.as_str() {
             keys::DEFAULT_CLASS => MetricsExporter::Default,
@@ -253,7 +253,7 @@ impl FourLetterWords {
     }
 
     /// Reads the enabled words. Source: Java's FourLetterCommands.isEnabled.
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         let mut words: BTreeSet<String> = settings
             .list(&keys::FOUR_LETTER_WORDS)
             .unwrap_or_default()
@@ -272,7 +272,7 @@ impl FourLetterWords {
 }
 
 impl PauseMonitor {
-    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Option<Self>, ConfigError> {
         if !settings.flag(&keys::JVM_PAUSE_MONITOR)? {
             return Ok(None);
         }
@@ -287,7 +287,7 @@ impl PauseMonitor {
 impl ChangeHistory {
     /// Returns `None` if the history is disabled.
     pub(super) fn read(
-        settings: &mut Settings,
+        settings: &mut WrittenSettings,
         data_dir: &Path,
     ) -> Result<Option<Self>, ConfigError> {
         if !settings.flag(&keys::HISTORY_ENABLED)? {
@@ -312,7 +312,7 @@ impl ChangeHistory {
 
 impl AuditSettings {
     /// Returns `None` if the audit log is disabled.
-    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Option<Self>, ConfigError> {
         if !settings.flag(&keys::AUDIT_ENABLE)? {
             return Ok(None);
         }
@@ -333,7 +333,7 @@ impl AuditSettings {
 const AUDIT_FILE_NAME: &str = "zookeeper_audit.log";
 
 /// Reads a number of bytes with an optional unit. Source: logback's FileSize.
-fn read_size(settings: &Settings, key: &Key) -> Result<u64, ConfigError> {
+fn read_size(settings: &WrittenSettings, key: &Key) -> Result<u64, ConfigError> {
     let text = settings.text(key).unwrap_or_default();
     parse_size(&text).ok_or_else(|| {
         let reason = format!("`{text}` is not a size");

@@ -7,13 +7,13 @@ use proto::Secret;
 
 use crate::config::auth::AuthProvider;
 use crate::config::ensemble::QuorumSasl;
-use crate::config::jaas_sections::{Found, Jaas, asks_for_sasl, requires_sasl, why_missing};
+use crate::config::jaas_sections::{FoundSection, Jaas, asks_for_sasl, requires_sasl, why_missing};
 use crate::error::ConfigError;
 use crate::jaas::{JaasFile, Section};
 use crate::kerberos::KerberosNames;
 use crate::origin::{Notice, Origin};
 use crate::registry::security as keys;
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 
 /// SASL settings for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl SaslLogin {
 
 impl SaslAcceptor {
     /// Reads the accepted users of a section. Its first module determines the mechanism.
-    pub(super) fn of(found: &Found<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn of(found: &FoundSection<'_>) -> Result<Self, ConfigError> {
         match KerberosKey::of(found)? {
             Some(key) => Ok(Self::Kerberos(key)),
             None => SaslUsers::of(found.file, found.section).map(Self::DigestMd5),
@@ -145,7 +145,7 @@ impl SaslAcceptor {
 
 impl SaslInitiator {
     /// Reads the outgoing login of a section.
-    pub(super) fn of(found: &Found<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn of(found: &FoundSection<'_>) -> Result<Self, ConfigError> {
         match KerberosKey::of(found)? {
             Some(key) => Ok(Self::Kerberos(key)),
             None => SaslLogin::of(found.file, found.section).map(Self::DigestMd5),
@@ -155,8 +155,8 @@ impl SaslInitiator {
 
 impl KerberosKey {
     /// Reads the key of a section if its module is Kerberos. Source: Krb5LoginModule of the JDK.
-    fn of(found: &Found<'_>) -> Result<Option<Self>, ConfigError> {
-        let Found { file, section, .. } = *found;
+    fn of(found: &FoundSection<'_>) -> Result<Option<Self>, ConfigError> {
+        let FoundSection { file, section, .. } = *found;
         let Some(module) = section
             .modules
             .first()
@@ -224,7 +224,7 @@ fn at(jaas: &JaasFile, line: u32, reason: String) -> ConfigError {
 
 impl Sasl {
     pub(super) fn read(
-        settings: &mut Settings,
+        settings: &mut WrittenSettings,
         providers: &BTreeMap<String, AuthProvider>,
         jaas: &Jaas,
     ) -> Result<Self, ConfigError> {
@@ -270,7 +270,7 @@ pub(super) fn check_one_key_tab(
     Err(ConfigError::new(reason).hint("put both keys into one key tab, with ktutil"))
 }
 
-fn check_rules(settings: &Settings, rules: &str) -> Result<(), ConfigError> {
+fn check_rules(settings: &WrittenSettings, rules: &str) -> Result<(), ConfigError> {
     let Err(fault) = KerberosNames::parse(rules, false, false) else {
         return Ok(());
     };
@@ -285,7 +285,7 @@ fn check_rules(settings: &Settings, rules: &str) -> Result<(), ConfigError> {
 /// Reads the users of the section. Without the section, logins are impossible and the server starts
 /// with a warning. Source: ServerCnxnFactory.configureSaslLogin.
 fn read_acceptor(
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     providers: &BTreeMap<String, AuthProvider>,
     jaas: &Jaas,
 ) -> Result<Option<SaslAcceptor>, ConfigError> {
@@ -328,7 +328,7 @@ fn read_acceptor(
 
 /// Warns about a configured provider or section name without a section.
 fn warn_without_section(
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     providers: &BTreeMap<String, AuthProvider>,
     jaas: &Jaas,
     section: &str,
@@ -368,7 +368,7 @@ fn sasl_provider(providers: &BTreeMap<String, AuthProvider>) -> Option<&str> {
 /// Returns whether all SASL logins would fail, although the provider is configured and
 /// `requireClientAuthScheme` names SASL.
 pub(super) fn must_refuse_everybody(
-    settings: &Settings,
+    settings: &WrittenSettings,
     providers: &BTreeMap<String, AuthProvider>,
     sasl: &Sasl,
 ) -> bool {

@@ -7,7 +7,7 @@ use crate::config::session_secrets::{self, SessionSecret};
 use crate::error::ConfigError;
 use crate::registry::core as keys;
 use crate::registry::security;
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;
 
 /// Ports for clients.
@@ -100,7 +100,7 @@ impl fmt::Display for ClientAddress {
 
 impl ClientListener {
     /// Reads all fields except the addresses, which depend on several settings.
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         let backlog = settings.number(&keys::CLIENT_PORT_LISTEN_BACKLOG)?;
         Ok(Self {
             plain: None,
@@ -114,7 +114,7 @@ impl ClientListener {
 
 impl Sessions {
     pub(super) fn read(
-        settings: &mut Settings,
+        settings: &mut WrittenSettings,
         surroundings: &mut dyn Surroundings,
         tick_time_ms: u32,
     ) -> Result<Self, ConfigError> {
@@ -155,7 +155,7 @@ impl Sessions {
 }
 
 impl Containers {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             check_interval_ms: settings.int(&keys::CONTAINER_CHECK_INTERVAL)?,
             max_per_minute: settings.int(&keys::CONTAINER_MAX_PER_MINUTE)?,
@@ -166,7 +166,7 @@ impl Containers {
 }
 
 impl Features {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             extended_types_enabled: settings.flag(&keys::EXTENDED_TYPES_ENABLED)?,
             emulate_353_ttl_nodes: settings.flag(&keys::EMULATE_353_TTL_NODES)?,

@@ -4,7 +4,7 @@ use proto::Secret;
 
 use crate::error::ConfigError;
 use crate::registry::core as keys;
-use crate::settings::{Found, Settings};
+use crate::settings::{FoundSetting, WrittenSettings};
 use crate::surroundings::Surroundings;
 
 /// Line of the file.
@@ -32,7 +32,7 @@ const LEGACY: &str = "legacy";
 /// If the file is unreadable, is empty, or has too many lines. If a line is too short or repeated.
 /// The error does not contain a secret.
 pub(super) fn read(
-    settings: &Settings,
+    settings: &WrittenSettings,
     surroundings: &mut dyn Surroundings,
 ) -> Result<Vec<SessionSecret>, ConfigError> {
     let Some(found) = settings.find(&keys::SESSION_SECRET_FILE) else {
@@ -49,7 +49,7 @@ pub(super) fn read(
     parse(&text).map_err(refused)
 }
 
-fn refusal(found: &Found, path: &str, reason: &str) -> ConfigError {
+fn refusal(found: &FoundSetting, path: &str, reason: &str) -> ConfigError {
     found
         .refused(format!("{path}: {reason}"))
         .hint("write one secret per line, such as the output of `openssl rand -hex 32`")

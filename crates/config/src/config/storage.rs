@@ -2,7 +2,7 @@
 
 use crate::error::ConfigError;
 use crate::registry::storage as keys;
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 
 /// Settings of the transaction log and the snapshots.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,7 +85,10 @@ pub struct Purge {
 }
 
 impl Storage {
-    pub(super) fn read(settings: &mut Settings, is_member: bool) -> Result<Self, ConfigError> {
+    pub(super) fn read(
+        settings: &mut WrittenSettings,
+        is_member: bool,
+    ) -> Result<Self, ConfigError> {
         let flush_delay_ms: u64 = settings.int(&keys::FLUSH_DELAY)?;
         let poll_time = settings.number(&keys::MAX_WRITE_QUEUE_POLL_TIME)?;
         let poll_time = poll_time.and_then(|time| u64::try_from(time).ok());
@@ -118,14 +121,14 @@ impl Storage {
     }
 }
 
-fn file_mode(settings: &mut Settings) -> Result<u32, ConfigError> {
+fn file_mode(settings: &mut WrittenSettings) -> Result<u32, ConfigError> {
     let chosen = settings.choice(&keys::FILE_MODE)?;
     let mode = chosen.and_then(|digits| u32::from_str_radix(digits, 8).ok());
     Ok(mode.unwrap_or(DEFAULT_FILE_MODE))
 }
 
 fn on_digest_mismatch(
-    settings: &mut Settings,
+    settings: &mut WrittenSettings,
     is_member: bool,
 ) -> Result<OnDigestMismatch, ConfigError> {
     let chosen = match settings.choice(&keys::ON_DIGEST_MISMATCH)? {
@@ -143,7 +146,7 @@ fn on_digest_mismatch(
 
 /// Reads the fraction. Negative values disable it. The default replaces values above 1, which are
 /// useless.
-fn snapshot_size_factor(settings: &mut Settings) -> Result<Option<f64>, ConfigError> {
+fn snapshot_size_factor(settings: &mut WrittenSettings) -> Result<Option<f64>, ConfigError> {
     let factor = settings.ratio(&keys::SNAPSHOT_SIZE_FACTOR)?;
     let Some(found) = settings
         .find(&keys::SNAPSHOT_SIZE_FACTOR)
@@ -157,7 +160,7 @@ fn snapshot_size_factor(settings: &mut Settings) -> Result<Option<f64>, ConfigEr
 }
 
 impl Purge {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             retain: settings.int(&keys::SNAP_RETAIN_COUNT)?,
             interval_hours: settings.positive(&keys::PURGE_INTERVAL)?,

@@ -7,7 +7,7 @@ use proto::Secret;
 use crate::error::ConfigError;
 use crate::registry::security::{self, TlsKeys, client_tls, quorum_tls};
 use crate::registry::{Key, cluster};
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 
 /// TLS settings of the client ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub enum ClientAuth {
 }
 
 impl ClientTls {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             tls: Tls::read(settings, &client_tls::KEYS)?,
             auth_provider: settings
@@ -133,7 +133,7 @@ impl ClientTls {
 }
 
 impl QuorumTls {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             is_enabled: settings.flag(&cluster::SSL_QUORUM)?,
             port_unification: settings.flag(&cluster::PORT_UNIFICATION)?,
@@ -152,7 +152,7 @@ impl QuorumTls {
 }
 
 impl Tls {
-    fn read(settings: &mut Settings, keys: &TlsKeys) -> Result<Self, ConfigError> {
+    fn read(settings: &mut WrittenSettings, keys: &TlsKeys) -> Result<Self, ConfigError> {
         let key_store = Store {
             location: settings.path(keys.key_store_location),
             password: settings.secret(keys.key_store_password),
@@ -214,6 +214,9 @@ impl StoreFormat {
     }
 }
 
-fn store_format(settings: &mut Settings, key: &Key) -> Result<Option<StoreFormat>, ConfigError> {
+fn store_format(
+    settings: &mut WrittenSettings,
+    key: &Key,
+) -> Result<Option<StoreFormat>, ConfigError> {
     Ok(settings.choice(key)?.and_then(StoreFormat::of))
 }

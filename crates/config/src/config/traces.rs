@@ -6,7 +6,7 @@ use http::Uri;
 
 use crate::error::ConfigError;
 use crate::registry::operations as keys;
-use crate::settings::Settings;
+use crate::settings::WrittenSettings;
 
 /// Settings of write traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ const OTLP_PATH: &str = "/v1/traces";
 
 impl TraceExport {
     /// Returns `None` without a collector.
-    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Option<Self>, ConfigError> {
         let every: u32 = settings.int(&keys::TRACES_EVERY)?;
         let Some(text) = settings.some_text(&keys::TRACES_ENDPOINT) else {
             return Ok(None);

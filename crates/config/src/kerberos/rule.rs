@@ -12,12 +12,12 @@ pub(super) enum Rule {
     /// `DEFAULT`: the first part of a name in the default realm.
     Default,
     /// `RULE:[n:format](pattern)s/from/to/g`.
-    Made(Box<Made>),
+    Rewrite(Box<RuleParameters>),
 }
 
 /// Parameters of a rule.
 #[derive(Debug, Clone)]
-pub(super) struct Made {
+pub(super) struct RuleParameters {
     /// Required number of parts of a name, without the realm.
     parts: usize,
     format: Vec<Piece>,
@@ -92,7 +92,7 @@ fn parse(text: &str) -> Result<(Rule, &str), RuleFault> {
     let rest = text.strip_prefix("RULE:[").ok_or_else(fault)?;
     let (head, mut rest) = rest.split_once(']').ok_or_else(fault)?;
     let (parts, format) = head.split_once(':').ok_or_else(fault)?;
-    let mut made = Made {
+    let mut made = RuleParameters {
         parts: parts.parse().map_err(|_| fault())?,
         format: pieces(format),
         pattern: None,
@@ -116,7 +116,7 @@ fn parse(text: &str) -> Result<(Rule, &str), RuleFault> {
         });
         rest = without_mark.unwrap_or(behind);
     }
-    Ok((Rule::Made(Box::new(made)), rest))
+    Ok((Rule::Rewrite(Box::new(made)), rest))
 }
 
 fn regex(written: &str, used: &str) -> Result<Regex, RuleFault> {
@@ -181,13 +181,13 @@ impl Rule {
                 let first = parts.get(1).filter(|_| is_ours);
                 Ok(first.map(|first| (*first).to_owned()))
             }
-            Self::Made(made) if parts.len() == made.parts.saturating_add(1) => made.apply(parts),
-            Self::Made(_) => Ok(None),
+            Self::Rewrite(made) if parts.len() == made.parts.saturating_add(1) => made.apply(parts),
+            Self::Rewrite(_) => Ok(None),
         }
     }
 }
 
-impl Made {
+impl RuleParameters {
     fn apply(&self, parts: &[&str]) -> Result<Option<String>, NoUserName> {
         let mut base = String::new();
         for piece in &self.format {

@@ -1,8 +1,8 @@
 //! Settings of an ensemble.
 
 use super::fate::{Asks, Fate, KERBEROS};
-use super::key::Kind::{Choice, Flag, Int, List, Long, Path, Text, Word};
-use super::key::{Key, Outside};
+use super::key::ValueKind::{Choice, Flag, Int, List, Long, Path, Text, Word};
+use super::key::{Key, OutOfRange};
 use super::keys;
 
 const CLOSES_WITHOUT_WAITING: &str = "closing a connection never blocks this server";
@@ -24,32 +24,32 @@ keys! {
     ELECTION_ALG = Key::file("electionAlg", Int, "Election algorithm; only one exists.").default("3");
     QUORUM_LISTEN_ON_ALL_IPS = Key::file("quorumListenOnAllIPs", Flag, "Whether the quorum and election ports listen on every address.").default("false");
     LEADER_SERVES = Key::prefixed("leaderServes", Word { special: "no", other: "yes" }, "`no` keeps clients away from the leader.").default("yes");
-    CNX_TIMEOUT = Key::prefixed("cnxTimeout", Int, "Maximum time to open an election connection.").default("5000").unit("ms").at_least(1, Outside::Refused).strict().should();
+    CNX_TIMEOUT = Key::prefixed("cnxTimeout", Int, "Maximum time to open an election connection.").default("5000").unit("ms").at_least(1, OutOfRange::Refused).strict().should();
     QUORUM_CNXN_TIMEOUT = Key::prefixed("quorumCnxnTimeoutMs", Int, "Time for which an election connection may be silent; -1 means `syncLimit`.").default("-1").unit("ms").should();
     TCP_KEEP_ALIVE = Key::prefixed("tcpKeepAlive", Flag, "TCP keep-alive on election connections.").default("false").should();
-    ELECTION_PORT_BIND_RETRY = Key::prefixed("electionPortBindRetry", Int, "Attempts to bind the election port, one per second; 0 is unlimited.").default("3").unit("attempts").at_least(0, Outside::Default);
-    MIN_NOTIFICATION_INTERVAL = Key::prefixed("fastleader.minNotificationInterval", Int, "First pause before a vote is sent again; the pause doubles each time.").default("200").unit("ms").at_least(1, Outside::Default).should();
-    MAX_NOTIFICATION_INTERVAL = Key::prefixed("fastleader.maxNotificationInterval", Int, "Longest pause before a vote is sent again.").default("60000").unit("ms").at_least(1, Outside::Default).should();
+    ELECTION_PORT_BIND_RETRY = Key::prefixed("electionPortBindRetry", Int, "Attempts to bind the election port, one per second; 0 is unlimited.").default("3").unit("attempts").at_least(0, OutOfRange::Default);
+    MIN_NOTIFICATION_INTERVAL = Key::prefixed("fastleader.minNotificationInterval", Int, "First pause before a vote is sent again; the pause doubles each time.").default("200").unit("ms").at_least(1, OutOfRange::Default).should();
+    MAX_NOTIFICATION_INTERVAL = Key::prefixed("fastleader.maxNotificationInterval", Int, "Longest pause before a vote is sent again.").default("60000").unit("ms").at_least(1, OutOfRange::Default).should();
     MAX_TIME_TO_WAIT_FOR_EPOCH = Key::prefixed("leader.maxTimeToWaitForEpoch", Int, "Time in which a new leader must find its followers; -1 means `initLimit`.").default("-1").unit("ms").should();
-    MAX_CONCURRENT_SNAP_SYNCS = Key::prefixed("leader.maxConcurrentSnapSyncs", Int, "Learners to which a leader sends snapshots at the same time.").default("10").unit("learners").at_least(1, Outside::Default).should();
-    MAX_CONCURRENT_DIFF_SYNCS = Key::prefixed("leader.maxConcurrentDiffSyncs", Int, "Learners to which a leader sends missing transactions at the same time.").default("100").unit("learners").at_least(1, Outside::Default).should();
+    MAX_CONCURRENT_SNAP_SYNCS = Key::prefixed("leader.maxConcurrentSnapSyncs", Int, "Learners to which a leader sends snapshots at the same time.").default("10").unit("learners").at_least(1, OutOfRange::Default).should();
+    MAX_CONCURRENT_DIFF_SYNCS = Key::prefixed("leader.maxConcurrentDiffSyncs", Int, "Learners to which a leader sends missing transactions at the same time.").default("100").unit("learners").at_least(1, OutOfRange::Default).should();
     LEADER_CLOSE_SOCKET_ASYNC = Key::prefixed("leader.closeSocketAsync", Flag, "Java's leader closes sockets on another thread.").also(&["leader.closeSocketAsync"]).default("false").should().no_effect(Asks::Any, CLOSES_WITHOUT_WAITING);
     LEARNER_CLOSE_SOCKET_ASYNC = Key::prefixed("learner.closeSocketAsync", Flag, "Java's learner closes sockets on another thread.").also(&["learner.closeSocketAsync"]).default("false").should().no_effect(Asks::Any, CLOSES_WITHOUT_WAITING);
     LEARNER_ASYNC_SENDING = Key::prefixed("learner.asyncSending", Flag, "Java's learner sends on another thread.").also(&["learner.asyncSending"]).default("false").should().no_effect(Asks::Any, "a learner of Zoarium never waits for its leader's socket");
     ACK_LOGGING_FREQUENCY = Key::prefixed("leader.ackLoggingFrequency", Int, "One in this number of transactions is measured (`ack_latency`); 0 disables the measurement.").default("1000").unit("transactions").should();
-    LEADER_CONNECT_DELAY = Key::prefixed("leaderConnectDelayDuringRetryMs", Int, "Pause between a learner's attempts to connect.").default("100").unit("ms").at_least(0, Outside::Default).should();
+    LEADER_CONNECT_DELAY = Key::prefixed("leaderConnectDelayDuringRetryMs", Int, "Pause between a learner's attempts to connect.").default("100").unit("ms").at_least(0, OutOfRange::Default).should();
     LEADER_NODELAY = Key::property("leader.nodelay", Flag, "TCP_NODELAY on the leader's sockets.").default("true").internal("packets between members are always sent without delay");
     FOLLOWER_NODELAY = Key::property("follower.nodelay", Flag, "TCP_NODELAY on a learner's sockets.").default("true").internal("packets between members are always sent without delay");
     FORCE_SNAPSHOT_SYNC = Key::prefixed("forceSnapshotSync", Flag, "Whether the leader always sends a snapshot, also if the missing transactions would be sufficient.").default("false").should();
-    OBSERVER_MASTER_PORT = Key::file("observerMasterPort", Int, "Port on which followers serve observers; 0 disables it.").default("0").between(i32::MIN as i64, 65535, Outside::Refused).should();
+    OBSERVER_MASTER_PORT = Key::file("observerMasterPort", Int, "Port on which followers serve observers; 0 disables it.").default("0").between(i32::MIN as i64, 65535, OutOfRange::Refused).should();
     OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").internal("observers receive the newest transactions, of which `commitLogCount` are stored, or a snapshot");
-    OBSERVER_RECONNECT_DELAY = Key::prefixed("observer.reconnectDelayMs", Long, "Pause before an observer connects again.").default("0").unit("ms").at_least(0, Outside::Default).should();
-    OBSERVER_ELECTION_DELAY = Key::prefixed("observer.election.DelayMs", Long, "Pause before an observer searches for a leader again.").default("200").unit("ms").at_least(0, Outside::Default).should();
+    OBSERVER_RECONNECT_DELAY = Key::prefixed("observer.reconnectDelayMs", Long, "Pause before an observer connects again.").default("0").unit("ms").at_least(0, OutOfRange::Default).should();
+    OBSERVER_ELECTION_DELAY = Key::prefixed("observer.election.DelayMs", Long, "Pause before an observer searches for a leader again.").default("200").unit("ms").at_least(0, OutOfRange::Default).should();
     SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether Java's observers write logs and snapshots.").default("true").should().no_effect(Asks::False, OBSERVERS_WRITE);
     OBSERVER_SYNC_ENABLED = Key::prefixed("observer.syncEnabled", Flag, "Like `syncEnabled`, which it overrides.").derived("`syncEnabled`").should().no_effect(Asks::False, OBSERVERS_WRITE);
     MULTI_ADDRESS_ENABLED = Key::file_or_property("multiAddress.enabled", "zookeeper.multiAddress.enabled", Flag, "Whether members may have several addresses.").default("false").should();
     MULTI_ADDRESS_REACHABILITY_CHECK = Key::file_or_property("multiAddress.reachabilityCheckEnabled", "zookeeper.multiAddress.reachabilityCheckEnabled", Flag, "Whether addresses of a member are tried before one is used.").default("true").should().no_effect(Asks::Any, ALL_DIALLED);
-    MULTI_ADDRESS_REACHABILITY_TIMEOUT = Key::file_or_property("multiAddress.reachabilityCheckTimeoutMs", "zookeeper.multiAddress.reachabilityCheckTimeoutMs", Int, "Time for trying an address.").default("1000").unit("ms").at_least(1, Outside::Refused).strict().should().no_effect(Asks::Any, ALL_DIALLED);
+    MULTI_ADDRESS_REACHABILITY_TIMEOUT = Key::file_or_property("multiAddress.reachabilityCheckTimeoutMs", "zookeeper.multiAddress.reachabilityCheckTimeoutMs", Int, "Time for trying an address.").default("1000").unit("ms").at_least(1, OutOfRange::Refused).strict().should().no_effect(Asks::Any, ALL_DIALLED);
     MEMBERSHIP_GUARD = Key::file_or_property("zoarium.membershipGuard", "zoarium.membershipGuard", Flag, "Whether a server searches for running leaders with other member lists before it elects a leader. Zoarium only.").default("true").strict().should();
     ORACLE_PATH = Key::file("oraclePath", Path, "File in which a tool of the operator writes `0` or `1` for an ensemble of two (the oracle).").should();
     QUORUM_CNXN_THREADS = Key::file("quorum.cnxn.threads.size", Int, "Number of Java's threads for election connections.").default("20").unit("threads").internal(NO_THREADS);

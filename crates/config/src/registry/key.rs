@@ -16,7 +16,7 @@ pub struct Key {
     /// Further system properties, which are read when the setting's own property is missing.
     pub also: &'static [&'static str],
     /// Type of the value.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Unit of a number.
     pub unit: &'static str,
     /// Default value.
@@ -59,7 +59,7 @@ pub enum Scope {
 
 /// Type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A whole number of 32 bits.
     Int,
     /// A whole number of 64 bits.
@@ -115,12 +115,12 @@ pub struct Range {
     /// Largest value.
     pub max: i64,
     /// Handling of a number outside of the range.
-    pub outside: Outside,
+    pub outside: OutOfRange,
 }
 
 /// Handling of a number outside of its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutOfRange {
     /// The configuration is refused.
     Refused,
     /// The default applies.
@@ -141,7 +141,7 @@ pub enum Tier {
 }
 
 impl Key {
-    const fn new(name: &'static str, scope: Scope, kind: Kind, doc: &'static str) -> Self {
+    const fn new(name: &'static str, scope: Scope, kind: ValueKind, doc: &'static str) -> Self {
         Self {
             name,
             scope,
@@ -159,14 +159,14 @@ impl Key {
         }
     }
 
-    pub(super) const fn file(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+    pub(super) const fn file(name: &'static str, kind: ValueKind, doc: &'static str) -> Self {
         Self::new(name, Scope::File, kind, doc).strict()
     }
 
     pub(super) const fn file_or_property(
         name: &'static str,
         property: &'static str,
-        kind: Kind,
+        kind: ValueKind,
         doc: &'static str,
     ) -> Self {
         Self::new(name, Scope::FileOrProperty(property), kind, doc)
@@ -175,30 +175,30 @@ impl Key {
     pub(super) const fn file_under_property(
         name: &'static str,
         property: &'static str,
-        kind: Kind,
+        kind: ValueKind,
         doc: &'static str,
     ) -> Self {
         Self::new(name, Scope::FileUnderProperty(property), kind, doc)
     }
 
-    pub(super) const fn prefixed(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+    pub(super) const fn prefixed(name: &'static str, kind: ValueKind, doc: &'static str) -> Self {
         Self::new(name, Scope::Prefixed, kind, doc)
     }
 
-    pub(super) const fn property(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+    pub(super) const fn property(name: &'static str, kind: ValueKind, doc: &'static str) -> Self {
         Self::new(name, Scope::Property, kind, doc)
     }
 
     pub(super) const fn property_or_file(
         name: &'static str,
-        kind: Kind,
+        kind: ValueKind,
         doc: &'static str,
     ) -> Self {
         Self::new(name, Scope::PropertyOrFile, kind, doc)
     }
 
     pub(super) const fn member(name: &'static str, doc: &'static str) -> Self {
-        Self::new(name, Scope::Members, Kind::Member, doc).strict()
+        Self::new(name, Scope::Members, ValueKind::Member, doc).strict()
     }
 
     pub(super) const fn also(mut self, properties: &'static [&'static str]) -> Self {
@@ -221,11 +221,11 @@ impl Key {
         self
     }
 
-    pub(super) const fn at_least(self, min: i64, outside: Outside) -> Self {
+    pub(super) const fn at_least(self, min: i64, outside: OutOfRange) -> Self {
         self.between(min, i64::MAX, outside)
     }
 
-    pub(super) const fn between(mut self, min: i64, max: i64, outside: Outside) -> Self {
+    pub(super) const fn between(mut self, min: i64, max: i64, outside: OutOfRange) -> Self {
         self.range = Some(Range { min, max, outside });
         self
     }

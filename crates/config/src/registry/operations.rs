@@ -1,8 +1,8 @@
 //! Settings for operators, and for internals of the Java server.
 
 use super::fate::{Asks, Fate, METRICS_TLS};
-use super::key::Kind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, Text, Word};
-use super::key::{Key, Outside};
+use super::key::ValueKind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, Text, Word};
+use super::key::{Key, OutOfRange};
 use super::keys;
 
 const NO_EXPORTER: &str = "the exporter does not have this setting";
@@ -30,7 +30,7 @@ keys! {
     ADMIN_SERVER_ADDRESS = Key::prefixed("admin.serverAddress", Host, "Address of the admin server.").default("0.0.0.0");
     ADMIN_SERVER_PORT = Key::prefixed("admin.serverPort", Port, "Port of the admin server.").default("8080");
     ADMIN_COMMAND_URL = Key::prefixed("admin.commandURL", Text, "Path that precedes the names of commands.").default("/commands");
-    ADMIN_IDLE_TIMEOUT = Key::prefixed("admin.idleTimeout", Int, "Time after which a silent admin connection is closed.").default("30000").unit("ms").at_least(1, Outside::Default).should();
+    ADMIN_IDLE_TIMEOUT = Key::prefixed("admin.idleTimeout", Int, "Time after which a silent admin connection is closed.").default("30000").unit("ms").at_least(1, OutOfRange::Default).should();
     ADMIN_HTTP_VERSION = Key::prefixed("admin.httpVersion", Int, "Version of HTTP that Jetty uses.").default("11").internal("the client chooses the version of HTTP");
     ADMIN_PORT_UNIFICATION = Key::prefixed("admin.portUnification", Flag, "Whether the admin port accepts both HTTP and HTTPS, with the stores of `ssl.quorum.*`.").default("false").should();
     ADMIN_FORCE_HTTPS = Key::prefixed("admin.forceHttps", Flag, "Whether the admin port accepts HTTPS only; it overrides `admin.portUnification`.").default("false").should();
@@ -42,7 +42,7 @@ keys! {
     ADMIN_STRICT_HOST = Key::prefixed("admin.strictHost", Flag, "Whether every command is refused if `admin.console.hosts` and the server do not know the name in `Host`. Otherwise only commands that change something are refused. Zoarium only.").default("false");
     ADMIN_OF_MEMBER = Key::file("zoarium.admin.*", Text, "Admin port of member N as `host:port`, for commands that query all members. Zoarium only.").derived("the member's host, with `admin.serverPort` of this server");
     HEALTH_PORT = Key::file_or_property("zoarium.health.port", "zoarium.health.port", Port, "Separate port for `/health/live` and `/health/ready`, at `admin.serverAddress`. Zoarium only.");
-    ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Interval in which one restore is accepted. The interval for snapshots is a thousandth of it, as in 3.9.5.").default("300000").unit("ms").at_least(0, Outside::Refused).strict();
+    ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Interval in which one restore is accepted. The interval for snapshots is a thousandth of it, as in 3.9.5.").default("300000").unit("ms").at_least(0, OutOfRange::Refused).strict();
 
     METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of the metrics exporter: `PrometheusMetricsProvider` serves metrics over HTTP, and `NullMetricsProvider` discards them.").default(DEFAULT_CLASS).partly(&[Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "metrics are kept")]);
     METRICS_HTTP_HOST = Key::file("metricsProvider.httpHost", Host, "Address of the exporter.").default("0.0.0.0");
@@ -60,24 +60,24 @@ keys! {
     HISTORY_DIR = Key::prefixed("history.dir", Path, "Directory of the change history.").derived("`history` in `dataDir`");
     HISTORY_INCLUDE = Key::prefixed("history.include", List, "Paths whose changes are recorded, with all paths below them; `*` matches any part of a component, `**` any number of components.").derived("all");
     HISTORY_EXCLUDE = Key::prefixed("history.exclude", List, "Paths whose changes are not recorded.");
-    HISTORY_KEEP_HOURS = Key::prefixed("history.keepHours", Int, "Age from which changes are removed; 0 disables the removal.").default("0").unit("hours").at_least(0, Outside::Refused);
-    HISTORY_MAX_MEGABYTES = Key::prefixed("history.maxMegabytes", Int, "Size from which the oldest changes are removed; 0 disables the removal.").default("8192").unit("MiB").at_least(0, Outside::Refused);
-    HISTORY_MAX_CONTENT_KB = Key::prefixed("history.maxContentKb", Int, "Size above which the history records only the size and the hash of data.").default("1024").unit("KiB").at_least(0, Outside::Refused);
-    HISTORY_MIN_FREE_MEGABYTES = Key::prefixed("history.minFreeMegabytes", Int, "Free space on the disk below which recording pauses. Below half of this value, the history is removed.").default("512").unit("MiB").at_least(0, Outside::Refused);
+    HISTORY_KEEP_HOURS = Key::prefixed("history.keepHours", Int, "Age from which changes are removed; 0 disables the removal.").default("0").unit("hours").at_least(0, OutOfRange::Refused);
+    HISTORY_MAX_MEGABYTES = Key::prefixed("history.maxMegabytes", Int, "Size from which the oldest changes are removed; 0 disables the removal.").default("8192").unit("MiB").at_least(0, OutOfRange::Refused);
+    HISTORY_MAX_CONTENT_KB = Key::prefixed("history.maxContentKb", Int, "Size above which the history records only the size and the hash of data.").default("1024").unit("KiB").at_least(0, OutOfRange::Refused);
+    HISTORY_MIN_FREE_MEGABYTES = Key::prefixed("history.minFreeMegabytes", Int, "Free space on the disk below which recording pauses. Below half of this value, the history is removed.").default("512").unit("MiB").at_least(0, OutOfRange::Refused);
     TRACES_ENDPOINT = Key::file_or_property("zoarium.traces.endpoint", "zoarium.traces.endpoint", Text, "Collector of traces of writes by OTLP over HTTP, such as `http://host:4318/v1/traces`. Zoarium only.");
-    TRACES_EVERY = Key::file_or_property("zoarium.traces.every", "zoarium.traces.every", Int, "One in this number of writes is traced. Use the same value on all members. Zoarium only.").default("1000").unit("writes").at_least(1, Outside::Refused).strict();
+    TRACES_EVERY = Key::file_or_property("zoarium.traces.every", "zoarium.traces.every", Int, "One in this number of writes is traced. Use the same value on all members. Zoarium only.").default("1000").unit("writes").at_least(1, OutOfRange::Refused).strict();
     AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether changes and refused changes of clients are written to the audit log.").default("false");
     AUDIT_FILE = Key::prefixed("auditlog.file", Path, "File of the audit log, in `log.dir` unless the path is absolute.").derived("zookeeper_audit.log").should();
     AUDIT_THRESHOLD = Key::prefixed("auditlog.threshold", Choice(&["INFO", "ERROR"]), "`ERROR` writes refusals only.").default("INFO").should();
     AUDIT_FILE_SIZE = Key::prefixed("auditlog.maxfilesize", Text, "Size from which the audit log's file is renamed to `<file>.1`.").default("10MB").should();
-    AUDIT_FILES_KEPT = Key::prefixed("auditlog.maxbackupindex", Int, "Older files of the audit log that are kept.").default("10").unit("files").between(1, 10_000, Outside::Nearest).should();
-    AUDIT_QUEUE_SIZE = Key::prefixed("auditlog.queueSize", Int, "Lines of the audit log that may wait to be written.").default("65536").unit("lines").at_least(1, Outside::Nearest).should();
+    AUDIT_FILES_KEPT = Key::prefixed("auditlog.maxbackupindex", Int, "Older files of the audit log that are kept.").default("10").unit("files").between(1, 10_000, OutOfRange::Nearest).should();
+    AUDIT_QUEUE_SIZE = Key::prefixed("auditlog.queueSize", Int, "Lines of the audit log that may wait to be written.").default("65536").unit("lines").at_least(1, OutOfRange::Nearest).should();
     AUDIT_NEVER_BLOCK = Key::prefixed("auditlog.neverBlock", Flag, "Whether lines of the audit log are dropped, counted and reported when too many lines wait. With `false`, requests wait instead.").default("true").should();
     AUDIT_IMPL_CLASS = Key::prefixed("audit.impl.class", Class, "Java class that writes the audit log.").internal("this server loads no Java classes");
     JVM_PAUSE_MONITOR = Key::file("jvm.pause.monitor", Flag, "Whether the server detects pauses of its process.").default("false").should();
     JVM_PAUSE_WARN = Key::file("jvm.pause.warn-threshold.ms", Long, "Length from which a pause is logged as a warning.").default("10000").unit("ms").should();
     JVM_PAUSE_INFO = Key::file("jvm.pause.info-threshold.ms", Long, "Length from which a pause is logged.").default("1000").unit("ms").should();
-    JVM_PAUSE_SLEEP = Key::file("jvm.pause.sleep.time.ms", Long, "Interval between two checks of the clock.").default("500").unit("ms").at_least(1, Outside::Refused).should();
+    JVM_PAUSE_SLEEP = Key::file("jvm.pause.sleep.time.ms", Long, "Interval between two checks of the clock.").default("500").unit("ms").at_least(1, OutOfRange::Refused).should();
 
     MESSAGE_TRACKER = Key::prefixed("messageTracker.*", Text, "Java's buffer of the last packets between members.").internal(NO_RING);
     PATH_STATS = Key::prefixed("pathStats.*", Text, "Java's log of the busiest paths.").internal(NO_PATH_STATS);

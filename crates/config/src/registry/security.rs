@@ -1,8 +1,8 @@
 //! Settings of authentication and TLS.
 
 use super::fate::{Asks, Fate, KERBEROS, KEY_SCHEME, MD5, SCHEMES, TLS_PROVIDER, UNKNOWN_PROVIDER};
-use super::key::Kind::{Class, Flag, Int, List, Path, Secret, Text};
-use super::key::{Key, Outside};
+use super::key::ValueKind::{Class, Flag, Int, List, Path, Secret, Text};
+use super::key::{Key, OutOfRange};
 use super::keys;
 
 const NO_KINIT: &str = "this server does not renew tickets with a command";
@@ -45,7 +45,7 @@ keys! {
     SESSION_REQUIRE_SASL = Key::prefixed("sessionRequireClientSASLAuth", Flag, "Whether clients must authenticate with SASL.").default("false");
     ENFORCE_AUTH_ENABLED = Key::prefixed("enforce.auth.enabled", Flag, "Whether clients must authenticate with one of `enforce.auth.schemes`.").default("false");
     ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip", "x509", "sasl"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
-    AUTH_FAILURES_MAX = Key::prefixed("auth.maxFailuresPerMinute", Int, "Failed logins of one address per minute. Above the limit, connections of the address are refused until the minute is over; 0 disables the limit.").default("0").unit("failures").at_least(0, Outside::Default);
+    AUTH_FAILURES_MAX = Key::prefixed("auth.maxFailuresPerMinute", Int, "Failed logins of one address per minute. Above the limit, connections of the address are refused until the minute is over; 0 disables the limit.").default("0").unit("failures").at_least(0, OutOfRange::Default);
     ENSEMBLE_AUTH_NAME = Key::prefixed("ensembleAuthName", List, "Names of this ensemble for the scheme `ensemble`.").should();
     USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether the first address in `X-Forwarded-For` is the address of an admin request.").default("false").should();
     SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server");
@@ -104,9 +104,9 @@ const STORE_TYPES: &[&str] = &["JKS", "PEM", "PKCS12", "BCFKS"];
 macro_rules! tls_keys {
     ($module:ident, $prefix:literal, hosts: $hosts:literal, protocols: $protocols:literal) => {
         pub(crate) mod $module {
-            use super::super::key::Kind::{Choice, Flag, Int, List, Path, Secret, Text};
+            use super::super::key::ValueKind::{Choice, Flag, Int, List, Path, Secret, Text};
             use super::super::fate::{Asks, BCFKS, CONTEXT_SUPPLIER as NO_SUPPLIER, Fate, REVOCATION};
-            use super::super::key::{Key, Outside};
+            use super::super::key::{Key, OutOfRange};
             use super::super::keys;
             use super::{STORE_TYPES, TlsKeys};
 
@@ -130,7 +130,7 @@ macro_rules! tls_keys {
                 CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are fetched from the addresses in certificates.").default("false").should().refused(Asks::True, &REVOCATION);
                 OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is used.").default("false").should().refused(Asks::True, &REVOCATION);
                 CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that creates the TLS context.").refused(Asks::Any, &NO_SUPPLIER);
-                HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time for the first bytes, which distinguish TLS from plain connections.").default("5000").unit("ms").at_least(1, Outside::Default).should();
+                HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time for the first bytes, which distinguish TLS from plain connections.").default("5000").unit("ms").at_least(1, OutOfRange::Default).should();
             }
 
             pub(crate) static KEYS: TlsKeys = TlsKeys {

@@ -1,6 +1,6 @@
 //! `budget.<name>.*`.
 
-use config::{Budget, Who};
+use config::{Budget, BudgetClients};
 
 use crate::support::{Machine, ZOO_CFG, warnings};
 
@@ -17,7 +17,7 @@ fn budgets_are_read_by_their_names() {
     let [alice, office] = config.limits.budgets.as_slice() else {
         panic!("{:?}", config.limits.budgets);
     };
-    let who = Who::User {
+    let who = BudgetClients::User {
         scheme: "sasl".to_owned(),
         user: "alice".to_owned(),
     };
@@ -27,7 +27,7 @@ fn budgets_are_read_by_their_names() {
         ..Budget::unlimited("alice", who)
     };
     assert_eq!(*alice, expected);
-    let Who::Network(network) = office.who else {
+    let BudgetClients::Network(network) = office.who else {
         panic!("{office:?}");
     };
     assert!(network.contains([10, 1, 2, 3].into()) && !network.contains([11, 1, 2, 3].into()));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use config::finding::{self, Severity};
-use config::{Effective, Examination, Origin, Place, SystemProperties, effective, examine};
+use config::{Effective, Examination, Origin, SystemProperties, ValueSource, effective, examine};
 
 use crate::support::{Machine, ZOO_CFG};
 
@@ -108,8 +108,8 @@ fn row<'a>(rows: &'a [Effective], name: &str) -> &'a Effective {
     row
 }
 
-fn line(line: u32) -> Place {
-    Place::Written(Origin::line_of(Path::new(ZOO_CFG), line))
+fn line(line: u32) -> ValueSource {
+    ValueSource::Written(Origin::line_of(Path::new(ZOO_CFG), line))
 }
 
 #[test]
@@ -126,13 +126,16 @@ fn each_value_says_where_it_comes_from() {
     };
     assert_eq!(found("clientPort"), ("2181", line(2)));
     assert_eq!(found("tickTime"), ("4000", line(4)));
-    assert_eq!(found("minSessionTimeout"), ("8000", Place::Default));
-    assert_eq!(found("maxSessionTimeout"), ("80000", Place::Default));
-    assert_eq!(found("dataLogDir"), ("/data", Place::Default));
+    assert_eq!(found("minSessionTimeout"), ("8000", ValueSource::Default));
+    assert_eq!(found("maxSessionTimeout"), ("80000", ValueSource::Default));
+    assert_eq!(found("dataLogDir"), ("/data", ValueSource::Default));
     let flags = Origin::Flags("the command line".to_owned());
-    assert_eq!(found("jute.maxbuffer"), ("2097152", Place::Written(flags)));
+    assert_eq!(
+        found("jute.maxbuffer"),
+        ("2097152", ValueSource::Written(flags))
+    );
     // Java uses the smallest valid value.
-    let corrected = |line| Place::Corrected(Origin::line_of(Path::new(ZOO_CFG), line));
+    let corrected = |line| ValueSource::Corrected(Origin::line_of(Path::new(ZOO_CFG), line));
     assert_eq!(found("snapCount"), ("2", corrected(3)));
     assert_eq!(row(&rows, "snapCount").written.as_deref(), Some("1"));
     assert_eq!(found("forceSync"), ("yes", corrected(6)));
@@ -155,7 +158,7 @@ fn members_and_families_are_listed_by_their_lines() {
     assert_eq!(second.value.as_deref(), Some("127.0.0.1:3:4"));
     assert_eq!(
         second.place,
-        Place::Written(Origin::line_of(Path::new("/conf/members"), 2))
+        ValueSource::Written(Origin::line_of(Path::new("/conf/members"), 2))
     );
     assert_eq!(row(&rows, "authProvider.sasl").place, line(5));
 }

@@ -1,6 +1,6 @@
 //! Effect of every setting: it works, has no effect with one warning, or is refused.
 
-use config::registry::{self, Asks, Fate, Key, Kind, Scope};
+use config::registry::{self, Asks, Fate, Key, Scope, ValueKind};
 use config::{Config, exit_code};
 
 use crate::support::{Machine, another_value, warnings};
@@ -12,7 +12,7 @@ fn asking_value(key: &Key, asks: Asks) -> String {
         Asks::False => "false".to_owned(),
         Asks::OneOf(words) => words[0].to_owned(),
         Asks::OtherThan(_) | Asks::ListsOtherThan(_) => "unheard-of".to_owned(),
-        Asks::Any if key.kind == Kind::Class => "com.example.Unheard".to_owned(),
+        Asks::Any if key.kind == ValueKind::Class => "com.example.Unheard".to_owned(),
         Asks::Any => another_value(key).unwrap().to_owned(),
     }
 }

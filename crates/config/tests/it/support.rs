@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use config::registry::{DefaultValue, Key, Kind, Scope};
+use config::registry::{DefaultValue, Key, Scope, ValueKind};
 use config::{Config, ConfigError, NoticeLevel, Surroundings, SystemProperties};
 
 /// Path of the configuration of a [`Machine`].
@@ -177,18 +177,18 @@ fn is_switched_on(name: &str) -> bool {
 /// Returns a value that differs from the default.
 pub(crate) fn another_value(key: &Key) -> Option<&'static str> {
     Some(match (key.kind, key.default) {
-        (Kind::Flag, DefaultValue::Value("true") | DefaultValue::Derived(_)) => "false",
-        (Kind::Flag, _) if is_switched_on(key.name) => "false",
-        (Kind::Flag, _) => "true",
-        (Kind::Word { special, .. }, _) => special,
-        (Kind::Choice(words), _) => words[1],
-        (Kind::Class, _) if key.family().is_some() => {
+        (ValueKind::Flag, DefaultValue::Value("true") | DefaultValue::Derived(_)) => "false",
+        (ValueKind::Flag, _) if is_switched_on(key.name) => "false",
+        (ValueKind::Flag, _) => "true",
+        (ValueKind::Word { special, .. }, _) => special,
+        (ValueKind::Choice(words), _) => words[1],
+        (ValueKind::Class, _) if key.family().is_some() => {
             "org.apache.zookeeper.server.auth.KeyAuthenticationProvider"
         }
-        (Kind::Class | Kind::Member, _) => return None,
-        (Kind::Host, _) => "10.9.8.7",
-        (Kind::Ratio, _) => "0.7",
-        (Kind::Int | Kind::Long | Kind::Port, _) => "2999",
+        (ValueKind::Class | ValueKind::Member, _) => return None,
+        (ValueKind::Host, _) => "10.9.8.7",
+        (ValueKind::Ratio, _) => "0.7",
+        (ValueKind::Int | ValueKind::Long | ValueKind::Port, _) => "2999",
         _ if key.name.ends_with("digestAlg") => "MD5",
         _ if key.name.ends_with("maxfilesize") => "5MB",
         _ if key.name.ends_with("endpoint") => "http://collector:4000",

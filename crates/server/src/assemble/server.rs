@@ -185,6 +185,6 @@ pub(crate) async fn test_server(data_dir: &std::path::Path) -> Server {
     let text = format!("dataDir={}\nadmin.enableServer=false\n", data_dir.display());
     let raw = config::RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
     let flags = config::SystemProperties::new();
-    let config = Config::parse(raw, flags, &mut config::Nowhere).unwrap();
+    let config = Config::parse(raw, flags, &mut config::NoSurroundings).unwrap();
     Server::start(Arc::new(config)).await.unwrap()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Config, Nowhere, RawConfig, SystemProperties};
+use config::{Config, NoSurroundings, RawConfig, SystemProperties};
 use server::Server;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -77,7 +77,7 @@ pub(crate) fn config(directory: &Path, lines: &str) -> Config {
         "dataDir={data}\nclientPort=0\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\npreAllocSize=64\ntickTime=200\n{lines}"
     );
     let raw = RawConfig::parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
-    Config::parse(raw, SystemProperties::new(), &mut Nowhere).unwrap()
+    Config::parse(raw, SystemProperties::new(), &mut NoSurroundings).unwrap()
 }
 
 /// A client connection whose every byte the test controls.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{Config, Nowhere, RawConfig, SystemProperties};
+use config::{Config, NoSurroundings, RawConfig, SystemProperties};
 use serde_json::Value;
 use server::{RecoveredTree, Server, StartError, recover_tree};
 use storage::{DataDirs, StorageError};
@@ -90,7 +90,7 @@ impl Directory {
         let raw = RawConfig::parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
         let mut flags = SystemProperties::new();
         flags.define("the test", FLAGS);
-        Config::parse(raw, flags, &mut Nowhere).unwrap()
+        Config::parse(raw, flags, &mut NoSurroundings).unwrap()
     }
 
     /// Recovers the tree with which a server would start.

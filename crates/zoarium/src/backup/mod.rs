@@ -27,7 +27,7 @@ use std::time::{Duration, SystemTime};
 
 use blocking::files;
 use clap::Args;
-use config::{Config, Nowhere, RawConfig, SystemProperties};
+use config::{Config, NoSurroundings, RawConfig, SystemProperties};
 use jute::Limits;
 use proto::Zxid;
 use server::RecoveredTree;
@@ -403,7 +403,7 @@ pub(crate) fn recovered(
     properties.define("", &format!("jute.maxbuffer={}", limits.jute_maxbuffer));
     let odd = |error: String| ToolError::Refused(format!("{}: {error}", data_dir.display()));
     let raw = raw.map_err(|error| odd(error.to_string()))?;
-    let config = Config::parse(raw, properties, &mut Nowhere);
+    let config = Config::parse(raw, properties, &mut NoSurroundings);
     let config = config.map_err(|error| odd(error.to_string()))?;
     let found = server::recover_tree(&config, dirs)?;
     let end = found.recovered.last_zxid;

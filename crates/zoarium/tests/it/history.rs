@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::{Client, Create, Options};
-use config::{Config, Nowhere, RawConfig, SystemProperties};
+use config::{Config, NoSurroundings, RawConfig, SystemProperties};
 use history::record::Operation;
 use history::{HistoryQuery, Moment, Reader, Viewer};
 use proto::{Acl, Zxid};
@@ -25,7 +25,7 @@ pub(crate) async fn start(data: &Path, extra: &str) -> (Server, Client) {
         data.display()
     );
     let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
-    let config = Config::parse(raw, SystemProperties::new(), &mut Nowhere).unwrap();
+    let config = Config::parse(raw, SystemProperties::new(), &mut NoSurroundings).unwrap();
     let server = Server::start(Arc::new(config)).await.unwrap();
     let address = server.started().client_address.unwrap().to_string();
     let client = Client::connect(Options::new(&address)).await.unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use client::Create;
-use config::{Config, Nowhere, RawConfig, SystemProperties};
+use config::{Config, NoSurroundings, RawConfig, SystemProperties};
 use proto::Zxid;
 use storage::{DataDirs, RealDisk, read_txns_from};
 
@@ -48,7 +48,7 @@ async fn a_directory_is_as_it_was_at_any_transaction() {
 fn tree_of(dir: &Path) -> server::RecoveredTree {
     let text = format!("dataDir={}\n", dir.display());
     let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
-    let config = Config::parse(raw, SystemProperties::new(), &mut Nowhere).unwrap();
+    let config = Config::parse(raw, SystemProperties::new(), &mut NoSurroundings).unwrap();
     server::recover_tree(&config, &DataDirs::unlocked(dir, dir)).unwrap()
 }
 
