@@ -248,7 +248,7 @@ fn rounds(
 
 #[cfg(test)]
 mod tests {
-    use super::super::snapshots::InSnapshots;
+    use super::super::snapshots::SnapshotResults;
     use super::*;
 
     fn side(name: &str, rounds: &[(u64, u64)]) -> Side {
@@ -268,7 +268,7 @@ mod tests {
                     resident: latency_us << 20,
                     peak: 0,
                 }),
-                in_snapshots: InSnapshots::none(),
+                in_snapshots: SnapshotResults::none(),
             }
         });
         Side {

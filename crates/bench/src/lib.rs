@@ -53,7 +53,7 @@ use self::compare::{Schedule, Side};
 use self::error::Result;
 use self::progress::Progress;
 use self::report::Report;
-use self::round::{Job, Work};
+use self::round::{Job, SessionWork};
 use self::target::Target;
 use self::template::Payload;
 use self::workload::{LoadPlan, Mix};
@@ -72,7 +72,7 @@ pub fn run(args: &BenchArgs, profile: &'static str) -> ExitCode {
 }
 
 fn dispatch(command: &BenchCommand, profile: &'static str) -> Result<ExitCode> {
-    let of_requests = |args, mix| load(args, Work::Requests, mix);
+    let of_requests = |args, mix| load(args, SessionWork::Requests, mix);
     match command {
         BenchCommand::Get(args) => of_requests(args, Mix::Get),
         BenchCommand::Exists(args) => of_requests(args, Mix::Exists),
@@ -86,16 +86,16 @@ fn dispatch(command: &BenchCommand, profile: &'static str) -> Result<ExitCode> {
         BenchCommand::Watch(args) => {
             let mut load_args = args.load.clone();
             load_args.keys = args.watches;
-            load(&load_args, Work::FanOut, Mix::Set)
+            load(&load_args, SessionWork::FanOut, Mix::Set)
         }
-        BenchCommand::Connect(args) => load(args, Work::Storm, Mix::Get),
-        BenchCommand::Handshake(args) => load(args, Work::Handshakes, Mix::Get),
+        BenchCommand::Connect(args) => load(args, SessionWork::Storm, Mix::Get),
+        BenchCommand::Handshake(args) => load(args, SessionWork::Handshakes, Mix::Get),
         BenchCommand::Lock(args) => {
             let mut load_args = args.load.clone();
             load_args.keys = args.locks;
-            load(&load_args, Work::Locks, Mix::Set)
+            load(&load_args, SessionWork::Locks, Mix::Set)
         }
-        BenchCommand::Idle(args) => load(args, Work::Idle, Mix::Get),
+        BenchCommand::Idle(args) => load(args, SessionWork::Idle, Mix::Get),
         BenchCommand::Fill(args) => fill(args),
         BenchCommand::Clean(args) => clean(args),
         BenchCommand::Echo(args) => echo::run(args).map(|()| ExitCode::SUCCESS),
@@ -106,9 +106,9 @@ fn dispatch(command: &BenchCommand, profile: &'static str) -> Result<ExitCode> {
 }
 
 /// Runs the load of the arguments, and prints the report.
-fn load(args: &LoadArgs, work: Work, mix: Mix) -> Result<ExitCode> {
+fn load(args: &LoadArgs, work: SessionWork, mix: Mix) -> Result<ExitCode> {
     let mut job = job(args, work, mix)?;
-    if work == Work::Idle {
+    if work == SessionWork::Idle {
         // Only the cost of all sessions together matters, and it is complete as soon as all are
         // open.
         job.warmup = Duration::ZERO;
@@ -119,11 +119,11 @@ fn load(args: &LoadArgs, work: Work, mix: Mix) -> Result<ExitCode> {
 }
 
 /// Returns the job that the arguments describe.
-fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
+fn job(args: &LoadArgs, work: SessionWork, mix: Mix) -> Result<Job> {
     let needs_keys = match work {
-        Work::Requests => mix.uses_keys(),
-        Work::Locks | Work::FanOut => true,
-        Work::Storm | Work::Handshakes | Work::Idle => false,
+        SessionWork::Requests => mix.uses_keys(),
+        SessionWork::Locks | SessionWork::FanOut => true,
+        SessionWork::Storm | SessionWork::Handshakes | SessionWork::Idle => false,
     };
     let plan = LoadPlan {
         mix,
@@ -141,7 +141,7 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
         handshake: Arc::new(Handshake {
             timeout_ms: i32::try_from(timeout_ms).unwrap_or(i32::MAX),
             connect_timeout: target::CONNECT_TIMEOUT,
-            session: (work == Work::Handshakes).then(storm::nobodys_session),
+            session: (work == SessionWork::Handshakes).then(storm::nobodys_session),
             ..args.servers.access.open()?.handshake()
         }),
         threads: args.threads.min(args.sessions),
@@ -176,7 +176,7 @@ fn fill(args: &FillArgs) -> Result<ExitCode> {
         breadth: args.breadth,
     };
     let load = &args.load;
-    let mut job = job(load, Work::Requests, mix)?;
+    let mut job = job(load, SessionWork::Requests, mix)?;
     job.warmup = Duration::ZERO;
     job.until_done = true;
     let sides = measure(&job, load, true)?;
@@ -246,8 +246,8 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
         "threads": job.threads,
     });
     let growth_by = match (job.work, plan.mix) {
-        (Work::Idle, _) => Some(("session", plan.sessions.into())),
-        (Work::Requests, Mix::Fill { znodes, .. }) => Some(("znode", znodes.into())),
+        (SessionWork::Idle, _) => Some(("session", plan.sessions.into())),
+        (SessionWork::Requests, Mix::Fill { znodes, .. }) => Some(("znode", znodes.into())),
         _ => None,
     };
     let report = Report {
@@ -266,24 +266,26 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
 /// Describes the load in words.
 fn description(job: &Job) -> String {
     match (job.work, job.plan.mix) {
-        (Work::FanOut, _) => match job.plan.keys {
+        (SessionWork::FanOut, _) => match job.plan.keys {
             1 => "watch fan-out".to_owned(),
             znodes => format!("watch fan-out, {znodes} znodes"),
         },
-        (Work::Storm, _) => "connect".to_owned(),
-        (Work::Handshakes, _) => "handshake".to_owned(),
-        (Work::Locks, _) => format!("lock, {} locks", job.plan.keys),
-        (Work::Idle, _) => "idle".to_owned(),
-        (Work::Requests, Mix::Get) => "get".to_owned(),
-        (Work::Requests, Mix::Exists) => "exists".to_owned(),
-        (Work::Requests, Mix::Set) => "set".to_owned(),
-        (Work::Requests, Mix::Create) => "create".to_owned(),
-        (Work::Requests, Mix::Mixed { read_percent }) => format!("mixed, {read_percent} % get"),
-        (Work::Requests, Mix::Multi { size }) => format!("multi of {size} set"),
-        (Work::Requests, Mix::Children) => "getChildren".to_owned(),
-        (Work::Requests, Mix::Sequence) => "create of sequential znodes".to_owned(),
+        (SessionWork::Storm, _) => "connect".to_owned(),
+        (SessionWork::Handshakes, _) => "handshake".to_owned(),
+        (SessionWork::Locks, _) => format!("lock, {} locks", job.plan.keys),
+        (SessionWork::Idle, _) => "idle".to_owned(),
+        (SessionWork::Requests, Mix::Get) => "get".to_owned(),
+        (SessionWork::Requests, Mix::Exists) => "exists".to_owned(),
+        (SessionWork::Requests, Mix::Set) => "set".to_owned(),
+        (SessionWork::Requests, Mix::Create) => "create".to_owned(),
+        (SessionWork::Requests, Mix::Mixed { read_percent }) => {
+            format!("mixed, {read_percent} % get")
+        }
+        (SessionWork::Requests, Mix::Multi { size }) => format!("multi of {size} set"),
+        (SessionWork::Requests, Mix::Children) => "getChildren".to_owned(),
+        (SessionWork::Requests, Mix::Sequence) => "create of sequential znodes".to_owned(),
         (
-            Work::Requests,
+            SessionWork::Requests,
             Mix::Fill {
                 znodes, breadth, ..
             },

@@ -7,7 +7,7 @@ use client::Options;
 
 use super::args::{LoadArgs, ServersArgs, TurnsArgs};
 use super::error::Result;
-use super::round::{Job, Work};
+use super::round::{Job, SessionWork};
 use super::target::Target;
 use super::workload::Mix;
 use super::{FILES_BESIDES, job};
@@ -16,7 +16,7 @@ use super::{FILES_BESIDES, job};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) name: &'static str,
-    pub(crate) work: Work,
+    pub(crate) work: SessionWork,
     pub(crate) mix: Mix,
     pub(crate) sessions: u32,
     pub(crate) pipeline: u32,
@@ -38,7 +38,7 @@ impl Load {
     ) -> Load {
         Load {
             name,
-            work: Work::Requests,
+            work: SessionWork::Requests,
             mix,
             sessions,
             pipeline,
@@ -50,7 +50,7 @@ impl Load {
     }
 
     /// Returns a load of sessions with other work.
-    pub(crate) const fn sessions(name: &'static str, work: Work, sessions: u32) -> Load {
+    pub(crate) const fn sessions(name: &'static str, work: SessionWork, sessions: u32) -> Load {
         Load {
             work,
             ..Load::requests(name, Mix::Set, sessions, 1)
@@ -85,7 +85,7 @@ impl Load {
         if let Mix::Fill { .. } = self.mix {
             (job.warmup, job.until_done) = (Duration::ZERO, true);
         }
-        if self.work == Work::Idle {
+        if self.work == SessionWork::Idle {
             job.warmup = Duration::ZERO;
         }
         // Every session needs an open file. If the system does not allow enough, opening one fails

@@ -298,7 +298,7 @@ impl FsyncFigures {
 #[cfg(test)]
 mod tests {
     use super::super::round::Round;
-    use super::super::snapshots::InSnapshots;
+    use super::super::snapshots::SnapshotResults;
     use super::*;
 
     fn side(name: &str, ops: u64, latency_us: u64) -> Side {
@@ -312,7 +312,7 @@ mod tests {
             own_cpu: Some(Duration::from_secs(1)),
             memory_before: None,
             memory: None,
-            in_snapshots: InSnapshots::none(),
+            in_snapshots: SnapshotResults::none(),
         };
         Side {
             name: name.to_owned(),

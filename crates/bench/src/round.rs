@@ -17,7 +17,7 @@ use super::fan_out::Watched;
 use super::process::{Memory, Process};
 use super::progress::Progress;
 use super::session::{Context, Report, drive};
-use super::snapshots::{self, InSnapshots};
+use super::snapshots::{self, SnapshotResults};
 use super::stats::Stats;
 use super::target::Target;
 use super::workload::LoadPlan;
@@ -25,7 +25,7 @@ use super::{fan_out, idle, locks, storm};
 
 /// Kinds of work of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum SessionWork {
     /// Sends requests and receives replies, mixed as in the plan.
     Requests,
     /// Watches znodes that an additional session changes.
@@ -43,7 +43,7 @@ pub(crate) enum Work {
 /// A measurement, with its duration.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
-    pub(crate) work: Work,
+    pub(crate) work: SessionWork,
     pub(crate) plan: Arc<LoadPlan>,
     pub(crate) handshake: Arc<Handshake>,
     pub(crate) threads: u32,
@@ -61,14 +61,14 @@ pub(crate) struct Job {
 impl Job {
     /// Returns the number of sessions to open. A fan-out has an additional session that writes.
     fn sessions(&self) -> u32 {
-        self.plan.sessions + u32::from(self.work == Work::FanOut)
+        self.plan.sessions + u32::from(self.work == SessionWork::FanOut)
     }
 
     /// Returns the number of sessions that end by themselves. Watchers wait for the session that
     /// writes.
     fn workers(&self) -> u32 {
         match self.work {
-            Work::FanOut => 1,
+            SessionWork::FanOut => 1,
             _ => self.plan.sessions,
         }
     }
@@ -80,7 +80,7 @@ pub(crate) struct Round {
     pub(crate) stats: Stats,
     pub(crate) elapsed: Duration,
     /// Results during snapshots, if they were requested.
-    pub(crate) in_snapshots: InSnapshots,
+    pub(crate) in_snapshots: SnapshotResults,
     /// CPU time of the server's processes during the measurement.
     pub(crate) server_cpu: Option<Duration>,
     /// CPU time of the generator during the measurement.
@@ -148,7 +148,7 @@ pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) 
     let elapsed = round.in_snapshots.elapsed;
     Ok(Round {
         stats,
-        in_snapshots: InSnapshots {
+        in_snapshots: SnapshotResults {
             stats: apart,
             elapsed,
         },
@@ -179,7 +179,7 @@ impl Conductor<'_> {
         let cpu_before = (server_cpu()?, own_cpu()?);
         let start = Instant::now();
         self.control.enter(Phase::Measuring);
-        let mut in_snapshots = InSnapshots::none();
+        let mut in_snapshots = SnapshotResults::none();
         let elapsed = if let Some(limit) = self.job.snapshots {
             let processes = &self.target.processes;
             let watched =
@@ -247,7 +247,7 @@ impl Conductor<'_> {
             let answers = self.control.answers();
             if answers != seen.0 {
                 seen = (answers, Instant::now());
-            } else if self.job.work != Work::Idle {
+            } else if self.job.work != SessionWork::Idle {
                 stalled_since(seen.1)?;
             }
             self.progress.measuring(elapsed, duration, answers);
@@ -336,12 +336,12 @@ impl Worker {
     }
 }
 
-async fn one_session(work: Work, context: Context, session: u32, watched: Arc<Watched>) {
+async fn one_session(work: SessionWork, context: Context, session: u32, watched: Arc<Watched>) {
     // These kinds of work open their own connections.
-    if let Work::Storm | Work::Handshakes = work {
+    if let SessionWork::Storm | SessionWork::Handshakes = work {
         context.report(Report::Ready);
         return match work {
-            Work::Storm => storm::storm(&context, session).await,
+            SessionWork::Storm => storm::storm(&context, session).await,
             _ => storm::handshakes(&context, session).await,
         };
     }
@@ -351,13 +351,13 @@ async fn one_session(work: Work, context: Context, session: u32, watched: Arc<Wa
     };
     context.report(Report::Ready);
     match work {
-        Work::Requests => drive(&context, session, connection).await,
-        Work::FanOut if session == context.plan.sessions => {
+        SessionWork::Requests => drive(&context, session, connection).await,
+        SessionWork::FanOut if session == context.plan.sessions => {
             fan_out::write(&context, &watched, connection).await;
         }
-        Work::FanOut => fan_out::watch(&context, session, &watched, connection).await,
-        Work::Locks => locks::contend(&context, session, connection).await,
-        Work::Idle | Work::Storm | Work::Handshakes => {
+        SessionWork::FanOut => fan_out::watch(&context, session, &watched, connection).await,
+        SessionWork::Locks => locks::contend(&context, session, connection).await,
+        SessionWork::Idle | SessionWork::Storm | SessionWork::Handshakes => {
             idle::hold(&context, session, connection).await
         }
     }

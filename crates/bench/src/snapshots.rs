@@ -15,19 +15,19 @@ pub(crate) const SNAPSHOT: &str = "snapshot.";
 /// Interval between two checks for a snapshot file.
 const SAMPLE: Duration = Duration::from_millis(5);
 /// Sufficient data of each kind. The 99th percentile of less data would be random.
-const ENOUGH: Seen = Seen {
+const ENOUGH: AnswerCount = AnswerCount {
     time: Duration::from_secs(1),
     answers: 10_000,
 };
 
 /// Results during snapshots.
 #[derive(Debug, Clone)]
-pub(crate) struct InSnapshots {
+pub(crate) struct SnapshotResults {
     pub(crate) stats: Stats,
     pub(crate) elapsed: Duration,
 }
 
-impl InSnapshots {
+impl SnapshotResults {
     pub(crate) fn none() -> Self {
         Self {
             stats: Stats::new(),
@@ -37,12 +37,12 @@ impl InSnapshots {
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Seen {
+struct AnswerCount {
     time: Duration,
     answers: u64,
 }
 
-impl Seen {
+impl AnswerCount {
     fn is_enough(self) -> bool {
         self.time >= ENOUGH.time && self.answers >= ENOUGH.answers
     }
@@ -51,8 +51,8 @@ impl Seen {
 /// Durations without and during a snapshot.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Phases {
-    without: Seen,
-    during: Seen,
+    without: AnswerCount,
+    during: AnswerCount,
 }
 
 impl Phases {

@@ -38,7 +38,7 @@ fn load_args(options: &str) -> LoadArgs {
     Line::parse_from(words).load
 }
 
-fn run(options: &str, work: Work, mix: Mix) -> Result<Vec<Side>> {
+fn run(options: &str, work: SessionWork, mix: Mix) -> Result<Vec<Side>> {
     let args = load_args(options);
     measure(&job(&args, work, mix)?, &args, args.keep)
 }
@@ -75,7 +75,7 @@ fn every_mix(server: &str) {
     ] {
         let options =
             format!("--server {server} --sessions 3 --pipeline 4 --keys 20 --ops 500 --warmup 0");
-        let sides = run(&options, Work::Requests, mix).unwrap();
+        let sides = run(&options, SessionWork::Requests, mix).unwrap();
         let stats = sides[0].stats();
         assert_eq!((stats.ops(), stats.complaints()), (500, vec![]), "{mix:?}");
         assert!(stats.percentile(50.0) <= stats.max() && sides[0].ops_per_second() > 0.0);
@@ -90,7 +90,7 @@ fn a_fill_makes_as_many_znodes_as_it_says() {
         znodes: 1234,
         breadth: 100,
     };
-    let mut job = job(&args, Work::Requests, mix).unwrap();
+    let mut job = job(&args, SessionWork::Requests, mix).unwrap();
     job.until_done = true;
     let sides = measure(&job, &args, true).unwrap();
     assert_eq!(sides[0].stats().ops(), 1234);
@@ -104,7 +104,7 @@ fn two_servers_take_turns() {
          --pid {0} --versus-pid {0}",
         std::process::id()
     );
-    let sides = run(&options, Work::Requests, Mix::Get).unwrap();
+    let sides = run(&options, SessionWork::Requests, Mix::Get).unwrap();
     let [first, second] = &sides[..] else {
         panic!("two sides");
     };
@@ -123,7 +123,7 @@ fn a_time_is_measured_after_a_warmup() {
         "--server {} --duration 300ms --warmup 20ms --sessions 2",
         echo_server()
     );
-    let sides = run(&options, Work::Requests, Mix::Get).unwrap();
+    let sides = run(&options, SessionWork::Requests, Mix::Get).unwrap();
     let round = &sides[0].rounds[0];
     assert!(round.elapsed.as_millis() >= 300 && round.stats.ops() > 0);
 }
@@ -134,7 +134,7 @@ fn a_storm_opens_sessions() {
         "--server {} --sessions 4 --ops 40 --warmup 0",
         echo_server()
     );
-    let sides = run(&options, Work::Storm, Mix::Get).unwrap();
+    let sides = run(&options, SessionWork::Storm, Mix::Get).unwrap();
     assert_eq!(sides[0].stats().ops(), 40);
 }
 
@@ -144,7 +144,7 @@ fn idle_sessions_ping() {
         "--server {} --sessions 5 --duration 1s --warmup 0 --session-timeout 1s",
         echo_server()
     );
-    let sides = run(&options, Work::Idle, Mix::Get).unwrap();
+    let sides = run(&options, SessionWork::Idle, Mix::Get).unwrap();
     let stats = sides[0].stats();
     assert!(
         stats.ops() >= 5 && stats.is_clean(),
@@ -158,7 +158,12 @@ fn nobody_listening_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = run(&format!("--server {address}"), Work::Requests, Mix::Get).unwrap_err();
+    let error = run(
+        &format!("--server {address}"),
+        SessionWork::Requests,
+        Mix::Get,
+    )
+    .unwrap_err();
     let text = error.to_string();
     assert!(
         text.starts_with(&format!("cannot connect to {address}: ")),
@@ -177,7 +182,12 @@ fn a_server_that_turns_away_is_explained() {
             let _ = (&stream).read(&mut [0; 64]);
         }
     });
-    let error = run(&format!("--server {address}"), Work::Requests, Mix::Get).unwrap_err();
+    let error = run(
+        &format!("--server {address}"),
+        SessionWork::Requests,
+        Mix::Get,
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("maxClientCnxns"), "{error}");
 }
 
@@ -250,7 +260,7 @@ fn a_ping_that_is_answered_late_is_no_answer_to_the_load() {
     let args = load_args(&format!(
         "--server {server} --sessions 2 --pipeline 1 --ops 20 --warmup 0"
     ));
-    let job = job(&args, Work::Requests, Mix::Get).unwrap();
+    let job = job(&args, SessionWork::Requests, Mix::Get).unwrap();
     let target = Target::new(&args.servers.server, &[], Access::default()).unwrap();
     let round = round::run(&job, &target, 0, &Progress::new()).unwrap();
     assert_eq!((round.stats.ops(), round.stats.complaints()), (20, vec![]));
@@ -268,7 +278,7 @@ fn lost_sessions_are_counted_with_what_they_had_under_way() {
     let args = load_args(&format!(
         "--server {server} --sessions 3 --pipeline 2 --warmup 0"
     ));
-    let job = job(&args, Work::Requests, Mix::Get).unwrap();
+    let job = job(&args, SessionWork::Requests, Mix::Get).unwrap();
     let target = Target::new(&args.servers.server, &[], Access::default()).unwrap();
     let round = round::run(&job, &target, 0, &Progress::new()).unwrap();
     assert_eq!(round.stats.ops(), 0);

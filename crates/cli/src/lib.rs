@@ -33,7 +33,7 @@ use std::sync::OnceLock;
 
 pub use direct::{Data, DataForm, Direct, Target, check_path, run_direct};
 use shell::Shell;
-use start::Start;
+use start::CliArguments;
 pub use start::{ClientSettings, Format, SaslClient};
 pub use suggest::nearest;
 pub use yaml::yaml;
@@ -49,7 +49,7 @@ fn version() -> &'static str {
 /// the version of the server. `settings` are for TLS and the login.
 pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitCode {
     VERSION.get_or_init(|| version.to_owned());
-    let start = match Start::parse(words) {
+    let start = match CliArguments::parse(words) {
         Ok(mut start) => {
             start.settings = settings;
             start
@@ -82,7 +82,7 @@ pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitC
 }
 
 /// Prints the help, without a connection.
-fn help(start: &Start) -> ExitCode {
+fn help(start: &CliArguments) -> ExitCode {
     match commands::help(start.command.first().map(String::as_str)) {
         Ok(text) => {
             terminal::say!("{}", text.trim_end());
@@ -95,7 +95,7 @@ fn help(start: &Start) -> ExitCode {
     }
 }
 
-async fn serve(start: Start) -> u8 {
+async fn serve(start: CliArguments) -> u8 {
     let mut shell = Shell::new(start);
     let start = shell.start.clone();
     let is_own = |name: &String| commands::is_own(name);

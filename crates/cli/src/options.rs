@@ -7,22 +7,22 @@ use crate::failure::Failure;
 
 /// An option of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Opt {
+pub(crate) struct CommandOption {
     pub(crate) name: &'static str,
     pub(crate) has_value: bool,
 }
 
 /// Returns an option without a value.
-pub(crate) const fn flag(name: &'static str) -> Opt {
-    Opt {
+pub(crate) const fn flag(name: &'static str) -> CommandOption {
+    CommandOption {
         name,
         has_value: false,
     }
 }
 
 /// Returns an option with a value.
-pub(crate) const fn value(name: &'static str) -> Opt {
-    Opt {
+pub(crate) const fn value(name: &'static str) -> CommandOption {
+    CommandOption {
         name,
         has_value: true,
     }
@@ -30,19 +30,19 @@ pub(crate) const fn value(name: &'static str) -> Opt {
 
 /// The parsed words of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct Arguments {
     options: Vec<(&'static str, String)>,
     /// Words that are not options.
     pub(crate) words: Vec<String>,
 }
 
-impl Given {
+impl Arguments {
     /// Parses the words after the command.
     ///
     /// # Errors
     /// If an option is invalid. The error contains Commons CLI's text and the name of its
     /// exception.
-    pub(crate) fn parse(words: &[String], known: &[Opt]) -> Result<Self, Failure> {
+    pub(crate) fn parse(words: &[String], known: &[CommandOption]) -> Result<Self, Failure> {
         let mut given = Self::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -62,7 +62,7 @@ impl Given {
     fn take<'a>(
         &mut self,
         text: &str,
-        known: &[Opt],
+        known: &[CommandOption],
         words: &mut impl Iterator<Item = &'a String>,
     ) -> Result<(), Failure> {
         let find = |name: &str| known.iter().find(|opt| opt.name == name);
@@ -89,9 +89,9 @@ impl Given {
 
     fn note<'a>(
         &mut self,
-        opt: Opt,
+        opt: CommandOption,
         inside: Option<String>,
-        known: &[Opt],
+        known: &[CommandOption],
         words: &mut impl Iterator<Item = &'a String>,
     ) -> Result<(), Failure> {
         let missing = || Failure::missing_argument(opt.name);
@@ -141,7 +141,7 @@ impl Given {
     }
 }
 
-fn is_option(word: &str, known: &[Opt]) -> bool {
+fn is_option(word: &str, known: &[CommandOption]) -> bool {
     let Some(name) = word.strip_prefix('-') else {
         return false;
     };
@@ -156,11 +156,11 @@ fn is_option(word: &str, known: &[Opt]) -> bool {
 mod tests {
     use super::*;
 
-    const KNOWN: &[Opt] = &[flag("s"), flag("w"), value("v"), value("add")];
+    const KNOWN: &[CommandOption] = &[flag("s"), flag("w"), value("v"), value("add")];
 
-    fn parse(line: &str) -> Result<Given, String> {
+    fn parse(line: &str) -> Result<Arguments, String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        Given::parse(&words, KNOWN).map_err(|failure| failure.text)
+        Arguments::parse(&words, KNOWN).map_err(|failure| failure.text)
     }
 
     #[test]

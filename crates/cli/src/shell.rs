@@ -14,7 +14,7 @@ use crate::exit;
 use crate::failure::{Failure, keeper_error};
 use crate::json;
 use crate::path::Chroot;
-use crate::start::{Format, Start};
+use crate::start::{CliArguments, Format};
 use crate::words;
 use crate::yaml::yaml;
 
@@ -23,7 +23,7 @@ const HISTORY_SHOWN: usize = 10;
 
 /// State of the session.
 #[derive(Debug)]
-enum Link {
+enum SessionState {
     /// No command has needed a session yet.
     NotYet,
     Open(Box<Connection>),
@@ -37,10 +37,10 @@ enum Link {
 /// A shell, or a single command.
 #[derive(Debug)]
 pub(crate) struct Shell {
-    pub(crate) start: Start,
+    pub(crate) start: CliArguments,
     /// `host:port[,...][/chroot]` of the current session.
     server: String,
-    link: Link,
+    link: SessionState,
     /// Credentials for the next connection.
     auths: Vec<(String, String)>,
     pub(crate) prints_watches: bool,
@@ -61,13 +61,13 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    pub(crate) fn new(start: Start) -> Self {
+    pub(crate) fn new(start: CliArguments) -> Self {
         Self {
             server: start.server.clone(),
             // Structured output is for programs.
             prints_watches: !start.format.is_structured(),
             start,
-            link: Link::NotYet,
+            link: SessionState::NotYet,
             auths: Vec::new(),
             is_over: false,
             has_ephemerals: false,
@@ -137,7 +137,7 @@ impl Shell {
 
     /// Prints the events of watches and of the connection. Returns whether there were any.
     pub(crate) fn print_news(&mut self) -> bool {
-        let Link::Open(connection) = &mut self.link else {
+        let SessionState::Open(connection) = &mut self.link else {
             return false;
         };
         let news = connection.news();
@@ -176,16 +176,16 @@ impl Shell {
     /// # Errors
     /// If the connection fails, the session was closed by a command, or credentials were refused.
     pub(crate) async fn client(&mut self, path: &str) -> Result<Client, Failure> {
-        if matches!(self.link, Link::NotYet) {
+        if matches!(self.link, SessionState::NotYet) {
             self.connect(path).await?;
         }
         match &self.link {
-            Link::Open(connection) => Ok(connection.client.clone()),
-            Link::AuthFailed => Err(Failure {
+            SessionState::Open(connection) => Ok(connection.client.clone()),
+            SessionState::AuthFailed => Err(Failure {
                 plain: Some("the server refused the credentials".to_owned()),
                 ..Failure::new(keeper_error("AuthFailed", path)).with_exit(exit::DENIED)
             }),
-            Link::NotYet | Link::Closed => Err(Failure::not_connected()),
+            SessionState::NotYet | SessionState::Closed => Err(Failure::not_connected()),
         }
     }
 
@@ -201,7 +201,7 @@ impl Shell {
     /// Returns the connection, if there is one.
     pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
         match &mut self.link {
-            Link::Open(connection) => Some(connection),
+            SessionState::Open(connection) => Some(connection),
             _ => None,
         }
     }
@@ -209,7 +209,7 @@ impl Shell {
     /// Returns a path as the server knows it.
     pub(crate) fn outside(&self, path: &str) -> String {
         match &self.link {
-            Link::Open(connection) => connection.chroot.outside(path),
+            SessionState::Open(connection) => connection.chroot.outside(path),
             _ => path.to_owned(),
         }
     }
@@ -217,7 +217,7 @@ impl Shell {
     /// Returns a path of the server as the session knows it.
     pub(crate) fn inside<'a>(&self, path: &'a str) -> &'a str {
         match &self.link {
-            Link::Open(connection) => connection.chroot.inside(path),
+            SessionState::Open(connection) => connection.chroot.inside(path),
             _ => path,
         }
     }
@@ -227,7 +227,7 @@ impl Shell {
         let client = Client::connect(options)
             .await
             .map_err(|error| Failure::of(&error, path))?;
-        self.link = Link::Open(Box::new(Connection::new(client, chroot)));
+        self.link = SessionState::Open(Box::new(Connection::new(client, chroot)));
         self.print_event(&block("SyncConnected", "None", None, -1));
         for (scheme, auth) in std::mem::take(&mut self.auths) {
             self.add_auth(&scheme, &auth).await;
@@ -252,14 +252,16 @@ impl Shell {
         if let Some(server) = server {
             self.server = server.to_owned();
         }
-        self.link = Link::NotYet;
+        self.link = SessionState::NotYet;
         self.connect_now().await
     }
 
     /// Ends the session.
     pub(crate) async fn close(&mut self) {
         self.print_news();
-        if let Link::Open(connection) = std::mem::replace(&mut self.link, Link::Closed) {
+        if let SessionState::Open(connection) =
+            std::mem::replace(&mut self.link, SessionState::Closed)
+        {
             // Without an answer the session ends by its timeout.
             let _ = connection.client.close().await;
             self.print_event(&block("Closed", "None", None, -1));
@@ -270,7 +272,7 @@ impl Shell {
     /// Ends the session silently, unless it owns ephemerals. As with zkCli.sh, these exist until
     /// the session timeout.
     pub(crate) async fn leave(&mut self) {
-        if let Link::Open(connection) = &self.link
+        if let SessionState::Open(connection) = &self.link
             && !self.has_ephemerals
         {
             let _ = connection.client.close().await;
@@ -279,13 +281,13 @@ impl Shell {
 
     /// Adds an identity to the session, or to the next one.
     pub(crate) async fn add_auth(&mut self, scheme: &str, auth: &str) {
-        let Link::Open(connection) = &self.link else {
+        let SessionState::Open(connection) = &self.link else {
             return self.auths.push((scheme.to_owned(), auth.to_owned()));
         };
         let added = connection.client.add_auth(scheme, auth.to_owned()).await;
         if added.is_err() {
             self.print_news();
-            self.link = Link::AuthFailed;
+            self.link = SessionState::AuthFailed;
             self.print_event(&block("AuthFailed", "None", None, -1));
         }
     }
@@ -293,10 +295,10 @@ impl Shell {
     /// Returns the prompt.
     pub(crate) fn prompt(&self) -> String {
         let state = match &self.link {
-            Link::Open(connection) => connection.state(),
-            Link::AuthFailed => "AUTH_FAILED",
-            Link::NotYet => "CONNECTING",
-            Link::Closed => "CLOSED",
+            SessionState::Open(connection) => connection.state(),
+            SessionState::AuthFailed => "AUTH_FAILED",
+            SessionState::NotYet => "CONNECTING",
+            SessionState::Closed => "CLOSED",
         };
         match (self.is_friendly, &self.dir) {
             (false, _) => format!("[zk: {}({state}) {}] ", self.server, self.commands),
@@ -368,7 +370,9 @@ impl Shell {
     /// Returns the session, for completion.
     pub(crate) fn session(&self) -> Option<(Client, Chroot)> {
         match &self.link {
-            Link::Open(connection) => Some((connection.client.clone(), connection.chroot.clone())),
+            SessionState::Open(connection) => {
+                Some((connection.client.clone(), connection.chroot.clone()))
+            }
             _ => None,
         }
     }

@@ -52,7 +52,7 @@ pub enum SaslClient {
 
 /// Parsed arguments of `zoarium cli`.
 #[derive(Debug, Clone)]
-pub(crate) struct Start {
+pub(crate) struct CliArguments {
     /// `host:port[,...][/chroot]` from the arguments.
     pub(crate) server: String,
     timeout: String,
@@ -70,7 +70,7 @@ pub(crate) struct Start {
     pub(crate) command: Vec<String>,
 }
 
-impl Default for Start {
+impl Default for CliArguments {
     fn default() -> Self {
         Self {
             server: "localhost:2181".to_owned(),
@@ -87,7 +87,7 @@ impl Default for Start {
     }
 }
 
-impl Start {
+impl CliArguments {
     /// Parses the words. Like Java, skips unknown words that begin with a hyphen.
     ///
     /// # Errors
@@ -292,8 +292,8 @@ impl Configuration {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Start {
-        Start::parse(line.split(' ').map(str::to_owned).collect()).unwrap()
+    fn parse(line: &str) -> CliArguments {
+        CliArguments::parse(line.split(' ').map(str::to_owned).collect()).unwrap()
     }
 
     #[test]
@@ -349,16 +349,16 @@ mod tests {
                 .text
                 .starts_with("Error while processing nosuch.cfg: ")
         );
-        assert!(Start::parse(vec!["-server".to_owned()]).is_err());
+        assert!(CliArguments::parse(vec!["-server".to_owned()]).is_err());
         assert_eq!(parse("--output json ls /").format, Format::Json);
         assert_eq!(parse("--output text ls /").format, Format::Text);
         let start = parse("--server a:1 get --output json /x -- --output");
         assert_eq!((start.server.as_str(), start.format), ("a:1", Format::Json));
         assert_eq!(start.command, ["get", "/x", "--", "--output"]);
         assert!(parse("--help").wants_help && parse("get --help").wants_help);
-        assert!(Start::parse(vec!["get".to_owned(), "--output".to_owned()]).is_err());
+        assert!(CliArguments::parse(vec!["get".to_owned(), "--output".to_owned()]).is_err());
         let words = ["--output", "xml"].map(str::to_owned).to_vec();
-        let failure = Start::parse(words).unwrap_err();
+        let failure = CliArguments::parse(words).unwrap_err();
         assert_eq!(
             failure.text,
             "--output must be text, json or yaml, not \"xml\""

@@ -122,7 +122,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
             let Some(lock) = self.machine.try_lock() else {
                 return;
             };
-            let mut held = Held::<M, P>(lock);
+            let mut held = MachineGuard::<M, P>(lock);
             let Some(machine) = &mut *held else {
                 return;
             };
@@ -148,7 +148,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     pub fn run(&self) {
         self.parker.register();
         loop {
-            let mut held = Held::<M, P>(self.machine.lock());
+            let mut held = MachineGuard::<M, P>(self.machine.lock());
             let Some(machine) = &mut *held else {
                 break;
             };
@@ -197,7 +197,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     /// Releases the machine. The caller must check the inbox next. A thread that has sent a message
     /// and found the lock held relies on that. Either that thread sees that the lock is free, or
     /// this one sees the message: the two fences guarantee it.
-    fn release(&self, held: Held<'_, M, P>) {
+    fn release(&self, held: MachineGuard<'_, M, P>) {
         let allows_inline = held.as_ref().is_some_and(M::allows_inline);
         self.allows_inline.store(allows_inline, Ordering::Relaxed);
         drop(held);
@@ -228,9 +228,11 @@ impl<M: Machine, P: Primitives> std::fmt::Debug for Executor<M, P> {
 }
 
 /// The machine, held by one thread.
-struct Held<'a, M: Machine + 'a, P: Primitives>(<P::Lock<Option<M>> as Lock<Option<M>>>::Guard<'a>);
+struct MachineGuard<'a, M: Machine + 'a, P: Primitives>(
+    <P::Lock<Option<M>> as Lock<Option<M>>>::Guard<'a>,
+);
 
-impl<M: Machine, P: Primitives> Deref for Held<'_, M, P> {
+impl<M: Machine, P: Primitives> Deref for MachineGuard<'_, M, P> {
     type Target = Option<M>;
 
     fn deref(&self) -> &Self::Target {
@@ -238,13 +240,13 @@ impl<M: Machine, P: Primitives> Deref for Held<'_, M, P> {
     }
 }
 
-impl<M: Machine, P: Primitives> DerefMut for Held<'_, M, P> {
+impl<M: Machine, P: Primitives> DerefMut for MachineGuard<'_, M, P> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
 }
 
-impl<M: Machine, P: Primitives> Drop for Held<'_, M, P> {
+impl<M: Machine, P: Primitives> Drop for MachineGuard<'_, M, P> {
     /// After a panic the state of the machine is unknown: it has ended. Its parts are not dropped.
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -9,10 +9,14 @@ use tokio::sync::watch;
 
 use super::super::error::{BenchError, Result};
 use super::super::fsync::Scratch;
-use super::link::{Groups, Link};
+use super::link::{RecordReader, RecordSender};
 
 /// Writes and syncs the proposals.
-pub(super) fn follow(mut scratch: Scratch, mut proposed: Groups, acks: &Link) -> Result<()> {
+pub(super) fn follow(
+    mut scratch: Scratch,
+    mut proposed: RecordReader,
+    acks: &RecordSender,
+) -> Result<()> {
     loop {
         let came = proposed.next();
         let (records, last) = came.map_err(BenchError::io("read what a leader sends"))?;
@@ -23,7 +27,10 @@ pub(super) fn follow(mut scratch: Scratch, mut proposed: Groups, acks: &Link) ->
 }
 
 /// Publishes which forwarded records are committed.
-pub(super) fn hear_commits(mut committed: Groups, tell: &watch::Sender<u64>) -> io::Result<()> {
+pub(super) fn hear_commits(
+    mut committed: RecordReader,
+    tell: &watch::Sender<u64>,
+) -> io::Result<()> {
     loop {
         let (_, last) = committed.next()?;
         tell.send_replace(last);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// The held answers, from the answer to the first write that is not durable.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldAnswers {
     bytes: Vec<u8>,
     /// Number of bytes released since the beginning.
     released: usize,
@@ -12,7 +12,7 @@ pub(super) struct Held {
     writes: VecDeque<(u64, usize)>,
 }
 
-impl Held {
+impl HeldAnswers {
     pub(super) fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn answers_wait_for_the_write_in_front_of_them() {
-        let (mut held, mut out) = (Held::default(), Vec::new());
+        let (mut held, mut out) = (HeldAnswers::default(), Vec::new());
         for (answer, write) in [(1, None), (2, Some(5)), (3, None), (4, Some(7)), (5, None)] {
             held.place(write, &mut out).push(answer);
         }

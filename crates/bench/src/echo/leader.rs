@@ -9,23 +9,23 @@ use tokio::sync::watch;
 
 use super::super::error::{BenchError, Result};
 use super::super::fsync::Scratch;
-use super::link::{Groups, Link};
+use super::link::{RecordReader, RecordSender};
 
 #[derive(Debug)]
 pub(super) struct Leader {
     /// Lock for appending a record, so that all files have the same order.
     order: Mutex<()>,
-    file: Place,
+    file: PendingRecords,
     /// Links to the files of followers.
-    proposals: Vec<Link>,
+    proposals: Vec<RecordSender>,
     counts: Mutex<Counts>,
     /// Links to the clients of followers.
-    commits: Vec<Link>,
+    commits: Vec<RecordSender>,
 }
 
 /// Records that wait for the leader's file.
 #[derive(Debug, Default)]
-struct Place {
+struct PendingRecords {
     records: Mutex<Records>,
     more: Condvar,
 }
@@ -52,7 +52,11 @@ struct Counts {
 impl Leader {
     /// Creates a leader. The links are in the order of the followers. `tell` publishes the number
     /// of the last record that a majority has, for clients of the leader.
-    pub(super) fn new(proposals: Vec<Link>, commits: Vec<Link>, tell: watch::Sender<u64>) -> Self {
+    pub(super) fn new(
+        proposals: Vec<RecordSender>,
+        commits: Vec<RecordSender>,
+        tell: watch::Sender<u64>,
+    ) -> Self {
         let counts = Counts {
             of_files: vec![0; 1 + proposals.len()],
             tell: Some(tell),
@@ -60,7 +64,7 @@ impl Leader {
         };
         Self {
             order: Mutex::default(),
-            file: Place::default(),
+            file: PendingRecords::default(),
             proposals,
             counts: Mutex::new(counts),
             commits,
@@ -81,7 +85,7 @@ impl Leader {
 
     /// Sends the appended records to the followers, and wakes the thread that writes the file.
     pub(super) fn flush(&self) -> io::Result<()> {
-        self.proposals.iter().try_for_each(Link::flush)?;
+        self.proposals.iter().try_for_each(RecordSender::flush)?;
         self.file.more.notify_one();
         Ok(())
     }
@@ -99,7 +103,7 @@ impl Leader {
     }
 
     /// Receives the acknowledgements of a follower's file.
-    pub(super) fn hear_acks(&self, follower: usize, mut acks: Groups) -> io::Result<()> {
+    pub(super) fn hear_acks(&self, follower: usize, mut acks: RecordReader) -> io::Result<()> {
         loop {
             let (_, last) = acks.next()?;
             self.advance(1 + follower, last)?;
@@ -107,7 +111,11 @@ impl Leader {
     }
 
     /// Receives the writes of a follower's clients.
-    pub(super) fn hear_requests(&self, follower: usize, mut requests: Groups) -> io::Result<()> {
+    pub(super) fn hear_requests(
+        &self,
+        follower: usize,
+        mut requests: RecordReader,
+    ) -> io::Result<()> {
         loop {
             let (records, last) = requests.next()?;
             let number = self.append(records);
@@ -147,7 +155,7 @@ impl Leader {
             }
         }
         drop(counts);
-        self.commits.iter().try_for_each(Link::flush)
+        self.commits.iter().try_for_each(RecordSender::flush)
     }
 
     /// Fails all waiting clients if the work has failed.
@@ -155,12 +163,12 @@ impl Leader {
         if let Err(error) = worked {
             tracing::error!(%error, "cannot write the log");
             self.counts.lock().tell = None;
-            self.commits.iter().for_each(Link::close);
+            self.commits.iter().for_each(RecordSender::close);
         }
     }
 }
 
-impl Place {
+impl PendingRecords {
     /// Waits for records and moves all of them to the empty buffer `taken`. Returns the number of
     /// the last one.
     fn take(&self, taken: &mut Vec<u8>) -> u64 {

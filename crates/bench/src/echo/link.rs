@@ -16,13 +16,13 @@ const READ_BYTES: usize = 1 << 20;
 
 /// The sending end.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct RecordSender {
     stream: TcpStream,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<UnsentRecords>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnsentRecords {
     records: Vec<u8>,
     /// Numbers of the last record, and of the last record that was sent.
     last: u64,
@@ -30,7 +30,7 @@ struct Waiting {
     is_sending: bool,
 }
 
-impl Link {
+impl RecordSender {
     /// Queues a record for the next flush, and returns its number.
     pub(super) fn put(&self, record: &[u8]) -> u64 {
         let mut waiting = self.waiting.lock();
@@ -78,7 +78,7 @@ impl Link {
 
 /// The receiving end.
 #[derive(Debug)]
-pub(super) struct Groups {
+pub(super) struct RecordReader {
     stream: TcpStream,
     part: Vec<u8>,
     bytes: Vec<u8>,
@@ -86,7 +86,7 @@ pub(super) struct Groups {
     taken: usize,
 }
 
-impl Groups {
+impl RecordReader {
     /// Waits for a complete group. Returns all complete groups with their headers, and the number
     /// of the last record.
     pub(super) fn next(&mut self) -> io::Result<(&[u8], u64)> {
@@ -124,7 +124,7 @@ fn complete(groups: &[u8]) -> Option<(usize, u64)> {
 }
 
 /// Returns two members connected over loopback, each with its sending and its receiving end.
-pub(super) fn connect() -> Result<[(Link, Groups); 2]> {
+pub(super) fn connect() -> Result<[(RecordSender, RecordReader); 2]> {
     let connect = || {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let one = TcpStream::connect(listener.local_addr()?)?;
@@ -134,13 +134,13 @@ pub(super) fn connect() -> Result<[(Link, Groups); 2]> {
     connect().map_err(BenchError::io("connect two members"))
 }
 
-fn ends(stream: TcpStream) -> io::Result<(Link, Groups)> {
+fn ends(stream: TcpStream) -> io::Result<(RecordSender, RecordReader)> {
     stream.set_nodelay(true)?;
-    let link = Link {
+    let link = RecordSender {
         stream: stream.try_clone()?,
         waiting: Mutex::default(),
     };
-    let groups = Groups {
+    let groups = RecordReader {
         stream,
         part: vec![0; READ_BYTES],
         bytes: Vec::new(),

@@ -14,20 +14,20 @@ use super::super::fsync::Scratch;
 use super::super::threads::spawn;
 use super::follower::{follow, hear_commits};
 use super::leader::Leader;
-use super::link::{Link, connect};
+use super::link::{RecordSender, connect};
 
 /// The log to which connections append records that must be on disk before they answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
-    way: Way,
+    way: LogRole,
     durable: watch::Receiver<u64>,
 }
 
 #[derive(Debug, Clone)]
-enum Way {
+enum LogRole {
     Leader(Arc<Leader>),
     /// The link to the leader.
-    Follower(Arc<Link>),
+    Follower(Arc<RecordSender>),
 }
 
 impl Log {
@@ -43,7 +43,7 @@ impl Log {
             proposals.push(propose);
             commits.push(commit);
             logs.push(Self {
-                way: Way::Follower(Arc::new(pass_on)),
+                way: LogRole::Follower(Arc::new(pass_on)),
                 durable,
             });
             ends.push((acks, acknowledge, proposed, requests, committed, tell));
@@ -71,23 +71,23 @@ impl Log {
                 heard.map_err(BenchError::io("hear a leader"))
             })?;
         }
-        let way = Way::Leader(leader);
+        let way = LogRole::Leader(leader);
         Ok((Self { way, durable }, logs))
     }
 
     /// Appends a record, and returns its number. [`Log::flush`] must follow.
     pub(super) fn append(&self, record: &[u8]) -> u64 {
         match &self.way {
-            Way::Leader(leader) => leader.append(record),
-            Way::Follower(link) => link.put(record),
+            LogRole::Leader(leader) => leader.append(record),
+            LogRole::Follower(link) => link.put(record),
         }
     }
 
     /// Has the appended records written.
     pub(super) fn flush(&self) -> io::Result<()> {
         match &self.way {
-            Way::Leader(leader) => leader.flush(),
-            Way::Follower(link) => link.flush(),
+            LogRole::Leader(leader) => leader.flush(),
+            LogRole::Follower(link) => link.flush(),
         }
     }
 

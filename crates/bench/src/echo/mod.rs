@@ -32,9 +32,9 @@ use proto::response::{GetDataResponse, NamesResponse};
 use proto::{ErrorCode, OpCode, OpKind, SessionId, Stat, Xid, Zxid};
 use tokio::net::{TcpListener, TcpStream};
 
-use self::held::Held;
+use self::held::HeldAnswers;
 pub(crate) use self::log::Log;
-use self::queues::{Queues, Told};
+use self::queues::{ConnectionEvents, Queues};
 use super::args::EchoArgs;
 use super::error::{BenchError, Result};
 use super::template::Payload;
@@ -181,7 +181,7 @@ async fn converse(stream: TcpStream, peer: SocketAddr, mut serving: Serving) {
 /// Entries of a session in the queues, which are removed with the session.
 struct Queueing {
     queues: Queues,
-    told: Arc<Told>,
+    told: Arc<ConnectionEvents>,
 }
 
 impl Queueing {
@@ -208,7 +208,7 @@ async fn serve_session(
     shake_hands(wire, serving.log.as_mut()).await?;
     let queueing = Queueing::new(&serving.queues);
     let told = &queueing.told;
-    let mut held = Held::default();
+    let mut held = HeldAnswers::default();
     let (mut is_told, mut is_last) = (false, false);
     loop {
         while let Some((frame, out)) = wire.next_frame_and_outbound()? {
@@ -263,7 +263,7 @@ async fn serve_session(
 }
 
 /// Waits until the first held answer may be sent.
-async fn first_of(held: &Held, log: Option<&mut Log>) -> io::Result<()> {
+async fn first_of(held: &HeldAnswers, log: Option<&mut Log>) -> io::Result<()> {
     match log.zip(held.first()) {
         Some((log, number)) => log.synced(number).await,
         None => pending().await,

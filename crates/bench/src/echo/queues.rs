@@ -34,33 +34,33 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Znodes {
     queues: HashMap<String, Queue>,
-    watched: HashMap<String, Vec<Arc<Told>>>,
+    watched: HashMap<String, Vec<Arc<ConnectionEvents>>>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     next: u32,
     /// Names of the znodes, with their owners.
-    names: BTreeMap<String, Arc<Told>>,
+    names: BTreeMap<String, Arc<ConnectionEvents>>,
 }
 
 /// Events for a connection.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ConnectionEvents {
     frames: Mutex<Vec<u8>>,
     pub(super) came: Notify,
 }
 
 /// A request that concerns queues or watches.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked {
-    what: What,
+pub(super) struct QueueRequest {
+    what: QueueOperation,
     xid: Xid,
     path: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum QueueOperation {
     Join,
     Leave,
     List,
@@ -68,16 +68,16 @@ enum What {
     Change,
 }
 
-impl Told {
+impl ConnectionEvents {
     /// Appends the waiting events to `out`.
     pub(super) fn take(&self, out: &mut Vec<u8>) {
         out.append(&mut self.frames.lock());
     }
 }
 
-impl Asked {
+impl QueueRequest {
     pub(super) fn is_write(&self) -> bool {
-        !matches!(self.what, What::List | What::Watch)
+        !matches!(self.what, QueueOperation::List | QueueOperation::Watch)
     }
 }
 
@@ -88,7 +88,7 @@ fn read<T: Decode>(record: &[u8]) -> Option<T> {
 
 impl Queues {
     /// Parses a request. Returns `None` if it does not concern queues or watches.
-    pub(super) fn asked(&self, frame: &[u8]) -> Option<Asked> {
+    pub(super) fn asked(&self, frame: &[u8]) -> Option<QueueRequest> {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
         let (op, record) = rest.split_first_chunk::<4>()?;
         let xid = Xid(i32::from_be_bytes(*xid));
@@ -97,42 +97,48 @@ impl Queues {
             OpCode::Create => {
                 let request: CreateRequest = read(record)?;
                 let is_join = request.flags == flags::EPHEMERAL_SEQUENTIAL;
-                (What::Join, request.path.filter(|_| is_join))
+                (QueueOperation::Join, request.path.filter(|_| is_join))
             }
             // The last byte states whether the znode is to be watched.
-            OpCode::GetData if record.last() == Some(&1) => {
-                (What::Watch, read::<PathWatchRequest>(record)?.path)
-            }
+            OpCode::GetData if record.last() == Some(&1) => (
+                QueueOperation::Watch,
+                read::<PathWatchRequest>(record)?.path,
+            ),
             OpCode::GetChildren if are_used() => {
-                (What::List, read::<PathWatchRequest>(record)?.path)
+                (QueueOperation::List, read::<PathWatchRequest>(record)?.path)
             }
-            OpCode::Delete if are_used() => (What::Leave, read::<PathVersionRequest>(record)?.path),
-            OpCode::SetData if are_used() => (What::Change, read::<SetDataRequest>(record)?.path),
+            OpCode::Delete if are_used() => (
+                QueueOperation::Leave,
+                read::<PathVersionRequest>(record)?.path,
+            ),
+            OpCode::SetData if are_used() => {
+                (QueueOperation::Change, read::<SetDataRequest>(record)?.path)
+            }
             _ => return None,
         };
         let path = path?.to_string();
-        Some(Asked { what, xid, path })
+        Some(QueueRequest { what, xid, path })
     }
 
     /// Executes a request, and appends its answer to `out`. `usual` writes an answer with data.
     pub(super) fn carry_out(
         &self,
-        asked: Asked,
-        by: &Arc<Told>,
+        asked: QueueRequest,
+        by: &Arc<ConnectionEvents>,
         usual: impl FnOnce(Xid, &mut Vec<u8>),
         out: &mut Vec<u8>,
     ) {
         self.0.are_used.store(true, Ordering::Relaxed);
         let mut znodes = self.0.znodes.lock();
-        let Asked { what, xid, path } = asked;
+        let QueueRequest { what, xid, path } = asked;
         match what {
-            What::Join => {
+            QueueOperation::Join => {
                 let path = znodes.join(&path, by).into();
                 answer(out, xid, ErrorCode::Ok, |out| {
                     CreateResponse { path }.encode(out)
                 });
             }
-            What::Leave => {
+            QueueOperation::Leave => {
                 let is_there = znodes.leave(&path);
                 znodes.tell(&path, EventType::NodeDeleted);
                 let code = if is_there {
@@ -142,7 +148,7 @@ impl Queues {
                 };
                 answer(out, xid, code, |_| ());
             }
-            What::List => {
+            QueueOperation::List => {
                 let queue = znodes.queues.get(&path);
                 let names = queue.map(|queue| queue.names.keys().map(|name| name.as_str().into()));
                 let names = names.map(Iterator::collect).unwrap_or_default();
@@ -150,14 +156,14 @@ impl Queues {
                     NamesResponse { names }.encode(out)
                 });
             }
-            What::Watch if znodes.has_left(&path) => {
+            QueueOperation::Watch if znodes.has_left(&path) => {
                 answer(out, xid, ErrorCode::NoNode, |_| ());
             }
-            What::Watch => {
+            QueueOperation::Watch => {
                 znodes.watched.entry(path).or_default().push(Arc::clone(by));
                 usual(xid, out);
             }
-            What::Change => {
+            QueueOperation::Change => {
                 znodes.tell(&path, EventType::NodeDataChanged);
                 usual(xid, out);
             }
@@ -165,7 +171,7 @@ impl Queues {
     }
 
     /// Ends a session, and removes its entries from the queues.
-    pub(super) fn end(&self, of: &Arc<Told>) {
+    pub(super) fn end(&self, of: &Arc<ConnectionEvents>) {
         if !self.0.are_used.load(Ordering::Relaxed) {
             return;
         }
@@ -179,7 +185,7 @@ impl Queues {
 
 impl Znodes {
     /// Adds a znode to the queue, and returns its path.
-    fn join(&mut self, path: &str, by: &Arc<Told>) -> String {
+    fn join(&mut self, path: &str, by: &Arc<ConnectionEvents>) -> String {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.entry(directory.to_owned()).or_default();
         let name = format!("{name}{:010}", queue.next);
@@ -190,7 +196,7 @@ impl Znodes {
     }
 
     /// Returns the paths of an owner.
-    fn of(&self, owner: &Arc<Told>) -> Vec<String> {
+    fn of(&self, owner: &Arc<ConnectionEvents>) -> Vec<String> {
         let queues = self.queues.iter();
         let paths = queues.flat_map(|(directory, queue)| {
             let names = queue.names.iter();
@@ -250,7 +256,7 @@ mod tests {
     /// Sends a request, and returns header and record of each frame in the answer.
     fn ask(
         queues: &Queues,
-        by: &Arc<Told>,
+        by: &Arc<ConnectionEvents>,
         op: OpCode,
         record: &impl Encode,
     ) -> Option<Vec<(i32, i32, Vec<u8>)>> {
@@ -287,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_queue_numbers_lists_and_tells_who_waits_behind() {
-        let (queues, by) = (Queues::default(), Arc::<Told>::default());
+        let (queues, by) = (Queues::default(), Arc::<ConnectionEvents>::default());
         assert!(ask(&queues, &by, OpCode::GetChildren, &look("/q", false)).is_none());
         let join = CreateRequest {
             path: Some("/q/lock-".into()),
@@ -322,7 +328,7 @@ mod tests {
         // A session that waits for another session's znode receives an event when that session
         // ends.
         let second = "/q/lock-0000000001";
-        let waiting = Arc::<Told>::default();
+        let waiting = Arc::<ConnectionEvents>::default();
         ask(&queues, &waiting, OpCode::Create, &join).unwrap();
         ask(&queues, &waiting, OpCode::GetData, &look(second, true)).unwrap();
         queues.end(&by);
@@ -337,7 +343,7 @@ mod tests {
     #[test]
     fn a_change_is_told_once_to_each_who_watches() {
         let queues = Queues::default();
-        let watchers = [Arc::<Told>::default(), Arc::default()];
+        let watchers = [Arc::<ConnectionEvents>::default(), Arc::default()];
         for by in &watchers {
             ask(&queues, by, OpCode::GetData, &look("/a", true)).unwrap();
         }

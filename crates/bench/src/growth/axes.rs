@@ -2,7 +2,7 @@
 
 use super::super::args::{EnsembleArg, GrowthArgs};
 use super::super::load::Load;
-use super::super::round::Work;
+use super::super::round::SessionWork;
 use super::super::workload::Mix;
 
 /// A quantity that can grow.
@@ -21,7 +21,7 @@ pub(super) struct Axis {
 
 /// A point of an axis, and the previous one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct AxisStep {
     pub(super) before: u32,
     pub(super) at: u32,
 }
@@ -29,7 +29,7 @@ pub(super) struct Step {
 /// A measurement along an axis.
 #[derive(Debug)]
 pub(super) struct AxisLoad {
-    pub(super) at: fn(Step) -> Load,
+    pub(super) at: fn(AxisStep) -> Load,
     /// Unit by which the growth of the server's process is divided, if memory is measured.
     pub(super) bytes_of: Option<&'static str>,
 }
@@ -38,12 +38,12 @@ pub(super) struct AxisLoad {
 pub(super) type BothKinds<'a> = [&'a [EnsembleArg]; 2];
 
 /// Returns a load for which time is measured.
-const fn timed(at: fn(Step) -> Load) -> AxisLoad {
+const fn timed(at: fn(AxisStep) -> Load) -> AxisLoad {
     AxisLoad { at, bytes_of: None }
 }
 
 /// Returns a load that leaves something in memory.
-const fn kept(thing: &'static str, at: fn(Step) -> Load) -> AxisLoad {
+const fn kept(thing: &'static str, at: fn(AxisStep) -> Load) -> AxisLoad {
     AxisLoad {
         at,
         bytes_of: Some(thing),
@@ -62,11 +62,11 @@ pub(super) const AXES: &[Axis] = &[
         unit: "sessions",
         points: &[10, 100, 1_000, 5_000, 19_500],
         loads: &[
-            kept("session", |Step { at, .. }| {
-                among(Load::sessions("idle", Work::Idle, at), 1)
+            kept("session", |AxisStep { at, .. }| {
+                among(Load::sessions("idle", SessionWork::Idle, at), 1)
             }),
-            timed(|Step { at, .. }| Load::requests("get, one in flight each", Mix::Get, at, 1)),
-            timed(|Step { at, .. }| Load::requests("set, one in flight each", Mix::Set, at, 1)),
+            timed(|AxisStep { at, .. }| Load::requests("get, one in flight each", Mix::Get, at, 1)),
+            timed(|AxisStep { at, .. }| Load::requests("set, one in flight each", Mix::Set, at, 1)),
         ],
         is_kept: false,
         ensembles: None,
@@ -75,8 +75,12 @@ pub(super) const AXES: &[Axis] = &[
         name: "watches",
         unit: "watches, of 100 sessions",
         points: &[1_000, 10_000, 100_000, 1_000_000],
-        loads: &[kept("watch", |Step { at, .. }| {
-            let load = Load::sessions("set, event, get with a watch", Work::FanOut, WATCHERS);
+        loads: &[kept("watch", |AxisStep { at, .. }| {
+            let load = Load::sessions(
+                "set, event, get with a watch",
+                SessionWork::FanOut,
+                WATCHERS,
+            );
             among(load, at / WATCHERS)
         })],
         is_kept: false,
@@ -87,7 +91,7 @@ pub(super) const AXES: &[Axis] = &[
         unit: "znodes of 100 bytes",
         points: &[10_000, 100_000, 1_000_000, 3_000_000, 10_000_000],
         loads: &[
-            kept("znode", |Step { before, at }| {
+            kept("znode", |AxisStep { before, at }| {
                 let mix = Mix::Fill {
                     from: before,
                     znodes: at,
@@ -95,8 +99,12 @@ pub(super) const AXES: &[Axis] = &[
                 };
                 Load::requests("create 16 x 16", mix, 16, 16)
             }),
-            timed(|Step { at, .. }| in_tree(Load::requests("get 16 x 16", Mix::Get, 16, 16), at)),
-            timed(|Step { at, .. }| in_tree(Load::requests("set 16 x 16", Mix::Set, 16, 16), at)),
+            timed(|AxisStep { at, .. }| {
+                in_tree(Load::requests("get 16 x 16", Mix::Get, 16, 16), at)
+            }),
+            timed(|AxisStep { at, .. }| {
+                in_tree(Load::requests("set 16 x 16", Mix::Set, 16, 16), at)
+            }),
         ],
         is_kept: true,
         ensembles: None,
@@ -106,16 +114,16 @@ pub(super) const AXES: &[Axis] = &[
         unit: "children of one znode",
         points: &[10, 100, 1_000, 10_000, 100_000, 1_000_000],
         loads: &[
-            timed(|Step { at, .. }| among(Load::requests("get 16 x 16", Mix::Get, 16, 16), at)),
-            timed(|Step { at, .. }| among(Load::requests("set 16 x 16", Mix::Set, 16, 16), at)),
-            timed(|Step { at, .. }| Load {
+            timed(|AxisStep { at, .. }| among(Load::requests("get 16 x 16", Mix::Get, 16, 16), at)),
+            timed(|AxisStep { at, .. }| among(Load::requests("set 16 x 16", Mix::Set, 16, 16), at)),
+            timed(|AxisStep { at, .. }| Load {
                 ops: Some(SEQUENCES),
                 ..among(
                     Load::requests("create sequential 16 x 1", Mix::Sequence, 16, 1),
                     at,
                 )
             }),
-            timed(|Step { at, .. }| {
+            timed(|AxisStep { at, .. }| {
                 among(Load::requests("getChildren 1 x 1", Mix::Children, 1, 1), at)
             }),
         ],
@@ -127,8 +135,8 @@ pub(super) const AXES: &[Axis] = &[
         unit: "bytes of data",
         points: &[10, 100, 1_000, 10_000, 100_000, 1_000_000],
         loads: &[
-            timed(|Step { at, .. }| with_data(Load::requests("get 4 x 1", Mix::Get, 4, 1), at)),
-            timed(|Step { at, .. }| with_data(Load::requests("set 4 x 1", Mix::Set, 4, 1), at)),
+            timed(|AxisStep { at, .. }| with_data(Load::requests("get 4 x 1", Mix::Get, 4, 1), at)),
+            timed(|AxisStep { at, .. }| with_data(Load::requests("set 4 x 1", Mix::Set, 4, 1), at)),
         ],
         is_kept: false,
         ensembles: None,

@@ -17,7 +17,7 @@ use super::progress::Progress;
 use super::target::{self, Target};
 use super::workload::Mix;
 
-use axes::{AXES, Axis, BothKinds, Step};
+use axes::{AXES, Axis, AxisStep, BothKinds};
 
 /// One load along an axis.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ fn grow(
     for at in points {
         for (number, load) in axis.loads.iter().enumerate() {
             let bytes_of = load.bytes_of;
-            let load = (load.at)(Step { before, at });
+            let load = (load.at)(AxisStep { before, at });
             let progress = Progress::within(&format!("{} {at}, {}", axis.name, load.name));
             let point = Point {
                 at,

@@ -15,13 +15,13 @@ use super::{BREADTH, Row, leader, once, restart, snapshot};
 
 /// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     Snapshot,
     Restart,
     LeaderKilled,
 }
 
-impl Kind {
+impl EventKind {
     /// All kinds in their order of execution. The processes of Java servers are warm until the
     /// first restart.
     pub(super) const ALL: [Self; 3] = [Self::Snapshot, Self::Restart, Self::LeaderKilled];
@@ -62,14 +62,14 @@ impl Kind {
 /// Result of one kind of event.
 #[derive(Debug)]
 pub(super) struct Event {
-    pub(super) kind: Kind,
-    pub(super) found: Result<Found>,
+    pub(super) kind: EventKind,
+    pub(super) found: Result<EventFigures>,
 }
 
 /// Figures of both sides.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) lines: Vec<Line>,
+pub(super) struct EventFigures {
+    pub(super) lines: Vec<SideFigures>,
     /// Details of each measured side.
     pub(super) sides: Vec<Value>,
     /// Failures, one per line.
@@ -77,23 +77,23 @@ pub(super) struct Found {
 }
 
 /// A statistic of the seconds of all turns.
-pub(super) struct Figure {
+pub(super) struct EventFigure {
     pub(super) what: String,
     /// Name in JSON.
     pub(super) key: &'static str,
     pub(super) of: fn(&[f64]) -> f64,
 }
 
-impl Found {
+impl EventFigures {
     /// Returns the results of a measurement [in turns](Fleet::in_turns).
     pub(super) fn of_turns<const N: usize>(
         fleet: &Fleet,
         seconds: &[Vec<f64>],
-        figures: [Figure; N],
+        figures: [EventFigure; N],
     ) -> Self {
-        let line = |figure: Figure| {
+        let line = |figure: EventFigure| {
             let of_side = |turns: &Vec<f64>| (!turns.is_empty()).then(|| (figure.of)(turns));
-            Line {
+            SideFigures {
                 seconds: seconds.iter().map(of_side).collect(),
                 what: figure.what,
                 key: figure.key,
@@ -114,14 +114,14 @@ impl Found {
 
 /// A figure of each side, in seconds.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct SideFigures {
     pub(super) what: String,
     /// Name in JSON.
     pub(super) key: &'static str,
     pub(super) seconds: Vec<Option<f64>>,
 }
 
-impl Line {
+impl SideFigures {
     pub(super) fn ratio(&self) -> Option<f64> {
         match *self.seconds.as_slice() {
             [Some(one), Some(other)] => Some(ratio(one, other)),
@@ -166,15 +166,15 @@ pub(super) struct Events {
     /// Result of filling the servers.
     pub(super) filled: Option<Row>,
     pub(super) happened: Vec<Event>,
-    pub(super) left_out: Vec<Kind>,
+    pub(super) left_out: Vec<EventKind>,
     /// Further failures.
     pub(super) complaints: Vec<String>,
 }
 
 impl Events {
     /// Fills the servers, if requested, and measures the chosen events.
-    pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet, chosen: &[Kind]) -> Self {
-        let (kinds, left_out): (Vec<Kind>, Vec<Kind>) = chosen
+    pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet, chosen: &[EventKind]) -> Self {
+        let (kinds, left_out): (Vec<EventKind>, Vec<EventKind>) = chosen
             .iter()
             .partition(|kind| kind.can_be_measured(args, fleet));
         let mut events = Self {
@@ -185,7 +185,7 @@ impl Events {
         if args.znodes > 0 {
             let root = target::new_root();
             let filled = fill(args, &root);
-            let mut happen = |kind, measure: &mut dyn FnMut() -> Result<Found>| {
+            let mut happen = |kind, measure: &mut dyn FnMut() -> Result<EventFigures>| {
                 if is_chosen(kind) {
                     let found = match &filled.sides {
                         Ok(_) => measure(),
@@ -196,15 +196,15 @@ impl Events {
                     events.happened.push(Event { kind, found });
                 }
             };
-            happen(Kind::Snapshot, &mut || snapshot::measure(args, &root));
-            happen(Kind::Restart, &mut || restart::measure(args, fleet));
+            happen(EventKind::Snapshot, &mut || snapshot::measure(args, &root));
+            happen(EventKind::Restart, &mut || restart::measure(args, fleet));
             events.filled = Some(filled);
             if let Err(error) = clean(args, &root, fleet) {
                 events.complaints.push(format!("clean up: {error}"));
             }
         }
-        if is_chosen(Kind::LeaderKilled) {
-            let kind = Kind::LeaderKilled;
+        if is_chosen(EventKind::LeaderKilled) {
+            let kind = EventKind::LeaderKilled;
             let found = leader::measure(args, fleet);
             events.happened.push(Event { kind, found });
         }

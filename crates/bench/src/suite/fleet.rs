@@ -21,7 +21,7 @@ use super::super::session::farewell;
 use super::super::target::Target;
 use super::super::threads::spawn;
 use super::SuiteArgs;
-use super::events::Kind;
+use super::events::EventKind;
 
 /// Time until a server must serve a read. A server with many znodes first loads them.
 const START_MAX: Duration = Duration::from_secs(600);
@@ -126,7 +126,7 @@ impl Fleet {
     /// the seconds of each side. They are empty for a side that is not measured.
     pub(super) fn in_turns(
         &mut self,
-        kind: Kind,
+        kind: EventKind,
         count: u32,
         is_meant: impl Fn(usize) -> bool,
         measure: impl Fn(&mut Members, &Runtime) -> Result<Duration>,

@@ -11,7 +11,7 @@ use super::super::compare::median;
 use super::super::error::{BenchError, Result};
 use super::super::target::{self, Target};
 use super::SuiteArgs;
-use super::events::{Figure, Found, Kind};
+use super::events::{EventFigure, EventFigures, EventKind};
 use super::fleet::{Fleet, Members};
 use super::limits::ENSEMBLE;
 use super::writers::Writers;
@@ -26,7 +26,7 @@ const WORD_MAX: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Kills the leader of each ensemble that the suite started, in turns.
-pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
+pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<EventFigures> {
     let count = args.events.trials;
     let root = target::new_root();
     let trial = |side: &mut Members, runtime: &Runtime| {
@@ -36,20 +36,20 @@ pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
         Ok(gap)
     };
     let is_meant = |members| members >= ENSEMBLE;
-    let seconds = fleet.in_turns(Kind::LeaderKilled, count, is_meant, trial)?;
+    let seconds = fleet.in_turns(EventKind::LeaderKilled, count, is_meant, trial)?;
     let figures = [
-        Figure {
+        EventFigure {
             what: format!("leader killed: no write acknowledged, median of {count}"),
             key: "median",
             of: |all| median(&mut all.to_vec()),
         },
-        Figure {
+        EventFigure {
             what: "leader killed: the longest of these times".to_owned(),
             key: "longest",
             of: |all| all.iter().copied().fold(0.0, f64::max),
         },
     ];
-    Ok(Found::of_turns(fleet, &seconds, figures))
+    Ok(EventFigures::of_turns(fleet, &seconds, figures))
 }
 
 /// Returns the longest time without an acknowledged write around the kill of the leader, and starts

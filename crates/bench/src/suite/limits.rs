@@ -12,7 +12,7 @@ use super::super::echo::{self, Log, Serving};
 use super::super::error::{BenchError, Result};
 use super::super::fsync::{self, FsyncResult};
 use super::super::load::{self, Load};
-use super::super::round::Work;
+use super::super::round::SessionWork;
 use super::super::threads::spawn;
 use super::super::workload::Mix;
 use super::SuiteArgs;
@@ -109,9 +109,9 @@ fn syncs(args: &SuiteArgs, loads: &[Load]) -> Vec<(&'static str, FsyncArgs, Resu
 /// answer for every request does not support the load.
 fn writes(load: &Load) -> Option<bool> {
     match (load.work, load.mix) {
-        (Work::Requests, Mix::Get | Mix::Exists) => Some(false),
-        (Work::Requests, Mix::Set | Mix::Create | Mix::Mixed { .. })
-        | (Work::Storm | Work::Locks | Work::FanOut, _) => Some(true),
+        (SessionWork::Requests, Mix::Get | Mix::Exists) => Some(false),
+        (SessionWork::Requests, Mix::Set | Mix::Create | Mix::Mixed { .. })
+        | (SessionWork::Storm | SessionWork::Locks | SessionWork::FanOut, _) => Some(true),
         _ => None,
     }
 }

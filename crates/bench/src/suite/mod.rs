@@ -14,7 +14,7 @@ mod writers;
 use std::process::ExitCode;
 
 pub(crate) use self::args::SuiteArgs;
-use self::events::{Events, Kind};
+use self::events::{EventKind, Events};
 use self::fleet::Fleet;
 use self::limits::Limits;
 use super::args::{ServersArgs, TurnsArgs};
@@ -23,7 +23,7 @@ use super::error::{BenchError, Result};
 use super::load::{self, Load};
 use super::output;
 use super::progress::Progress;
-use super::round::{Job, Work};
+use super::round::{Job, SessionWork};
 use super::target::Target;
 use super::workload::Mix;
 
@@ -51,14 +51,14 @@ const LOADS: &[Load] = &[
         16,
         16,
     ),
-    Load::sessions("connect, 16 sessions", Work::Storm, 16),
+    Load::sessions("connect, 16 sessions", SessionWork::Storm, 16),
     Load {
         keys: 8,
-        ..Load::sessions("lock, 32 sessions on 8", Work::Locks, 32)
+        ..Load::sessions("lock, 32 sessions on 8", SessionWork::Locks, 32)
     },
     Load {
         keys: 1,
-        ..Load::sessions("watch, 1000 sessions", Work::FanOut, 1000)
+        ..Load::sessions("watch, 1000 sessions", SessionWork::FanOut, 1000)
     },
 ];
 
@@ -90,11 +90,11 @@ struct Suite<'a> {
 /// Runs the loads and prints the report. A failed load is a row with the reason, and the others
 /// continue. The exit code is then 1.
 pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
-    let Chosen {
+    let RowFilter {
         loads,
         kinds,
         compares_digests,
-    } = Chosen::new(&args.only)?;
+    } = RowFilter::new(&args.only)?;
     let mut fleet = Fleet::start(args)?;
     let args = &fleet.watched(args);
     let count = loads.len();
@@ -133,18 +133,20 @@ pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
 }
 
 /// Rows whose names contain one of the chosen words, or all rows.
-struct Chosen {
+struct RowFilter {
     loads: Vec<Load>,
-    kinds: Vec<Kind>,
+    kinds: Vec<EventKind>,
     compares_digests: bool,
 }
 
-impl Chosen {
+impl RowFilter {
     fn new(only: &[String]) -> Result<Self> {
         let is_chosen =
             |name: &str| only.is_empty() || only.iter().any(|word| name.contains(word.as_str()));
         let loads = LOADS.iter().copied().filter(|load| is_chosen(load.name));
-        let kinds = Kind::ALL.into_iter().filter(|kind| is_chosen(kind.name()));
+        let kinds = EventKind::ALL
+            .into_iter()
+            .filter(|kind| is_chosen(kind.name()));
         let chosen = Self {
             loads: loads.collect(),
             kinds: kinds.collect(),
@@ -152,7 +154,7 @@ impl Chosen {
         };
         if chosen.loads.is_empty() && chosen.kinds.is_empty() && !chosen.compares_digests {
             let loads = LOADS.iter().map(|load| load.name);
-            let names = loads.chain(Kind::ALL.map(Kind::name));
+            let names = loads.chain(EventKind::ALL.map(EventKind::name));
             let names: Vec<&str> = names.chain([digests::NAME]).collect();
             let text = format!("--only: unknown row; known rows are {}", names.join("; "));
             return Err(BenchError::Argument(text));

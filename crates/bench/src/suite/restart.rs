@@ -8,7 +8,7 @@ use super::super::error::Result;
 use super::super::process::Processes;
 use super::super::snapshots::SNAPSHOT;
 use super::SuiteArgs;
-use super::events::{Figure, Found, Kind};
+use super::events::{EventFigure, EventFigures, EventKind};
 use super::fleet::{Fleet, Members};
 
 /// Time after which a server that has not begun a snapshot will not write one because of its start.
@@ -18,23 +18,23 @@ const SNAPSHOT_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(20);
 
 /// Restarts each standalone server that the suite started, in turns.
-pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
+pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<EventFigures> {
     let count = args.events.restarts;
-    let seconds = fleet.in_turns(Kind::Restart, count, |members| members == 1, restart)?;
+    let seconds = fleet.in_turns(EventKind::Restart, count, |members| members == 1, restart)?;
     let znodes = args.znodes;
     let figures = [
-        Figure {
+        EventFigure {
             what: format!("restart with {znodes} znodes to the first read, median of {count}"),
             key: "median",
             of: |all| median(&mut all.to_vec()),
         },
-        Figure {
+        EventFigure {
             what: "the first restart, with a log to replay".to_owned(),
             key: "first",
             of: |all| all.first().copied().unwrap_or(f64::NAN),
         },
     ];
-    Ok(Found::of_turns(fleet, &seconds, figures))
+    Ok(EventFigures::of_turns(fleet, &seconds, figures))
 }
 
 /// Stops the server and starts it again. Returns the time until it served a read.

@@ -12,11 +12,11 @@ use super::super::stats::Stats;
 use super::super::target::Target;
 use super::super::workload::Mix;
 use super::SuiteArgs;
-use super::events::{Found, Kind, Line};
+use super::events::{EventFigures, EventKind, SideFigures};
 use super::{BREADTH, SET, once};
 
 /// Sets leaves of the tree below `root` on each side with known processes.
-pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<Found> {
+pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<EventFigures> {
     let load = Load {
         keys: args.znodes,
         breadth: Some(BREADTH),
@@ -30,7 +30,7 @@ pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<Found> {
         rounds: 1,
         keep: true,
     };
-    let progress = Progress::within(Kind::Snapshot.name());
+    let progress = Progress::within(EventKind::Snapshot.name());
     let measured: Vec<Target> = targets.iter().filter(watched).cloned().collect();
     let mut measured = compare::run(&job, &measured, schedule, &progress)?.into_iter();
     // Restores the order of the targets.
@@ -38,7 +38,7 @@ pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<Found> {
         .iter()
         .map(|target| watched(&target).then(|| measured.next()).flatten())
         .collect();
-    let line = |what: String, key, stats: fn(&Round) -> &Stats| Line {
+    let line = |what: String, key, stats: fn(&Round) -> &Stats| SideFigures {
         what,
         key,
         seconds: sides.iter().map(|side| p99(stats(round(side)?))).collect(),
@@ -55,7 +55,7 @@ pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<Found> {
             |round| &round.in_snapshots.stats,
         ),
     ];
-    Ok(Found {
+    Ok(EventFigures {
         lines,
         complaints: sides
             .iter()

@@ -9,7 +9,7 @@ use super::Command;
 use super::write::subtree;
 use crate::failure::Failure;
 use crate::json;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::shell::Shell;
 use crate::text::{self, PERMISSIONS};
 
@@ -50,7 +50,7 @@ pub(super) fn parse_acl(shell: &mut Shell, text: &str) -> Result<Vec<Acl>, Failu
 pub(super) async fn get_acl(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let path = command.path(given)?;
     let (client, outside) = shell.client_for(path).await?;
@@ -69,7 +69,7 @@ pub(super) async fn get_acl(
 pub(super) async fn set_acl(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let text = given.word(1).ok_or_else(|| command.misused())?;
     let version = given.number("v")?.unwrap_or(-1);
@@ -96,7 +96,7 @@ pub(super) async fn set_acl(
 pub(super) async fn add_auth(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let scheme = given.word(0).ok_or_else(|| command.misused())?;
     shell

@@ -26,22 +26,22 @@ const AHEAD_BYTES: usize = 8 << 20;
 const UNSEEN_BYTES: usize = 256 << 10;
 
 /// A request that waits for its turn.
-struct Waiting<Q, A> {
+struct QueuedRequest<Q, A> {
     question: Q,
     /// The sent request; `None` before it is sent.
     asked: Option<JoinHandle<A>>,
 }
 
 /// Requests in the order of their turns.
-pub(super) struct Ahead<Q, A> {
-    waiting: VecDeque<Waiting<Q, A>>,
+pub(super) struct ReadAhead<Q, A> {
+    waiting: VecDeque<QueuedRequest<Q, A>>,
     /// The first `asked` requests were sent. Later ones may have been sent, too.
     asked: usize,
     /// Moving average of the received data lengths, in which the latest have the most weight.
     mean_bytes: usize,
 }
 
-impl<Q, A> Default for Ahead<Q, A> {
+impl<Q, A> Default for ReadAhead<Q, A> {
     fn default() -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -51,7 +51,7 @@ impl<Q, A> Default for Ahead<Q, A> {
     }
 }
 
-impl<Q, A: Send + 'static> Ahead<Q, A> {
+impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     /// Returns the question whose turn is next.
     pub(super) fn first(&self) -> Option<&Q> {
         self.waiting.front().map(|next| &next.question)
@@ -69,7 +69,7 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
 
     /// Adds a question at the end.
     pub(super) fn push(&mut self, question: Q) {
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(QueuedRequest {
             question,
             asked: None,
         });
@@ -78,7 +78,7 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
     /// Adds questions at the beginning.
     pub(super) fn push_first(&mut self, questions: impl DoubleEndedIterator<Item = Q>) {
         for question in questions.rev() {
-            self.waiting.push_front(Waiting {
+            self.waiting.push_front(QueuedRequest {
                 question,
                 asked: None,
             });
@@ -110,7 +110,7 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
         F: Future<Output = A> + Send + 'static,
     {
         self.ask(&ask);
-        let Some(Waiting { question, asked }) = self.waiting.pop_front() else {
+        let Some(QueuedRequest { question, asked }) = self.waiting.pop_front() else {
             return Ok(None);
         };
         self.asked = self.asked.saturating_sub(1);
@@ -137,7 +137,7 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
     }
 }
 
-impl<Q, A> Drop for Ahead<Q, A> {
+impl<Q, A> Drop for ReadAhead<Q, A> {
     fn drop(&mut self) {
         let asked = self.waiting.iter().filter_map(|next| next.asked.as_ref());
         asked.for_each(JoinHandle::abort);
@@ -168,8 +168,8 @@ mod tests {
 
     use super::*;
 
-    fn of(numbers: std::ops::Range<usize>) -> Ahead<usize, usize> {
-        let mut ahead = Ahead::default();
+    fn of(numbers: std::ops::Range<usize>) -> ReadAhead<usize, usize> {
+        let mut ahead = ReadAhead::default();
         for _ in 0..100 {
             ahead.has_seen(0);
         }

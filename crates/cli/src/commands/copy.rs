@@ -8,17 +8,17 @@ use proto::ErrorCode;
 use serde_json::{Value, json};
 
 use super::Command;
-use super::ahead::Ahead;
+use super::ahead::ReadAhead;
 use super::look::{plain, tell_progress};
-use super::place::{Found, Place};
+use super::place::{ReadResult, Subtree};
 use crate::exit;
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::shell::Shell;
 
 /// Results of a copy.
 #[derive(Debug, Default)]
-struct Tally {
+struct CopyCounts {
     created: usize,
     replaced: usize,
     ephemerals: usize,
@@ -28,7 +28,7 @@ struct Tally {
 
 /// Result for one znode.
 #[derive(Debug)]
-enum Done {
+enum CopyResult {
     /// Created, with the number of bytes.
     Created(usize),
     Replaced(usize),
@@ -38,12 +38,16 @@ enum Done {
 }
 
 /// Copies a znode or a subtree. The exit code is 0 if everything except ephemerals was copied.
-pub(super) async fn cp(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
+pub(super) async fn cp(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Arguments,
+) -> Result<(), Failure> {
     let [source, target] = given.words.as_slice() else {
         return Err(command.misused());
     };
-    let [source, target] = Place::open_two(shell, [source, target], given).await?;
-    let mut tally = Tally::default();
+    let [source, target] = Subtree::open_two(shell, [source, target], given).await?;
+    let mut tally = CopyCounts::default();
     let copied = copy(shell, given, &source, &target, &mut tally).await;
     source.close().await;
     target.close().await;
@@ -67,10 +71,10 @@ pub(super) async fn cp(shell: &mut Shell, command: &Command, given: &Given) -> R
 
 async fn copy(
     shell: &mut Shell,
-    given: &Given,
-    source: &Arc<Place>,
-    target: &Arc<Place>,
-    tally: &mut Tally,
+    given: &Arguments,
+    source: &Arc<Subtree>,
+    target: &Arc<Subtree>,
+    tally: &mut CopyCounts,
 ) -> Result<(), Failure> {
     check(given, source, target).await?;
     // The source is listed first, so that a target below the source does not extend the copied
@@ -85,7 +89,7 @@ async fn copy(
         let path = path.clone();
         async move { copy_one(&source, &target, &path, replaces).await }
     };
-    let (mut ahead, mut failed, mut count) = (Ahead::default(), None, 0);
+    let (mut ahead, mut failed, mut count) = (ReadAhead::default(), None, 0);
     // One level at a time, so that a parent exists before its children.
     for level in levels {
         level.into_iter().for_each(|path| ahead.push(path));
@@ -112,12 +116,12 @@ async fn copy(
 }
 
 /// Refuses invalid copies before anything is written.
-async fn check(given: &Given, source: &Place, target: &Place) -> Result<(), Failure> {
+async fn check(given: &Arguments, source: &Subtree, target: &Subtree) -> Result<(), Failure> {
     let [from, to] = [source, target].map(|place| plain(&place.shown("")));
     let root = match source.read("", false).await? {
-        Found::Znode(root) => root,
-        Found::Nothing => return Err(Failure::of_code(ErrorCode::NoNode.code(), &from)),
-        Found::Unreadable => return Err(Failure::of_code(ErrorCode::NoAuth.code(), &from)),
+        ReadResult::Znode(root) => root,
+        ReadResult::Nothing => return Err(Failure::of_code(ErrorCode::NoNode.code(), &from)),
+        ReadResult::Unreadable => return Err(Failure::of_code(ErrorCode::NoAuth.code(), &from)),
     };
     if root.is_ephemeral() {
         return Err(Failure::new(format!(
@@ -152,15 +156,15 @@ async fn check(given: &Given, source: &Place, target: &Place) -> Result<(), Fail
 /// Returns the paths below the source level by level, starting with its root.
 async fn list(
     shell: &mut Shell,
-    source: &Arc<Place>,
-    tally: &mut Tally,
+    source: &Arc<Subtree>,
+    tally: &mut CopyCounts,
 ) -> Result<Vec<Vec<String>>, Failure> {
     let names_of = |path: &String| {
         let (source, path) = (Arc::clone(source), path.clone());
         async move { source.names(&path).await }
     };
     let mut levels: Vec<Vec<String>> = Vec::new();
-    let mut ahead = Ahead::default();
+    let mut ahead = ReadAhead::default();
     ahead.push(String::new());
     while let Some((path, names)) = ahead.next(names_of).await? {
         ahead.has_seen(0);
@@ -177,41 +181,43 @@ async fn list(
                 }
                 levels[depth].push(path);
             }
-            Err(Found::Unreadable) => tally.note(shell, source, &path, &Done::Unreadable),
-            Err(_) => tally.note(shell, source, &path, &Done::Gone),
+            Err(ReadResult::Unreadable) => {
+                tally.note(shell, source, &path, &CopyResult::Unreadable)
+            }
+            Err(_) => tally.note(shell, source, &path, &CopyResult::Gone),
         }
     }
     Ok(levels)
 }
 
 async fn copy_one(
-    source: &Place,
-    target: &Place,
+    source: &Subtree,
+    target: &Subtree,
     path: &str,
     replaces: bool,
-) -> Result<Done, Failure> {
+) -> Result<CopyResult, Failure> {
     let znode = match source.read(path, true).await? {
-        Found::Znode(znode) => znode,
-        Found::Nothing => return Ok(Done::Gone),
-        Found::Unreadable => return Ok(Done::Unreadable),
+        ReadResult::Znode(znode) => znode,
+        ReadResult::Nothing => return Ok(CopyResult::Gone),
+        ReadResult::Unreadable => return Ok(CopyResult::Unreadable),
     };
     if znode.is_ephemeral() {
-        return Ok(Done::Ephemeral);
+        return Ok(CopyResult::Ephemeral);
     }
     let bytes = znode.data.as_ref().map_or(0, Bytes::len);
     let create = Create::persistent().with_acl(znode.acl.clone());
     if target.create(path, znode.data.clone(), &create).await? {
-        return Ok(Done::Created(bytes));
+        return Ok(CopyResult::Created(bytes));
     }
     if !replaces {
         let shown = plain(&target.shown(path));
         return Err(Failure::of_code(ErrorCode::NodeExists.code(), &shown));
     }
     target.replace(path, znode.data, znode.acl).await?;
-    Ok(Done::Replaced(bytes))
+    Ok(CopyResult::Replaced(bytes))
 }
 
-impl Done {
+impl CopyResult {
     /// Returns the bytes of copied data.
     fn bytes(&self) -> usize {
         match self {
@@ -221,19 +227,19 @@ impl Done {
     }
 }
 
-impl Tally {
+impl CopyCounts {
     /// Counts a znode, and reports it if the target differs from its source.
-    fn note(&mut self, shell: &mut Shell, source: &Place, path: &str, done: &Done) {
+    fn note(&mut self, shell: &mut Shell, source: &Subtree, path: &str, done: &CopyResult) {
         let shown = || plain(&source.shown(path));
         match done {
-            Done::Created(_) => self.created += 1,
-            Done::Replaced(_) => self.replaced += 1,
-            Done::Ephemeral => self.ephemerals += 1,
-            Done::Gone => {
+            CopyResult::Created(_) => self.created += 1,
+            CopyResult::Replaced(_) => self.replaced += 1,
+            CopyResult::Ephemeral => self.ephemerals += 1,
+            CopyResult::Gone => {
                 self.gone += 1;
                 shell.complain(&format!("Node was deleted meanwhile: {}", shown()));
             }
-            Done::Unreadable => {
+            CopyResult::Unreadable => {
                 self.unreadable += 1;
                 shell.complain(&format!("Insufficient permission : {}", shown()));
             }

@@ -7,12 +7,12 @@ use proto::Acl;
 use serde_json::json;
 
 use super::Command;
-use super::ahead::Ahead;
+use super::ahead::ReadAhead;
 use super::look::{plain, tell_progress};
-use super::place::{Found, Place, Znode};
+use super::place::{ReadResult, Subtree, Znode};
 use crate::exit;
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::shell::Shell;
 
 /// Exit code if it is unknown whether there is a difference, as in diff(1).
@@ -20,7 +20,7 @@ pub(super) const TROUBLE: u8 = 2;
 
 /// Results so far.
 #[derive(Debug, Default)]
-struct Tally {
+struct DiffCounts {
     znodes: usize,
     differences: usize,
     ephemerals: usize,
@@ -32,11 +32,11 @@ struct Tally {
 pub(super) async fn diff(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let trouble = |failure: Failure| failure.with_code(TROUBLE);
     let tally = compare(shell, command, given).await.map_err(trouble)?;
-    let Tally {
+    let DiffCounts {
         znodes,
         differences,
         ephemerals,
@@ -57,11 +57,15 @@ pub(super) async fn diff(
     Ok(())
 }
 
-async fn compare(shell: &mut Shell, command: &Command, given: &Given) -> Result<Tally, Failure> {
+async fn compare(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Arguments,
+) -> Result<DiffCounts, Failure> {
     let [first, second] = given.words.as_slice() else {
         return Err(command.misused());
     };
-    let [first, second] = Place::open_two(shell, [first, second], given).await?;
+    let [first, second] = Subtree::open_two(shell, [first, second], given).await?;
     let compared = compare_places(shell, given, [&first, &second]).await;
     first.close().await;
     second.close().await;
@@ -71,24 +75,24 @@ async fn compare(shell: &mut Shell, command: &Command, given: &Given) -> Result<
 /// Compares level by level. The children of a znode are known from both places.
 async fn compare_places(
     shell: &mut Shell,
-    given: &Given,
-    places: [&Arc<Place>; 2],
-) -> Result<Tally, Failure> {
+    given: &Arguments,
+    places: [&Arc<Subtree>; 2],
+) -> Result<DiffCounts, Failure> {
     let with_acl = given.has("a");
     let read = |path: &String| {
         let [first, second] = places.map(Arc::clone);
         let path = path.clone();
         async move {
             let both = tokio::try_join!(first.read(&path, with_acl), second.read(&path, with_acl));
-            both.map(<[Found; 2]>::from)
+            both.map(<[ReadResult; 2]>::from)
         }
     };
-    let mut tally = Tally::default();
-    let mut ahead = Ahead::default();
+    let mut tally = DiffCounts::default();
+    let mut ahead = ReadAhead::default();
     ahead.push(String::new());
     while let Some((path, found)) = ahead.next(read).await? {
         let found = found?;
-        ahead.has_seen(found.iter().map(Found::bytes).sum());
+        ahead.has_seen(found.iter().map(ReadResult::bytes).sum());
         tally.znodes += 1;
         tell_progress(shell, tally.znodes);
         let names = report(shell, &mut tally, given, places, &path, found)?;
@@ -107,36 +111,41 @@ async fn compare_places(
 /// Reports the differences of one path, and returns the names of the children to compare.
 fn report(
     shell: &mut Shell,
-    tally: &mut Tally,
-    given: &Given,
-    places: [&Arc<Place>; 2],
+    tally: &mut DiffCounts,
+    given: &Arguments,
+    places: [&Arc<Subtree>; 2],
     path: &str,
-    found: [Found; 2],
+    found: [ReadResult; 2],
 ) -> Result<BTreeSet<String>, Failure> {
     let is_passed_over = |znode: &Znode| znode.is_ephemeral() && !given.has("e");
     for (place, found) in places.iter().zip(&found) {
-        if matches!(found, Found::Unreadable) {
+        if matches!(found, ReadResult::Unreadable) {
             tally.unreadable += 1;
             let place = plain(&place.shown(path));
             shell.complain(&format!("Insufficient permission : {place}"));
         }
     }
     let (first, second) = match found {
-        [Found::Znode(first), Found::Znode(second)] => (first, second),
-        [Found::Znode(only), Found::Nothing] | [Found::Nothing, Found::Znode(only)]
+        [ReadResult::Znode(first), ReadResult::Znode(second)] => (first, second),
+        [ReadResult::Znode(only), ReadResult::Nothing]
+        | [ReadResult::Nothing, ReadResult::Znode(only)]
             if is_passed_over(&only) && !path.is_empty() =>
         {
             tally.ephemerals += 1;
             return Ok(BTreeSet::new());
         }
         // There is nothing to compare, and the reason was reported.
-        [Found::Unreadable, _] | [_, Found::Unreadable] => return Ok(BTreeSet::new()),
-        [Found::Nothing, _] if path.is_empty() => return Err(missing(places[0])),
-        [_, Found::Nothing] if path.is_empty() => return Err(missing(places[1])),
-        [Found::Znode(_), Found::Nothing] => return Ok(only_in(shell, tally, places[0], path)),
-        [Found::Nothing, Found::Znode(_)] => return Ok(only_in(shell, tally, places[1], path)),
+        [ReadResult::Unreadable, _] | [_, ReadResult::Unreadable] => return Ok(BTreeSet::new()),
+        [ReadResult::Nothing, _] if path.is_empty() => return Err(missing(places[0])),
+        [_, ReadResult::Nothing] if path.is_empty() => return Err(missing(places[1])),
+        [ReadResult::Znode(_), ReadResult::Nothing] => {
+            return Ok(only_in(shell, tally, places[0], path));
+        }
+        [ReadResult::Nothing, ReadResult::Znode(_)] => {
+            return Ok(only_in(shell, tally, places[1], path));
+        }
         // The znode was deleted in both trees meanwhile.
-        [Found::Nothing, Found::Nothing] => return Ok(BTreeSet::new()),
+        [ReadResult::Nothing, ReadResult::Nothing] => return Ok(BTreeSet::new()),
     };
     if is_passed_over(&first) && is_passed_over(&second) {
         tally.ephemerals += 1;
@@ -152,13 +161,18 @@ fn report(
     Ok(first.names.into_iter().chain(second.names).collect())
 }
 
-fn missing(place: &Place) -> Failure {
+fn missing(place: &Subtree) -> Failure {
     let place = plain(&place.shown(""));
     Failure::new(format!("Node does not exist: {place}")).with_exit(exit::NOT_FOUND)
 }
 
 /// Reports a path that exists only in one place. Its descendants are not reported.
-fn only_in(shell: &mut Shell, tally: &mut Tally, place: &Place, path: &str) -> BTreeSet<String> {
+fn only_in(
+    shell: &mut Shell,
+    tally: &mut DiffCounts,
+    place: &Subtree,
+    path: &str,
+) -> BTreeSet<String> {
     tally.differences += 1;
     let difference = format!("only in {}", place.shown(""));
     let path = below_roots(path);

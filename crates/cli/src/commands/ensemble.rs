@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::Command;
 use crate::connection::Watch;
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::shell::Shell;
 use crate::text;
 
 /// Path of the member list. The chroot does not apply to it.
 pub(crate) const CONFIG: &str = "/zookeeper/config";
 
-pub(super) async fn config(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
+pub(super) async fn config(shell: &mut Shell, given: &Arguments) -> Result<(), Failure> {
     let client = shell.client("").await?;
     let answer = if given.has("w") {
         client.get_data_and_watch(CONFIG).await
@@ -177,7 +177,7 @@ fn version_and_addresses(members: &str) -> (&str, Vec<(&str, String)>) {
 pub(super) async fn reconfig(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let list = |option: &str| {
         let values = given.options().filter(|(name, _)| *name == option);
@@ -224,7 +224,7 @@ pub(super) async fn reconfig(
     Ok(())
 }
 
-fn print_stat(shell: &mut Shell, given: &Given, stat: &Stat) {
+fn print_stat(shell: &mut Shell, given: &Arguments, stat: &Stat) {
     if given.has("s") {
         shell.print(&text::stat(stat));
     }

@@ -10,10 +10,10 @@ use proto::{Acl, ErrorCode};
 use serde_json::{Value, json};
 
 use super::Command;
-use super::ahead::Ahead;
+use super::ahead::ReadAhead;
 use super::look::tell_progress;
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::path;
 use crate::shell::Shell;
 
@@ -22,7 +22,7 @@ const LINE_BYTES_MAX: u64 = 512 << 20;
 
 /// A parsed line of an export.
 #[derive(Debug, Clone)]
-struct Line {
+struct ImportLine {
     number: usize,
     path: String,
     data: Option<Bytes>,
@@ -31,7 +31,7 @@ struct Line {
 
 /// Result for one line.
 #[derive(Debug)]
-enum Done {
+enum ImportResult {
     Created,
     Replaced,
     Kept,
@@ -39,7 +39,7 @@ enum Done {
 
 /// Counts of the results.
 #[derive(Debug, Default)]
-struct Tally {
+struct ImportCounts {
     created: usize,
     replaced: usize,
     kept: usize,
@@ -50,10 +50,10 @@ struct Tally {
 pub(super) async fn import(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let below = command.path(given)?.trim_end_matches('/').to_owned();
-    let mut tally = Tally::default();
+    let mut tally = ImportCounts::default();
     match import_lines(shell, &below, given.has("f"), &mut tally).await {
         Ok(()) => {
             shell.report(tally.json(), &tally.text());
@@ -72,9 +72,9 @@ async fn import_lines(
     shell: &mut Shell,
     below: &str,
     replaces: bool,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
 ) -> Result<(), Failure> {
-    let mut ahead = Ahead::default();
+    let mut ahead = ReadAhead::default();
     let (mut read, mut unread) = (None, Some(1));
     let (mut refused, mut unreadable) = (None, None);
     loop {
@@ -92,12 +92,12 @@ async fn import_lines(
             Some(line) => shell.client(&line.path).await?,
             None => break,
         };
-        let put_of = |line: &Line| {
+        let put_of = |line: &ImportLine| {
             let (client, outside) = (client.clone(), shell.outside(&line.path));
             put(client, outside, line.clone(), replaces)
         };
-        let may_begin = |line: &mut Line| {
-            let waits = replaces && ahead.has(|earlier: &Line| decides_on(earlier, line));
+        let may_begin = |line: &mut ImportLine| {
+            let waits = replaces && ahead.has(|earlier: &ImportLine| decides_on(earlier, line));
             !ahead.is_full() && !waits
         };
         if let Some(line) = read.take_if(may_begin) {
@@ -131,37 +131,42 @@ async fn import_lines(
 /// Returns whether the result of `line` depends on the result of `earlier`. A create is sent
 /// directly after the create of its parent. An existing znode receives its ACL only after the
 /// parent's result is known.
-fn decides_on(earlier: &Line, line: &Line) -> bool {
+fn decides_on(earlier: &ImportLine, line: &ImportLine) -> bool {
     let parent = line.path.rsplit_once('/').map_or("", |(parent, _)| parent);
     earlier.path == line.path || earlier.path == parent
 }
 
 /// Creates a znode, or sets data and ACL if it exists and is to be replaced.
-async fn put(client: Client, outside: String, line: Line, replaces: bool) -> Result<Done, Error> {
+async fn put(
+    client: Client,
+    outside: String,
+    line: ImportLine,
+    replaces: bool,
+) -> Result<ImportResult, Error> {
     let create = Create::persistent().with_acl(line.acl.clone());
     let made = match line.data.clone() {
         Some(data) => client.create(&outside, data, &create).await,
         None => client.create_without_data(&outside, &create).await,
     };
     match made {
-        Ok(_) => Ok(Done::Created),
+        Ok(_) => Ok(ImportResult::Created),
         Err(error) if error.code() != Some(ErrorCode::NodeExists) => Err(error),
         Err(_) if replaces => {
             let data = line.data.unwrap_or_default();
             client.set_data(&outside, data, -1).await?;
             client.set_acl(&outside, line.acl, -1).await?;
-            Ok(Done::Replaced)
+            Ok(ImportResult::Replaced)
         }
-        Err(_) => Ok(Done::Kept),
+        Err(_) => Ok(ImportResult::Kept),
     }
 }
 
-impl Tally {
-    fn note(&mut self, done: &Done) {
+impl ImportCounts {
+    fn note(&mut self, done: &ImportResult) {
         match done {
-            Done::Created => self.created += 1,
-            Done::Replaced => self.replaced += 1,
-            Done::Kept => self.kept += 1,
+            ImportResult::Created => self.created += 1,
+            ImportResult::Replaced => self.replaced += 1,
+            ImportResult::Kept => self.kept += 1,
         }
     }
 
@@ -189,7 +194,7 @@ fn wrong(number: usize, what: &str) -> Failure {
 
 /// Returns the line with this number or the next one, because the root of a tree already exists.
 /// Returns `None` at the end.
-fn next_line(number: usize, below: &str) -> Result<Option<Line>, Failure> {
+fn next_line(number: usize, below: &str) -> Result<Option<ImportLine>, Failure> {
     for number in number.. {
         let Some(text) = read_line(number)? else {
             break;
@@ -203,7 +208,7 @@ fn next_line(number: usize, below: &str) -> Result<Option<Line>, Failure> {
 }
 
 /// Parses a line. The path is empty if the line describes the root of a tree.
-fn parse(text: &str, number: usize, below: &str) -> Result<Line, Failure> {
+fn parse(text: &str, number: usize, below: &str) -> Result<ImportLine, Failure> {
     let wrong = |what: &str| wrong(number, what);
     let znode: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
     let name = znode["path"].as_str().ok_or_else(|| wrong("no path"))?;
@@ -225,7 +230,7 @@ fn parse(text: &str, number: usize, below: &str) -> Result<Line, Failure> {
     };
     let acl = acl_of_json(&znode["acl"])
         .ok_or_else(|| wrong("acl does not have the form of an export"))?;
-    Ok(Line {
+    Ok(ImportLine {
         number,
         path,
         data,
@@ -262,7 +267,7 @@ mod tests {
     use super::super::look::acl_to_json;
     use super::*;
 
-    fn line(path: &str) -> Line {
+    fn line(path: &str) -> ImportLine {
         let text = json!({ "path": path, "data": null, "acl": [] }).to_string();
         parse(&text, 1, "/to").unwrap()
     }

@@ -8,9 +8,9 @@ use proto::{Acl, Stat};
 use serde_json::{Value, json};
 
 use super::Command;
-use super::walk::{Walk, Wanted};
+use super::walk::{Walk, WalkedProperties};
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::path;
 use crate::shell::Shell;
 use crate::start::Format;
@@ -21,7 +21,7 @@ const LINES_BYTES: usize = 64 << 10;
 /// Number of znodes between two progress reports of a long command on standard error.
 const PROGRESS_EVERY: usize = 10_000;
 
-fn depth(given: &Given) -> Result<usize, Failure> {
+fn depth(given: &Arguments) -> Result<usize, Failure> {
     Ok(given.number("d")?.unwrap_or(usize::MAX))
 }
 
@@ -41,11 +41,11 @@ pub(super) fn plain(name: &str) -> String {
 pub(super) async fn tree(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let root = command.path(given)?;
     let deepest = depth(given)?;
-    let mut walk = Walk::new(root, deepest, Wanted::Names);
+    let mut walk = Walk::new(root, deepest, WalkedProperties::Names);
     while let Some(seen) = walk.next(shell).await? {
         let name = match seen.depth {
             0 => seen.path.as_str(),
@@ -79,10 +79,14 @@ pub(super) async fn tree(
 }
 
 /// Prints the number of znodes and bytes of data below each path, down to a depth.
-pub(super) async fn du(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
+pub(super) async fn du(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Arguments,
+) -> Result<(), Failure> {
     let root = command.path(given)?;
     let shown: usize = given.number("d")?.unwrap_or(1);
-    let mut walk = Walk::new(root, usize::MAX, Wanted::Names);
+    let mut walk = Walk::new(root, usize::MAX, WalkedProperties::Names);
     // Path, znodes and bytes of the ancestors whose subtree is not complete.
     let mut open: Vec<(String, usize, i64)> = Vec::new();
     let mut count = 0;
@@ -123,11 +127,11 @@ pub(super) fn tell_progress(shell: &mut Shell, count: usize) {
 pub(super) async fn find(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let root = command.path(given)?;
     let pattern: Vec<char> = given.value("name").unwrap_or("*").chars().collect();
-    let mut walk = Walk::new(root, usize::MAX, Wanted::Names);
+    let mut walk = Walk::new(root, usize::MAX, WalkedProperties::Names);
     while let Some(seen) = walk.next(shell).await? {
         let name: Vec<char> = seen
             .path
@@ -179,12 +183,12 @@ fn matches_glob(pattern: &[char], name: &[char]) -> bool {
 pub(super) async fn grep(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let wanted = given.word(0).ok_or_else(|| command.misused())?;
     let root = given.word(1).ok_or_else(|| command.misused())?;
     path::validate(root)?;
-    let mut walk = Walk::new(root, usize::MAX, Wanted::Names);
+    let mut walk = Walk::new(root, usize::MAX, WalkedProperties::Names);
     let mut has_found = false;
     while let Some(seen) = walk.next(shell).await? {
         if seen.stat.data_length == 0 {
@@ -244,10 +248,10 @@ async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, 
 pub(super) async fn export(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let root = command.path(given)?;
-    let mut walk = Walk::new(root, usize::MAX, Wanted::All);
+    let mut walk = Walk::new(root, usize::MAX, WalkedProperties::All);
     let (mut count, mut ephemerals) = (0, 0);
     let mut lines = String::new();
     while let Some(seen) = walk.next(shell).await? {

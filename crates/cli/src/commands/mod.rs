@@ -21,16 +21,16 @@ pub(crate) mod write;
 
 use crate::exit;
 use crate::failure::Failure;
-use crate::options::{Given, Opt, flag, value};
+use crate::options::{Arguments, CommandOption, flag, value};
 use crate::shell::Shell;
 
 /// A command.
 pub(crate) struct Command {
-    kind: Kind,
+    kind: CommandKind,
     pub(crate) name: &'static str,
     /// Usage line without the name.
     usage: &'static str,
-    options: &'static [Opt],
+    options: &'static [CommandOption],
     /// Whether zkCli.sh lacks the command.
     is_own: bool,
     description: &'static str,
@@ -41,11 +41,11 @@ macro_rules! commands {
     ($( $kind:ident, $name:literal, $usage:literal, [$($option:expr),*], $is_own:literal,
         $description:literal, $example:literal; )+) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        enum Kind { $( $kind, )+ }
+        enum CommandKind { $( $kind, )+ }
 
         /// Every command, in the order of the usage.
         pub(crate) const COMMANDS: &[Command] = &[ $( Command {
-            kind: Kind::$kind,
+            kind: CommandKind::$kind,
             name: $name,
             usage: $usage,
             options: &[$($option),*],
@@ -191,71 +191,72 @@ pub(crate) async fn execute(
             "{name} does not support structured output"
         )));
     }
-    let mut given = Given::parse(words, command.options).map_err(|failure| match command.kind {
-        // The exit code 1 of `diff` means that there are differences.
-        Kind::Diff => failure.with_code(diff::TROUBLE),
-        _ => failure,
-    })?;
+    let mut given =
+        Arguments::parse(words, command.options).map_err(|failure| match command.kind {
+            // The exit code 1 of `diff` means that there are differences.
+            CommandKind::Diff => failure.with_code(diff::TROUBLE),
+            _ => failure,
+        })?;
     if let Some(dir) = &shell.dir {
         own::resolve(&mut given, command.kind, dir);
     }
     run(shell, command, &given).await
 }
 
-async fn run(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
+async fn run(shell: &mut Shell, command: &Command, given: &Arguments) -> Result<(), Failure> {
     match command.kind {
-        Kind::AddWatch => watches::add_watch(shell, command, given).await,
-        Kind::AddAuth => acl::add_auth(shell, command, given).await,
-        Kind::Close => {
+        CommandKind::AddWatch => watches::add_watch(shell, command, given).await,
+        CommandKind::AddAuth => acl::add_auth(shell, command, given).await,
+        CommandKind::Close => {
             own::close(shell).await;
             Ok(())
         }
-        Kind::Config => ensemble::config(shell, given).await,
-        Kind::Connect => shell.reconnect(given.word(0)).await,
-        Kind::Create => write::create(shell, command, given).await,
-        Kind::Delete => write::delete(shell, command, given).await,
-        Kind::DeleteAll => write::delete_all(shell, command, given).await,
-        Kind::DelQuota => quota::delete(shell, command, given).await,
-        Kind::Get => read::get(shell, command, given).await,
-        Kind::GetAcl => acl::get_acl(shell, command, given).await,
-        Kind::GetAllChildrenNumber => read::all_children_number(shell, command, given).await,
-        Kind::GetEphemerals => read::ephemerals(shell, given).await,
-        Kind::ListQuota => quota::list(shell, command, given).await,
-        Kind::Ls => read::ls(shell, command, given).await,
-        Kind::PrintWatches => own::print_watches(shell, given),
-        Kind::Quit => {
+        CommandKind::Config => ensemble::config(shell, given).await,
+        CommandKind::Connect => shell.reconnect(given.word(0)).await,
+        CommandKind::Create => write::create(shell, command, given).await,
+        CommandKind::Delete => write::delete(shell, command, given).await,
+        CommandKind::DeleteAll => write::delete_all(shell, command, given).await,
+        CommandKind::DelQuota => quota::delete(shell, command, given).await,
+        CommandKind::Get => read::get(shell, command, given).await,
+        CommandKind::GetAcl => acl::get_acl(shell, command, given).await,
+        CommandKind::GetAllChildrenNumber => read::all_children_number(shell, command, given).await,
+        CommandKind::GetEphemerals => read::ephemerals(shell, given).await,
+        CommandKind::ListQuota => quota::list(shell, command, given).await,
+        CommandKind::Ls => read::ls(shell, command, given).await,
+        CommandKind::PrintWatches => own::print_watches(shell, given),
+        CommandKind::Quit => {
             shell.is_over = true;
             own::close(shell).await;
             Ok(())
         }
-        Kind::Reconfig => ensemble::reconfig(shell, command, given).await,
-        Kind::Redo => Box::pin(own::redo(shell, given)).await,
-        Kind::RemoveWatches => watches::remove_watches(shell, command, given).await,
-        Kind::Set => write::set(shell, command, given).await,
-        Kind::SetAcl => acl::set_acl(shell, command, given).await,
-        Kind::SetQuota => quota::set(shell, command, given).await,
-        Kind::Stat => read::stat(shell, command, given).await,
-        Kind::Sync => read::sync(shell, command, given).await,
-        Kind::WhoAmI => acl::who_am_i(shell).await,
-        Kind::Cd => own::cd(shell, given).await,
-        Kind::Pwd => own::pwd(shell),
-        Kind::Cp => copy::cp(shell, command, given).await,
-        Kind::Diff => diff::diff(shell, command, given).await,
-        Kind::Du => look::du(shell, command, given).await,
-        Kind::Export => look::export(shell, command, given).await,
-        Kind::Find => look::find(shell, command, given).await,
-        Kind::Grep => look::grep(shell, command, given).await,
-        Kind::Import => import::import(shell, command, given).await,
-        Kind::Top => top::top(shell, command, given).await,
-        Kind::Tree => look::tree(shell, command, given).await,
-        Kind::Watch => watches::follow(shell, command, given).await,
-        Kind::Help | Kind::History | Kind::Version => {
+        CommandKind::Reconfig => ensemble::reconfig(shell, command, given).await,
+        CommandKind::Redo => Box::pin(own::redo(shell, given)).await,
+        CommandKind::RemoveWatches => watches::remove_watches(shell, command, given).await,
+        CommandKind::Set => write::set(shell, command, given).await,
+        CommandKind::SetAcl => acl::set_acl(shell, command, given).await,
+        CommandKind::SetQuota => quota::set(shell, command, given).await,
+        CommandKind::Stat => read::stat(shell, command, given).await,
+        CommandKind::Sync => read::sync(shell, command, given).await,
+        CommandKind::WhoAmI => acl::who_am_i(shell).await,
+        CommandKind::Cd => own::cd(shell, given).await,
+        CommandKind::Pwd => own::pwd(shell),
+        CommandKind::Cp => copy::cp(shell, command, given).await,
+        CommandKind::Diff => diff::diff(shell, command, given).await,
+        CommandKind::Du => look::du(shell, command, given).await,
+        CommandKind::Export => look::export(shell, command, given).await,
+        CommandKind::Find => look::find(shell, command, given).await,
+        CommandKind::Grep => look::grep(shell, command, given).await,
+        CommandKind::Import => import::import(shell, command, given).await,
+        CommandKind::Top => top::top(shell, command, given).await,
+        CommandKind::Tree => look::tree(shell, command, given).await,
+        CommandKind::Watch => watches::follow(shell, command, given).await,
+        CommandKind::Help | CommandKind::History | CommandKind::Version => {
             let text = match command.kind {
-                Kind::Help => match given.word(0) {
+                CommandKind::Help => match given.word(0) {
                     Some(name) => help::of(name)?,
                     None => usage(true),
                 },
-                Kind::History => shell.history().join("\n"),
+                CommandKind::History => shell.history().join("\n"),
                 _ => format!("ZooKeeper CLI version: {}", crate::version()),
             };
             shell.print(text.trim_end());
@@ -306,7 +307,7 @@ fn usage(with_own: bool) -> String {
     text
 }
 
-impl Kind {
+impl CommandKind {
     /// Returns whether the command prints only text.
     fn prints_text(self) -> bool {
         matches!(
@@ -332,7 +333,7 @@ impl Command {
     }
 
     /// Returns the path argument, which is mandatory.
-    fn path<'a>(&self, given: &'a Given) -> Result<&'a str, Failure> {
+    fn path<'a>(&self, given: &'a Arguments) -> Result<&'a str, Failure> {
         let path = given.word(0).ok_or_else(|| self.misused())?;
         crate::path::validate(path)?;
         Ok(path)

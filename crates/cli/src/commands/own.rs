@@ -5,9 +5,9 @@
 use proto::ErrorCode;
 use serde_json::json;
 
-use super::{Kind, execute};
+use super::{CommandKind, execute};
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::path;
 use crate::shell::Shell;
 
@@ -18,7 +18,7 @@ pub(super) async fn close(shell: &mut Shell) {
     }
 }
 
-pub(super) fn print_watches(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
+pub(super) fn print_watches(shell: &mut Shell, given: &Arguments) -> Result<(), Failure> {
     match given.word(0) {
         Some(word) => shell.prints_watches = word == "on",
         None => {
@@ -29,7 +29,7 @@ pub(super) fn print_watches(shell: &mut Shell, given: &Given) -> Result<(), Fail
     Ok(())
 }
 
-pub(super) async fn redo(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
+pub(super) async fn redo(shell: &mut Shell, given: &Arguments) -> Result<(), Failure> {
     let Some(word) = given.word(0) else {
         return Ok(());
     };
@@ -52,7 +52,7 @@ pub(super) async fn redo(shell: &mut Shell, given: &Given) -> Result<(), Failure
 }
 
 /// Changes the current path for relative paths, by default to the root.
-pub(super) async fn cd(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
+pub(super) async fn cd(shell: &mut Shell, given: &Arguments) -> Result<(), Failure> {
     let path = given.word(0).unwrap_or("/");
     let path = match &shell.dir {
         Some(_) => path.to_owned(),
@@ -78,30 +78,36 @@ pub(super) fn pwd(shell: &mut Shell) -> Result<(), Failure> {
 }
 
 /// Makes the relative paths of a command absolute.
-pub(super) fn resolve(given: &mut Given, kind: Kind, dir: &str) {
+pub(super) fn resolve(given: &mut Arguments, kind: CommandKind, dir: &str) {
     let places: &[usize] = match kind {
-        Kind::AddAuth
-        | Kind::Close
-        | Kind::Config
-        | Kind::Connect
-        | Kind::Help
-        | Kind::History
-        | Kind::PrintWatches
-        | Kind::Pwd
-        | Kind::Quit
-        | Kind::Reconfig
-        | Kind::Redo
-        | Kind::Top
-        | Kind::Version
-        | Kind::WhoAmI => return,
-        Kind::Cp | Kind::Diff => &[0, 1],
-        Kind::Grep => &[1],
+        CommandKind::AddAuth
+        | CommandKind::Close
+        | CommandKind::Config
+        | CommandKind::Connect
+        | CommandKind::Help
+        | CommandKind::History
+        | CommandKind::PrintWatches
+        | CommandKind::Pwd
+        | CommandKind::Quit
+        | CommandKind::Reconfig
+        | CommandKind::Redo
+        | CommandKind::Top
+        | CommandKind::Version
+        | CommandKind::WhoAmI => return,
+        CommandKind::Cp | CommandKind::Diff => &[0, 1],
+        CommandKind::Grep => &[1],
         _ => &[0],
     };
     // These commands show the current path if the user does not name another one.
     let shows_present = matches!(
         kind,
-        Kind::Ls | Kind::Stat | Kind::Get | Kind::Tree | Kind::Du | Kind::Find | Kind::GetAcl
+        CommandKind::Ls
+            | CommandKind::Stat
+            | CommandKind::Get
+            | CommandKind::Tree
+            | CommandKind::Du
+            | CommandKind::Find
+            | CommandKind::GetAcl
     );
     if shows_present && given.words.is_empty() {
         given.words.push(dir.to_owned());
@@ -155,16 +161,16 @@ mod tests {
 
     #[test]
     fn each_command_has_its_own_paths() {
-        let resolved = |kind: Kind, line: &str| {
+        let resolved = |kind: CommandKind, line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            let mut given = Given::parse(&words, &[flag("r")]).unwrap();
+            let mut given = Arguments::parse(&words, &[flag("r")]).unwrap();
             resolve(&mut given, kind, "/app");
             given.words.join(" ")
         };
-        assert_eq!(resolved(Kind::Ls, ""), "/app");
-        assert_eq!(resolved(Kind::Create, "x data"), "/app/x data");
-        assert_eq!(resolved(Kind::Cp, "-r x h:1/y"), "/app/x h:1/y");
-        assert_eq!(resolved(Kind::Grep, "text x"), "text /app/x");
-        assert_eq!(resolved(Kind::AddAuth, "digest a:b"), "digest a:b");
+        assert_eq!(resolved(CommandKind::Ls, ""), "/app");
+        assert_eq!(resolved(CommandKind::Create, "x data"), "/app/x data");
+        assert_eq!(resolved(CommandKind::Cp, "-r x h:1/y"), "/app/x h:1/y");
+        assert_eq!(resolved(CommandKind::Grep, "text x"), "text /app/x");
+        assert_eq!(resolved(CommandKind::AddAuth, "digest a:b"), "digest a:b");
     }
 }

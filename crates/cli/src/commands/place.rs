@@ -10,7 +10,7 @@ use proto::{Acl, ErrorCode, Stat};
 use super::look::is_ephemeral;
 use crate::exit;
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::path;
 use crate::shell::Shell;
 
@@ -20,7 +20,7 @@ const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// A subtree.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Subtree {
     client: Client,
     /// Path as the server knows it.
     root: String,
@@ -42,7 +42,7 @@ pub(super) struct Znode {
 
 /// Result of a read at a path.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum ReadResult {
     Znode(Box<Znode>),
     Nothing,
     /// The session lacks the permission to read the znode.
@@ -56,7 +56,7 @@ impl Znode {
     }
 }
 
-impl Found {
+impl ReadResult {
     /// Returns the number of bytes of its data.
     pub(super) fn bytes(&self) -> usize {
         let data = match self {
@@ -67,14 +67,14 @@ impl Found {
     }
 }
 
-impl Place {
+impl Subtree {
     /// Opens `/path` in the shell's session, or `host:port[,...]/path` of another ensemble. The
     /// other ensemble receives the identity of `-auth scheme:auth`, but not the shell's identities,
     /// because a server sees the credentials that it receives.
     ///
     /// # Errors
     /// If the place is invalid, the connection fails, or the identity is refused.
-    async fn open(shell: &mut Shell, word: &str, given: &Given) -> Result<Arc<Self>, Failure> {
+    async fn open(shell: &mut Shell, word: &str, given: &Arguments) -> Result<Arc<Self>, Failure> {
         if word.starts_with('/') {
             path::validate(word)?;
             let (client, root) = shell.client_for(word).await?;
@@ -117,11 +117,11 @@ impl Place {
     /// Opens two places.
     ///
     /// # Errors
-    /// If [`Place::open`] fails for one of them.
+    /// If [`Subtree::open`] fails for one of them.
     pub(super) async fn open_two(
         shell: &mut Shell,
         words: [&str; 2],
-        given: &Given,
+        given: &Arguments,
     ) -> Result<[Arc<Self>; 2], Failure> {
         let first = Self::open(shell, words[0], given).await?;
         match Self::open(shell, words[1], given).await {
@@ -165,12 +165,12 @@ impl Place {
         &self,
         answer: client::Result<T>,
         below: &str,
-    ) -> Result<Result<T, Found>, Failure> {
+    ) -> Result<Result<T, ReadResult>, Failure> {
         match answer {
             Ok(found) => Ok(Ok(found)),
             Err(error) => match error.code() {
-                Some(ErrorCode::NoNode) => Ok(Err(Found::Nothing)),
-                Some(ErrorCode::NoAuth) => Ok(Err(Found::Unreadable)),
+                Some(ErrorCode::NoNode) => Ok(Err(ReadResult::Nothing)),
+                Some(ErrorCode::NoAuth) => Ok(Err(ReadResult::Unreadable)),
                 _ => Err(self.fail(&error, below)),
             },
         }
@@ -180,7 +180,7 @@ impl Place {
     ///
     /// # Errors
     /// If there is no answer, or an error other than a missing znode or a missing permission.
-    pub(super) async fn read(&self, below: &str, with_acl: bool) -> Result<Found, Failure> {
+    pub(super) async fn read(&self, below: &str, with_acl: bool) -> Result<ReadResult, Failure> {
         let outside = self.outside(below);
         let (data, stat) = match self.judge(self.client.get_data(&outside).await, below)? {
             Ok(found) => found,
@@ -201,7 +201,7 @@ impl Place {
         } else {
             Vec::new()
         };
-        Ok(Found::Znode(Box::new(Znode {
+        Ok(ReadResult::Znode(Box::new(Znode {
             data,
             stat,
             names,
@@ -212,8 +212,11 @@ impl Place {
     /// Returns the children's names in order, or the reason why they are not available.
     ///
     /// # Errors
-    /// If [`Place::read`] would fail.
-    pub(super) async fn names(&self, below: &str) -> Result<Result<Vec<String>, Found>, Failure> {
+    /// If [`Subtree::read`] would fail.
+    pub(super) async fn names(
+        &self,
+        below: &str,
+    ) -> Result<Result<Vec<String>, ReadResult>, Failure> {
         let answer = self.client.get_children2(&self.outside(below)).await;
         Ok(self.judge(answer, below)?.map(|(names, _)| {
             let mut names: Vec<String> = names.iter().map(|name| name.to_string()).collect();

@@ -7,7 +7,7 @@ use proto::{ErrorCode, QuotaText};
 
 use super::Command;
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::path;
 use crate::shell::Shell;
 
@@ -17,14 +17,14 @@ const STATS: &str = "zookeeper_stats";
 
 /// Limits or usage of a quota, as its znodes contain them. -1 means that there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Track {
+struct QuotaRecord {
     count: i64,
     bytes: i64,
     bytes_hard: i64,
     count_hard: i64,
 }
 
-impl Track {
+impl QuotaRecord {
     const NONE: Self = Self {
         count: -1,
         bytes: -1,
@@ -70,7 +70,7 @@ impl Track {
 }
 
 /// Returns the option and its value. Exactly one of the four options is required.
-fn one_of(given: &Given) -> Result<Option<(&'static str, &str)>, Failure> {
+fn one_of(given: &Arguments) -> Result<Option<(&'static str, &str)>, Failure> {
     let mut options = given.options();
     let first = options.next();
     let other = options.find(|(name, _)| first.is_some_and(|(first, _)| first != *name));
@@ -89,7 +89,7 @@ fn one_of(given: &Given) -> Result<Option<(&'static str, &str)>, Failure> {
 pub(super) async fn set(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let Some((option, value)) = one_of(given)? else {
         let text = "Missing required option: [-n num soft quota, -b bytes soft quota, \
@@ -118,10 +118,10 @@ pub(super) async fn set(
     has_no_relative_with_quota(shell, &client, path, &outside).await?;
     let limits = format!("{ROOT}{outside}/{LIMITS}");
     let mut track = match client.get_data(&limits).await {
-        Ok((data, _)) => Track::parse(data.as_deref()),
+        Ok((data, _)) => QuotaRecord::parse(data.as_deref()),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => {
             make_znodes(&client, &outside).await.map_err(fail)?;
-            Track::NONE
+            QuotaRecord::NONE
         }
         Err(error) => return Err(fail(error)),
     };
@@ -134,12 +134,12 @@ pub(super) async fn set(
         .map_err(fail)?;
     let stats = format!("{ROOT}{outside}/{STATS}");
     let (data, _) = client.get_data(&stats).await.map_err(fail)?;
-    warn(shell, track, Track::parse(data.as_deref()));
+    warn(shell, track, QuotaRecord::parse(data.as_deref()));
     Ok(())
 }
 
 /// Reports the limits that are already exceeded.
-fn warn(shell: &mut Shell, limits: Track, usage: Track) {
+fn warn(shell: &mut Shell, limits: QuotaRecord, usage: QuotaRecord) {
     let is_less = |limit: i64, used: i64| limit > -1 && limit < used;
     if is_less(limits.count, usage.count) || is_less(limits.count_hard, usage.count) {
         shell.print(&format!(
@@ -198,12 +198,12 @@ async fn make_znodes(client: &Client, outside: &str) -> client::Result<()> {
         .chain([quota_path.len()])
         .map(|end| quota_path[..end].to_owned());
     let mut wanted: Vec<(String, String)> = paths.map(|path| (path, String::new())).collect();
-    let stats = Track {
+    let stats = QuotaRecord {
         count: 0,
         bytes: 0,
-        ..Track::NONE
+        ..QuotaRecord::NONE
     };
-    wanted.push((format!("{quota_path}/{LIMITS}"), Track::NONE.limits()));
+    wanted.push((format!("{quota_path}/{LIMITS}"), QuotaRecord::NONE.limits()));
     wanted.push((format!("{quota_path}/{STATS}"), stats.usage()));
     for (path, data) in wanted {
         match client.create(&path, data, &Create::persistent()).await {
@@ -217,7 +217,7 @@ async fn make_znodes(client: &Client, outside: &str) -> client::Result<()> {
 pub(super) async fn list(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let path = command.path(given)?;
     let (client, outside) = shell.client_for(path).await?;
@@ -232,11 +232,11 @@ pub(super) async fn list(
         }
         Err(error) => return Err(fail(error)),
     };
-    let track = Track::parse(data.as_deref());
+    let track = QuotaRecord::parse(data.as_deref());
     shell.print(&format!("Output quota for {path} {}", track.limits()));
     let stats = format!("{ROOT}{outside}/{STATS}");
     let (data, _) = client.get_data(&stats).await.map_err(fail)?;
-    let usage = Track::parse(data.as_deref()).usage();
+    let usage = QuotaRecord::parse(data.as_deref()).usage();
     shell.print(&format!("Output stat for {path} {usage}"));
     Ok(())
 }
@@ -245,7 +245,7 @@ pub(super) async fn list(
 pub(super) async fn delete(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let option = one_of(given)?;
     let path = command.path(given)?;
@@ -261,7 +261,7 @@ pub(super) async fn delete(
         Err(error) => return Err(fail(error)),
     };
     if let Some((option, _)) = option {
-        let mut track = Track::parse(data.as_deref());
+        let mut track = QuotaRecord::parse(data.as_deref());
         if let Some(field) = track.field(option) {
             *field = -1;
         }
@@ -294,13 +294,13 @@ mod tests {
     #[test]
     fn limits_are_read_and_written_as_java_does() {
         let text = "count=2,bytes=100=;byteHardLimit=500;countHardLimit=50";
-        let track = Track::parse(Some(text.as_bytes()));
+        let track = QuotaRecord::parse(Some(text.as_bytes()));
         assert_eq!((track.bytes_hard, track.count_hard), (500, 50));
         assert_eq!(track.limits(), text);
         assert_eq!(
-            Track::parse(Some(b"count=6,bytes=16")).usage(),
+            QuotaRecord::parse(Some(b"count=6,bytes=16")).usage(),
             "count=6,bytes=16"
         );
-        assert_eq!(Track::parse(None), Track::NONE);
+        assert_eq!(QuotaRecord::parse(None), QuotaRecord::NONE);
     }
 }

@@ -12,14 +12,14 @@ use super::Command;
 use crate::connection::Watch;
 use crate::failure::Failure;
 use crate::json;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::path;
 use crate::shell::Shell;
 use crate::text;
 
 /// Returns whether there is a second word, with which old scripts request a watch. Reports that
 /// this form is deprecated.
-fn wants_watch(shell: &mut Shell, command: &Command, given: &Given) -> bool {
+fn wants_watch(shell: &mut Shell, command: &Command, given: &Arguments) -> bool {
     if given.words.len() > 1 {
         let name = command.name;
         shell.complain(&format!(
@@ -29,7 +29,11 @@ fn wants_watch(shell: &mut Shell, command: &Command, given: &Given) -> bool {
     given.has("w") || given.words.len() > 1
 }
 
-pub(super) async fn ls(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
+pub(super) async fn ls(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Arguments,
+) -> Result<(), Failure> {
     let path = command.path(given)?;
     let watch = wants_watch(shell, command, given);
     if given.has("R") {
@@ -105,7 +109,7 @@ pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Fa
 pub(super) async fn get(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     if given.words.is_empty() {
         return Err(Failure::new(format!("{}\n{GET_OPTIONS}", command.line())));
@@ -148,7 +152,7 @@ const GET_OPTIONS: &str = " -b   Output data in base64 format
 pub(super) async fn stat(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let path = command.path(given)?;
     let watch = wants_watch(shell, command, given);
@@ -175,7 +179,7 @@ pub(super) async fn stat(
 pub(super) async fn sync(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let path = command.path(given)?;
     let (client, outside) = shell.client_for(path).await?;
@@ -188,7 +192,7 @@ pub(super) async fn sync(
 pub(super) async fn all_children_number(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let path = command.path(given)?;
     let (client, outside) = shell.client_for(path).await?;
@@ -202,7 +206,7 @@ pub(super) async fn all_children_number(
 }
 
 /// Prints the ephemerals below a path, or all ephemerals of the session.
-pub(super) async fn ephemerals(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
+pub(super) async fn ephemerals(shell: &mut Shell, given: &Arguments) -> Result<(), Failure> {
     let path = given.word(0).unwrap_or("/");
     path::validate(path)?;
     let (client, outside) = shell.client_for(path).await?;

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use client::{Client, Error};
 use proto::{Acl, Stat};
 
-use super::ahead::Ahead;
+use super::ahead::ReadAhead;
 use crate::failure::Failure;
 use crate::path;
 use crate::shell::Shell;
 
 /// Properties that are requested for each znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum WalkedProperties {
     /// Stat and the names of the children.
     Names,
     /// In addition, data and ACL.
@@ -22,21 +22,21 @@ pub(crate) enum Wanted {
 }
 
 /// A znode of the walk.
-pub(crate) struct Seen {
+pub(crate) struct WalkedZnode {
     pub(crate) path: String,
     /// Names of its children, sorted.
     pub(crate) names: Vec<String>,
     pub(crate) stat: Stat,
     /// Depth below the root of the walk.
     pub(crate) depth: usize,
-    /// Only with [`Wanted::All`].
+    /// Only with [`WalkedProperties::All`].
     pub(crate) data: Option<Bytes>,
-    /// Only with [`Wanted::All`].
+    /// Only with [`WalkedProperties::All`].
     pub(crate) acl: Vec<Acl>,
 }
 
 /// Answers of the server about a znode.
-struct Found {
+struct ZnodeAnswers {
     names: Vec<String>,
     stat: Stat,
     data: Option<Bytes>,
@@ -44,24 +44,24 @@ struct Found {
 }
 
 /// A znode that waits for its turn.
-struct Waiting {
+struct PendingZnode {
     path: String,
     depth: usize,
 }
 
 /// Walks a subtree in the order of the paths, each znode before its children.
 pub(crate) struct Walk {
-    wanted: Wanted,
+    wanted: WalkedProperties,
     deepest: usize,
-    ahead: Ahead<Waiting, Result<Found, Error>>,
+    ahead: ReadAhead<PendingZnode, Result<ZnodeAnswers, Error>>,
     is_at_root: bool,
 }
 
 impl Walk {
     /// Starts a walk at the znode `root`, down to `deepest` levels below it.
-    pub(crate) fn new(root: &str, deepest: usize, wanted: Wanted) -> Self {
-        let mut ahead = Ahead::default();
-        ahead.push(Waiting {
+    pub(crate) fn new(root: &str, deepest: usize, wanted: WalkedProperties) -> Self {
+        let mut ahead = ReadAhead::default();
+        ahead.push(PendingZnode {
             path: root.to_owned(),
             depth: 0,
         });
@@ -77,12 +77,13 @@ impl Walk {
     ///
     /// # Errors
     /// If the root cannot be read, or the connection is lost.
-    pub(crate) async fn next(&mut self, shell: &mut Shell) -> Result<Option<Seen>, Failure> {
+    pub(crate) async fn next(&mut self, shell: &mut Shell) -> Result<Option<WalkedZnode>, Failure> {
         while let Some(first) = self.ahead.first() {
             let client = shell.client(&first.path).await?;
             let ask_of =
-                |next: &Waiting| ask(client.clone(), shell.outside(&next.path), self.wanted);
-            let Some((Waiting { path, depth }, answer)) = self.ahead.next(ask_of).await? else {
+                |next: &PendingZnode| ask(client.clone(), shell.outside(&next.path), self.wanted);
+            let Some((PendingZnode { path, depth }, answer)) = self.ahead.next(ask_of).await?
+            else {
                 break;
             };
             let is_root = std::mem::take(&mut self.is_at_root);
@@ -101,8 +102,8 @@ impl Walk {
         Ok(None)
     }
 
-    fn take(&mut self, path: String, depth: usize, found: Found) -> Seen {
-        let Found {
+    fn take(&mut self, path: String, depth: usize, found: ZnodeAnswers) -> WalkedZnode {
+        let ZnodeAnswers {
             mut names,
             stat,
             data,
@@ -110,13 +111,13 @@ impl Walk {
         } = found;
         names.sort_unstable();
         if depth < self.deepest {
-            self.ahead.push_first(names.iter().map(|name| Waiting {
+            self.ahead.push_first(names.iter().map(|name| PendingZnode {
                 path: path::child(&path, name),
                 depth: depth + 1,
             }));
         }
         self.ahead.has_seen(data.as_ref().map_or(0, Bytes::len));
-        Seen {
+        WalkedZnode {
             path,
             names,
             stat,
@@ -127,10 +128,14 @@ impl Walk {
     }
 }
 
-async fn ask(client: Client, path: String, wanted: Wanted) -> Result<Found, Error> {
-    if wanted == Wanted::Names {
+async fn ask(
+    client: Client,
+    path: String,
+    wanted: WalkedProperties,
+) -> Result<ZnodeAnswers, Error> {
+    if wanted == WalkedProperties::Names {
         let (names, stat) = client.get_children2(&path).await?;
-        return Ok(Found {
+        return Ok(ZnodeAnswers {
             names: names.iter().map(ToString::to_string).collect(),
             stat,
             data: None,
@@ -144,7 +149,7 @@ async fn ask(client: Client, path: String, wanted: Wanted) -> Result<Found, Erro
         0 => Vec::new(),
         _ => client.get_children(&path).await?,
     };
-    Ok(Found {
+    Ok(ZnodeAnswers {
         names: names.iter().map(ToString::to_string).collect(),
         stat,
         data,

@@ -11,14 +11,14 @@ use tokio::sync::broadcast::error::RecvError;
 use super::Command;
 use crate::connection::Watch;
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::shell::Shell;
 use crate::text;
 
 pub(super) async fn add_watch(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let (mode, watch) = match given.value("m") {
         None | Some("PERSISTENT_RECURSIVE") => (
@@ -43,7 +43,7 @@ pub(super) async fn add_watch(
 pub(super) async fn remove_watches(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let path = command.path(given)?;
     let kinds = [
@@ -84,7 +84,7 @@ pub(super) async fn remove_watches(
 pub(super) async fn follow(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let path = command.path(given)?;
     shell.client(path).await?;

@@ -13,7 +13,7 @@ use super::Command;
 use super::acl::parse_acl;
 use super::read::children;
 use crate::failure::{Failure, keeper_error};
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::path;
 use crate::shell::Shell;
 use crate::text;
@@ -27,7 +27,7 @@ pub(crate) const BATCH: usize = 1000;
 pub(super) async fn create(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let path = given.word(0).ok_or_else(|| command.misused())?;
     let create = kind_of_znode(given)?;
@@ -73,7 +73,7 @@ pub(super) async fn create(
     Ok(())
 }
 
-fn kind_of_znode(given: &Given) -> Result<Create, Failure> {
+fn kind_of_znode(given: &Arguments) -> Result<Create, Failure> {
     let (sequential, ephemeral) = (given.has("s"), given.has("e"));
     let not_a_long = |_| Failure::new("-t argument must be a long value");
     let ttl_ms = given
@@ -120,7 +120,7 @@ pub(crate) fn read_stdin() -> Result<Bytes, Failure> {
 pub(super) async fn set(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let words = if given.has("i") { 1 } else { 2 };
     if given.words.len() < words {
@@ -155,7 +155,7 @@ const SET_OPTIONS: &str = " -b         Supply data in base64 format
 fn version(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
     words: usize,
 ) -> Result<i32, Failure> {
     let Some(word) = given.word(words) else {
@@ -174,7 +174,7 @@ fn version(
 pub(super) async fn delete(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     if given.words.is_empty() {
         return Err(command.misused());
@@ -189,7 +189,7 @@ pub(super) async fn delete(
 pub(super) async fn delete_all(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     if given.words.is_empty() {
         return Err(command.misused());

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::path;
 use crate::person;
 use crate::shell::Shell;
-use crate::start::{ClientSettings, Format, Start};
+use crate::start::{CliArguments, ClientSettings, Format};
 
 /// Servers of a command, with the settings of their use.
 #[derive(Debug, Clone, Default)]
@@ -193,7 +193,7 @@ pub fn run_direct(name: &str, target: Target, direct: Direct) -> u8 {
 }
 
 async fn open(target: Target) -> Shell {
-    let mut shell = Shell::new(Start::direct(
+    let mut shell = Shell::new(CliArguments::direct(
         target.servers,
         target.format,
         target.connector,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::znode::{moved, parent};
 use crate::commands::look::is_ephemeral;
-use crate::commands::walk::{Seen, Walk, Wanted};
+use crate::commands::walk::{Walk, WalkedProperties, WalkedZnode};
 use crate::commands::write::{BATCH, subtree};
 use crate::exit;
 use crate::failure::Failure;
@@ -123,8 +123,8 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
 }
 
 /// Reads all znodes of the subtree.
-async fn read(shell: &mut Shell, from: &str) -> Result<Vec<Seen>, Failure> {
-    let mut walk = Walk::new(from, usize::MAX, Wanted::All);
+async fn read(shell: &mut Shell, from: &str) -> Result<Vec<WalkedZnode>, Failure> {
+    let mut walk = Walk::new(from, usize::MAX, WalkedProperties::All);
     let mut all = Vec::new();
     let mut bytes = 0;
     while let Some(seen) = walk.next(shell).await? {
@@ -148,7 +148,7 @@ async fn read(shell: &mut Shell, from: &str) -> Result<Vec<Seen>, Failure> {
 }
 
 /// Returns the failure of a transaction with the path of the failed operation.
-fn explained(error: &client::Error, seen: &[Seen], from: &str, to: &str) -> Failure {
+fn explained(error: &client::Error, seen: &[WalkedZnode], from: &str, to: &str) -> Failure {
     let client::Error::Multi { index, .. } = error else {
         return Failure::of(error, from);
     };

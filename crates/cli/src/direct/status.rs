@@ -29,7 +29,7 @@ const NOT_ALLOWED: &str = "is not executed because it is not in the whitelist";
 
 /// State of the ensemble as far as the members show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EnsembleHealth {
     Healthy,
     Degraded,
     Down,
@@ -37,7 +37,7 @@ enum State {
 
 /// Known properties of a member.
 #[derive(Debug, Default)]
-struct Row {
+struct MemberStatus {
     member: Option<String>,
     address: Option<String>,
     /// Fields of `srvr` by name.
@@ -97,9 +97,9 @@ pub(super) async fn status(
         || as_text(&answered, state, leader),
     );
     Ok(match state {
-        State::Healthy => exit::DONE,
-        State::Degraded => exit::DEGRADED,
-        State::Down => exit::UNREACHABLE,
+        EnsembleHealth::Healthy => exit::DONE,
+        EnsembleHealth::Degraded => exit::DEGRADED,
+        EnsembleHealth::Down => exit::UNREACHABLE,
     })
 }
 
@@ -115,7 +115,7 @@ fn wanted(
     members: Vec<Member>,
     given: Vec<String>,
     problems: &BTreeMap<String, String>,
-) -> Vec<Row> {
+) -> Vec<MemberStatus> {
     let has_all = members.iter().all(|member| member.client.is_some());
     let has_all_given = !has_all && given.len() >= members.len();
     let is_known = |address: &String| {
@@ -125,28 +125,28 @@ fn wanted(
     let named = given
         .into_iter()
         .filter(|address| members.is_empty() || has_all_given || !has_all && !is_known(address));
-    let named = named.map(|address| Row {
+    let named = named.map(|address| MemberStatus {
         address: Some(address),
-        ..Row::default()
+        ..MemberStatus::default()
     });
-    let named: Vec<Row> = named.collect();
+    let named: Vec<MemberStatus> = named.collect();
     if has_all_given {
         return named;
     }
     let rows = members.into_iter().map(|member| {
         let reason = problems.get(&member.id);
         let reason = reason.map(|reason| format!("its client port is unknown: {reason}"));
-        Row {
+        MemberStatus {
             problem: reason.filter(|_| member.client.is_none()),
             member: Some(member.id),
             address: member.client,
-            ..Row::default()
+            ..MemberStatus::default()
         }
     });
     named.into_iter().chain(rows).collect()
 }
 
-impl Row {
+impl MemberStatus {
     async fn ask(&mut self, connector: &Connector) {
         let Some(address) = &self.address else {
             let hint = "its client port is unknown";
@@ -200,19 +200,19 @@ impl Row {
     }
 }
 
-fn state(rows: &[Row], is_all: bool) -> State {
-    let serves = |row: &&Row| !matches!(row.role(), "-" | "read-only");
+fn state(rows: &[MemberStatus], is_all: bool) -> EnsembleHealth {
+    let serves = |row: &&MemberStatus| !matches!(row.role(), "-" | "read-only");
     let serving = rows.iter().filter(serves).count();
-    let leads = |row: &Row| matches!(row.role(), "leader" | "standalone");
+    let leads = |row: &MemberStatus| matches!(row.role(), "leader" | "standalone");
     match serving {
-        0 => State::Down,
-        _ if serving < rows.len() => State::Degraded,
-        _ if is_all && !rows.iter().any(leads) => State::Degraded,
-        _ => State::Healthy,
+        0 => EnsembleHealth::Down,
+        _ if serving < rows.len() => EnsembleHealth::Degraded,
+        _ if is_all && !rows.iter().any(leads) => EnsembleHealth::Degraded,
+        _ => EnsembleHealth::Healthy,
     }
 }
 
-impl State {
+impl EnsembleHealth {
     fn name(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -222,7 +222,7 @@ impl State {
     }
 }
 
-fn as_json(rows: &[Row], state: State, leader: Option<i64>) -> Value {
+fn as_json(rows: &[MemberStatus], state: EnsembleHealth, leader: Option<i64>) -> Value {
     let rows = rows.iter().map(|row| {
         json!({
             "member": row.member,
@@ -238,7 +238,7 @@ fn as_json(rows: &[Row], state: State, leader: Option<i64>) -> Value {
     json!({ "state": state.name(), "members": rows.collect::<Vec<Value>>() })
 }
 
-fn as_text(rows: &[Row], state: State, leader: Option<i64>) -> String {
+fn as_text(rows: &[MemberStatus], state: EnsembleHealth, leader: Option<i64>) -> String {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let mut cells: Vec<Vec<String>> = vec![COLUMNS.map(str::to_owned).to_vec()];
     for row in rows {
@@ -276,7 +276,7 @@ fn as_text(rows: &[Row], state: State, leader: Option<i64>) -> String {
 mod tests {
     use super::*;
 
-    fn row(mode: &str, zxid: &str) -> Row {
+    fn row(mode: &str, zxid: &str) -> MemberStatus {
         let fields = [
             ("Mode", mode),
             ("Zxid", zxid),
@@ -284,7 +284,7 @@ mod tests {
             ("Zookeeper version", "3.9.5-abc, built on 2026-01-01"),
         ];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Row {
+        MemberStatus {
             member: Some("1".to_owned()),
             address: Some("a:2181".to_owned()),
             fields: fields.into(),
@@ -294,27 +294,33 @@ mod tests {
 
     #[test]
     fn the_state_follows_from_the_members() {
-        let gone = || Row {
+        let gone = || MemberStatus {
             problem: Some("Connection refused".to_owned()),
-            ..Row::default()
+            ..MemberStatus::default()
         };
-        let of = |rows: &[Row]| state(rows, true);
-        assert_eq!(of(&[row("standalone", "0x1")]), State::Healthy);
+        let of = |rows: &[MemberStatus]| state(rows, true);
+        assert_eq!(of(&[row("standalone", "0x1")]), EnsembleHealth::Healthy);
         assert_eq!(
             of(&[row("leader", "0x1"), row("follower", "0x1")]),
-            State::Healthy
+            EnsembleHealth::Healthy
         );
-        assert_eq!(of(&[row("leader", "0x1"), gone()]), State::Degraded);
-        assert_eq!(of(&[row("follower", "0x1")]), State::Degraded);
-        assert_eq!(state(&[row("follower", "0x1")], false), State::Healthy);
-        assert_eq!(of(&[row("read-only", "0x1"), gone()]), State::Down);
-        assert_eq!(of(&[gone()]), State::Down);
+        assert_eq!(
+            of(&[row("leader", "0x1"), gone()]),
+            EnsembleHealth::Degraded
+        );
+        assert_eq!(of(&[row("follower", "0x1")]), EnsembleHealth::Degraded);
+        assert_eq!(
+            state(&[row("follower", "0x1")], false),
+            EnsembleHealth::Healthy
+        );
+        assert_eq!(of(&[row("read-only", "0x1"), gone()]), EnsembleHealth::Down);
+        assert_eq!(of(&[gone()]), EnsembleHealth::Down);
     }
 
     #[test]
     fn the_table_shows_lag_and_problems() {
         let rows = [row("leader", "0x100000009"), row("follower", "0x100000002")];
-        let text = as_text(&rows, State::Healthy, rows[0].zxid());
+        let text = as_text(&rows, EnsembleHealth::Healthy, rows[0].zxid());
         let lines: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split_whitespace().collect())
@@ -323,7 +329,7 @@ mod tests {
         let wanted = ["1", "follower", "0x100000002", "7", "3.9.5", "a:2181", "3"];
         assert_eq!(lines[2], wanted);
         assert_eq!(lines[3], ["healthy"]);
-        let json = as_json(&rows, State::Healthy, rows[0].zxid());
+        let json = as_json(&rows, EnsembleHealth::Healthy, rows[0].zxid());
         assert_eq!(json["members"][1]["lag"], 7);
         // The distance between zxids of two epochs is undefined.
         assert_eq!(row("follower", "0x200000001").lag(rows[0].zxid()), None);

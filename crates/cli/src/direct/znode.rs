@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Data, DataForm, Direct};
 use crate::commands::read::{children, ls_recursive};
-use crate::commands::walk::{Seen, Walk, Wanted};
+use crate::commands::walk::{Walk, WalkedProperties, WalkedZnode};
 use crate::commands::write::{read_stdin, subtree};
 use crate::exit;
 use crate::failure::Failure;
@@ -65,7 +65,7 @@ pub(super) async fn list(
 }
 
 async fn list_long(shell: &mut Shell, root: &str, deepest: usize) -> Result<(), Failure> {
-    let mut walk = Walk::new(root, deepest, Wanted::Names);
+    let mut walk = Walk::new(root, deepest, WalkedProperties::Names);
     if !shell.start.format.is_structured() {
         shell.print(&format!(
             "{:>8} {:>10} {:>8}  {:<28}  NAME",
@@ -88,7 +88,7 @@ async fn list_long(shell: &mut Shell, root: &str, deepest: usize) -> Result<(), 
     Ok(())
 }
 
-fn row(seen: &Seen, root: &str, deepest: usize) -> String {
+fn row(seen: &WalkedZnode, root: &str, deepest: usize) -> String {
     let name = match deepest {
         1 => seen.path[root.len()..].trim_start_matches('/'),
         _ => seen.path.as_str(),

@@ -33,7 +33,7 @@ pub(super) struct Call {
 pub(super) enum DialError {
     /// No configuration contains the server.
     #[error("the member list does not contain this server")]
-    NoSurroundings,
+    Nowhere,
     /// None of the server's addresses answers.
     #[error(transparent)]
     Io(#[from] io::Error),

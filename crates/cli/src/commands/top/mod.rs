@@ -13,10 +13,10 @@ use client::tls::Connector;
 
 use super::{Command, ensemble};
 use crate::failure::Failure;
-use crate::options::Given;
+use crate::options::Arguments;
 use crate::shell::Shell;
 pub(crate) use sample::fields;
-use sample::{Admins, Asking, Sample};
+use sample::{AdminPorts, Sample, SampledMembers};
 
 /// Default interval between two samples.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ const FIRST: Duration = Duration::from_secs(1);
 pub(super) async fn top(
     shell: &mut Shell,
     command: &Command,
-    given: &Given,
+    given: &Arguments,
 ) -> Result<(), Failure> {
     let rounds: Option<u64> = given
         .value("n")
@@ -75,7 +75,7 @@ pub(super) async fn top(
 
 /// Returns the members to query: from the member list, or the server of this session if it is
 /// standalone.
-async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
+async fn asking(shell: &mut Shell, given: &Arguments) -> Result<SampledMembers, Failure> {
     let by = given.value("by").unwrap_or("address");
     if !["address", "identity"].contains(&by) {
         return Err(Failure::new("-by is address or identity"));
@@ -87,7 +87,7 @@ async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
     } else {
         Connector::plain()
     };
-    let admins = Admins {
+    let admins = AdminPorts {
         named: given
             .value("a")
             .map(|admins| admins.split(',').map(str::to_owned).collect()),
@@ -95,7 +95,7 @@ async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
         connector,
     };
     let servers = options.servers.iter().map(ToString::to_string).collect();
-    Ok(Asking::new((listed, servers), options.connector, admins, by).await)
+    Ok(SampledMembers::new((listed, servers), options.connector, admins, by).await)
 }
 
 fn show(shell: &mut Shell, before: &Sample, now: &Sample, seconds: f64, is_live: bool) {

@@ -18,19 +18,19 @@ const CLIENTS: usize = 200;
 const SLOW: usize = 5;
 
 /// Members to query, with the requested properties.
-pub(super) struct Asking {
+pub(super) struct SampledMembers {
     members: Vec<Member>,
     /// Client addresses of the named servers.
     servers: Vec<String>,
     connector: Connector,
-    admins: Admins,
+    admins: AdminPorts,
     locator: Locator,
     located: Located,
     by: &'static str,
 }
 
 /// Settings for queries to admin ports.
-pub(super) struct Admins {
+pub(super) struct AdminPorts {
     /// `host:port` of each. `None` means the default ports of the named servers.
     pub(super) named: Option<Vec<String>>,
     pub(super) authorization: Option<String>,
@@ -55,12 +55,12 @@ pub(super) struct Sample {
 /// Figures of a client by name.
 pub(super) type Client = BTreeMap<String, u64>;
 
-impl Asking {
+impl SampledMembers {
     /// Looks up the ports of the members. The list of members is empty for a standalone server.
     pub(super) async fn new(
         (mut members, servers): (Vec<Member>, Vec<String>),
         connector: Connector,
-        admins: Admins,
+        admins: AdminPorts,
         by: &str,
     ) -> Self {
         let locator = Locator::new(
@@ -180,13 +180,13 @@ impl Asking {
 }
 
 /// Answer of an admin server about clients and slow requests.
-struct Answer {
+struct AdminAnswer {
     clients: Value,
     /// Null if the user has no permission to see them.
     slow: Value,
 }
 
-async fn ask(client: &AdminClient, by: &str) -> Result<Answer, String> {
+async fn ask(client: &AdminClient, by: &str) -> Result<AdminAnswer, String> {
     let parameter = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let wanted = [
         parameter("by", by),
@@ -202,7 +202,7 @@ async fn ask(client: &AdminClient, by: &str) -> Result<Answer, String> {
             other => other.to_string(),
         })?;
         let slow = client.ask("slow_requests", &newest).await;
-        Ok(Answer {
+        Ok(AdminAnswer {
             clients,
             slow: slow.unwrap_or_default(),
         })
@@ -212,7 +212,7 @@ async fn ask(client: &AdminClient, by: &str) -> Result<Answer, String> {
 }
 
 impl Sample {
-    fn add(&mut self, answer: &Answer) {
+    fn add(&mut self, answer: &AdminAnswer) {
         let clients = self.clients.get_or_insert_default();
         for row in answer.clients["clients"].as_array().into_iter().flatten() {
             let name = row[self.by].as_str().unwrap_or_default().to_owned();
@@ -255,7 +255,7 @@ mod tests {
             by: "address",
             ..Sample::default()
         };
-        let answer = |requests: u64, max: u64| Answer {
+        let answer = |requests: u64, max: u64| AdminAnswer {
             clients: json!({"clients": [{"address": "10.0.0.1", "requests": requests, "max_latency": max}]}),
             slow: Value::Null,
         };
