@@ -208,10 +208,12 @@ impl Results {
                 let faults: u64 = record.faults.values().sum();
                 let calls = record.events.get("ok").copied().unwrap_or_default();
                 let wanted = cell.nemesis.split('+').count();
-                match record.nemeses.len() < wanted {
-                    true if record.nemeses.is_empty() => "left out".to_owned(),
-                    true => format!("{verdict} {faults}/{calls}, some left out"),
-                    false => format!("{verdict} {faults}/{calls}"),
+                if record.nemeses.len() >= wanted {
+                    format!("{verdict} {faults}/{calls}")
+                } else if record.nemeses.is_empty() {
+                    "left out".to_owned()
+                } else {
+                    format!("{verdict} {faults}/{calls}, some left out")
                 }
             }
         }

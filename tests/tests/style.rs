@@ -19,6 +19,8 @@ mod pages;
 mod plain;
 #[path = "style/readmes.rs"]
 mod readmes;
+#[path = "style/signatures.rs"]
+mod signatures;
 #[path = "style/structure.rs"]
 mod structure;
 

@@ -135,10 +135,11 @@ fn is_created_by(request: &CreateRequest, path: &Str, data: Option<&Bytes>) -> b
     ]
     .contains(&request.flags);
     let asked = request.path.as_deref().unwrap_or_default();
-    let is_path = match is_sequential {
+    let is_path = if is_sequential {
         // The sequence number may have more than its ten digits.
-        true => path.len() > asked.len() && path.starts_with(asked),
-        false => **path == *asked,
+        path.len() > asked.len() && path.starts_with(asked)
+    } else {
+        **path == *asked
     };
     is_path && same(data, request.data.as_ref())
 }

@@ -276,10 +276,12 @@ impl ComingBack {
                 }
             }
         };
-        match is_alive {
-            true => RenewalStep::Renewed,
-            false if is_cut() => RenewalStep::Nothing,
-            false => RenewalStep::Over,
+        if is_alive {
+            RenewalStep::Renewed
+        } else if is_cut() {
+            RenewalStep::Nothing
+        } else {
+            RenewalStep::Over
         }
     }
 

@@ -115,12 +115,14 @@ impl Observed {
                 if self.leads {
                     self.epoch = tree.last_zxid().epoch();
                 }
-                match self.leads {
-                    true if self.is_standalone => to.stands_alone(self.sid, self.end, tree),
+                if self.leads && self.is_standalone {
+                    to.stands_alone(self.sid, self.end, tree);
+                } else if self.leads {
                     // The leader's tree begins with its epoch. Its earlier history ends before
                     // that epoch.
-                    true => to.leads(self.sid, tree.last_zxid().epoch(), self.end, tree),
-                    false => to.serves(self.sid, tree.last_zxid(), tree),
+                    to.leads(self.sid, tree.last_zxid().epoch(), self.end, tree);
+                } else {
+                    to.serves(self.sid, tree.last_zxid(), tree);
                 }
             }
             // The server acknowledges NEWLEADER.

@@ -114,10 +114,11 @@ impl Plan {
         let features = Features::drawn(random);
         let voters = random.pick(&[3, 3, 3, 3, 4, 5, 5, 6, 7]).unwrap_or(3);
         let observers = random.pick(&[0, 0, 1, 1, 2]).unwrap_or(0).min(7 - voters);
-        let (voters, observers) = match features.reconfigures {
+        let (voters, observers) = if features.reconfigures {
             // The members change from three to five and back.
-            true => (3, 2),
-            false => (voters, observers),
+            (3, 2)
+        } else {
+            (voters, observers)
         };
         let mut plan = Self {
             voters,

@@ -276,15 +276,14 @@ fn compare(
         })
         .map(str::to_owned)
         .collect();
-    let is_same = match ends_in_trace {
-        true => stderr.lines().count() > recorded.len(),
+    let is_same = if ends_in_trace {
+        stderr.lines().count() > recorded.len()
+    } else {
         // Zoarium adds the reason after the recorded text.
-        false => {
-            let plain = stderr.lines().filter(|line| !line.starts_with("zoarium: "));
-            plain
-                .map(without_sequence)
-                .eq(recorded.iter().map(|line| without_sequence(line)))
-        }
+        let plain = stderr.lines().filter(|line| !line.starts_with("zoarium: "));
+        plain
+            .map(without_sequence)
+            .eq(recorded.iter().map(|line| without_sequence(line)))
     };
     if !is_same {
         wrong.push(format!(

@@ -223,12 +223,10 @@ impl Asking<'_> {
             assert_eq!(znode_of(&found["after"]), wanted.after, "{wanted:?}");
         }
         let before = self.plain.tree(wanted.zxid - 1).get(&wanted.path).cloned();
-        match found["is_before_unknown"] == true {
-            true => assert!(!self.extent.is_known(wanted.zxid - 1), "{wanted:?}"),
-            false if wanted.index == 0 => {
-                assert_eq!(znode_of(&found["before"]), before, "{wanted:?}");
-            }
-            false => {}
+        if found["is_before_unknown"] == true {
+            assert!(!self.extent.is_known(wanted.zxid - 1), "{wanted:?}");
+        } else if wanted.index == 0 {
+            assert_eq!(znode_of(&found["before"]), before, "{wanted:?}");
         }
     }
 

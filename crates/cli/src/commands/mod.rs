@@ -176,13 +176,14 @@ pub(crate) async fn execute(
     words: &[String],
 ) -> Result<(), Failure> {
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        let text = match terminal::stdout().is_terminal() {
+        let text = if terminal::stdout().is_terminal() {
+            help::unknown(name)
+        } else {
             // Programs receive the text of zkCli.sh.
-            false => format!(
+            format!(
                 "{}Command not found: Command not found {name}",
                 usage(false)
-            ),
-            true => help::unknown(name),
+            )
         };
         return Err(Failure::new(text).with_code(127));
     };

@@ -31,10 +31,11 @@ pub(super) async fn create(
 ) -> Result<(), Failure> {
     let path = given.word(0).ok_or_else(|| command.misused())?;
     let create = kind_of_znode(given)?;
-    match given.has("s") {
+    if given.has("s") {
         // The server appends a number. Any number makes the path valid.
-        true => path::validate(&format!("{path}1"))?,
-        false => path::validate(path)?,
+        path::validate(&format!("{path}1"))?;
+    } else {
+        path::validate(path)?;
     }
     // With data from standard input, the ACL is in the place of the data.
     let acl_at = if given.has("i") { 1 } else { 2 };

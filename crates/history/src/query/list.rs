@@ -63,10 +63,11 @@ impl HistoryQuery {
 
     /// Refuses a query by origin if the viewer may not see origins, which the answer would reveal.
     pub(crate) fn check_origin(&self, viewer: &Viewer<'_>) -> Result<()> {
-        match self.by.is_some() || self.session.is_some() {
-            true if !viewer.may_see_origins() => Err(HistoryError::OriginHidden),
-            _ => Ok(()),
+        let needs_origins = self.by.is_some() || self.session.is_some();
+        if needs_origins && !viewer.may_see_origins() {
+            return Err(HistoryError::OriginHidden);
         }
+        Ok(())
     }
 
     pub(crate) fn matches(&self, change: &Change) -> bool {

@@ -93,10 +93,13 @@ impl Look {
         if sight.sees_secrets {
             return Ok(true);
         }
-        let known = match changes_permission(change) {
-            true if change.is_delete() => memory.then.remove(path),
-            true => None,
-            false => memory.then.get(path).copied(),
+        let changes = changes_permission(change);
+        let known = if changes && change.is_delete() {
+            memory.then.remove(path)
+        } else if changes {
+            None
+        } else {
+            memory.then.get(path).copied()
         };
         let might_read = match known {
             Some(known) => known,

@@ -31,10 +31,11 @@ pub(super) async fn answer<S: Stream>(
             return end(clients, connection, socket).await;
         };
         tracing::debug!(peer = %connection.peer, word = word.text(), "processing four-letter word");
-        let turn = match word.may_be_long() {
+        let turn = if word.may_be_long() {
             // The semaphore is never closed, so this always returns a permit.
-            true => clients.long_words.acquire().await.ok(),
-            false => None,
+            clients.long_words.acquire().await.ok()
+        } else {
+            None
         };
         // Some words walk the tree or read the disk, so they do not run on a thread that serves
         // other connections.

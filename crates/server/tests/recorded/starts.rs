@@ -128,10 +128,11 @@ fn the_initialize_marker() {
         return;
     };
     for (case, recorded) in vector.expected["cases"].as_object().unwrap() {
-        let directory = match case.starts_with("with data") {
+        let directory = if case.starts_with("with data") {
             // Any directory with five transactions.
-            true => data.copy("single"),
-            false => Directory::empty(),
+            data.copy("single")
+        } else {
+            Directory::empty()
         };
         let autocreate = case.contains("db.autocreate=true");
         let directory = directory.with(&format!("db.autocreate={autocreate}\n"));

@@ -104,10 +104,14 @@ impl Client {
             last_zxid: Zxid::ZERO,
             asked: VecDeque::new(),
             watches: Watching::default(),
-            identity: match world.random.percent(40) {
-                _ if is_operator => Some(Identity::Super),
-                true => Some(Identity::User),
-                false => None,
+            identity: {
+                let is_user = world.random.percent(40);
+                let other = is_user.then_some(Identity::User);
+                if is_operator {
+                    Some(Identity::Super)
+                } else {
+                    other
+                }
             },
             restoration: Restoration::default(),
             takes_read_only: world.random.percent(50),
@@ -262,14 +266,16 @@ impl Client {
     /// Draws the next change of the members, if this client is an operator.
     fn reconfigure(&self, world: &mut World) -> Option<ReconfigRequest> {
         let is_operator = self.identity == Some(Identity::Super);
-        match world.is_healed {
-            _ if !is_operator => None,
-            true => self.restoration.next(&world.plan),
-            false if world.random.percent(12) => {
-                let list = world.checks.history.members();
-                members::draw(list.as_ref(), &world.plan, &mut world.random)
-            }
-            false => None,
+        if !is_operator {
+            return None;
+        }
+        if world.is_healed {
+            self.restoration.next(&world.plan)
+        } else if world.random.percent(12) {
+            let list = world.checks.history.members();
+            members::draw(list.as_ref(), &world.plan, &mut world.random)
+        } else {
+            None
         }
     }
 

@@ -101,11 +101,11 @@ impl Names {
         if !self.has_alternatives {
             all.extend(self.common.clone());
         }
-        match all.is_empty() {
-            true => "no host".to_owned(),
-            // Escaped because the peer controls the text.
-            false => all.join(", ").escape_debug().take(200).collect(),
+        if all.is_empty() {
+            return "no host".to_owned();
         }
+        // Escaped because the peer controls the text.
+        all.join(", ").escape_debug().take(200).collect()
     }
 }
 

@@ -59,13 +59,14 @@ impl Mode {
         if has_ttl_flag && !extended_types {
             return Err(ErrorCode::Unimplemented);
         }
-        let ttl_goes_with_flags = match has_ttl_flag {
-            true => (1..=TTL_MS_MAX).contains(&ttl),
+        let is_valid_ttl = if has_ttl_flag {
+            (1..=TTL_MS_MAX).contains(&ttl)
+        } else {
             // A createTTL without the flags and with a negative TTL passes Java's checks, and stops
             // the server that applies it.
-            false => ttl < 0 && op != OpCode::CreateTtl,
+            ttl < 0 && op != OpCode::CreateTtl
         };
-        if !ttl_goes_with_flags {
+        if !is_valid_ttl {
             return Err(ErrorCode::BadArguments);
         }
         Ok(Self {
