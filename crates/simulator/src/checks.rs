@@ -21,12 +21,12 @@ use crate::invariants::linearizable::Linearizable;
 use crate::invariants::one_leader::OneLeader;
 use crate::invariants::primary_order::PrimaryOrder;
 use crate::invariants::quota::Quota;
-use crate::invariants::reads::Told;
+use crate::invariants::reads::ReadReply;
 use crate::invariants::session_owner::SessionOwner;
 use crate::invariants::sync::Syncs;
 use crate::invariants::watches::Armed;
 use crate::invariants::{
-    Held, RequestId, bounds, ephemerals, on_disk, prefix, reads, short_lived, watches,
+    CheckResult, RequestId, bounds, ephemerals, on_disk, prefix, reads, short_lived, watches,
 };
 use crate::observed::decode;
 use crate::plan::Plan;
@@ -83,7 +83,7 @@ impl Checks {
         self.violation.get_or_insert(Violation { invariant, text });
     }
 
-    pub(crate) fn hold(&mut self, invariant: &'static str, held: Held) {
+    pub(crate) fn hold(&mut self, invariant: &'static str, held: CheckResult) {
         if let Err(text) = held {
             self.fail(invariant, text);
         }
@@ -341,9 +341,9 @@ impl Checks {
         self.hold(Acknowledged::NAME, held);
     }
 
-    pub(crate) fn read(&mut self, request: &ReadRequest, told: Told<'_>) {
+    pub(crate) fn read(&mut self, request: &ReadRequest, told: ReadReply<'_>) {
         let zxid = self.history.end_of_tree(told.zxid);
-        let held = reads::read(request, Told { zxid, ..told }, &self.history);
+        let held = reads::read(request, ReadReply { zxid, ..told }, &self.history);
         self.hold(reads::NAME, held);
     }
 }

@@ -15,7 +15,7 @@ use crate::contenders::Contenders;
 use crate::history_check::Counts;
 use crate::member_files::{self, LostList};
 use crate::members;
-use crate::network::{End, Heard, Message, Place, Process};
+use crate::network::{ConnectionEnd, Endpoint, Message, NetworkEvent, Process};
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::Server;
@@ -195,7 +195,7 @@ impl Ensemble {
     }
 
     /// Reports an event at one end of a connection to a process.
-    fn tell(&mut self, process: Process, end: Option<End>, heard: Heard) {
+    fn tell(&mut self, process: Process, end: Option<ConnectionEnd>, heard: NetworkEvent) {
         if let Some(end) = end {
             self.with(process, |server| server.hear(end, heard));
         }
@@ -208,14 +208,14 @@ impl Ensemble {
         let to = connection.ends[1 - lane];
         let end = self.world.network.end(number);
         let may_take = match to {
-            Place::Server(Process { server, .. }) => {
+            Endpoint::Server(Process { server, .. }) => {
                 let process = self
                     .machines
                     .get(server)
                     .and_then(|machine| machine.process.as_ref());
                 process.is_none_or(|process| process.host.members.may_take(number))
             }
-            Place::Client(_) | Place::Contender { .. } => true,
+            Endpoint::Client(_) | Endpoint::Contender { .. } => true,
         };
         let World { network, queue, .. } = &mut self.world;
         let Some((to, message)) = network.arrive(number, lane, may_take, queue) else {
@@ -224,23 +224,23 @@ impl Ensemble {
         let world = &self.world;
         world.trace.message(world.now(), number, to, &message);
         match to {
-            Place::Server(process) => {
+            Endpoint::Server(process) => {
                 let heard = match message {
                     Message::End => {
                         let World { network, queue, .. } = &mut self.world;
                         network.close(number, 1 - lane, queue);
-                        Heard::Closed
+                        NetworkEvent::Closed
                     }
-                    message => Heard::Message(message),
+                    message => NetworkEvent::Message(message),
                 };
                 self.tell(process, end, heard);
             }
-            Place::Client(client) => {
+            Endpoint::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
                     client.handle_message(number, message, &mut self.world);
                 }
             }
-            place @ Place::Contender { .. } => {
+            place @ Endpoint::Contender { .. } => {
                 let world = &mut self.world;
                 self.contenders.receive(place, number, message, world);
             }
@@ -267,7 +267,7 @@ impl Ensemble {
         let target = target.filter(|_| !is_cut);
         if let Some(process) = target {
             self.world.network.open(number, process.into());
-            self.tell(process, end, Heard::Accepted);
+            self.tell(process, end, NetworkEvent::Accepted);
         }
         let is_open = target.is_some();
         let World { network, queue, .. } = &mut self.world;
@@ -275,23 +275,23 @@ impl Ensemble {
             return;
         }
         match from {
-            Place::Server(process) => {
+            Endpoint::Server(process) => {
                 let heard = match to.server() {
-                    Some(server) if is_open => Heard::Reached(server),
-                    Some(server) => Heard::NotReached {
+                    Some(server) if is_open => NetworkEvent::Reached(server),
+                    Some(server) => NetworkEvent::NotReached {
                         server,
                         is_refusal: !is_cut,
                     },
-                    None => Heard::Closed,
+                    None => NetworkEvent::Closed,
                 };
                 self.tell(process, end, heard);
             }
-            Place::Client(client) => {
+            Endpoint::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
                     client.handle_dialled(number, is_open, &mut self.world);
                 }
             }
-            Place::Contender { .. } => {
+            Endpoint::Contender { .. } => {
                 let world = &mut self.world;
                 self.contenders.dialled(from, number, is_open, world);
             }
@@ -311,13 +311,13 @@ impl Ensemble {
         let (place, at) = (connection.ends[end], self.world.network.end(number));
         self.world.network.vanish(number, end);
         match place {
-            Place::Server(process) => self.tell(process, at, Heard::Closed),
-            Place::Client(client) => {
+            Endpoint::Server(process) => self.tell(process, at, NetworkEvent::Closed),
+            Endpoint::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
                     client.handle_closed(number, &mut self.world);
                 }
             }
-            Place::Contender { .. } => self.contenders.broken(place, number, &mut self.world),
+            Endpoint::Contender { .. } => self.contenders.broken(place, number, &mut self.world),
         }
     }
 

@@ -23,7 +23,7 @@ use testkit::{Random, SimDisk};
 
 use crate::configured::sid_of;
 use crate::history::History;
-use crate::invariants::Held;
+use crate::invariants::CheckResult;
 use store::{Memory, Recorded};
 
 /// Name of this check in violations.
@@ -230,7 +230,7 @@ impl Member {
     }
 
     /// Checks that only holes are missing, and that the history does not end with a hole.
-    fn is_up_to_date(&self, committed: &History) -> Held {
+    fn is_up_to_date(&self, committed: &History) -> CheckResult {
         let applied = self.life.as_ref().map_or(Zxid::ZERO, |life| life.committed);
         let head = self.open.as_ref().map(Recorded::last);
         // Transactions that arrived in the leader's snapshot at the very end were never reported as

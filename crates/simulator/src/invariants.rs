@@ -26,7 +26,7 @@ pub(crate) mod watches;
 use proto::SessionId;
 
 /// Result of a check. `Err` describes the violation.
-pub(crate) type Held = Result<(), String>;
+pub(crate) type CheckResult = Result<(), String>;
 
 /// A request of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -31,7 +31,7 @@ pub(crate) fn begin(disk: &SimDisk, text: &str, list: &str) -> io::Result<RawCon
 /// Replaces the list that zoo.cfg names.
 pub(crate) fn introduce(disk: &SimDisk, list: &str) -> io::Result<()> {
     replace(disk, &beside(".dynamic"), list.as_bytes())?;
-    Beside(disk).name_dynamic(".dynamic", false)
+    ConfigFiles(disk).name_dynamic(".dynamic", false)
 }
 
 /// A member list before its corruption.
@@ -92,13 +92,13 @@ pub(crate) fn read(disk: &SimDisk, path: &Path) -> io::Result<Vec<u8>> {
 
 /// Makes a member file of a replica durable.
 pub(crate) fn write(disk: &SimDisk, file: &MemberFile) -> io::Result<()> {
-    file.write(&mut Beside(disk))
+    file.write(&mut ConfigFiles(disk))
 }
 
 /// The files in the directory of zoo.cfg.
-struct Beside<'a>(&'a SimDisk);
+struct ConfigFiles<'a>(&'a SimDisk);
 
-impl MemberFiles for Beside<'_> {
+impl MemberFiles for ConfigFiles<'_> {
     type Error = io::Error;
 
     fn replace(&mut self, suffix: &str, text: &str) -> io::Result<()> {

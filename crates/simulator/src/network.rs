@@ -25,7 +25,7 @@ pub(crate) struct Process {
 
 /// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum Endpoint {
     Server(Process),
     /// A client.
     Client(usize),
@@ -36,13 +36,13 @@ pub(crate) enum Place {
     },
 }
 
-impl From<Process> for Place {
+impl From<Process> for Endpoint {
     fn from(process: Process) -> Self {
         Self::Server(process)
     }
 }
 
-impl Place {
+impl Endpoint {
     pub(crate) fn server(self) -> Option<usize> {
         match self {
             Self::Server(Process { server, .. }) => Some(server),
@@ -79,7 +79,7 @@ pub(crate) enum Message {
 
 /// One end of a connection, as the server there knows it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct End {
+pub(crate) struct ConnectionEnd {
     pub(crate) number: u64,
     /// Port that was dialled.
     pub(crate) port: Port,
@@ -87,7 +87,7 @@ pub(crate) struct End {
 
 /// Event at a server's end of a connection.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum NetworkEvent {
     /// A peer has connected.
     Accepted,
     /// The dial has reached this server.
@@ -113,7 +113,7 @@ struct Lane {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) port: Port,
-    pub(crate) ends: [Place; 2],
+    pub(crate) ends: [Endpoint; 2],
     pub(crate) is_open: [bool; 2],
     lanes: [Lane; 2],
     /// Longest delay of a message.
@@ -124,7 +124,7 @@ pub(crate) struct Connection {
 
 /// Number of attempts of a dial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum DialAttempts {
     Once,
     /// Repeated attempts for a while, after an initial pause. A newly elected server may not listen
     /// yet.
@@ -169,8 +169,8 @@ impl Network {
     pub(crate) fn dial(
         &mut self,
         port: Port,
-        [from, to]: [Place; 2],
-        patience: Patience,
+        [from, to]: [Endpoint; 2],
+        patience: DialAttempts,
         queue: &mut Queue,
     ) -> u64 {
         self.last_number += 1;
@@ -184,15 +184,15 @@ impl Network {
             lanes: Default::default(),
             delay: self.delay * slowness,
             pauses: match patience {
-                Patience::Once => [].iter(),
-                Patience::Tries(_) => PAUSES.iter(),
+                DialAttempts::Once => [].iter(),
+                DialAttempts::Tries(_) => PAUSES.iter(),
             },
         };
         let way = self.random.range(100, 2 * connection.delay + 101);
         self.connections.insert(number, connection);
         let delay = match patience {
-            Patience::Once => way,
-            Patience::Tries(pause) => pause + way,
+            DialAttempts::Once => way,
+            DialAttempts::Tries(pause) => pause + way,
         };
         queue.after(delay, Event::Dialled { connection: number });
         number
@@ -212,9 +212,9 @@ impl Network {
     }
 
     /// Returns one end of a connection.
-    pub(crate) fn end(&self, number: u64) -> Option<End> {
+    pub(crate) fn end(&self, number: u64) -> Option<ConnectionEnd> {
         let port = self.get(number)?.port;
-        Some(End { number, port })
+        Some(ConnectionEnd { number, port })
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&Connection> {
@@ -222,7 +222,7 @@ impl Network {
     }
 
     /// Opens a connection after a successful dial. It leads to the process with this life.
-    pub(crate) fn open(&mut self, number: u64, at: Place) {
+    pub(crate) fn open(&mut self, number: u64, at: Endpoint) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.ends[1] = at;
             connection.is_open = [true; 2];
@@ -319,7 +319,7 @@ impl Network {
         from_end: usize,
         may_take: bool,
         queue: &mut Queue,
-    ) -> Option<(Place, Message)> {
+    ) -> Option<(Endpoint, Message)> {
         let connection = self.connections.get_mut(&number)?;
         let [from, to] = [connection.ends[from_end], connection.ends[1 - from_end]];
         let is_cut = match (from.server(), to.server()) {
@@ -406,7 +406,7 @@ impl Network {
     }
 
     /// Returns the connections with an end in this process, and the number of that end.
-    pub(crate) fn of(&self, place: Place) -> Vec<(u64, usize)> {
+    pub(crate) fn of(&self, place: Endpoint) -> Vec<(u64, usize)> {
         let ends = |(number, connection): (&u64, &Connection)| {
             let end = connection.ends.iter().position(|end| *end == place)?;
             Some((*number, end))

@@ -10,7 +10,7 @@ use crate::server::SimHost;
 pub(crate) type Micros = i64;
 
 /// Continuation of a process after an operation that took time.
-pub(crate) type Then = Box<dyn FnOnce(&mut SimHost)>;
+pub(crate) type Continuation = Box<dyn FnOnce(&mut SimHost)>;
 
 /// An event at a point in time.
 pub(crate) enum Event {
@@ -23,9 +23,15 @@ pub(crate) enum Event {
     /// A server checks its deadlines.
     Wake { process: Process },
     /// An operation of a server has made progress.
-    JobDone { process: Process, then: Then },
+    JobDone {
+        process: Process,
+        then: Continuation,
+    },
     /// An operation of its disk has made progress.
-    DiskDone { process: Process, then: Then },
+    DiskDone {
+        process: Process,
+        then: Continuation,
+    },
     /// A server queries the oracle.
     Oracle { process: Process },
     /// A client checks its deadlines.
@@ -40,28 +46,28 @@ pub(crate) enum Event {
     Start { server: usize },
 }
 
-struct Entry {
+struct QueuedEvent {
     at: Micros,
     number: u64,
     event: Event,
 }
 
-impl PartialEq for Entry {
+impl PartialEq for QueuedEvent {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Entry {}
+impl Eq for QueuedEvent {}
 
-impl Ord for Entry {
+impl Ord for QueuedEvent {
     /// Reversed order, because the heap returns the greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
 }
 
-impl PartialOrd for Entry {
+impl PartialOrd for QueuedEvent {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -70,7 +76,7 @@ impl PartialOrd for Entry {
 /// Events ordered by time. Events at equal times keep their insertion order.
 #[derive(Default)]
 pub(crate) struct Queue {
-    entries: BinaryHeap<Entry>,
+    entries: BinaryHeap<QueuedEvent>,
     number: u64,
     pub(crate) now: Micros,
     pub(crate) taken: u64,
@@ -80,7 +86,7 @@ impl Queue {
     pub(crate) fn at(&mut self, at: Micros, event: Event) {
         self.number += 1;
         let (at, number) = (at.max(self.now), self.number);
-        self.entries.push(Entry { at, number, event });
+        self.entries.push(QueuedEvent { at, number, event });
     }
 
     pub(crate) fn after(&mut self, delay: Micros, event: Event) {

@@ -27,7 +27,7 @@ use crate::ensemble::Ensemble;
 use crate::plan::{MS, Plan, SECOND};
 use crate::server::Server;
 use crate::trace::Trace;
-use crate::world::Held;
+use crate::world::HeldWork;
 
 /// A bug, reproduced step by step.
 #[derive(Debug, Clone, Copy)]
@@ -246,7 +246,7 @@ impl Ensemble {
         disk.lose_power(&mut self.world.random, false);
     }
 
-    fn hold(&mut self, server: usize, held: Held) {
+    fn hold(&mut self, server: usize, held: HeldWork) {
         self.world.held.insert((server, held));
     }
 

@@ -21,7 +21,7 @@ use testkit::SimDisk;
 use zab::Record;
 
 use crate::configured::{SNAPSHOTS, config_of, dirs_of, history_settings, settings, sid_of};
-use crate::network::{End, Heard, Port, Process};
+use crate::network::{ConnectionEnd, NetworkEvent, Port, Process};
 use crate::observed::Observed;
 use crate::queue::Micros;
 use crate::turns::Core;
@@ -139,7 +139,7 @@ impl Server {
     }
 
     /// Handles an event at this end of a connection.
-    pub(crate) fn hear(&mut self, end: End, heard: Heard) {
+    pub(crate) fn hear(&mut self, end: ConnectionEnd, heard: NetworkEvent) {
         match end.port {
             Port::Election => self.host.hear_election(end.number, heard),
             Port::Members(port) => self.host.hear_member(port, end.number, heard),

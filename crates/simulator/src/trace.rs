@@ -10,7 +10,7 @@ use bytes::Bytes;
 use proto::{Sid, Zxid};
 
 use crate::Report;
-use crate::network::{Message, Place, Process};
+use crate::network::{Endpoint, Message, Process};
 use crate::queue::{Event, Micros};
 
 /// Form of the steps that a run prints to standard output.
@@ -27,7 +27,7 @@ pub enum Trace {
 
 /// A kind of step. Its number is part of the trace's format and never changes.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum StepKind {
     Event = 1,
     Message = 2,
     Applied = 3,
@@ -44,12 +44,12 @@ pub(crate) struct StableTrace {
 impl StableTrace {
     pub(crate) fn event(self, now: Micros, event: &Event) {
         if self.is_on {
-            print(now, Kind::Event, &numbers_of_event(event));
+            print(now, StepKind::Event, &numbers_of_event(event));
         }
     }
 
     /// A message arrives at the end of a connection.
-    pub(crate) fn message(self, now: Micros, connection: u64, to: Place, message: &Message) {
+    pub(crate) fn message(self, now: Micros, connection: u64, to: Endpoint, message: &Message) {
         if self.is_on {
             let mut numbers = vec![connection];
             numbers.extend(numbers_of_place(to));
@@ -61,7 +61,7 @@ impl StableTrace {
                 Message::ToClient(_) => content.iter().map(|byte| u64::from(*byte)).sum(),
                 _ => u64::from(crc32fast::hash(&content)),
             });
-            print(now, Kind::Message, &numbers);
+            print(now, StepKind::Message, &numbers);
         }
     }
 
@@ -69,7 +69,7 @@ impl StableTrace {
     pub(crate) fn applied(self, now: Micros, sid: Sid, zxid: Zxid, digest: u64) {
         if self.is_on {
             let numbers = [sid.0.cast_unsigned(), zxid.0.cast_unsigned(), digest];
-            print(now, Kind::Applied, &numbers);
+            print(now, StepKind::Applied, &numbers);
         }
     }
 
@@ -77,7 +77,7 @@ impl StableTrace {
     pub(crate) fn established(self, now: Micros, sid: Sid, last: Zxid) {
         if self.is_on {
             let numbers = [sid.0.cast_unsigned(), last.0.cast_unsigned()];
-            print(now, Kind::Established, &numbers);
+            print(now, StepKind::Established, &numbers);
         }
     }
 
@@ -91,12 +91,12 @@ impl StableTrace {
                 report.events,
                 u64::from(report.violation.is_some()),
             ];
-            print(now, Kind::End, &numbers);
+            print(now, StepKind::End, &numbers);
         }
     }
 }
 
-fn print(now: Micros, kind: Kind, numbers: &[u64]) {
+fn print(now: Micros, kind: StepKind, numbers: &[u64]) {
     let mut line = format!("{now} {}", kind as u8);
     for number in numbers {
         let _ = write!(line, " {number}");
@@ -125,11 +125,11 @@ fn numbers_of_process(kind: u64, process: Process) -> Vec<u64> {
     vec![kind, process.server as u64, process.life]
 }
 
-fn numbers_of_place(place: Place) -> [u64; 3] {
+fn numbers_of_place(place: Endpoint) -> [u64; 3] {
     match place {
-        Place::Server(Process { server, life }) => [1, server as u64, life],
-        Place::Client(client) => [2, client as u64, 0],
-        Place::Contender { number, life } => [3, number as u64, life],
+        Endpoint::Server(Process { server, life }) => [1, server as u64, life],
+        Endpoint::Client(client) => [2, client as u64, 0],
+        Endpoint::Contender { number, life } => [3, number as u64, life],
     }
 }
 

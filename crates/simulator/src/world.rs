@@ -6,7 +6,7 @@ use crate::answers::Answers;
 use crate::checks::Checks;
 use crate::ensemble::Oracle;
 use crate::history_check::Histories;
-use crate::network::{Message, Network, Patience, Place, Port, Process};
+use crate::network::{DialAttempts, Endpoint, Message, Network, Port, Process};
 use crate::plan::Plan;
 use crate::queue::{Event, Micros, Queue};
 use crate::server::SimHost;
@@ -30,7 +30,7 @@ pub(crate) struct Clock {
 
 /// Kind of work that a script can hold back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Held {
+pub(crate) enum HeldWork {
     Sync,
     SaveCurrent,
     /// Snapshot that a learner receives from a leader.
@@ -39,7 +39,7 @@ pub(crate) enum Held {
     DueSnapshot,
 }
 
-impl Held {
+impl HeldWork {
     /// Returns the kind of the work, if it can be held back.
     pub(crate) fn of<T>(work: &ToDisk<T>) -> Option<Self> {
         match work {
@@ -61,7 +61,7 @@ pub(crate) struct World {
     pub(crate) prints: bool,
     pub(crate) trace: StableTrace,
     /// Work that disks hold back, in scripts.
-    pub(crate) held: BTreeSet<(usize, Held)>,
+    pub(crate) held: BTreeSet<(usize, HeldWork)>,
     /// Wall clock of each server.
     pub(crate) clocks: Vec<Clock>,
     /// Oracle of two voters.
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// Returns whether a script holds back this kind of work.
-    pub(crate) fn is_held(&self, process: Process, work: Held) -> bool {
+    pub(crate) fn is_held(&self, process: Process, work: HeldWork) -> bool {
         self.held.contains(&(process.server, work))
     }
 
@@ -170,7 +170,7 @@ impl World {
         from: Process,
         port: Port,
         server: usize,
-        patience: Patience,
+        patience: DialAttempts,
     ) -> u64 {
         let ends = [from.into(), Process { server, life: 0 }.into()];
         self.network.dial(port, ends, patience, &mut self.queue)
@@ -198,19 +198,19 @@ impl World {
     }
 
     /// Sends a message from this place.
-    pub(crate) fn send(&mut self, from: impl Into<Place>, connection: u64, message: Message) {
+    pub(crate) fn send(&mut self, from: impl Into<Endpoint>, connection: u64, message: Message) {
         if let Some(end) = self.end(connection, from.into()) {
             self.network.send(connection, end, message, &mut self.queue);
         }
     }
 
-    pub(crate) fn close(&mut self, at: impl Into<Place>, connection: u64) {
+    pub(crate) fn close(&mut self, at: impl Into<Endpoint>, connection: u64) {
         if let Some(end) = self.end(connection, at.into()) {
             self.network.close(connection, end, &mut self.queue);
         }
     }
 
-    fn end(&self, connection: u64, place: Place) -> Option<usize> {
+    fn end(&self, connection: u64, place: Endpoint) -> Option<usize> {
         let ends = self.network.get(connection)?.ends;
         ends.iter().position(|end| *end == place)
     }

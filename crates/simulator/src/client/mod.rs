@@ -16,15 +16,15 @@ use proto::request::{ReadRequest, ReconfigRequest, Request, WriteRequest};
 use proto::{ErrorCode, OpCode, SessionId, Zxid};
 
 pub(crate) use crate::invariants::access::Identity;
-use crate::invariants::reads::Told;
+use crate::invariants::reads::ReadReply;
 use crate::invariants::{RequestId, watches};
 use crate::members::{self, Restoration};
-use crate::network::{Message, Patience, Place, Port, Process};
+use crate::network::{DialAttempts, Endpoint, Message, Port, Process};
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::wire::{self, ToClient};
 use crate::world::World;
-use requests::Asker;
+use requests::Requester;
 use watching::Watching;
 
 /// The xid of setWatches requests, as Java clients use it.
@@ -44,7 +44,7 @@ pub(crate) struct Client {
     connections: u64,
     next_cxid: i32,
     last_zxid: Zxid,
-    asked: VecDeque<Asked>,
+    asked: VecDeque<SentRequest>,
     watches: Watching,
     /// Identity that the client presents on each connection.
     identity: Option<Identity>,
@@ -84,7 +84,7 @@ enum Stage {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct SentRequest {
     cxid: i32,
     request: Request,
     at: Micros,
@@ -129,8 +129,8 @@ impl Client {
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Client(self.index)
+    fn place(&self) -> Endpoint {
+        Endpoint::Client(self.index)
     }
 
     fn name(&self) -> String {
@@ -177,7 +177,7 @@ impl Client {
         let to = Process { server, life: 0 }.into();
         let (network, queue) = (&mut world.network, &mut world.queue);
         self.connection =
-            Some(network.dial(Port::Client, [self.place(), to], Patience::Once, queue));
+            Some(network.dial(Port::Client, [self.place(), to], DialAttempts::Once, queue));
         self.stage = Stage::Dialling;
         self.heard_at = world.now();
     }
@@ -239,13 +239,13 @@ impl Client {
             .checks
             .asks(by, self.connections, self.identity, &request, at);
         let frame = wire::asked(cxid, &request);
-        self.asked.push_back(Asked { cxid, request, at });
+        self.asked.push_back(SentRequest { cxid, request, at });
         world.send(self.place(), connection, Message::ToServer(frame));
     }
 
     fn ask_something(&mut self, world: &mut World) {
         if self.next.is_empty() {
-            let asker = Asker {
+            let asker = Requester {
                 client: self.index,
                 cxid: self.next_cxid,
                 is_user: self.identity == Some(Identity::User),
@@ -385,7 +385,7 @@ impl Client {
             world.checks.replies(by, expected, zxid, seen, armed);
             self.last_zxid = self.last_zxid.max(zxid);
         }
-        let Some(Asked { request, at, .. }) = asked else {
+        let Some(SentRequest { request, at, .. }) = asked else {
             return;
         };
         self.stage = Stage::Connected;
@@ -427,7 +427,7 @@ impl Client {
                 }
             }
             Request::Read(read) if !self.is_read_only => {
-                let told = Told {
+                let told = ReadReply {
                     session,
                     identity: self.identity,
                     zxid,

@@ -22,7 +22,7 @@ use crate::invariants::linearizable::REGISTERS;
 
 /// The requesting client, and the limits of its requests.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asker {
+pub(super) struct Requester {
     pub(super) client: usize,
     pub(super) cxid: i32,
     /// Whether the client has authenticated.
@@ -32,7 +32,7 @@ pub(super) struct Asker {
 }
 
 /// Draws the next request, or several requests that belong together.
-pub(super) fn draw(asker: Asker, random: &mut Random) -> Vec<Request> {
+pub(super) fn draw(asker: Requester, random: &mut Random) -> Vec<Request> {
     match random.below(100) {
         0..=41 => vec![Request::Write(ordinary_write(asker, random))],
         42..=57 => on_register(asker, random),
@@ -59,7 +59,7 @@ fn ordinary_path(random: &mut Random) -> String {
     format!("{}/{name}", directory(random))
 }
 
-fn data(asker: Asker, random: &mut Random) -> Bytes {
+fn data(asker: Requester, random: &mut Random) -> Bytes {
     let (client, cxid) = (asker.client, asker.cxid);
     let text = format!("client {client} request {cxid} {}", random.any());
     Bytes::from(text)
@@ -109,7 +109,7 @@ fn at_version(path: String, version: i32) -> PathVersionRequest {
     PathVersionRequest { path, version }
 }
 
-fn ordinary_write(asker: Asker, random: &mut Random) -> WriteRequest {
+fn ordinary_write(asker: Requester, random: &mut Random) -> WriteRequest {
     let (dir, path) = (directory(random), ordinary_path(random));
     let (data, version) = (data(asker, random), version(random));
     let op = random
@@ -132,7 +132,7 @@ fn ordinary_write(asker: Asker, random: &mut Random) -> WriteRequest {
 }
 
 /// Draws requests for a znode that the linearizability check uses.
-fn on_register(asker: Asker, random: &mut Random) -> Vec<Request> {
+fn on_register(asker: Requester, random: &mut Random) -> Vec<Request> {
     let path = random.pick(&REGISTERS).unwrap_or(REGISTERS[0]).to_owned();
     let (data, version) = (data(asker, random), version(random));
     let write = match random.below(10) {
@@ -160,7 +160,7 @@ fn on_register(asker: Asker, random: &mut Random) -> Vec<Request> {
 }
 
 /// Draws a write to a container or a TTL znode.
-fn short_lived(asker: Asker, random: &mut Random) -> WriteRequest {
+fn short_lived(asker: Requester, random: &mut Random) -> WriteRequest {
     let data = data(asker, random);
     let name = random.pick(&["x", "y"]).unwrap_or("x");
     match random.below(12) {
@@ -180,7 +180,7 @@ fn short_lived(asker: Asker, random: &mut Random) -> WriteRequest {
 }
 
 /// Draws a write to the znode that only one user may access.
-fn guarded(asker: Asker, random: &mut Random) -> WriteRequest {
+fn guarded(asker: Requester, random: &mut Random) -> WriteRequest {
     let data = data(asker, random);
     let acl = if random.percent(70) {
         access::private()
@@ -200,7 +200,7 @@ fn guarded(asker: Asker, random: &mut Random) -> WriteRequest {
     }
 }
 
-fn multi_of_everything(asker: Asker, random: &mut Random) -> WriteRequest {
+fn multi_of_everything(asker: Requester, random: &mut Random) -> WriteRequest {
     let (dir, path) = (directory(random), ordinary_path(random));
     let bytes = data(asker, random);
     let mut writes = vec![set(dir.to_owned(), bytes.clone(), -1)];
@@ -259,7 +259,7 @@ fn quota(random: &mut Random) -> WriteRequest {
     ]))
 }
 
-fn read(asker: Asker, random: &mut Random) -> ReadRequest {
+fn read(asker: Requester, random: &mut Random) -> ReadRequest {
     let (dir, path) = (directory(random), ordinary_path(random));
     let watch = random.percent(40);
     let of = |path: &str, watch: bool| PathWatchRequest {

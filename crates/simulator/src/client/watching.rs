@@ -4,8 +4,8 @@ use proto::request::{PathModeRequest, PathWatchRequest, ReadRequest, SetWatchesR
 use proto::watch::EventType;
 use proto::{ErrorCode, SessionId, Zxid};
 
-use crate::invariants::Held;
-use crate::invariants::watches::{self, Armed, Kind};
+use crate::invariants::CheckResult;
+use crate::invariants::watches::{self, Armed, WatchKind};
 
 /// All watches that the session knows of.
 #[derive(Debug, Default)]
@@ -38,18 +38,18 @@ impl Watching {
         for watch in self.0.iter_mut().filter(|watch| begins_anew(watch)) {
             watch.since = Zxid(i64::MAX);
         }
-        let paths = |kind: Kind| {
+        let paths = |kind: WatchKind| {
             let these = self.0.iter().filter(|watch| watch.kind == kind);
             let paths = these.map(|watch| Some(watch.path.as_str().into()));
             Some(paths.collect())
         };
         Some(ReadRequest::SetWatches(SetWatchesRequest {
             relative_zxid: seen.0,
-            data: paths(Kind::Data),
-            exist: paths(Kind::Exist),
-            child: paths(Kind::Children),
-            persistent: paths(Kind::Persistent),
-            persistent_recursive: paths(Kind::Recursive),
+            data: paths(WatchKind::Data),
+            exist: paths(WatchKind::Exist),
+            child: paths(WatchKind::Children),
+            persistent: paths(WatchKind::Persistent),
+            persistent_recursive: paths(WatchKind::Recursive),
         }))
     }
 
@@ -86,7 +86,7 @@ impl Watching {
         session: SessionId,
         request: &PathModeRequest,
         error: Option<ErrorCode>,
-    ) -> Held {
+    ) -> CheckResult {
         let armed = self.0.iter().any(|watch| is_meant(watch, request));
         let path = request.path.as_deref().unwrap_or_default();
         watches::checked(session, path, error.is_none(), armed)
@@ -95,16 +95,16 @@ impl Watching {
 
 /// Returns whether the watch misses the changes made while the session was disconnected.
 fn begins_anew(watch: &Armed) -> bool {
-    watch.stays() || watch.kind == Kind::Exist
+    watch.stays() || watch.kind == WatchKind::Exist
 }
 
 /// Returns whether a removeWatches or checkWatches request applies to the watch.
 fn is_meant(watch: &Armed, request: &PathModeRequest) -> bool {
     let is_kind = match (request.mode, watch.kind) {
-        (1, kind) => kind == Kind::Children,
-        (2, kind) => matches!(kind, Kind::Data | Kind::Exist),
-        (4, kind) => kind == Kind::Persistent,
-        (5, kind) => kind == Kind::Recursive,
+        (1, kind) => kind == WatchKind::Children,
+        (2, kind) => matches!(kind, WatchKind::Data | WatchKind::Exist),
+        (4, kind) => kind == WatchKind::Persistent,
+        (5, kind) => kind == WatchKind::Recursive,
         _ => true,
     };
     is_kind && request.path.as_deref() == Some(watch.path.as_str())
@@ -114,16 +114,16 @@ fn is_meant(watch: &Armed, request: &PathModeRequest) -> bool {
 fn armed_by(read: &ReadRequest, since: Zxid, error: Option<ErrorCode>) -> Option<Armed> {
     let on = |request: &PathWatchRequest| request.path.clone().filter(|_| request.watch);
     let (path, kind) = match (read, error) {
-        (ReadRequest::GetData(request), None) => (on(request)?, Kind::Data),
+        (ReadRequest::GetData(request), None) => (on(request)?, WatchKind::Data),
         (ReadRequest::GetChildren(request) | ReadRequest::GetChildren2(request), None) => {
-            (on(request)?, Kind::Children)
+            (on(request)?, WatchKind::Children)
         }
-        (ReadRequest::Exists(request), None) => (on(request)?, Kind::Data),
-        (ReadRequest::Exists(request), Some(ErrorCode::NoNode)) => (on(request)?, Kind::Exist),
+        (ReadRequest::Exists(request), None) => (on(request)?, WatchKind::Data),
+        (ReadRequest::Exists(request), Some(ErrorCode::NoNode)) => (on(request)?, WatchKind::Exist),
         (ReadRequest::AddWatch(request), None) => {
             let kind = match request.mode {
-                0 => Kind::Persistent,
-                _ => Kind::Recursive,
+                0 => WatchKind::Persistent,
+                _ => WatchKind::Recursive,
             };
             (request.path.clone()?, kind)
         }

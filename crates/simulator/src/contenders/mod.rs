@@ -12,14 +12,14 @@ use bytes::Buf;
 use testkit::Random;
 
 use crate::invariants::recipes::{self, Grant, Recipes};
-use crate::network::{Message, Patience, Place, Port, Process as ServerProcess};
+use crate::network::{DialAttempts, Endpoint, Message, Port, Process as ServerProcess};
 use crate::plan::{MS, SECOND};
 use crate::queue::{Event, Micros};
 use crate::world::World;
 use process::Process;
 pub use programs::Recipe;
-use programs::{Program, Told};
-use sockets::{Sockets, Wanted};
+use programs::{Program, ProgramEvent};
+use sockets::{SocketRequest, Sockets};
 
 /// Interval at which the clock of an idle process advances.
 const TICK: Micros = 5 * MS;
@@ -155,29 +155,32 @@ impl Contenders {
         }
     }
 
-    fn hear(&mut self, number: usize, told: Told, world: &mut World) {
+    fn hear(&mut self, number: usize, told: ProgramEvent, world: &mut World) {
         let Some(contender) = self.all.get_mut(number) else {
             return;
         };
         world.say(name_of(number), || format!("{told:?}"));
         let recipe = contender.recipe;
         let history = &world.checks.history;
-        if matches!(told, Told::Granted { .. } | Told::Put(_) | Told::Taken(_)) {
+        if matches!(
+            told,
+            ProgramEvent::Granted { .. } | ProgramEvent::Put(_) | ProgramEvent::Taken(_)
+        ) {
             contender.done += 1;
             for (_, done) in self.done.iter_mut().filter(|(of, _)| *of == recipe) {
                 *done += 1;
             }
         }
         let held = match told {
-            Told::Waits => {
+            ProgramEvent::Waits => {
                 contender.is_waiting = true;
                 Ok(())
             }
-            Told::WaitsNoMore => {
+            ProgramEvent::WaitsNoMore => {
                 contender.is_waiting = false;
                 Ok(())
             }
-            Told::Granted { path, token } => {
+            ProgramEvent::Granted { path, token } => {
                 contender.is_waiting = false;
                 let grant = Grant {
                     recipe,
@@ -186,20 +189,20 @@ impl Contenders {
                 };
                 self.judged.granted(number, grant, history)
             }
-            Told::Yielded => {
+            ProgramEvent::Yielded => {
                 self.judged.yielded(number);
                 Ok(())
             }
-            Told::Put(item) => {
+            ProgramEvent::Put(item) => {
                 self.judged.put(item);
                 Ok(())
             }
-            Told::Taken(item) => {
+            ProgramEvent::Taken(item) => {
                 self.judged.taken(item);
                 Ok(())
             }
-            Told::Confirmed(item) => self.judged.confirmed(item),
-            Told::Over => {
+            ProgramEvent::Confirmed(item) => self.judged.confirmed(item),
+            ProgramEvent::Over => {
                 contender.is_over = true;
                 Ok(())
             }
@@ -208,8 +211,8 @@ impl Contenders {
     }
 
     /// Returns the process at this place if it still runs.
-    fn process(&self, place: Place) -> Option<(usize, &Process)> {
-        let Place::Contender { number, life } = place else {
+    fn process(&self, place: Endpoint) -> Option<(usize, &Process)> {
+        let Endpoint::Contender { number, life } = place else {
             return None;
         };
         let contender = self.all.get(number)?;
@@ -219,7 +222,7 @@ impl Contenders {
 
     pub(crate) fn dialled(
         &mut self,
-        place: Place,
+        place: Endpoint,
         connection: u64,
         is_open: bool,
         world: &mut World,
@@ -235,7 +238,7 @@ impl Contenders {
 
     pub(crate) fn receive(
         &mut self,
-        place: Place,
+        place: Endpoint,
         connection: u64,
         message: Message,
         world: &mut World,
@@ -251,7 +254,7 @@ impl Contenders {
     }
 
     /// Handles a broken connection.
-    pub(crate) fn broken(&mut self, place: Place, connection: u64, world: &mut World) {
+    pub(crate) fn broken(&mut self, place: Endpoint, connection: u64, world: &mut World) {
         if let Some((number, process)) = self.process(place) {
             process.sockets.end(connection);
             self.run(number, world);
@@ -368,26 +371,26 @@ impl Contenders {
 }
 
 impl Contender {
-    fn place(&self, number: usize) -> Place {
+    fn place(&self, number: usize) -> Endpoint {
         let life = self.life;
-        Place::Contender { number, life }
+        Endpoint::Contender { number, life }
     }
 }
 
 /// Executes the requests of a process to the network.
-fn carry_out(sockets: &Sockets, place: Place, world: &mut World) {
+fn carry_out(sockets: &Sockets, place: Endpoint, world: &mut World) {
     for wanted in sockets.take_wanted() {
         match wanted {
-            Wanted::Dial { socket, server } => {
+            SocketRequest::Dial { socket, server } => {
                 let to = ServerProcess { server, life: 0 }.into();
                 let (network, queue) = (&mut world.network, &mut world.queue);
-                let connection = network.dial(Port::Client, [place, to], Patience::Once, queue);
+                let connection = network.dial(Port::Client, [place, to], DialAttempts::Once, queue);
                 sockets.dialling(socket, connection);
             }
-            Wanted::Send { connection, frame } => {
+            SocketRequest::Send { connection, frame } => {
                 world.send(place, connection, Message::ToServer(frame));
             }
-            Wanted::Close { connection } => world.close(place, connection),
+            SocketRequest::Close { connection } => world.close(place, connection),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::programs::{Program, Told, live};
+use super::programs::{Program, ProgramEvent, live};
 use super::sockets::Sockets;
 
 pub(super) struct Process {
@@ -38,7 +38,7 @@ impl Process {
     }
 
     /// Runs everything that can run up to `now_ms`.
-    pub(super) fn run(&mut self, now_ms: i64) -> Vec<Told> {
+    pub(super) fn run(&mut self, now_ms: i64) -> Vec<ProgramEvent> {
         let passed = u64::try_from(now_ms - self.now_ms).unwrap_or(0);
         self.now_ms = now_ms;
         self.runtime.block_on(async {

@@ -64,7 +64,7 @@ impl Recipe {
 
 /// Events that a process reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ProgramEvent {
     /// The process waits for a grant.
     Waits,
     /// The process stopped waiting.
@@ -90,16 +90,16 @@ pub(super) struct Program {
     pub(super) seed: u64,
     pub(super) session_timeout: Duration,
     pub(super) servers: usize,
-    pub(super) told: Lock<Vec<Told>>,
+    pub(super) told: Lock<Vec<ProgramEvent>>,
     pub(super) is_ending: AtomicBool,
 }
 
 impl Program {
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: ProgramEvent) {
         self.told.lock().push(told);
     }
 
-    pub(super) fn take_told(&self) -> Vec<Told> {
+    pub(super) fn take_told(&self) -> Vec<ProgramEvent> {
         std::mem::take(&mut self.told.lock())
     }
 
@@ -141,10 +141,10 @@ pub(super) async fn live(program: Arc<Program>, sockets: Sockets) {
         // A failed attempt is not fatal: the process tries again, like every long-running
         // application.
         let _ = contender.contend().await;
-        program.tell(Told::WaitsNoMore);
+        program.tell(ProgramEvent::WaitsNoMore);
     }
     while client.close().await.is_err() && !client.state().borrow().is_end() {}
-    program.tell(Told::Over);
+    program.tell(ProgramEvent::Over);
 }
 
 struct Contender<'a> {
@@ -161,14 +161,14 @@ struct Holding<'a>(&'a Program);
 impl<'a> Holding<'a> {
     fn new(program: &'a Program, path: &str, token: recipes::Token) -> Self {
         let (path, token) = (path.to_owned(), token.0);
-        program.tell(Told::Granted { path, token });
+        program.tell(ProgramEvent::Granted { path, token });
         Self(program)
     }
 }
 
 impl Drop for Holding<'_> {
     fn drop(&mut self) {
-        self.0.tell(Told::Yielded);
+        self.0.tell(ProgramEvent::Yielded);
     }
 }
 
@@ -222,7 +222,7 @@ impl Contender<'_> {
 
     /// Waits for a grant. Sometimes it stops waiting after a timeout.
     async fn wait<T>(&mut self, granted: impl Future<Output = Result<T>>) -> Result<Option<T>> {
-        self.program.tell(Told::Waits);
+        self.program.tell(ProgramEvent::Waits);
         if self.random.percent(80) {
             return granted.await.map(Some);
         }
@@ -362,7 +362,7 @@ impl Contender<'_> {
         let layout = self.layout();
         let selector = LeaderSelector::new(self.client, Recipe::LeaderSelector.path())?;
         let selector = selector.with_layout(layout);
-        self.program.tell(Told::Waits);
+        self.program.tell(ProgramEvent::Waits);
         let contender = &mut *self;
         let lead = |leadership: Leadership| async move {
             let (path, token) = (leadership.path(), leadership.token());
@@ -380,7 +380,7 @@ impl Contender<'_> {
             let item = format!("item-{}-{}-", self.program.seed, self.items);
             self.items += 1;
             queue.put(item.clone()).await?;
-            self.program.tell(Told::Put(item));
+            self.program.tell(ProgramEvent::Put(item));
             return Ok(());
         }
         // The producers may be slower.
@@ -394,18 +394,18 @@ impl Contender<'_> {
             .iter()
             .map(|item| String::from_utf8_lossy(item).into_owned())
             .collect();
-        let tell = |told: fn(String) -> Told| {
+        let tell = |told: fn(String) -> ProgramEvent| {
             items
                 .iter()
                 .for_each(|item| self.program.tell(told(item.clone())));
         };
-        tell(Told::Taken);
+        tell(ProgramEvent::Taken);
         self.pause(0, 60).await;
         match self.random.below(10) {
             0 => drop(taken),
             1 => taken.give_back().await?,
             2 => drop(taken.requeue().await?),
-            _ if taken.confirm().await? => tell(Told::Confirmed),
+            _ if taken.confirm().await? => tell(ProgramEvent::Confirmed),
             _ => {}
         }
         Ok(())

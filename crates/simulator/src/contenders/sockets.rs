@@ -16,10 +16,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// All sockets of a process. New sockets are created through this table.
 #[derive(Clone, Default)]
-pub(super) struct Sockets(Arc<Mutex<Table>>);
+pub(super) struct Sockets(Arc<Mutex<SocketTable>>);
 
 #[derive(Default)]
-struct Table {
+struct SocketTable {
     last: u64,
     sockets: BTreeMap<u64, Socket>,
 }
@@ -50,7 +50,7 @@ enum Stage {
 
 /// Operation that a process requests from the network.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum SocketRequest {
     /// Dial this server for this socket.
     Dial {
         socket: u64,
@@ -93,21 +93,21 @@ impl Socket {
 
 impl Sockets {
     /// Returns the network operations requested since the last call.
-    pub(super) fn take_wanted(&self) -> Vec<Wanted> {
+    pub(super) fn take_wanted(&self) -> Vec<SocketRequest> {
         let mut wanted = Vec::new();
         let sockets = &mut self.0.lock().sockets;
         sockets.retain(|&socket, of| {
             let Some(connection) = of.connection else {
                 let server = of.server;
                 if !of.is_dropped {
-                    wanted.push(Wanted::Dial { socket, server });
+                    wanted.push(SocketRequest::Dial { socket, server });
                 }
                 return !of.is_dropped;
             };
             let frames = of.take_frames().into_iter();
-            wanted.extend(frames.map(|frame| Wanted::Send { connection, frame }));
+            wanted.extend(frames.map(|frame| SocketRequest::Send { connection, frame }));
             if of.is_dropped {
-                wanted.push(Wanted::Close { connection });
+                wanted.push(SocketRequest::Close { connection });
             }
             !of.is_dropped
         });

@@ -4,8 +4,8 @@ use super::{Ensemble, Machine};
 use crate::configured::sid_of;
 use crate::history_check;
 use crate::invariants::access::Identity;
-use crate::invariants::liveness::{self, Standing};
-use crate::invariants::reads::Told;
+use crate::invariants::liveness::{self, FinalState};
+use crate::invariants::reads::ReadReply;
 use crate::invariants::{ephemerals, reads, recovery_time, short_lived};
 use crate::plan::{MS, SECOND};
 use crate::queue::{Event, Micros};
@@ -164,13 +164,13 @@ impl Ensemble {
 
     fn is_well(&self) -> Result<(), String> {
         let standing = |machine: &Machine| match &machine.process {
-            None => Standing {
+            None => FinalState {
                 doing: "down".into(),
                 leads: false,
                 serves: false,
                 last: Zxid::ZERO,
             },
-            Some(process) => Standing {
+            Some(process) => FinalState {
                 doing: doing(process),
                 leads: process.is_leading(),
                 serves: process.is_serving(),
@@ -181,20 +181,20 @@ impl Ensemble {
                     .end_of_tree(process.host.state.tree().last_zxid()),
             },
         };
-        let servers: Vec<Standing> = self.machines.iter().map(standing).collect();
+        let servers: Vec<FinalState> = self.machines.iter().map(standing).collect();
         let plan = &self.world.plan;
         if !self.clients.iter().all(|client| client.has_restored(plan)) {
             return Err("the members are not in order again".to_owned());
         }
         let progress: Vec<usize> = self.clients.iter().map(|client| client.progress).collect();
-        let is_level = |server: &Standing| server.last == self.world.checks.history_end();
+        let is_level = |server: &FinalState| server.last == self.world.checks.history_end();
         if !self.clients.iter().all(|client| client.is_quiet) && !servers.iter().all(is_level) {
             // Something is always pending while clients send requests.
             let level = servers.into_iter().map(|mut server| {
                 server.last = self.world.checks.history_end();
                 server
             });
-            let level: Vec<Standing> = level.collect();
+            let level: Vec<FinalState> = level.collect();
             return liveness::is_well(&level, &progress, self.world.checks.history_end());
         }
         liveness::is_well(&servers, &progress, self.world.checks.history_end())
@@ -295,7 +295,7 @@ impl Ensemble {
                 let mut body = Vec::new();
                 let result = tree.read(&request, &caller, &watches, &mut body);
                 let result = result.map(|()| bytes::Bytes::from(body));
-                let told = Told {
+                let told = ReadReply {
                     session: SessionId::NONE,
                     identity: Some(identity),
                     zxid: checks.history_end(),

@@ -6,7 +6,7 @@ use proto::{Sid, Zxid};
 use super::Counts;
 use super::store::{Era, Recorded};
 use crate::history::{Entry, History};
-use crate::invariants::Held;
+use crate::invariants::CheckResult;
 
 /// Checks that each era has exactly the transactions after its snapshot, and that the snapshot
 /// matches the tree. Between two eras there must be a known gap.
@@ -39,7 +39,7 @@ fn between(committed: &History, from: Zxid, upto: Zxid) -> &[Entry] {
     &entries[begin..end.max(begin)]
 }
 
-fn is_complete(sid: Sid, era: &Era, committed: &History) -> Held {
+fn is_complete(sid: Sid, era: &Era, committed: &History) -> CheckResult {
     let wanted = between(committed, era.at.zxid, era.last());
     let mut found = era.txns.iter();
     for entry in wanted {
@@ -68,7 +68,7 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> Held {
 }
 
 /// Checks that the snapshot contains every znode that did not change while the snapshot was taken.
-fn is_the_tree(era: &Era, committed: &History) -> Held {
+fn is_the_tree(era: &Era, committed: &History) -> CheckResult {
     let at = era.at.zxid;
     let known_from = at
         .max(era.at.covers.unwrap_or_default())

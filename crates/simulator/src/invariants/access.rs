@@ -12,8 +12,8 @@ use proto::txn::{Txn, TxnRecord};
 use proto::{Acl, ErrorCode, SessionId, Zxid};
 use tree::auth::{DigestAlgorithm, digest_id};
 
-use super::Held;
-use super::reads::{SYSTEM, Told};
+use super::CheckResult;
+use super::reads::{ReadReply, SYSTEM};
 use crate::history::{History, NodeState, has_failed, parent_of};
 
 /// Identity that a client presents.
@@ -68,7 +68,7 @@ impl Access {
     }
 
     /// Checks the last transaction of the history.
-    pub(crate) fn committed(&self, txn: &TxnRecord, history: &History) -> Held {
+    pub(crate) fn committed(&self, txn: &TxnRecord, history: &History) -> CheckResult {
         let header = &txn.header;
         let Some(identity) = self.asked.get(&(header.session, header.cxid)) else {
             return Ok(());
@@ -129,7 +129,12 @@ fn permits(acl: &[Acl], wanted: i32, identity: Option<Identity>) -> bool {
 }
 
 /// Checks a reply about an existing znode: its content, or the refusal to read it.
-pub(crate) fn reads(path: &str, told: Told<'_>, node: &NodeState, request: &ReadRequest) -> Held {
+pub(crate) fn reads(
+    path: &str,
+    told: ReadReply<'_>,
+    node: &NodeState,
+    request: &ReadRequest,
+) -> CheckResult {
     let wanted = match request {
         ReadRequest::GetAcl(_) => perms::READ | perms::ADMIN,
         _ => perms::READ,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proto::{SessionId, Sid, Zxid};
 
-use super::Held;
+use super::CheckResult;
 use crate::history::History;
 
 /// Writes that were acknowledged to clients.
@@ -21,7 +21,7 @@ impl Acknowledged {
         session: SessionId,
         cxid: i32,
         history: &History,
-    ) -> Held {
+    ) -> CheckResult {
         self.0.insert(zxid, (session, cxid));
         let header = history.at(zxid).map(|entry| entry.txn.header);
         if header.is_some_and(|header| (header.session, header.cxid) == (session, cxid)) {
@@ -34,7 +34,7 @@ impl Acknowledged {
 
     /// Checks the history of a server that has established its epoch. The history ends at `last`.
     /// The commits of earlier epochs end at `end`.
-    pub(crate) fn leads(&self, sid: Sid, last: Zxid, end: Zxid) -> Held {
+    pub(crate) fn leads(&self, sid: Sid, last: Zxid, end: Zxid) -> CheckResult {
         if last >= end {
             return Ok(());
         }

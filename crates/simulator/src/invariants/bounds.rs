@@ -3,7 +3,7 @@
 use proto::Sid;
 use zab::Record;
 
-use super::Held;
+use super::CheckResult;
 
 pub(crate) const NAME: &str = "what a member holds is bounded";
 
@@ -27,7 +27,7 @@ const UNSYNCED_MAX: usize = 6000;
 const REQUESTS_MAX: usize = 64;
 
 /// Checks the length of a proposal against the limit of the members.
-pub(crate) fn proposes(sid: Sid, record: &Record, bytes_max: usize) -> Held {
+pub(crate) fn proposes(sid: Sid, record: &Record, bytes_max: usize) -> CheckResult {
     let bytes = record.txn.len();
     if bytes <= bytes_max {
         return Ok(());
@@ -39,7 +39,7 @@ pub(crate) fn proposes(sid: Sid, record: &Record, bytes_max: usize) -> Held {
 }
 
 /// Checks the amounts that a server holds back between two turns.
-pub(crate) fn holds_back(sid: Sid, held: HeldBack) -> Held {
+pub(crate) fn holds_back(sid: Sid, held: HeldBack) -> CheckResult {
     // After a turn, no input waits for the replica.
     let is_idle = held.inputs == 0 && held.unflushed == 0;
     let is_bounded = held.unsynced <= UNSYNCED_MAX && held.requests <= REQUESTS_MAX;

@@ -6,7 +6,7 @@ use proto::txn::TxnRecord;
 use proto::{Sid, Zxid};
 use tree::Tree;
 
-use super::Held;
+use super::CheckResult;
 
 /// Digest after each transaction, with the first server that reported it.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl Digests {
     }
 
     /// Checks the digest of a serving server after `zxid`.
-    pub(crate) fn compare(&mut self, sid: Sid, zxid: Zxid, digest: u64) -> Held {
+    pub(crate) fn compare(&mut self, sid: Sid, zxid: Zxid, digest: u64) -> CheckResult {
         if self.is_damaged(sid) {
             return Ok(());
         }
@@ -78,7 +78,7 @@ impl Digests {
     }
 
     /// Checks a transaction that a serving server has applied.
-    pub(crate) fn applied(&mut self, sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
+    pub(crate) fn applied(&mut self, sid: Sid, txn: &TxnRecord, tree: &Tree) -> CheckResult {
         let predicted = txn.digest.map(|digest| digest.digest.cast_unsigned());
         let is_other = predicted.is_some_and(|predicted| predicted != tree.digest());
         if is_other && !self.was_damaged {

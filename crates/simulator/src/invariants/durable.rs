@@ -5,7 +5,7 @@ use recovery::recover_tree;
 use storage::{DataDirs, Epochs};
 use testkit::SimDisk;
 
-use super::Held;
+use super::CheckResult;
 use crate::configured::{dirs_of, history_settings};
 use crate::plan::Plan;
 
@@ -16,7 +16,13 @@ pub(crate) const EVERY: u64 = 16;
 
 /// Checks a learner's acknowledgement of `zxid`. A `zxid` with counter 0 acknowledges an epoch and
 /// a history that ends at `end` or later.
-pub(crate) fn acknowledges(sid: Sid, zxid: Zxid, end: Zxid, disk: &SimDisk, plan: &Plan) -> Held {
+pub(crate) fn acknowledges(
+    sid: Sid,
+    zxid: Zxid,
+    end: Zxid,
+    disk: &SimDisk,
+    plan: &Plan,
+) -> CheckResult {
     if disk.has_rotted() {
         // The server is not responsible for a corrupt disk.
         return Ok(());

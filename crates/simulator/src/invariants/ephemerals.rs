@@ -4,13 +4,13 @@ use proto::txn::{Txn, TxnRecord};
 use proto::{SessionId, Sid};
 use tree::Tree;
 
-use super::Held;
+use super::CheckResult;
 use crate::history::History;
 
 pub(crate) const NAME: &str = "ephemerals gone with their session";
 
 /// Checks a transaction that a serving server has applied.
-pub(crate) fn applied(sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
+pub(crate) fn applied(sid: Sid, txn: &TxnRecord, tree: &Tree) -> CheckResult {
     let session = txn.header.session;
     if !matches!(txn.txn, Txn::CloseSession { .. }) {
         return Ok(());
@@ -25,7 +25,7 @@ pub(crate) fn applied(sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
 }
 
 /// Checks the last transaction of the history.
-pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
+pub(crate) fn committed(txn: &TxnRecord, history: &History) -> CheckResult {
     let session = txn.header.session;
     let makes_ephemeral = match &txn.txn {
         Txn::Create(create) | Txn::Create2(create) => create.ephemeral,
@@ -41,7 +41,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
 }
 
 /// Checks in a quiet ensemble that the owner of each ephemeral exists.
-pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> Held {
+pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> CheckResult {
     for (owner, mut paths) in tree.ephemerals() {
         if !history.sessions.contains(&owner) {
             let path = paths.next().map(|path| path.to_string());

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use proto::SessionId;
 use proto::txn::{Txn, TxnRecord};
 
-use super::Held;
+use super::CheckResult;
 use crate::history::History;
 
 pub(crate) const NAME: &str = "sessions are over when they are";
@@ -26,7 +26,7 @@ impl Ends {
     }
 
     /// Checks that a session is over when its client learns this from a server.
-    pub(crate) fn told_over(&self, session: SessionId, history: &History) -> Held {
+    pub(crate) fn told_over(&self, session: SessionId, history: &History) -> CheckResult {
         // A session without a committed transaction was local, or was created without a leader.
         if self.0.contains(&session) || !history.sessions.contains(&session) {
             return Ok(());
@@ -39,7 +39,7 @@ impl Ends {
 
 /// Checks the remaining sessions after a quiet time longer than every session timeout. The sessions
 /// `of_clients` have clients and may remain.
-pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> Held {
+pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> CheckResult {
     let mut left = history.sessions.iter();
     match left.find(|session| !of_clients.contains(session)) {
         Some(session) => Err(format!(

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proto::txn::TxnRecord;
 use proto::{SessionId, Zxid};
 
-use super::Held;
+use super::CheckResult;
 use crate::history::{has_failed, needs_no_session};
 
 /// Last request of each session that took effect.
@@ -16,7 +16,7 @@ pub(crate) struct Fifo(BTreeMap<SessionId, i32>);
 impl Fifo {
     pub(crate) const NAME: &str = "per-session FIFO";
 
-    pub(crate) fn committed(&mut self, txn: &TxnRecord) -> Held {
+    pub(crate) fn committed(&mut self, txn: &TxnRecord) -> CheckResult {
         let (session, cxid) = (txn.header.session, txn.header.cxid);
         // Such a request may have been in flight for a long time.
         if cxid <= 0 || has_failed(&txn.txn) || needs_no_session(&txn.txn) {
@@ -34,7 +34,7 @@ impl Fifo {
 }
 
 /// Checks that a reply to `cxid` answers the oldest pending request, `expected`.
-pub(crate) fn replies(session: SessionId, cxid: i32, expected: Option<i32>) -> Held {
+pub(crate) fn replies(session: SessionId, cxid: i32, expected: Option<i32>) -> CheckResult {
     if expected == Some(cxid) {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub(crate) fn replies(session: SessionId, cxid: i32, expected: Option<i32>) -> H
 }
 
 /// Checks that a reply as of `zxid` is not older than `seen`, which the session has already seen.
-pub(crate) fn sees(session: SessionId, zxid: Zxid, seen: Zxid) -> Held {
+pub(crate) fn sees(session: SessionId, zxid: Zxid, seen: Zxid) -> CheckResult {
     if zxid >= seen {
         return Ok(());
     }

@@ -16,7 +16,7 @@ use proto::{ErrorCode, OpCode, SessionId};
 use testkit::linearizability::znode::{Answer, Question, Value, Znode};
 use testkit::linearizability::{Call, Verdict, check};
 
-use super::{Held, RequestId};
+use super::{CheckResult, RequestId};
 use crate::queue::Micros;
 
 /// The checked znodes: children of the root, without children, not ephemeral.
@@ -31,7 +31,7 @@ pub(crate) struct Linearizable {
     /// `None` marks a call that was not executed.
     calls: BTreeMap<&'static str, Vec<Option<Call<Question, Answer>>>>,
     /// Pending requests, with their calls.
-    open: BTreeMap<RequestId, Open>,
+    open: BTreeMap<RequestId, PendingCalls>,
     /// Last sync of each session, and the time at which it was sent.
     synced: BTreeMap<SessionId, (i32, Micros)>,
     /// Number of each written value.
@@ -42,7 +42,7 @@ pub(crate) struct Linearizable {
 
 /// A pending request.
 #[derive(Debug, Default)]
-struct Open {
+struct PendingCalls {
     is_multi: bool,
     calls: Vec<(&'static str, usize)>,
 }
@@ -159,7 +159,7 @@ impl Linearizable {
     }
 
     /// Searches for a valid order of the calls. No more replies arrive.
-    pub(crate) fn judge(&mut self) -> Held {
+    pub(crate) fn judge(&mut self) -> CheckResult {
         for (path, calls) in &self.calls {
             let says_something = |call: &&Call<Question, Answer>| {
                 let is_question = matches!(call.question, Question::Read | Question::Check { .. });

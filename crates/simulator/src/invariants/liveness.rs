@@ -3,13 +3,13 @@
 
 use proto::{SessionId, Zxid};
 
-use super::Held;
+use super::CheckResult;
 
 pub(crate) const NAME: &str = "liveness";
 
 /// State of one server a long time after the last fault.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct FinalState {
     /// Activity of the server, in words.
     pub(crate) doing: String,
     pub(crate) leads: bool,
@@ -18,9 +18,9 @@ pub(crate) struct Standing {
 }
 
 /// Checks that the ensemble is well by now.
-pub(crate) fn is_well(servers: &[Standing], progress: &[usize], end: Zxid) -> Held {
+pub(crate) fn is_well(servers: &[FinalState], progress: &[usize], end: Zxid) -> CheckResult {
     let leaders = servers.iter().filter(|server| server.leads).count();
-    let has_all = |server: &Standing| server.serves && server.last == end;
+    let has_all = |server: &FinalState| server.serves && server.last == end;
     let get_on = progress.iter().all(|done| *done >= PROGRESS_MIN);
     if leaders == 1 && servers.iter().all(has_all) && get_on {
         return Ok(());
@@ -39,7 +39,7 @@ pub(crate) fn is_well(servers: &[Standing], progress: &[usize], end: Zxid) -> He
 pub(crate) const PROGRESS_MIN: usize = 5;
 
 /// Reports a session that expired although its client was connected.
-pub(crate) fn expired_in_use(session: SessionId) -> Held {
+pub(crate) fn expired_in_use(session: SessionId) -> CheckResult {
     Err(format!(
         "session {session} has expired, although its client was always connected"
     ))

@@ -5,7 +5,7 @@ use recovery::recover_tree;
 use storage::{DataDirs, Disk, last_seam};
 use testkit::SimDisk;
 
-use super::Held;
+use super::CheckResult;
 use super::digest::Digests;
 use crate::configured::{dirs_of, history_settings};
 use crate::history::History;
@@ -52,7 +52,7 @@ pub(crate) fn compare(
     history: &History,
     newest: Epoch,
     digests: &mut Digests,
-) -> Held {
+) -> CheckResult {
     if disk.has_rotted() {
         return Ok(());
     }
@@ -74,7 +74,7 @@ pub(crate) fn compare(
 
 /// Checks the snapshot `zxid` that a server has written of its own history, when its tree ended at
 /// `last`.
-pub(crate) fn written(sid: Sid, zxid: Zxid, last: Zxid, history: &History) -> Held {
+pub(crate) fn written(sid: Sid, zxid: Zxid, last: Zxid, history: &History) -> CheckResult {
     let end = history.end();
     let newest = history.end_of_tree(zxid).max(history.end_of_tree(last));
     if newest <= end {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proto::{Epoch, Sid};
 
-use super::Held;
+use super::CheckResult;
 
 /// Leader of each epoch.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ impl OneLeader {
     pub(crate) const NAME: &str = "one leader an epoch";
 
     /// Checks a server that has established an epoch.
-    pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch) -> Held {
+    pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch) -> CheckResult {
         match self.0.insert(epoch, sid) {
             Some(other) => Err(format!("servers {other} and {sid} lead in epoch {epoch}")),
             None => Ok(()),

@@ -4,13 +4,13 @@
 use proto::{Sid, Zxid};
 use zab::Record;
 
-use super::Held;
+use super::CheckResult;
 use crate::history::History;
 
 pub(crate) const NAME: &str = "prefix agreement";
 
 /// Checks a transaction that a serving learner delivers. The tree of the learner ends at `last`.
-pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History) -> Held {
+pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History) -> CheckResult {
     let zxid = record.zxid;
     let Some(entry) = history.at(zxid) else {
         return Err(format!(
@@ -34,7 +34,7 @@ pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History)
 }
 
 /// Checks a transaction that a leader commits. The tree of the leader ends at `last`.
-pub(crate) fn commits(sid: Sid, record: &Record, last: Zxid, history: &History) -> Held {
+pub(crate) fn commits(sid: Sid, record: &Record, last: Zxid, history: &History) -> CheckResult {
     let (zxid, end) = (record.zxid, history.end());
     if last != end || zxid <= end {
         return Err(format!(
@@ -45,7 +45,7 @@ pub(crate) fn commits(sid: Sid, record: &Record, last: Zxid, history: &History) 
 }
 
 /// Checks a server that begins to serve with a tree that ends at `last`.
-pub(crate) fn serves(sid: Sid, last: Zxid, history: &History) -> Held {
+pub(crate) fn serves(sid: Sid, last: Zxid, history: &History) -> CheckResult {
     if last == Zxid::ZERO || history.at(last).is_some() {
         return Ok(());
     }

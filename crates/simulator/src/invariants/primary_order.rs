@@ -7,7 +7,7 @@ use bytes::Bytes;
 use proto::{Epoch, Sid, Zxid};
 use zab::Record;
 
-use super::Held;
+use super::CheckResult;
 
 /// Leader and proposals of each epoch.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ impl PrimaryOrder {
     pub(crate) const NAME: &str = "primary order";
 
     /// Checks a proposal of a leader.
-    pub(crate) fn proposes(&mut self, sid: Sid, record: &Record) -> Held {
+    pub(crate) fn proposes(&mut self, sid: Sid, record: &Record) -> CheckResult {
         let epoch = record.zxid.epoch();
         let (leader, proposals) = self.0.entry(epoch).or_insert((sid, Vec::new()));
         if *leader != sid {
@@ -62,7 +62,7 @@ impl PrimaryOrder {
     }
 
     /// Checks that a record may be committed directly after `last`.
-    pub(crate) fn commits(&self, record: &Record, last: Zxid) -> Held {
+    pub(crate) fn commits(&self, record: &Record, last: Zxid) -> CheckResult {
         let zxid = record.zxid;
         let is_next = if zxid.epoch() == last.epoch() {
             zxid == last.next()

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use proto::Zxid;
 use proto::txn::{Txn, TxnRecord};
 
-use super::Held;
+use super::CheckResult;
 use crate::history::{History, has_failed};
 
 /// The znode with the quota, and the znodes that store it.
@@ -36,7 +36,7 @@ impl Quota {
     }
 
     /// Checks the last transaction of the history.
-    pub(crate) fn committed(&mut self, txn: &TxnRecord, history: &History) -> Held {
+    pub(crate) fn committed(&mut self, txn: &TxnRecord, history: &History) -> CheckResult {
         let zxid = txn.header.zxid;
         let Some(applied) = self.0.remove(&zxid) else {
             return Ok(());

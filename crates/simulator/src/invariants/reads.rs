@@ -10,7 +10,7 @@ use proto::response::{
 };
 use proto::{ErrorCode, OpCode, SessionId, Zxid};
 
-use super::Held;
+use super::CheckResult;
 use super::access::{self, Identity};
 use crate::history::History;
 
@@ -21,14 +21,14 @@ pub(crate) const SYSTEM: &str = "/zookeeper";
 
 /// A read with its reply.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct ReadReply<'a> {
     pub(crate) session: SessionId,
     pub(crate) identity: Option<Identity>,
     pub(crate) zxid: Zxid,
     pub(crate) result: &'a Result<Bytes, ErrorCode>,
 }
 
-pub(crate) fn read(request: &ReadRequest, told: Told<'_>, history: &History) -> Held {
+pub(crate) fn read(request: &ReadRequest, told: ReadReply<'_>, history: &History) -> CheckResult {
     let zxid = told.zxid;
     if zxid > history.end() {
         let end = history.end();
@@ -85,7 +85,7 @@ fn node(
     zxid: Zxid,
     result: &Result<Bytes, ErrorCode>,
     history: &History,
-) -> Held {
+) -> CheckResult {
     let there = history.get(path, zxid);
     let (Ok(body), Some(node)) = (result, there) else {
         return same(path, zxid, &result.is_ok(), &there.is_some());
@@ -129,7 +129,12 @@ fn node(
 }
 
 /// Checks each read of a multiRead separately.
-fn multi(reads: &proto::multi::MultiRead, body: &Bytes, told: Told<'_>, history: &History) -> Held {
+fn multi(
+    reads: &proto::multi::MultiRead,
+    body: &Bytes,
+    told: ReadReply<'_>,
+    history: &History,
+) -> CheckResult {
     let proto::multi::MultiRead::Reads(reads) = reads else {
         return Ok(());
     };
@@ -152,7 +157,7 @@ fn multi(reads: &proto::multi::MultiRead, body: &Bytes, told: Told<'_>, history:
             }
         };
         let result = &result;
-        read(request, Told { result, ..told }, history)?;
+        read(request, ReadReply { result, ..told }, history)?;
     }
     Ok(())
 }
@@ -175,7 +180,12 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn same<T: std::fmt::Debug + PartialEq>(path: &str, zxid: Zxid, told: &T, expected: &T) -> Held {
+fn same<T: std::fmt::Debug + PartialEq>(
+    path: &str,
+    zxid: Zxid,
+    told: &T,
+    expected: &T,
+) -> CheckResult {
     if told == expected {
         return Ok(());
     }

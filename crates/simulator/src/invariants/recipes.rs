@@ -12,7 +12,7 @@ use bytes::Bytes;
 use proto::Zxid;
 use proto::txn::Txn;
 
-use super::Held;
+use super::CheckResult;
 use crate::contenders::Recipe;
 use crate::history::{Entry, History, has_failed, parent_of};
 
@@ -51,17 +51,17 @@ pub(crate) struct Recipes {
 
 /// Position of a contender in its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct QueuePosition {
     number: i32,
     is_shared: bool,
 }
 
 /// Returns the position that a znode name contains, in the format of Curator and kazoo.
-fn place_of(name: &str) -> Option<Place> {
+fn place_of(name: &str) -> Option<QueuePosition> {
     let at = name.len().checked_sub(10)?;
     let number = name.get(at..)?.parse().ok()?;
     let is_shared = name.contains("__READ__") || name.contains("__rlock__");
-    Some(Place { number, is_shared })
+    Some(QueuePosition { number, is_shared })
 }
 
 impl Grant {
@@ -77,7 +77,7 @@ impl Grant {
 
 impl Recipes {
     /// Checks a new grant of a contender.
-    pub(crate) fn granted(&mut self, by: usize, grant: Grant, history: &History) -> Held {
+    pub(crate) fn granted(&mut self, by: usize, grant: Grant, history: &History) -> CheckResult {
         self.held.insert(by, grant.clone());
         if !grant.is_there(history) {
             return Ok(());
@@ -125,7 +125,7 @@ impl Recipes {
     }
 
     /// Checks that a disconnected contender, after running all its tasks, holds nothing.
-    pub(crate) fn is_cut_off(&self, by: usize) -> Held {
+    pub(crate) fn is_cut_off(&self, by: usize) -> CheckResult {
         match self.held.get(&by) {
             Some(grant) => Err(format!(
                 "contender {by} is disconnected, but holds {grant:?}"
@@ -144,7 +144,7 @@ impl Recipes {
     }
 
     /// Checks that the queue confirms an item only once to a consumer.
-    pub(crate) fn confirmed(&mut self, item: String) -> Held {
+    pub(crate) fn confirmed(&mut self, item: String) -> CheckResult {
         if self.confirmed.insert(item.clone()) {
             Ok(())
         } else {
@@ -153,7 +153,7 @@ impl Recipes {
     }
 
     /// Checks the transactions that were committed since the last call.
-    pub(crate) fn committed(&mut self, history: &History) -> Held {
+    pub(crate) fn committed(&mut self, history: &History) -> CheckResult {
         while let Some(entry) = history.entries.get(self.looked_at) {
             self.looked_at += 1;
             let held = judge(entry, history);
@@ -163,7 +163,7 @@ impl Recipes {
     }
 
     /// Checks the tree after all contenders and their sessions have ended.
-    pub(crate) fn at_the_end(&self, history: &History) -> Held {
+    pub(crate) fn at_the_end(&self, history: &History) -> CheckResult {
         let mut left = history.paths().filter(|(_, node)| node.owner.0 != 0);
         if let Some((path, _)) = left.next() {
             return Err(format!("{path} was not deleted"));
@@ -188,7 +188,7 @@ impl Recipes {
 }
 
 /// Checks a transaction of a contender.
-fn judge(entry: &Entry, history: &History) -> Held {
+fn judge(entry: &Entry, history: &History) -> CheckResult {
     let txn = &entry.txn.txn;
     let parts = match txn {
         _ if has_failed(txn) => &[],
@@ -214,7 +214,7 @@ fn judge(entry: &Entry, history: &History) -> Held {
 }
 
 /// Checks that only the leader deletes the leader's znode.
-fn own_is_deleted(path: &str, entry: &Entry, history: &History) -> Held {
+fn own_is_deleted(path: &str, entry: &Entry, history: &History) -> CheckResult {
     let session = entry.txn.header.session;
     let before = history.get(path, Zxid(entry.zxid.0 - 1));
     match before.map(|node| node.owner) {
@@ -229,7 +229,7 @@ fn own_is_deleted(path: &str, entry: &Entry, history: &History) -> Held {
 
 /// Checks that no other contender precedes this one in its directory. A later contender with a
 /// lower number does not count: it is a reader that was a writer, or that wanted to become one.
-fn in_turn(path: &str, at: Zxid, history: &History) -> Held {
+fn in_turn(path: &str, at: Zxid, history: &History) -> CheckResult {
     let (directory, name) = (parent_of(path), path.rsplit('/').next().unwrap_or_default());
     let Some(own) = place_of(name) else {
         // All contenders share one znode.
@@ -239,7 +239,7 @@ fn in_turn(path: &str, at: Zxid, history: &History) -> Held {
     let own_since = since(name);
     let is_ahead = |name: &&str| {
         let excludes =
-            |other: Place| other.number < own.number && !(own.is_shared && other.is_shared);
+            |other: QueuePosition| other.number < own.number && !(own.is_shared && other.is_shared);
         place_of(name).is_some_and(excludes) && since(name) < own_since
     };
     let mut others = history.children(directory, at).into_iter();

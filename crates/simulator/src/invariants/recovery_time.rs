@@ -1,6 +1,6 @@
 //! After all faults end, the ensemble recovers in bounded time.
 
-use super::Held;
+use super::CheckResult;
 use crate::plan::{Plan, SECOND};
 use crate::queue::Micros;
 
@@ -13,7 +13,7 @@ const LONGEST: Micros = 30 * SECOND;
 const LONGEST_OF_OPERATOR: Micros = 55 * SECOND;
 
 /// Checks the time that the ensemble needed, and its final state.
-pub(crate) fn healed(took: Micros, well: Held, plan: &Plan) -> Held {
+pub(crate) fn healed(took: Micros, well: CheckResult, plan: &Plan) -> CheckResult {
     let longest = if plan.features.reconfigures {
         LONGEST_OF_OPERATOR
     } else {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proto::SessionId;
 use proto::txn::TxnRecord;
 
-use super::Held;
+use super::CheckResult;
 use crate::history::{has_failed, needs_no_session};
 
 /// Connection number within its session, for each request.
@@ -24,7 +24,7 @@ impl SessionOwner {
         self.asked.insert((session, cxid), connection);
     }
 
-    pub(crate) fn committed(&mut self, txn: &TxnRecord) -> Held {
+    pub(crate) fn committed(&mut self, txn: &TxnRecord) -> CheckResult {
         let (session, cxid) = (txn.header.session, txn.header.cxid);
         if has_failed(&txn.txn) || needs_no_session(&txn.txn) {
             return Ok(());

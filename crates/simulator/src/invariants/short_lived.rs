@@ -3,7 +3,7 @@
 use proto::txn::{Txn, TxnRecord};
 use proto::{SessionId, Zxid};
 
-use super::Held;
+use super::CheckResult;
 use crate::history::{History, Lifetime};
 
 pub(crate) const NAME: &str = "containers and TTL znodes go when it is time";
@@ -15,7 +15,7 @@ const IN_FLIGHT_MS: i64 = 3000;
 
 /// Checks the last transaction of the history. A server may delete a znode on its own initiative
 /// only if the znode is due.
-pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
+pub(crate) fn committed(txn: &TxnRecord, history: &History) -> CheckResult {
     let header = &txn.header;
     let Txn::DeleteContainer { path } = &txn.txn else {
         return Ok(());
@@ -60,7 +60,7 @@ fn had_children(path: &str, history: &History) -> bool {
 
 /// Checks the tree after a quiet time. `now_ms` is the time, and `delay_ms` the longest duration of
 /// a deletion.
-pub(crate) fn at_the_end(now_ms: i64, delay_ms: i64, history: &History) -> Held {
+pub(crate) fn at_the_end(now_ms: i64, delay_ms: i64, history: &History) -> CheckResult {
     for (path, node) in history.paths() {
         if !history.children(path, history.end()).is_empty() {
             continue;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use proto::{Epoch, Sid, Zxid};
 
-use super::{Held, RequestId};
+use super::{CheckResult, RequestId};
 
 /// All syncs that clients have requested.
 #[derive(Debug, Default)]
@@ -39,7 +39,13 @@ impl Syncs {
 
     /// Checks the reply of a server that is in sync with the leader of `epoch` and whose tree ends
     /// at `last`.
-    pub(crate) fn answers(&mut self, sid: Sid, by: RequestId, epoch: Epoch, last: Zxid) -> Held {
+    pub(crate) fn answers(
+        &mut self,
+        sid: Sid,
+        by: RequestId,
+        epoch: Epoch,
+        last: Zxid,
+    ) -> CheckResult {
         let Some(asked) = self.0.get_mut(&by) else {
             return Ok(());
         };

@@ -4,14 +4,14 @@
 use proto::watch::EventType;
 use proto::{SessionId, Zxid};
 
-use super::Held;
+use super::CheckResult;
 use crate::history::History;
 
 pub(crate) const NAME: &str = "watch before reveal";
 
 /// Kinds of watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WatchKind {
     /// Set by getData, or by exists on an existing znode.
     Data,
     /// Set by exists on a missing znode.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Armed {
     pub(crate) path: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: WatchKind,
     /// Zxid at which the watch was set.
     pub(crate) since: Zxid,
     /// Number of events received since then, for persistent watches.
@@ -36,7 +36,7 @@ pub(crate) struct Armed {
 }
 
 impl Armed {
-    pub(crate) fn new(path: String, kind: Kind, since: Zxid) -> Self {
+    pub(crate) fn new(path: String, kind: WatchKind, since: Zxid) -> Self {
         Self {
             path,
             kind,
@@ -47,7 +47,7 @@ impl Armed {
 
     /// Returns whether the watch persists after an event.
     pub(crate) fn stays(&self) -> bool {
-        matches!(self.kind, Kind::Persistent | Kind::Recursive)
+        matches!(self.kind, WatchKind::Persistent | WatchKind::Recursive)
     }
 
     /// Returns whether the event belongs to the watch.
@@ -55,10 +55,10 @@ impl Armed {
         let is_of_children = event == EventType::NodeChildrenChanged;
         let is_here = self.path == path;
         match self.kind {
-            Kind::Data | Kind::Exist => is_here && !is_of_children,
-            Kind::Children => is_here && (is_of_children || event == EventType::NodeDeleted),
-            Kind::Persistent => is_here,
-            Kind::Recursive => {
+            WatchKind::Data | WatchKind::Exist => is_here && !is_of_children,
+            WatchKind::Children => is_here && (is_of_children || event == EventType::NodeDeleted),
+            WatchKind::Persistent => is_here,
+            WatchKind::Recursive => {
                 let below = path.strip_prefix(self.path.as_str());
                 let is_below = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
                 is_below && !is_of_children
@@ -73,19 +73,24 @@ impl Armed {
         let changes = || history.changes(path, from, upto);
         let of_children = || history.child_changes(path, from, upto);
         match self.kind {
-            Kind::Data | Kind::Exist => usize::from(changes().next().is_some()),
-            Kind::Children => {
+            WatchKind::Data | WatchKind::Exist => usize::from(changes().next().is_some()),
+            WatchKind::Children => {
                 let is_gone = history.end_between(path, from, upto).is_some();
                 usize::from(is_gone || of_children().next().is_some())
             }
-            Kind::Persistent => changes().count() + of_children().count(),
-            Kind::Recursive => history.changes_below(path, from, upto),
+            WatchKind::Persistent => changes().count() + of_children().count(),
+            WatchKind::Recursive => history.changes_below(path, from, upto),
         }
     }
 }
 
 /// Checks the events of all watches before a reply as of `zxid`.
-pub(crate) fn reveals(session: SessionId, zxid: Zxid, armed: &[Armed], history: &History) -> Held {
+pub(crate) fn reveals(
+    session: SessionId,
+    zxid: Zxid,
+    armed: &[Armed],
+    history: &History,
+) -> CheckResult {
     for watch in armed {
         let due = watch.due(zxid, history);
         if due > watch.heard {
@@ -99,7 +104,7 @@ pub(crate) fn reveals(session: SessionId, zxid: Zxid, armed: &[Armed], history: 
 }
 
 /// Checks the reply to checkWatches.
-pub(crate) fn checked(session: SessionId, path: &str, is_there: bool, armed: bool) -> Held {
+pub(crate) fn checked(session: SessionId, path: &str, is_there: bool, armed: bool) -> CheckResult {
     // A lost reply may have set a watch that the client does not know of.
     if is_there || !armed {
         return Ok(());

@@ -15,7 +15,7 @@ use crate::ensemble::Ensemble;
 use crate::plan::{MS, Plan};
 use crate::queue::Micros;
 use crate::server::Server;
-use crate::world::Held;
+use crate::world::HeldWork;
 
 /// Returns a plan with five voters that write snapshots in many pieces.
 pub(super) fn five_voters(plan: Plan) -> Plan {
@@ -103,14 +103,17 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
         ensemble.with(process, |server| server.host.request_snapshot(Wanted::Due));
     }
     ensemble.run_until(SOON, |ensemble| ensemble.writes_snapshot(learner));
-    ensemble.hold(learner, Held::DueSnapshot);
+    ensemble.hold(learner, HeldWork::DueSnapshot);
     let before = ensemble.log_alone(last);
     leads_again(ensemble, last, slow, &apart);
-    ensemble.hold(slow, Held::Sync);
-    ensemble.hold(learner, Held::Sync);
+    ensemble.hold(slow, HeldWork::Sync);
+    ensemble.hold(learner, HeldWork::Sync);
     ensemble.start(slow);
     ensemble.applies_beyond(learner, before);
-    ensemble.world.held.remove(&(learner, Held::DueSnapshot));
+    ensemble
+        .world
+        .held
+        .remove(&(learner, HeldWork::DueSnapshot));
     ensemble.run_until(SOON, |ensemble| !ensemble.writes_snapshot(learner));
     goes_on_without(ensemble, learner, last, slow, &apart);
 }
@@ -127,7 +130,7 @@ pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     let before = ensemble.log_alone(last);
     ensemble.kill(observer);
     leads_again(ensemble, last, slow, &apart);
-    ensemble.hold(slow, Held::Sync);
+    ensemble.hold(slow, HeldWork::Sync);
     ensemble.start(observer);
     ensemble.start(slow);
     ensemble.applies_beyond(observer, before);

@@ -3,12 +3,12 @@
 use super::SOON;
 use crate::ensemble::Ensemble;
 use crate::plan::{MS, SECOND};
-use crate::world::Held;
+use crate::world::HeldWork;
 
 /// Only server 3 has a proposal. It returns together with server 1, which receives this history
 /// while its disk holds back `held`. The script tests whether the epoch waits for the disk. Then
 /// both servers stop, and servers 1 and 2 continue.
-fn follower_takes_on(ensemble: &mut Ensemble, held: Held) {
+fn follower_takes_on(ensemble: &mut Ensemble, held: HeldWork) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
     ensemble.write(2, 3);
@@ -38,12 +38,12 @@ fn follower_takes_on(ensemble: &mut Ensemble, held: Held) {
 }
 
 pub(super) fn history_not_on_disk(ensemble: &mut Ensemble) {
-    follower_takes_on(ensemble, Held::Sync);
+    follower_takes_on(ensemble, HeldWork::Sync);
 }
 
 pub(super) fn snapshot_not_on_disk(ensemble: &mut Ensemble) {
     ensemble.world.plan.force_snapshot = true;
-    follower_takes_on(ensemble, Held::AdoptSnapshot);
+    follower_takes_on(ensemble, HeldWork::AdoptSnapshot);
 }
 
 /// Server 1 misses two commits. It loses power during its synchronisation, with the new epoch on
@@ -55,7 +55,7 @@ pub(super) fn epoch_before_history(ensemble: &mut Ensemble) {
     ensemble.kill(0);
     ensemble.write(2, 2);
     ensemble.kill(1);
-    ensemble.hold(0, Held::Sync);
+    ensemble.hold(0, HeldWork::Sync);
     ensemble.start(0);
     ensemble.run(2 * SECOND);
     ensemble.unplug(0);
@@ -73,8 +73,8 @@ pub(super) fn proposals_not_on_disk(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1, 2]);
     ensemble.write(2, 2);
     ensemble.kill(0);
-    ensemble.hold(1, Held::Sync);
-    ensemble.hold(0, Held::Sync);
+    ensemble.hold(1, HeldWork::Sync);
+    ensemble.hold(0, HeldWork::Sync);
     ensemble.propose(2, 1);
     ensemble.start(0);
     ensemble.served_by(&[0]);

@@ -2,7 +2,7 @@
 
 use crate::ensemble::Ensemble;
 use crate::plan::{MS, SECOND};
-use crate::world::Held;
+use crate::world::HeldWork;
 
 /// Server 3 returns to an ensemble that has elected another leader without it, in a later election
 /// round.
@@ -35,7 +35,7 @@ pub(super) fn commit_before_up_to_date(ensemble: &mut Ensemble) {
     ensemble.start(2);
     ensemble.served_by(&[1, 2]);
     let leader = ensemble.leader().unwrap_or(2);
-    ensemble.hold(0, Held::SaveCurrent);
+    ensemble.hold(0, HeldWork::SaveCurrent);
     ensemble.start(0);
     ensemble.run(SECOND / 2);
     ensemble.write(leader, 1);
@@ -51,7 +51,7 @@ pub(super) fn proposal_before_new_leader(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1, 2]);
     ensemble.write(2, 1);
     ensemble.kill(0);
-    ensemble.hold(1, Held::Sync);
+    ensemble.hold(1, HeldWork::Sync);
     let before = ensemble.committed();
     ensemble.propose(2, 1);
     ensemble.start(0);
@@ -68,7 +68,7 @@ pub(super) fn old_writer(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
     ensemble.write(2, 2);
-    ensemble.hold(2, Held::Sync);
+    ensemble.hold(2, HeldWork::Sync);
     ensemble.cut_off(2);
     ensemble.propose(2, 1);
     ensemble.led_by(1);

@@ -22,7 +22,7 @@ use tree::{Tree, WatcherId};
 
 use super::SimHost;
 use crate::configured::{CLIENT_ADDRESS, connection_rules, handshake_rules};
-use crate::network::{Heard, Message};
+use crate::network::{Message, NetworkEvent};
 use crate::pace;
 
 pub(crate) type Connection = hosting::Connection<Waiting>;
@@ -81,9 +81,9 @@ impl Taking for Requests<'_> {
 
 impl SimHost {
     /// Handles an event on a client's connection.
-    pub(super) fn hear_client(&mut self, number: u64, heard: Heard) {
+    pub(super) fn hear_client(&mut self, number: u64, heard: NetworkEvent) {
         match (heard, self.clients.of(Ticket(number))) {
-            (Heard::Accepted, _) => {
+            (NetworkEvent::Accepted, _) => {
                 let waiting = Waiting {
                     client: ClientConnection::new([ip_id(CLIENT_ADDRESS)].into()),
                     incoming: VecDeque::new(),
@@ -93,8 +93,8 @@ impl SimHost {
                 let connection = Connection::new(WatcherId(number), waiting);
                 self.clients.insert(Arc::new(connection));
             }
-            (Heard::Closed, Some(connection)) => self.forget_client(&connection),
-            (Heard::Message(Message::ToServer(frame)), Some(connection)) => {
+            (NetworkEvent::Closed, Some(connection)) => self.forget_client(&connection),
+            (NetworkEvent::Message(Message::ToServer(frame)), Some(connection)) => {
                 self.take_frame(&connection, frame);
             }
             _ => {}

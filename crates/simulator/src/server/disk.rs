@@ -10,7 +10,7 @@ use zab::Record;
 use super::SimHost;
 use crate::configured::{SNAPSHOTS_KEPT, sid_of};
 use crate::member_files;
-use crate::world::Held;
+use crate::world::HeldWork;
 
 /// The files of a server, and the work of its disk.
 pub(crate) struct DiskWork {
@@ -50,7 +50,7 @@ impl SimHost {
     }
 
     pub(super) fn continue_log(&mut self) {
-        let held = self.disk.at_work.as_ref().and_then(Held::of);
+        let held = self.disk.at_work.as_ref().and_then(HeldWork::of);
         if held.is_some_and(|held| self.world.is_held(self.process, held)) {
             return self
                 .world
@@ -107,8 +107,8 @@ impl SimHost {
 
     pub(super) fn continue_snapshot(&mut self) {
         let work = match self.disk.snapshots.next() {
-            Some(Wanted::Due | Wanted::Asked) => Held::DueSnapshot,
-            _ => Held::AdoptSnapshot,
+            Some(Wanted::Due | Wanted::Asked) => HeldWork::DueSnapshot,
+            _ => HeldWork::AdoptSnapshot,
         };
         if !self.world.is_held(self.process, work) {
             let done = self.step_snapshot();

@@ -18,7 +18,7 @@ use zab::leader::{LinkFault, LinkId};
 
 use super::SimHost;
 use crate::configured::{hello_of, index_of, log_pages, server_at, sid_of, tree_settings};
-use crate::network::{Heard, Message, Patience, Port};
+use crate::network::{DialAttempts, Message, NetworkEvent, Port};
 use crate::pace::{self, BACKLOG_MAX, LINK_BOUNDS};
 use crate::plan::MS;
 use crate::queue::Micros;
@@ -29,13 +29,13 @@ use crate::world::World;
 pub(crate) struct Members {
     /// Ports on which the server listens for learners.
     pub(super) listens: BTreeSet<replica::Port>,
-    links: BTreeMap<u64, Link>,
+    links: BTreeMap<u64, MemberLink>,
     /// Last connection to a leader.
     leader: u64,
 }
 
 /// A connection, or an attempt to connect.
-struct Link {
+struct MemberLink {
     reader: LinkReader,
     queue: PacketQueue,
     writer: LinkWriter,
@@ -45,7 +45,7 @@ struct Link {
     is_waiting: bool,
 }
 
-impl Link {
+impl MemberLink {
     fn new(of: LinkName, queue: PacketQueue) -> Self {
         Self {
             reader: LinkReader::new(of, PacketBuffer::new(testkit::LIMITS, |_| false)),
@@ -67,35 +67,37 @@ impl Members {
 
 impl SimHost {
     /// Handles an event on an election connection.
-    pub(super) fn hear_election(&mut self, number: u64, heard: Heard) {
+    pub(super) fn hear_election(&mut self, number: u64, heard: NetworkEvent) {
         let connection = ConnectionId(number);
         let input = match heard {
-            Heard::Reached(server) => {
+            NetworkEvent::Reached(server) => {
                 let hello = Message::Hello(hello_of(self.process.server));
                 self.world.send(self.process, number, hello);
                 let sid = sid_of(server);
                 ElectionInput::Dialled { sid, connection }
             }
-            Heard::NotReached { server, is_refusal } => {
+            NetworkEvent::NotReached { server, is_refusal } => {
                 let sid = sid_of(server);
                 ElectionInput::NotReached { sid, is_refusal }
             }
-            Heard::Message(Message::Hello(hello)) => ElectionInput::Hello { connection, hello },
-            Heard::Message(Message::Vote(notification)) => ElectionInput::Heard {
+            NetworkEvent::Message(Message::Hello(hello)) => {
+                ElectionInput::Hello { connection, hello }
+            }
+            NetworkEvent::Message(Message::Vote(notification)) => ElectionInput::Heard {
                 connection,
                 notification: *notification,
             },
-            Heard::Closed => ElectionInput::Closed { connection },
-            Heard::Accepted | Heard::Message(_) => return,
+            NetworkEvent::Closed => ElectionInput::Closed { connection },
+            NetworkEvent::Accepted | NetworkEvent::Message(_) => return,
         };
         self.inputs.push_back(Input::Election(input));
     }
 
     /// Handles an event on a connection to a learner or to the leader.
-    pub(super) fn hear_member(&mut self, port: replica::Port, number: u64, heard: Heard) {
-        if matches!(heard, Heard::Accepted) {
+    pub(super) fn hear_member(&mut self, port: replica::Port, number: u64, heard: NetworkEvent) {
+        if matches!(heard, NetworkEvent::Accepted) {
             let of = LinkName::Learner(port, LinkId(number));
-            let link = Link::new(of, PacketQueue::of_learner(LINK_BOUNDS));
+            let link = MemberLink::new(of, PacketQueue::of_learner(LINK_BOUNDS));
             self.members.links.insert(number, link);
             return self.inputs.push_back(of.connected());
         }
@@ -104,15 +106,15 @@ impl SimHost {
         };
         let reader = &mut link.reader;
         match heard {
-            Heard::Reached(_) => self.inputs.push_back(reader.of().connected()),
-            Heard::Message(Message::Packets(bytes)) => {
+            NetworkEvent::Reached(_) => self.inputs.push_back(reader.of().connected()),
+            NetworkEvent::Message(Message::Packets(bytes)) => {
                 reader.buffer.bytes().extend_from_slice(&bytes);
                 let taken = reader.take().map(|(packets, _)| packets);
                 self.inputs
                     .extend(taken.inspect(|input| self.core.note_packets(number, input)));
                 link.is_waiting = reader.is_at_tree();
             }
-            Heard::Message(Message::Tree(bytes, is_last)) => {
+            NetworkEvent::Message(Message::Tree(bytes, is_last)) => {
                 reader.buffer.bytes().extend_from_slice(&bytes);
                 if !is_last {
                     return self.inputs.push_back(reader.of().tree_progress());
@@ -122,8 +124,8 @@ impl SimHost {
                 let tree = tree.ok().map(|received| received.tree);
                 self.inputs.push_back(reader.of().tree_received(tree));
             }
-            Heard::NotReached { .. } | Heard::Closed => self.lose_link(number),
-            Heard::Accepted | Heard::Message(_) => {}
+            NetworkEvent::NotReached { .. } | NetworkEvent::Closed => self.lose_link(number),
+            NetworkEvent::Accepted | NetworkEvent::Message(_) => {}
         }
     }
 
@@ -220,7 +222,7 @@ impl MemberLinks for SimHost {
         let is_here = |of| matches!(of, LinkName::Learner(by, _) if by == port);
         let links = self.members.links.iter_mut();
         let links = links.filter(|(_, link)| is_here(link.reader.of()));
-        let parts = |link: &mut Link| hands_over && link.queue.finish();
+        let parts = |link: &mut MemberLink| hands_over && link.queue.finish();
         let links: Vec<_> = links.map(|(number, link)| (*number, parts(link))).collect();
         for (number, parts) in links {
             if parts {
@@ -254,11 +256,11 @@ impl MemberLinks for SimHost {
     fn dial(&mut self, attempt: u64, addresses: Vec<HostPort>, pause_ms: u64) {
         self.hang_up();
         if let Some((server, port)) = addresses.first().and_then(server_at) {
-            let patience = Patience::Tries(i64::try_from(pause_ms).unwrap_or(0) * MS);
+            let patience = DialAttempts::Tries(i64::try_from(pause_ms).unwrap_or(0) * MS);
             let port = Port::Members(port);
             let number = self.world.dial(self.process, port, server, patience);
             let queue = PacketQueue::of_leader(LINK_BOUNDS);
-            let link = Link::new(LinkName::Leader(attempt), queue);
+            let link = MemberLink::new(LinkName::Leader(attempt), queue);
             self.members.links.insert(number, link);
             self.members.leader = number;
         }
@@ -286,7 +288,7 @@ impl MemberLinks for SimHost {
             ElectionEffect::Listen(_) | ElectionEffect::AskOracle | ElectionEffect::Keep { .. } => {
             }
             ElectionEffect::Dial { sid, .. } => {
-                let (port, patience) = (Port::Election, Patience::Once);
+                let (port, patience) = (Port::Election, DialAttempts::Once);
                 let server = index_of(sid);
                 self.world.dial(self.process, port, server, patience);
             }

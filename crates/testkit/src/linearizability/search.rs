@@ -26,7 +26,7 @@ pub fn check<M: Model>(
         match at.map(|at| (at, events.kind_of(at))) {
             // The remaining calls do not have answers.
             None => return Verdict::Linearizable(calls_of(&order)),
-            Some((at_call, Kind::Question(call))) => {
+            Some((at_call, EventKind::Question(call))) => {
                 steps += 1;
                 if steps > steps_max {
                     return Verdict::Undecided;
@@ -56,7 +56,7 @@ pub fn check<M: Model>(
             }
             // The call of this answer should already have been chosen, so an earlier choice was
             // wrong.
-            Some((_, Kind::Answer(call))) => {
+            Some((_, EventKind::Answer(call))) => {
                 if order.len() >= longest.len() {
                     longest = calls_of(&order);
                     stuck_at = call;
@@ -95,7 +95,7 @@ impl CallSet {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum EventKind {
     Question(usize),
     Answer(usize),
 }
@@ -104,7 +104,7 @@ enum Kind {
 /// restored in the reverse order.
 #[derive(Debug)]
 struct Events {
-    kinds: Vec<Kind>,
+    kinds: Vec<EventKind>,
     /// Index of the next event for each event. At the end of the list it is the number of events.
     /// The last entry belongs to the place before the first event.
     next: Vec<usize>,
@@ -131,9 +131,9 @@ impl Events {
         let mut answers = vec![None; history.len()];
         for (event, (_, is_answer, call)) in order.into_iter().enumerate() {
             kinds.push(if is_answer {
-                Kind::Answer(call)
+                EventKind::Answer(call)
             } else {
-                Kind::Question(call)
+                EventKind::Question(call)
             });
             if is_answer {
                 answers[call] = Some(event);
@@ -154,7 +154,7 @@ impl Events {
         self.kinds.len()
     }
 
-    fn kind_of(&self, event: usize) -> Kind {
+    fn kind_of(&self, event: usize) -> EventKind {
         self.kinds[event]
     }
 
@@ -181,8 +181,8 @@ impl Events {
 
     fn answer_of(&self, question: usize) -> Option<usize> {
         match self.kinds[question] {
-            Kind::Question(call) => self.answers[call],
-            Kind::Answer(_) => None,
+            EventKind::Question(call) => self.answers[call],
+            EventKind::Answer(_) => None,
         }
     }
 
