@@ -188,7 +188,7 @@ os.fsync(file)
 ";
 
     #[test]
-    fn a_slow_sync_is_as_slow_as_what_is_not_synced_and_ends_with_its_fault() {
+    fn a_slow_sync_takes_time_by_unsynced_bytes_and_ends_with_its_fault() {
         let Some((faults, python)) = or_skip("slow syncs", tools()) else {
             return;
         };

@@ -234,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_not_found() {
+    fn other_text_is_not_found_as_a_secret() {
         let text = "b0bsecre b0bSecret bob session=0x1000060 62306273 wr0ng\0secret";
         assert!(found(text.as_bytes()).is_empty());
         assert!(found(b"").is_empty());
     }
 
     #[test]
-    fn data_of_znodes_is_for_clients() {
+    fn znode_data_is_not_searched_for_secrets() {
         let needles = Needles::of_table();
         let shown = ZNODE_DATA.as_bytes();
         assert_eq!(needles.find(Seen::ByAnybody, shown).len(), 1);
@@ -250,7 +250,7 @@ mod tests {
 
     /// Other threads measure the response time of a server.
     #[test]
-    fn who_looks_through_a_long_answer_holds_nobody_up() {
+    fn the_search_in_a_long_answer_does_not_block_others() {
         let needles = with_needles(|needles| needles.clone());
         let before = needles.learnt;
         learn("one that is learnt meanwhile", b"learnt-meanwhile");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_that_a_test_has_made_are_looked_for() {
+    fn secrets_created_by_a_test_are_searched() {
         learn("a session's password", &[1, 2, 0xfe, 4, 5, 6, 7]);
         let shown = std::panic::catch_unwind(|| {
             search("the log", b"a\npassword 0102fe04050607\n");

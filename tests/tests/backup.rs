@@ -112,7 +112,7 @@ impl Site {
 }
 
 #[test]
-fn backups_under_load_are_whole_whoever_is_killed() {
+fn backups_under_load_are_complete_despite_kills() {
     let Some(mut site) = Site::start() else {
         return;
     };

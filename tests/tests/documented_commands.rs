@@ -244,7 +244,7 @@ fn read(document: &str) -> Vec<Block> {
 }
 
 #[test]
-fn the_commands_of_all_documents_do_what_they_are_there_for() {
+fn the_commands_of_all_documents_have_their_documented_effect() {
     if or_skip("the commands of documents", tools()).is_none() {
         return;
     }
@@ -297,7 +297,7 @@ fn follow(document: &str, script: &str) {
 
 /// A reader whose port 2181 is in use sees the process that uses it, and an alternative.
 #[test]
-fn a_reader_whose_port_is_taken_is_helped() {
+fn a_reader_with_a_used_port_gets_instructions() {
     if or_skip("the commands of documents", tools()).is_none() {
         return;
     }
@@ -320,7 +320,7 @@ quickstart other 'zoarium quickstart --members 3'
 
 /// Named tests exist, and a block that does not run has a reason.
 #[test]
-fn marks_name_what_is_there() {
+fn marks_name_existing_commands() {
     let mut marked = 0;
     for document in documents() {
         for block in read(&document) {

@@ -17,7 +17,7 @@ const BYTES_EACH_MAX: f64 = 8192.0;
 const LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
-fn two_thousand_idle_sessions_live_and_are_small() {
+fn two_thousand_idle_sessions_survive_in_little_memory() {
     let server = ServerBuilder::new(Flavour::Zoarium)
         .setting("maxClientCnxns", "0")
         .start()

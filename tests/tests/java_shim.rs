@@ -157,7 +157,7 @@ fn options_in_the_environment_count() {
 }
 
 #[test]
-fn everything_else_is_the_real_javas() {
+fn other_commands_run_in_the_real_java() {
     let bench = Bench::new();
     for arguments in [
         &["-version"][..],

@@ -327,7 +327,7 @@ fn the_table_points_one_way() {
 }
 
 #[test]
-fn pure_crates_import_nothing_that_reaches_for_the_machine() {
+fn pure_crates_import_nothing_with_access_to_the_machine() {
     let metadata = metadata();
     let ours = ours(&metadata);
     for name in PURE {
@@ -348,7 +348,7 @@ fn pure_crates_import_nothing_that_reaches_for_the_machine() {
 }
 
 #[test]
-fn pure_crates_say_nothing_that_reaches_for_the_machine() {
+fn pure_crates_use_nothing_with_access_to_the_machine() {
     let (files, faults) = lines_with(PURE, REACHING_WORDS);
     assert!(files > 20, "only {files} files were looked at");
     assert!(faults.is_empty(), "{faults:#?}");
@@ -377,7 +377,7 @@ fn admission_waits_and_reaches_for_nothing() {
 
 /// A change of the system clock neither shortens nor extends a wait.
 #[test]
-fn clients_and_recipes_know_no_clock_that_can_be_set() {
+fn clients_and_recipes_use_only_the_monotonic_clock() {
     let (files, faults) = lines_with(&["client", "recipes"], &["SystemTime"]);
     assert!(files > 20, "only {files} files were looked at");
     assert!(faults.is_empty(), "{faults:#?}");
@@ -406,7 +406,7 @@ fn lines_with(crates: &[&str], words: &[&str]) -> (usize, Vec<String>) {
 const SERVER_FOLDERS: &[&str] = &["assemble", "client", "disk"];
 
 #[test]
-fn folders_of_the_server_know_no_other() {
+fn folders_of_the_server_do_not_import_each_other() {
     let source = workspace_root().join("crates/server/src");
     let mut faults = Vec::new();
     let mut seen = BTreeSet::new();

@@ -211,7 +211,7 @@ fn every_mutant_is_caught() {
 
 #[test]
 #[ignore = "simulates for minutes"]
-fn nothing_breaks_but_liveness_where_elections_choose_anybody() {
+fn with_arbitrary_elections_only_liveness_is_violated() {
     let programs = Programs::built();
     let seeds = ["--from", "5000", "--seeds", "40", "--keep-going"];
     let ran = programs.simulate(Some(HARMLESS), &seeds);

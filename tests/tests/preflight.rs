@@ -63,7 +63,7 @@ fn a_server_that_has_not_written_since_its_start_is_known() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn what_is_being_written_and_purged_is_no_fault() {
+fn files_being_written_or_purged_are_not_faults() {
     let Some(server) = apache() else { return };
     let mut session = RawSession::open(&server.address(), None, 10_000).expect("a session");
     let request = create("/there", Vec::new(), flags::PERSISTENT);

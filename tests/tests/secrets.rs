@@ -61,7 +61,7 @@ fn said(task: impl FnOnce()) -> String {
 }
 
 #[test]
-fn commands_words_and_refusals_show_none() {
+fn commands_four_letter_words_and_refusals_show_no_secrets() {
     let admin = Port::take();
     let Some(mut server) = start(&admin) else {
         return;

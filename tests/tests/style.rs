@@ -139,7 +139,7 @@ fn long_files_give_a_reason() {
 }
 
 #[test]
-fn every_crate_takes_the_lints_that_forbid_unsafe() {
+fn every_crate_uses_the_workspace_lints() {
     let Some(files) = committed() else { return };
     let root = text_of("Cargo.toml").expect("the root has a manifest");
     assert!(root.contains("unsafe_code = \"forbid\""));
@@ -214,7 +214,7 @@ const PRINTS_DATA: &[&str] = &[
 const PRINTS_LOG: &str = "crates/zoarium/src/logging.rs";
 
 #[test]
-fn tools_print_by_the_crate_terminal() {
+fn tools_print_with_the_crate_terminal() {
     let Some(files) = committed() else { return };
     let calls = ["print!(", "println!(", "io::stdout", "io::stderr"];
     let mut found = Vec::new();
@@ -262,7 +262,7 @@ fn every_rust_file_says_what_it_is() {
 }
 
 #[test]
-fn the_top_level_holds_what_the_plan_names() {
+fn the_top_level_has_the_planned_entries() {
     let Some(files) = committed() else { return };
     let top: BTreeSet<&str> = files
         .iter()
@@ -315,7 +315,7 @@ fn names_path(line: &str, path: &str) -> bool {
 }
 
 #[test]
-fn documents_that_are_cited_are_there() {
+fn cited_documents_exist() {
     let Some(files) = committed() else { return };
     let documents: BTreeSet<&str> = files
         .iter()
@@ -335,7 +335,7 @@ fn documents_that_are_cited_are_there() {
 }
 
 #[test]
-fn paths_that_documents_name_are_there() {
+fn paths_in_documents_exist() {
     let Some(files) = committed() else { return };
     let mut faults = Vec::new();
     for file in files.iter().filter(|file| file.ends_with(DOCUMENT)) {
@@ -420,7 +420,7 @@ fn outside_crates_come_from_one_registry() {
 }
 
 #[test]
-fn a_path_is_told_from_the_end_of_another() {
+fn a_path_is_not_found_at_the_end_of_another() {
     let path = concat!("/tm", "p/");
     assert!(names_path(&format!("open \"{path}x\""), path));
     assert!(names_path(&format!("{path}x"), path));
@@ -452,7 +452,7 @@ fn fixed_texts(message: &str) -> Vec<&str> {
 }
 
 #[test]
-fn messages_that_are_explained_are_still_logged() {
+fn explained_messages_are_still_logged() {
     let Some(files) = committed() else { return };
     let quoted = quoted_messages("docs/TROUBLESHOOTING.md", "\n## Log messages\n");
     assert!(quoted.len() > 10, "{quoted:?}");

@@ -135,7 +135,7 @@ impl Answer {
 }
 
 #[test]
-fn a_server_is_started_looked_at_restarted_and_stopped() {
+fn a_server_is_started_queried_restarted_and_stopped() {
     let site = Site::new();
     let started = site.run(&["start"]);
     started.expect(0, "Starting zookeeper ... STARTED\n");
@@ -179,7 +179,7 @@ fn a_server_is_started_looked_at_restarted_and_stopped() {
 }
 
 #[test]
-fn a_server_that_ends_at_once_has_not_started() {
+fn a_server_that_ends_immediately_has_not_started() {
     let site = Site::new();
     fs::write(
         site.config(),
@@ -226,7 +226,7 @@ fn foreground_replaces_the_script_by_the_server() {
 }
 
 #[test]
-fn the_environment_and_its_files_are_heeded() {
+fn the_environment_and_its_files_apply() {
     let site = Site::new();
     let elsewhere = site.home.path().join("run/server.pid");
     let logs = site.home.path().join("other-logs");
@@ -297,7 +297,7 @@ fn the_port_of_a_member_is_found_in_its_member_lines() {
 }
 
 #[test]
-fn the_rest_of_its_commands_only_tell() {
+fn the_other_commands_only_print() {
     let site = Site::new();
     let version = site.run(&["version"]);
     assert_eq!(version.code, Some(0));
@@ -324,7 +324,7 @@ fn the_rest_of_its_commands_only_tell() {
 }
 
 #[test]
-fn an_old_process_id_does_not_keep_a_server_from_starting() {
+fn an_old_process_id_does_not_prevent_the_start() {
     let site = Site::new();
     fs::create_dir(site.data()).expect("make the data directory");
     // The number of a process that has just ended is not in use.

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contenders_wait_for_the_one_next_below() {
+    fn a_contender_waits_for_its_predecessor() {
         let names = ["lock-0000000012", "lock-0000000009", "x", "lock-0000000010"];
         let ahead = |own| ahead_of(own, names.into_iter());
         assert_eq!(ahead("lock-0000000012"), Some("lock-0000000010"));

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_behind_an_odd_name() {
+    fn process_fields_are_found_after_an_unusual_name() {
         let stat = "42 (a b) c) S 1 2 3 4 5 6 7 8 9 10 120 34 0 0 20 0";
         assert_eq!(parse_cpu_ticks(stat), Some(154));
         assert_eq!(parse_cpu_ticks("42 nonsense"), None);

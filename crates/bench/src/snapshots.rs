@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_phases_must_have_enough() {
+    fn both_phases_require_enough_answers() {
         let second = Duration::from_secs(1);
         let mut phases = Phases::default();
         phases.add(false, second * 5, 100_000);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_nothing_claimed() {
+    fn without_samples_no_figures_are_reported() {
         let empty = Stats::new();
         assert_eq!((empty.ops(), empty.max()), (0, Duration::ZERO));
         assert!(empty.is_clean());

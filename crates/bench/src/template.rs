@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_the_request_it_stands_for() {
+    fn a_template_encodes_like_its_request() {
         let prefix = "/zoarium-bench-11/k";
         let path = path_with_digits(prefix, 8);
         let data = Payload::new(300);

@@ -83,7 +83,7 @@ fn every_mix(server: &str) {
 }
 
 #[test]
-fn a_fill_makes_as_many_znodes_as_it_says() {
+fn a_fill_creates_the_requested_number_of_znodes() {
     let args = load_args(&format!("--server {} --warmup 0", echo_server()));
     let mix = Mix::Fill {
         from: 0,
@@ -154,7 +154,7 @@ fn idle_sessions_ping() {
 }
 
 #[test]
-fn nobody_listening_is_an_error() {
+fn a_port_without_a_listener_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -172,7 +172,7 @@ fn nobody_listening_is_an_error() {
 }
 
 #[test]
-fn a_server_that_turns_away_is_explained() {
+fn a_refusal_by_the_server_is_explained() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     // The connection is closed properly, as by a server with enough connections.
@@ -243,7 +243,7 @@ fn answer_pings_late(mut stream: TcpStream) {
 }
 
 #[test]
-fn a_ping_that_is_answered_late_is_no_answer_to_the_load() {
+fn a_late_ping_reply_does_not_count_as_a_reply_of_the_load() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -267,7 +267,7 @@ fn a_ping_that_is_answered_late_is_no_answer_to_the_load() {
 }
 
 #[test]
-fn lost_sessions_are_counted_with_what_they_had_under_way() {
+fn lost_sessions_are_counted_with_their_pending_requests() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_cannot_drive_the_terminal_and_is_still_what_it_was() {
+    fn a_line_cannot_send_terminal_commands_and_round_trips() {
         let value = json!({ "path": "/a\u{9b}2J\u{7f}\n" });
         let line = line(&value);
         assert!(!line.contains(char::is_control), "{line:?}");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn data_says_how_it_is_written() {
+    fn data_names_its_encoding() {
         assert_eq!(data(None, true), (Value::Null, Value::Null));
         assert_eq!(data(Some(b"a"), false), (json!("a"), json!("utf-8")));
         assert_eq!(data(Some(b"a"), true), (json!("YQ=="), json!("base64")));

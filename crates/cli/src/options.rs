@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_anywhere_and_together() {
+    fn options_may_be_anywhere_and_combined() {
         let given = parse("/a -sw data -v 5").unwrap();
         assert_eq!(given.words, ["/a", "data"]);
         assert!(given.has("s") && given.has("w"));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_the_words_of_commons_cli() {
+    fn errors_have_the_texts_of_commons_cli() {
         let cli = "org.apache.commons.cli";
         let unknown = format!("{cli}.UnrecognizedOptionException: Unrecognized option: -x");
         assert_eq!(parse("-x").unwrap_err(), unknown);

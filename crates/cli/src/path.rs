@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chroot_is_put_in_front_and_taken_off() {
+    fn a_chroot_is_added_to_requests_and_removed_from_replies() {
         let (servers, chroot) = Chroot::split("a:1,b:2/app").unwrap();
         assert_eq!(servers, "a:1,b:2");
         assert_eq!(chroot.outside("/"), "/app");

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_begins_where_no_hyphen_does() {
+    fn the_command_begins_at_the_first_word_without_a_hyphen() {
         let start = parse("-server a:1/x -timeout 5000 -r -x -waitforconnection ls -s /");
         assert_eq!(start.server, "a:1/x");
         assert_eq!(start.command, ["ls", "-s", "/"]);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_without_secure_is_for_admin_ports_alone() {
+    fn a_configuration_without_secure_applies_only_to_admin_ports() {
         let of = |text: &str| Configuration {
             text: text.to_owned(),
             ..Configuration::default()
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_in_arguments_are_reported() {
         let start = parse("-timeout soon ls /");
         let failure = start.options("a:1").unwrap_err();
         assert_eq!(failure.text, "-timeout needs a number, not \"soon\"");

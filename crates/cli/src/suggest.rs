@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_the_name() {
+    fn a_misspelt_name_finds_the_right_one() {
         let names = ["get", "getAcl", "ls", "create", "deleteall"];
         assert_eq!(nearest("gte", names), Some("get"));
         assert_eq!(nearest("craete", names), Some("create"));

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_lines_end_too() {
+    fn a_line_with_an_open_quote_ends() {
         assert!(split("").is_empty());
         assert_eq!(split("   "), [" "]);
         assert_eq!(split("ls \"/a"), ["ls", "/a"]);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_go_in_and_out() {
+    fn paths_are_translated_in_both_directions() {
         let none = Chroot::new("/");
         assert_eq!(none, Chroot::new(""));
         assert_eq!(&*none.outside("/a"), "/a");

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_out_whatever_the_cuts() {
+    fn frames_are_assembled_from_any_pieces() {
         let mut stream = Vec::new();
         for len in [0usize, 1, 16, 5000] {
             put_frame(&mut stream, |out| out.resize(out.len() + len, 7));

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_listener_is_told_and_hears_of_the_end() {
+    fn each_listener_receives_every_state_and_the_end() {
         let (teller, listening) = Teller::new(State::Reconnecting);
         let mut early = listening.listen();
         assert!(!early.has_changed().expect("it goes on"));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_at_its_state_may_ask_for_another_one() {
+    fn a_listener_may_subscribe_again_while_it_reads() {
         let (teller, listening) = Teller::new(State::Reconnecting);
         let held = listening.listen();
         let state = held.borrow();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_that_are_gone_take_no_room() {
+    fn dropped_listeners_are_removed() {
         let (teller, listening) = Teller::new(State::Reconnecting);
         let kept: Vec<_> = (0..20).map(|_| listening.listen()).collect();
         for _ in 0..1000 {

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_who_falls_behind_is_told_once_and_costs_no_memory() {
+    fn a_slow_reader_gets_one_missed_marker_and_bounded_memory() {
         let queue = StreamQueue::default();
         for number in 0..10_000 {
             queue.push(&event(number));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_the_end_is_told_before_it() {
+    fn events_before_the_end_are_delivered_before_it() {
         let queue = StreamQueue::default();
         queue.push(&event(1));
         let op = proto::OpCode::AddWatch;

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn values_go_on_over_lines() {
+    fn values_may_span_lines() {
         let text = "JVMFLAGS=\"-Da=1 \\\n  -Db=2\n-Dc=3\"\nSERVER_JVMFLAGS=-Xms1g\\ -Dd=4\n";
         assert_eq!(
             flags(text),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_named_and_not_run() {
+    fn shell_commands_are_reported_and_not_executed() {
         let text =
             "if [ -f x ]; then\nJVMFLAGS=$(cat x)\nA=1\nB=`date`\nfi\nA=2 && C=3\nexport A\n";
         let (variables, strange) = sourced(text);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_makes_it_panic_or_grow_without_bound() {
+    fn no_text_causes_a_panic_or_unbounded_growth() {
         for text in [
             "\"",
             "A=\"",

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_or_misnamed_setting_leads_to_the_real_one() {
+    fn a_misspelt_setting_gets_a_suggestion() {
         let nearest = |name: &str| explain(name).unwrap_err().nearest;
         assert_eq!(nearest("tikcTime").as_deref(), Some("tickTime"));
         assert_eq!(

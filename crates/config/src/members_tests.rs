@@ -15,7 +15,7 @@ fn refusal(value: &str) -> String {
 }
 
 #[test]
-fn a_line_in_full_is_read_in_all_its_parts() {
+fn a_complete_member_line_is_parsed() {
     let member = parse("zoo1:2888:3888:observer;10.0.0.1:2181").unwrap();
     let address = MemberAddress {
         host: "zoo1".to_owned(),
@@ -99,7 +99,7 @@ fn addresses_of_one_server_have_one_role() {
 }
 
 #[test]
-fn a_value_of_another_form_is_refused_in_javas_words() {
+fn an_invalid_value_is_refused_with_javas_text() {
     let form = "does not have the form server_config or server_config;client_config where \
                 server_config is the pipe separated list of host:port:port or \
                 host:port:port:type and client_config is port or host:port";
@@ -118,7 +118,7 @@ fn a_value_of_another_form_is_refused_in_javas_words() {
 }
 
 #[test]
-fn a_port_that_is_no_number_is_an_unresolved_address() {
+fn an_invalid_port_is_an_unresolved_address() {
     assert_eq!(refusal("zoo1:abc:3888"), "Address unresolved: zoo1:abc");
     assert!(refusal("zoo1:2888:").starts_with("zoo1:2888: does not have the form"));
     assert_eq!(refusal("zoo1:2888:3888;x"), "Address unresolved: 0.0.0.0:x");

@@ -360,7 +360,7 @@ mod tests {
                          version=100000000";
 
     #[test]
-    fn text_beyond_ascii_is_read_as_it_stands() {
+    fn non_ascii_text_is_kept() {
         for host in ["h\u{e9}te", "\u{436}", "a\u{fffd}b", "\u{1f600}"] {
             for written in [host.to_owned(), format!("\\{host}")] {
                 let text = format!("server.1={written}:1:2:participant\nversion=0");
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dynamic_file_is_read_from_its_bytes_as_it_was_meant() {
+    fn a_dynamic_file_is_read_as_utf8() {
         for host in ["h\u{e9}te", "a\\b", "a\u{436}"] {
             let mut list = Membership::parse("server.1=a:1:2;3", false).unwrap();
             let member = list.members.get_mut(&Sid(1)).unwrap();
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_no_number_is_refused_with_its_line() {
+    fn an_invalid_id_is_refused_with_its_line() {
         let error = Membership::parse("server.one=a:1:2", false).unwrap_err();
         assert_eq!(error.key.as_deref(), Some("server.one"));
         assert_eq!(error.to_string(), "For input string: \"one\"");

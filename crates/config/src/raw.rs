@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn blanks_around_keys_and_values_do_not_count() {
+    fn blanks_around_keys_and_values_are_ignored() {
         let raw = raw("dataDir=/data  \\\n  \nkey\\ =1\t\n");
         assert_eq!(raw.get("dataDir"), Some("/data"));
         assert_eq!(raw.get("key"), Some("1"));
     }
 
     #[test]
-    fn the_shown_text_has_all_but_the_secrets() {
+    fn the_printed_text_omits_only_secrets() {
         let text = "# mine\r\ndataDir=/data\n ssl.keyStore.password = hun\\\n  ter2\n\
                     ssl.keyStore.passwordPath=/p\nzookeeper.ssl.quorum.trustStore.password:hunter2\n\
                     DigestAuthenticationProvider.superDigest hunter2\nmy.Password=hunter2";

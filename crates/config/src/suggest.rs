@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_end_is_not_compared() {
+    fn a_very_long_name_is_not_compared() {
         let endless = format!("authProvder.{}", "x".repeat(60_000));
         assert_eq!(nearest(&endless), None);
         assert!(registry::all().all(|key| key.name.chars().count() < LETTERS_MAX));

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definitions_are_taken_out_of_jvm_flags() {
+    fn definitions_are_extracted_from_jvm_flags() {
         let mut properties = SystemProperties::new();
         properties.add_flags(
             "SERVER_JVMFLAGS",

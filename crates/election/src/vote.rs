@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn lookers_agree_in_everything() {
+    fn looking_servers_agree_on_every_field() {
         let round = ElectionRound(2);
         let ballot = Ballot::looking(vote(1, 2, 3), round);
         assert!(ballot.agrees_with(&ballot));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn zk1732_the_settled_agree_in_leader_and_epoch() {
+    fn zk1732_settled_servers_agree_on_leader_and_epoch() {
         let ballot = settled(vote(1, 2, 3), 4, 2);
         assert!(ballot.agrees_with(&settled(vote(1, 9, 3), 7, 2)));
         assert!(!ballot.agrees_with(&settled(vote(2, 2, 3), 4, 2)));

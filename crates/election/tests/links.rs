@@ -42,7 +42,7 @@ fn take(out: &mut Vec<LinkAction>) -> Vec<String> {
 }
 
 #[test]
-fn the_greater_sid_dials_and_keeps() {
+fn the_greater_sid_dials_and_keeps_the_connection() {
     let (mut links, mut out) = (links(3), Vec::new());
     links.send(Sid(1), vote(1), 0, &mut out);
     links.send(Sid(1), vote(2), 0, &mut out);
@@ -57,7 +57,7 @@ fn the_greater_sid_dials_and_keeps() {
 }
 
 #[test]
-fn the_smaller_sid_knocks_and_is_called_back() {
+fn the_smaller_sid_connects_briefly_and_is_called_back() {
     let (mut one, mut three) = (links(1), links(3));
     let mut out = Vec::new();
     one.send(Sid(3), vote(1), 0, &mut out);
@@ -90,7 +90,7 @@ fn a_wildcard_is_called_back_where_the_configuration_says() {
 }
 
 #[test]
-fn a_server_with_our_sid_is_sent_away() {
+fn a_server_with_the_own_sid_is_refused() {
     let (mut links, mut out) = (links(3), Vec::new());
     links.handle_hello(ConnectionId(1), &hello(3, "10.0.0.9"), &mut out);
     assert_eq!(take(&mut out), ["close #1: own sid"]);
@@ -115,7 +115,7 @@ fn a_new_connection_replaces_the_old_one() {
 }
 
 #[test]
-fn a_knock_of_a_connected_server_means_a_new_process() {
+fn a_knock_of_a_connected_server_replaces_the_connection() {
     let (mut links, mut out) = (links(3), Vec::new());
     links.send(Sid(1), vote(1), 0, &mut out);
     links.handle_dialled(Sid(1), ConnectionId(1), 0, &mut out);
@@ -183,7 +183,7 @@ fn a_knock_that_nobody_answers_is_repeated() {
 }
 
 #[test]
-fn strangers_are_served_but_only_so_many() {
+fn connections_of_unlisted_servers_are_bounded() {
     let (mut links, mut out) = (links(3), Vec::new());
     let max = i64::try_from(STRANGERS_MAX).expect("a small bound");
     for stranger in 0..max {
@@ -204,7 +204,7 @@ fn strangers_are_served_but_only_so_many() {
 }
 
 #[test]
-fn strangers_that_cannot_be_called_back_leave_nothing() {
+fn unreachable_unlisted_servers_leave_no_state() {
     let (mut links, mut out) = (links(300), Vec::new());
     for knock in 0..200 {
         let connection = ConnectionId(knock);

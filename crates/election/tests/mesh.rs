@@ -350,7 +350,7 @@ fn three_servers_find_each_other_lose_their_leader_and_take_it_back() {
 }
 
 #[test]
-fn a_server_that_is_down_is_not_dialled_without_end() {
+fn a_server_that_is_down_is_dialled_with_pauses() {
     let mut mesh = Mesh::new(3, 1);
     mesh.start(Sid(3));
     mesh.run(60_000);

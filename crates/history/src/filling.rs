@@ -64,7 +64,7 @@ mod tests {
     use crate::record::Block;
 
     #[test]
-    fn it_is_the_block_that_its_changes_make() {
+    fn the_block_builder_encodes_like_a_block() {
         let change = |zxid, time_ms| Change {
             zxid,
             time_ms,

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_takes_the_subtree() {
+    fn a_pattern_selects_the_subtree() {
         let some = filter(
             &["/kafka", "/app/*/config"],
             &["/kafka/*/tmp-*", "/**/secret"],
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn without_patterns_everything_is_taken() {
+    fn without_patterns_everything_is_recorded() {
         assert!(PathFilter::default().takes("/"));
         assert!(filter(&["/"], &[]).takes("/a"));
         assert!(!filter(&[], &["/a"]).takes("/a/b"));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_are_no_paths_are_refused() {
+    fn invalid_patterns_are_refused() {
         for pattern in ["", "a", "/a/", "//", "/a//b"] {
             let refused = PathFilter::new(vec![pattern.to_owned()], Vec::new());
             assert!(refused.is_err(), "{pattern:?}");

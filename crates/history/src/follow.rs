@@ -345,7 +345,7 @@ mod tests {
     const EPOCH_2: i64 = 0x2_0000_0000;
 
     #[test]
-    fn what_the_log_shows_to_follow_is_recorded() {
+    fn successive_transactions_of_the_log_are_recorded() {
         let mut to = Zxids(Zxid(4), Vec::new());
         // The log begins after the snapshot and continues across the end of an epoch. Nothing is
         // read after the requested end, because it may be partly written.
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_applied_follows_directly_or_is_looked_for() {
+    fn applied_transactions_follow_directly_or_are_read_from_the_log() {
         let origin = Origin::default();
         let mut to = Zxids(Zxid(4), Vec::new());
         let mut take = |zxid: i64| take_applied(&mut to, &record(zxid), &origin).unwrap();

@@ -237,7 +237,7 @@ mod tests {
     use crate::record::Operation;
 
     #[test]
-    fn a_line_is_the_object_of_an_answer() {
+    fn a_feed_line_equals_the_object_of_an_answer() {
         let acl = AclList {
             entries: vec![AclEntry {
                 perms: 31,

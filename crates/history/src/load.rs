@@ -325,7 +325,7 @@ mod tests {
 
     /// A history of another build's format is recognised by its version number and rebuilt.
     #[test]
-    fn another_version_is_of_no_use() {
+    fn another_format_version_is_unusable() {
         for found in [FORMAT - 1, FORMAT + 1] {
             let dir = tempfile::tempdir().unwrap();
             let settings = Settings::new(dir.path());

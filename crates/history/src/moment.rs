@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn people_type_ages_days_and_local_times() {
+    fn moments_may_be_ages_days_and_local_times() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let now: Timestamp = "2026-11-28T05:51:30Z".parse().unwrap();
         let now = now.to_zoned(zone);

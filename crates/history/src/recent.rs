@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_and_come_in_order_whatever_they_begin_with() {
+    fn keys_are_found_and_sorted_with_any_prefix() {
         let mut random = fastrand::Rng::with_seed(11);
         for round in 0..20_u32 {
             // More paths than are remembered in a block, including paths that differ late or end

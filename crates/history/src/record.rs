@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_of_passwords_are_masked_and_nothing_else() {
+    fn only_password_hashes_are_masked() {
         let acl = [
             Acl::new(31, "digest", "ann:aGFzaA=="),
             Acl::new(1, "ip", "10.0.0.1"),

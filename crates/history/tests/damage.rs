@@ -108,7 +108,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn damage_anywhere_is_told_or_does_no_harm() {
+fn corruption_anywhere_is_detected_or_harmless() {
     let dir = tempfile::tempdir().unwrap();
     let good = dir.path().join("good");
     let mut index = make(&good, 150);
@@ -157,7 +157,7 @@ fn damage_anywhere_is_told_or_does_no_harm() {
 }
 
 #[test]
-fn what_is_of_no_use_is_set_aside_and_made_again() {
+fn an_unusable_history_is_moved_aside_and_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history");
     drop(make(&path, 60));
@@ -180,7 +180,7 @@ fn what_is_of_no_use_is_set_aside_and_made_again() {
 }
 
 #[test]
-fn another_version_and_other_patterns_are_told() {
+fn another_version_and_other_patterns_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     drop(make(dir.path(), 5));
     let filter = history::PathFilter::new(vec!["/a".to_owned()], Vec::new()).unwrap();
@@ -198,7 +198,7 @@ fn another_version_and_other_patterns_are_told() {
 }
 
 #[test]
-fn it_is_open_once_at_a_time() {
+fn a_history_can_be_open_only_once() {
     let dir = tempfile::tempdir().unwrap();
     let index = make(dir.path(), 5);
     assert!(Index::open(settings(dir.path())).is_err());

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn records_stay_in_front_of_what_is_ordered_behind_them() {
+    fn records_are_written_before_later_orders() {
         let mut queue = DiskQueue::<Vec<Record>>::default();
         queue.order(DiskOrder::SaveAcceptedEpoch(Epoch(1)), Vec::new);
         queue.group.extend([record(1), record(2)]);

@@ -160,7 +160,7 @@ const EPOCH_2: i64 = 0x2_0000_0000;
 /// been committed. Its leader's snapshot shows this as long as it exists; the `seam` shows it
 /// permanently.
 #[test]
-fn the_log_in_front_of_a_snapshot_that_is_gone_is_another_history() {
+fn the_log_before_a_removed_snapshot_is_another_history() {
     let mut site = Site::new();
     site.log(&[4, 5]);
     note_seam(&RealDisk, &site.dirs, Zxid(EPOCH_2)).unwrap();
@@ -179,7 +179,7 @@ fn the_log_in_front_of_a_snapshot_that_is_gone_is_another_history() {
 /// Epoch 2 is empty, and the snapshot of its beginning is removed. The leader of epoch 3 sent one
 /// of an equal tree, which ends in epoch 1.
 #[test]
-fn behind_an_empty_epoch_the_log_goes_on_from_an_older_snapshot() {
+fn after_an_empty_epoch_the_log_continues_from_an_older_snapshot() {
     let mut site = Site::new();
     site.log(&[3]);
     note_seam(&RealDisk, &site.dirs, Zxid(4)).unwrap();
@@ -200,7 +200,7 @@ fn behind_an_empty_epoch_the_log_goes_on_from_an_older_snapshot() {
 
 /// Before a later transaction is committed, earlier breaks are possible.
 #[test]
-fn nothing_is_read_while_the_seam_is_ahead() {
+fn nothing_is_read_before_the_seam_is_committed() {
     let mut site = Site::new();
     site.log(&[4, 5]);
     note_seam(&RealDisk, &site.dirs, Zxid(EPOCH_2)).unwrap();
@@ -212,7 +212,7 @@ fn nothing_is_read_while_the_seam_is_ahead() {
 
 /// A crash came before the other snapshots were removed.
 #[test]
-fn a_new_history_begins_behind_the_seam() {
+fn a_new_history_begins_after_the_seam() {
     let site = Site::new();
     site.snapshot(3);
     site.log(&[4, 5]);
@@ -228,7 +228,7 @@ fn a_new_history_begins_behind_the_seam() {
 /// Knowledge about the log depends on the position of the check: a new change history begins
 /// earlier.
 #[test]
-fn a_new_history_looks_at_the_log_anew() {
+fn a_new_history_checks_the_log_again() {
     let mut site = Site::new();
     site.snapshot(3);
     site.log(&[4, 5]);

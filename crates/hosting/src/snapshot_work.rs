@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_snapshots_leave_three_quarters_of_the_time_and_small_ones_follow_at_once() {
+    fn large_snapshots_take_at_most_a_quarter_of_the_time() {
         let mut due = DueSnapshots::default();
         let begins = |due: &mut DueSnapshots, now_ms| {
             let begins = due.begin(now_ms);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_deferred_is_begun_once_the_tree_is_established() {
+    fn a_deferred_snapshot_begins_once_the_tree_is_established() {
         let mut due = DueSnapshots::default();
         assert!(!due.resume(0));
         assert!(due.begin(0));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_one_is_not_begun_before_the_first_is_over() {
+    fn snapshots_do_not_overlap() {
         let mut due = DueSnapshots::default();
         assert!(due.begin(0));
         assert!(!due.begin(1));

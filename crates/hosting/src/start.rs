@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_goes_on_behind_what_is_logged_and_has_a_snapshot_to_begin_with() {
+    fn a_server_continues_after_its_log_and_starts_with_a_snapshot() {
         let dir = tempfile::tempdir().unwrap();
         let (session, zxid) = (SessionId(7), Zxid(1));
         {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_established_tree_gets_into_snapshots_and_one_that_is_due_waits_for_that() {
+    fn only_an_established_tree_is_in_snapshots_and_due_ones_wait() {
         let dir = tempfile::tempdir().unwrap();
         let mut started = start(dir.path());
         let due = started.snapshots.due().clone();

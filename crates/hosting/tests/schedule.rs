@@ -61,7 +61,7 @@ fn lone(settings: ScheduleSettings) -> Schedule {
 }
 
 #[test]
-fn the_core_runs_where_the_fewest_threads_are_woken() {
+fn the_core_runs_on_the_thread_with_the_fewest_wake_ups() {
     let one_processor = ScheduleSettings {
         processors: 1,
         ..SETTINGS
@@ -188,7 +188,7 @@ fn a_visitor_of_a_member_syncs_after_its_visit_if_it_can() {
 }
 
 #[test]
-fn a_group_waits_for_room_for_orders_and_at_an_observer_for_company() {
+fn a_group_waits_for_the_queue_and_at_an_observer_for_more_records() {
     let full = WaitingGroup {
         is_log_full: true,
         is_log_idle: false,

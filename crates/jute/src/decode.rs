@@ -86,7 +86,7 @@ mod tests {
     use crate::{Encode, Limits};
 
     #[test]
-    fn a_huge_count_reserves_no_more_than_the_bytes_could_hold() {
+    fn a_huge_count_reserves_at_most_the_size_of_the_input() {
         let mut frame = i32::MAX.to_be_bytes().to_vec();
         frame.extend_from_slice(&[0; 64]);
         let error = Vec::<i64>::decode(&mut Reader::new(frame)).unwrap_err();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_checked_before_the_bytes_are_taken() {
+    fn lengths_are_checked_before_bytes_are_read() {
         let limits = Limits::from_max_buffer(2000, 1024);
         let read =
             |len: i32| Option::<Bytes>::decode(&mut Reader::with_limits(len.to_bytes(), limits));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_behind_the_data_is_told() {
+    fn a_clock_earlier_than_the_data_is_reported() {
         let now = 1_800_000_000_000;
         let newest = |ms: u64| Some(i64::try_from(ms).unwrap());
         assert_eq!(clock(newest(now), at(now)), None);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_compared_with_what_the_tree_may_take() {
+    fn memory_is_compared_with_the_size_of_the_tree() {
         let data = DataSummary {
             memory_bytes: 2 << 30,
             ..DataSummary::default()
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_says_how_much_memory_there_is() {
+    fn the_memory_of_this_machine_is_known() {
         assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

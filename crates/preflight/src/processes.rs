@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_somebody_listens_at_is_seen() {
+    fn a_used_port_is_found() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let found = Processes::scan(Path::new("zoo.cfg"), &[]);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_told_by_their_command_lines() {
+    fn servers_are_recognised_by_their_command_lines() {
         let is_server = |line: &str| is_command_of_server(&line.split(' ').collect::<Vec<_>>());
         assert!(is_server("/usr/bin/zoarium server -Da=b /etc/zoo.cfg"));
         assert!(is_server(
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_file_of_a_stranger_is_none() {
+    fn the_pid_file_of_another_program_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         assert!(!is_held(dir.path()));
         fs::write(dir.path().join(PID_FILE), std::process::id().to_string()).unwrap();

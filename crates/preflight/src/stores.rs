@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_certificate_is_told_a_month_ahead() {
+    fn the_expiry_of_a_certificate_is_reported_a_month_ahead() {
         let now = 1_800_000_000;
         assert_eq!(end(now + 31 * DAY_S, now), None);
         let in_days = |days: i64| end(now + days * DAY_S + 1, now).unwrap();

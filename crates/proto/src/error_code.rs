@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_leads_back_and_none_is_positive() {
+    fn every_code_round_trips_and_none_is_positive() {
         for code in ErrorCode::ALL {
             assert_eq!(ErrorCode::from_i32(code.code()), Some(*code));
             let same = |other: &&ErrorCode| other.name() == code.name();

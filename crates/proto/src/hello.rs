@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hello_is_refused_as_soon_as_it_shows() {
+    fn an_invalid_hello_is_refused_at_its_first_wrong_byte() {
         let head = |version: i64, len: i32| {
             [&version.to_be_bytes()[..], &[0; 8], &len.to_be_bytes()].concat()
         };
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_are_no_place_to_dial() {
+    fn wildcard_addresses_are_not_dialled() {
         let bytes = hello(VERSION_2, 1, b"0.0.0.0:1|[::]:2|host.example:3|[::1]:4|");
         let (read, _) = Hello::decode(&bytes).unwrap().unwrap();
         let places: Vec<String> = read.dial_back().map(Endpoint::to_string).collect();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_nobody_would_take_is_not_written() {
+    fn an_invalid_hello_is_not_encoded() {
         let nowhere = Hello {
             sid: Sid(1),
             addresses: HelloAddresses::One(vec![]),

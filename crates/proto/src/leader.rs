@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_learners_send_is_ignored_whatever_it_holds() {
+    fn packets_that_only_learners_send_are_ignored() {
         let packet_type = PacketType::Request.number();
         assert_eq!(
             read(PacketType::Request, Some(&[1, 2])),

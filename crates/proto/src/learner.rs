@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_of_minus_one_does_not_count() {
+    fn an_epoch_of_minus_one_is_not_an_epoch() {
         let epoch = |number: i32| match read(PacketType::AckEpoch, Some(&number.to_bytes())) {
             Ok(LearnerPacket::AckEpoch { current_epoch, .. }) => current_epoch,
             other => panic!("{other:?}"),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_leaders_send_is_ignored_whatever_it_holds() {
+    fn packets_that_only_leaders_send_are_ignored() {
         for packet_type in [PacketType::Proposal, PacketType::UpToDate] {
             let packet_type_number = packet_type.number();
             assert_eq!(

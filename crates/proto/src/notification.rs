@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_is_no_form_is_refused() {
+    fn an_unknown_length_is_refused() {
         let bytes = frame(&current());
         for len in 0..bytes.len() {
             let is_a_form = len == 28 || len == 40;
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_behind_the_configuration_are_ignored() {
+    fn bytes_after_the_configuration_are_ignored() {
         let bytes = [&frame(&current())[..], b"more"].concat();
         assert_eq!(read(&bytes), Ok(current()));
     }

@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_are_unique_and_lead_back() {
+    fn numbers_and_names_are_unique_and_round_trip() {
         let names: BTreeSet<_> = OpCode::ALL.iter().map(|op| op.name()).collect();
         let numbers: BTreeSet<_> = OpCode::ALL.iter().map(|op| op.number()).collect();
         assert_eq!(
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multi_and_its_reading_twin_differ_in_kind() {
+    fn multi_and_multi_read_differ_in_kind() {
         assert_eq!(OpCode::Multi.kind(), OpKind::Write);
         assert_eq!(OpCode::MultiRead.kind(), OpKind::Read);
         assert_eq!(OpCode::Check.kind(), OpKind::Internal);

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_identities_are_too_long_as_well() {
+    fn many_small_identities_together_are_too_long() {
         let mut bytes = packet(None, Some(vec![])).to_bytes().to_vec();
         bytes.truncate(16);
         i32::MAX.encode(&mut bytes);
@@ -324,7 +324,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_has_a_length_decodes_to_that_length(bytes in proptest::collection::vec(
+        fn packets_with_a_length_decode_to_that_length(bytes in proptest::collection::vec(
             prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..120)) {
             if let Ok(Some(Extent::Whole(len))) = extent(&bytes) {
                 let mut input = Reader::new(bytes);

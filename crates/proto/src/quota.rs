@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_told_apart() {
+    fn invalid_texts_are_recognised() {
         for text in [
             "x",
             "count=a",

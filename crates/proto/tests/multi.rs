@@ -85,7 +85,7 @@ fn fault(operations: &[Vec<u8>]) -> Option<MultiFault> {
 }
 
 #[test]
-fn an_unknown_mode_comes_before_a_null_acl_and_that_before_a_mode_with_a_ttl() {
+fn faults_of_a_create_have_javas_order() {
     let mode = |flags| Some(MultiFault::CreateMode(flags));
     assert_eq!(fault(&[without_acl(NO_MODE)]), mode(NO_MODE));
     assert_eq!(fault(&[without_acl(-1)]), mode(-1));
@@ -98,7 +98,7 @@ fn an_unknown_mode_comes_before_a_null_acl_and_that_before_a_mode_with_a_ttl() {
 }
 
 #[test]
-fn of_faults_that_keep_it_from_decoding_the_first_counts() {
+fn the_first_decoding_fault_counts() {
     let (mode, operation) = (
         Some(MultiFault::CreateMode(NO_MODE)),
         Some(MultiFault::Operation(OpCode::SetAcl.number())),
@@ -114,7 +114,7 @@ fn of_faults_that_keep_it_from_decoding_the_first_counts() {
 }
 
 #[test]
-fn what_decodes_is_looked_at_when_all_has() {
+fn operations_are_checked_after_all_are_decoded() {
     let null_in_create = create(OpCode::Create, None, false, 0);
     assert_eq!(fault(&[null_in_create]), None);
     assert_eq!(fault(&[null_path(), without_acl(0)]), None);

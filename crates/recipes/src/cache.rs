@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_one_stays() {
+    fn the_later_version_is_kept() {
         let mut nodes = Nodes::new();
         assert!(put(&mut nodes, "/a", node(1, 5)));
         assert!(!put(&mut nodes, "/a", node(1, 5)));

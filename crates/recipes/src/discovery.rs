@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_curators() {
+    fn the_json_equals_curators() {
         let instance = Instance::new("print", "a").at("10.0.0.7", 6310);
         let json = instance.to_json();
         assert_eq!(
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_instance_is_refused_with_a_reason() {
+    fn invalid_instances_are_refused_with_a_reason() {
         for (json, reason) in [
             ("", "EOF"),
             ("{}", "\"name\" is not a text"),

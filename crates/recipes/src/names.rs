@@ -172,7 +172,7 @@ mod tests {
     const GO: &str = "_c_1f9dc0a57f3c4a2e9f1a6f1e6d3b2a10-lock-0000000006";
 
     #[test]
-    fn contenders_wait_for_the_one_below_them() {
+    fn a_contender_waits_for_its_predecessor() {
         let children = [B, "config", A, GO, KAZOO];
         assert_eq!(standing(children, A, LOCKS), Standing::Granted);
         assert_eq!(standing(children, KAZOO, LOCKS), Standing::Behind(A));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_no_contenders() {
+    fn foreign_znodes_are_not_contenders() {
         let strangers = [
             "-x",
             "!",

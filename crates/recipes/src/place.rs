@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_own_session_with_a_connection_holds() {
+    fn only_a_connected_session_holds_its_znode() {
         let (own, other) = (SessionId(1), SessionId(2));
         let connected = |session| State::Connected {
             server: "server".into(),

@@ -107,7 +107,7 @@ fn digest_after(last: i64) -> i64 {
 }
 
 #[test]
-fn snapshot_and_log_make_the_tree_that_was() {
+fn snapshot_and_log_restore_the_tree() {
     let found = recover_from(
         &grown(2),
         SnapshotTrailer::default(),
@@ -120,7 +120,7 @@ fn snapshot_and_log_make_the_tree_that_was() {
 }
 
 #[test]
-fn a_digest_that_is_not_the_trees_is_counted() {
+fn a_digest_mismatch_is_counted() {
     let right = Some(digest_after(3));
     let none = SnapshotTrailer::default();
     let count = |txns: &[_]| recover_from(&grown(2), none, txns).digest_mismatches;
@@ -155,7 +155,7 @@ fn digests_are_not_compared_before_a_tree_from_a_leader_has_caught_up() {
 }
 
 #[test]
-fn a_snapshot_that_is_not_fuzzy_is_compared_as_it_is() {
+fn an_exact_snapshot_is_compared_directly() {
     let exact = |digest| SnapshotTrailer {
         digest: Some((Zxid(2), digest)),
         ..SnapshotTrailer::default()
@@ -165,7 +165,7 @@ fn a_snapshot_that_is_not_fuzzy_is_compared_as_it_is() {
 }
 
 #[test]
-fn the_body_that_a_leader_sends_ends_when_the_reader_says_so() {
+fn the_body_of_a_leaders_snapshot_ends_at_the_readers_decision() {
     let sent = grown(3);
     let body = body_of(&sent);
     let read = |body: &[u8]| {
@@ -242,7 +242,7 @@ fn a_member_whose_current_epoch_is_not_certain_does_not_start_and_keeps_its_file
 }
 
 #[test]
-fn a_member_refuses_what_its_leader_cannot_mend() {
+fn a_member_refuses_corruption_that_its_leader_cannot_repair() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     write_files(&dirs, &grown(2), SnapshotTrailer::default(), &[(3, None)]);
@@ -256,7 +256,7 @@ fn a_member_refuses_what_its_leader_cannot_mend() {
 /// and a leader may order their truncation. A snapshot that began before must not be finished with
 /// them.
 #[test]
-fn a_snapshot_under_way_is_given_up_when_its_history_may_change() {
+fn a_snapshot_in_progress_is_abandoned_when_its_history_may_change() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     let tree = grown(9);
@@ -300,7 +300,7 @@ fn a_snapshot_under_way_is_given_up_when_its_history_may_change() {
 /// A leader's history replaces one that ends at a later zxid. The transactions after its end are
 /// removed, and the previous writer does not write any more.
 #[test]
-fn a_history_is_cut_for_the_snapshot_that_takes_its_place() {
+fn the_log_is_cut_for_the_snapshot_that_replaces_it() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     write_files(&dirs, &grown(2), SnapshotTrailer::default(), &[]);
@@ -370,7 +370,7 @@ fn a_cut_that_cannot_be_made_durable_ends_the_process() {
 }
 
 #[test]
-fn a_survey_says_what_a_recovery_would_find_with_a_tree_and_without() {
+fn a_survey_equals_a_recovery_with_and_without_a_tree() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
@@ -401,7 +401,7 @@ fn a_survey_says_what_a_recovery_would_find_with_a_tree_and_without() {
 }
 
 #[test]
-fn ttl_znodes_that_nobody_knows_are_counted_with_a_tree_and_without() {
+fn unknown_ttl_znodes_are_counted_with_and_without_a_tree() {
     use proto::txn::CreateTtlTxn;
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());

@@ -159,7 +159,7 @@ mod tests {
     const THREE: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2:observer\nversion=5";
 
     #[test]
-    fn a_list_by_which_nobody_can_be_elected_is_refused() {
+    fn a_list_without_an_electable_server_is_refused() {
         let observers = Lists::new(list("server.1=a:1:2:observer"), None);
         assert_eq!(
             observers.electorate().unwrap_err(),
@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_line_follows_without_a_vote() {
+    fn an_unlisted_server_follows_without_a_vote() {
         assert_eq!(role_in(&list(THREE), Sid(3)), Role::Observer);
         assert_eq!(role_in(&list(THREE), Sid(1)), Role::Participant);
         assert_eq!(role_in(&list(THREE), Sid(9)), Role::Participant);
     }
 
     #[test]
-    fn a_text_that_is_no_list_leaves_the_message() {
+    fn an_invalid_list_does_not_invalidate_the_message() {
         let notification = |config: &'static [u8]| Notification {
             state: PeerState::Looking,
             leader: Sid(1),

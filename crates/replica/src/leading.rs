@@ -497,7 +497,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_acknowledgement_is_passed_over_for_a_later_one_of_its_epoch_alone() {
+    fn an_acknowledgement_is_skipped_only_for_a_later_one_of_its_epoch() {
         let ack = |zxid| LearnerPacket::Ack { zxid: Zxid(zxid) };
         assert!(says_more(&ack(0x1_0000_0009), &ack(0x1_0000_0008)));
         assert!(!says_more(&ack(0x1_0000_0008), &ack(0x1_0000_0008)));
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn one_position_in_so_many_is_measured() {
+    fn one_in_n_positions_is_measured() {
         assert_eq!(newest_sampled(Zxid(7), 3), Some(Zxid(6)));
         assert_eq!(newest_sampled(Zxid(6), 3), Some(Zxid(6)));
         assert_eq!(newest_sampled(Zxid(7), 0), None);

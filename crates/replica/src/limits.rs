@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_of_limits_says_what_holds() {
+    fn the_documented_limits_equal_the_constants() {
         let page = include_str!("../../../docs/LIMITS.md");
         let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
         let rows = [

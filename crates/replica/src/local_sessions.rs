@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multi_needs_what_one_of_its_operations_needs() {
+    fn a_multi_needs_a_global_session_if_one_operation_does() {
         let plain = || create(OpCode::Create, flags::PERSISTENT);
         let ephemeral = create(OpCode::Create2, flags::EPHEMERAL);
         let close = WriteRequest::CloseSession;

@@ -45,7 +45,7 @@ fn drain(requests: &mut LongRequests) -> Vec<(i64, i32, bool)> {
 }
 
 #[test]
-fn one_alone_has_room_however_long_it_is_and_the_next_waits_for_both_logs() {
+fn a_single_long_request_always_fits_and_the_next_waits() {
     let mut requests = LongRequests::default();
     let huge = 4 * LONG_BYTES_UNDER_WAY;
     assert!(requests.admit(order(1, 1, 1, huge)).is_some());
@@ -59,7 +59,7 @@ fn one_alone_has_room_however_long_it_is_and_the_next_waits_for_both_logs() {
 }
 
 #[test]
-fn short_ones_pass_except_behind_their_own_session() {
+fn short_requests_pass_long_ones_of_other_sessions() {
     let mut requests = full();
     assert!(requests.admit(order(1, 1, 1, MIB)).is_none());
     assert!(requests.admit(order(1, 2, 1, 100)).is_some());
@@ -88,7 +88,7 @@ fn syncs_of_a_connection_stay_in_order() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_in_its_place() {
+fn requests_over_the_limit_are_refused_in_order() {
     let mut requests = full();
     let most = i32::try_from(LONG_BYTES_WAITING / MIB).unwrap();
     for cxid in 0..most + 3 {
@@ -113,7 +113,7 @@ fn what_is_too_much_is_refused_in_its_place() {
 }
 
 #[test]
-fn a_session_comes_to_its_end_however_much_waits() {
+fn close_session_is_admitted_at_any_load() {
     let mut requests = full();
     for cxid in 0..40 {
         assert!(requests.admit(order(1, 1, cxid, MIB)).is_none());
@@ -129,7 +129,7 @@ fn a_session_comes_to_its_end_however_much_waits() {
 }
 
 #[test]
-fn what_a_connection_that_is_gone_has_asked_for_goes_with_it() {
+fn waiting_requests_are_dropped_with_their_connection() {
     let mut requests = full();
     assert!(requests.admit(order(1, 1, 1, MIB)).is_none());
     assert!(requests.admit(order(2, 2, 1, MIB)).is_none());

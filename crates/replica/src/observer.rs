@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_port_for_observers_it_is_the_leader_after_a_pause() {
+    fn without_observer_masters_an_observer_tries_the_leader_after_a_pause() {
         let master = choice(None).next(&list(0), leader());
         assert_eq!((master.sid, master.addresses), (Sid(3), vec![host(13)]));
         assert!(master.pause_ms > 0);

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_what_differs_and_the_way_out() {
+    fn a_refusal_names_the_difference_and_a_hint() {
         let (theirs, ours) = (list([1, 2, 3]), list([1, 2, 4, 5]));
         let refusal = Refusal {
             candidate: Sid(5),

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn one_identity_of_one_enforced_scheme_will_do() {
+    fn one_identity_of_one_enforced_scheme_suffices() {
         let digest = Id {
             scheme: "digest".into(),
             id: "a:b".into(),

@@ -135,7 +135,7 @@ fn touches(list: &Value) -> Vec<Touch> {
 }
 
 #[test]
-fn recorded_servers_know_as_much_of_sessions_as_ours() {
+fn sessions_behave_as_in_the_recordings() {
     let Some(file) = testkit::recordings::find("vectors/ensemble/local-sessions.jsonl") else {
         return;
     };

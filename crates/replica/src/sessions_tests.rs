@@ -40,7 +40,7 @@ fn a_learner_reports_each_session_once() {
 }
 
 #[test]
-fn a_local_session_is_never_reported_and_expires_where_it_was_made() {
+fn a_local_session_is_never_reported_and_expires_locally() {
     for mut sessions in [learner(), leader(true)] {
         sessions.add_local(A, 4000, 0);
         sessions.add_local(B, 4000, 0);
@@ -64,7 +64,7 @@ fn a_local_session_is_never_reported_and_expires_where_it_was_made() {
 }
 
 #[test]
-fn a_leader_tells_expired_sessions_of_both_kinds_apart() {
+fn a_leader_distinguishes_expired_local_and_global_sessions() {
     let mut sessions = leader(true);
     sessions.add(A, 4000, 0);
     sessions.add_local(B, 4000, 0);
@@ -101,7 +101,7 @@ fn an_upgrading_session_of_a_learner_is_reported_and_not_expired_any_more() {
 }
 
 #[test]
-fn an_upgrading_session_of_a_leader_is_as_good_as_global() {
+fn a_leader_treats_an_upgrading_session_as_global() {
     let mut sessions = leader(true);
     let here = Owner::THIS_SERVER;
     sessions.add_local(A, 4000, 0);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_limits_says_what_holds() {
+    fn the_documented_limits_equal_the_constants() {
         let page = include_str!("../../../docs/LIMITS.md");
         for (what, bound) in [of_requests(), of_replies(), of_members()].concat() {
             let row = format!("\n| {what} | {bound} |");

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_says_who_moved_into_the_gap() {
+    fn removal_returns_the_session_that_moved_into_the_gap() {
         let mut buckets = Buckets::new(10);
         let [a, b, c] = [1, 2, 3].map(|id| buckets.insert(SessionId(id), 50));
         assert_eq!(buckets.remove(a), Some(SessionId(3)));

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_ones_are_forgotten() {
+    fn the_oldest_ended_sessions_are_forgotten() {
         let max = i64::try_from(REMEMBERED_MAX).expect("a small number");
         let mut ended = EndedSessions::default();
         (0..=max)

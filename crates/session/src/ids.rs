@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_containers_mark_and_zero_are_skipped() {
+    fn the_id_of_containers_and_zero_are_skipped() {
         assert_eq!(SessionIds::new(0x80, 0).next(), SessionId(i64::MIN + 1));
         assert_eq!(SessionIds::new(0, 0).next(), SessionId(1));
         let mut ids = SessionIds { next: i64::MAX };

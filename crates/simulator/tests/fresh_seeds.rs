@@ -53,7 +53,7 @@ fn run_all(from: u64, count: u64) -> Vec<(u64, Report)> {
 
 #[test]
 #[ignore = "simulates for minutes"]
-fn every_promise_holds() {
+fn every_invariant_holds() {
     let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
     let count = number("ZOARIUM_SIMULATOR_SEEDS").unwrap_or(SEEDS);
     println!("{count} seeds from {from}");

@@ -39,7 +39,7 @@ fn everywhere<T: Send>(work: impl Fn() -> Vec<T> + Sync) -> Vec<T> {
 
 #[test]
 #[ignore = "simulates for minutes"]
-fn recipes_keep_every_promise() {
+fn recipes_keep_every_invariant() {
     let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
     let count = number("ZOARIUM_SIMULATOR_RECIPES").unwrap_or(SEEDS);
     println!("{count} seeds from {from}");
@@ -89,7 +89,7 @@ fn a_seed_of_recipes_repeats_itself() {
 
 /// Tests the property on which the processes of recipes rely (`contenders/process.rs`).
 #[test]
-fn whatever_can_run_does_and_time_stands_still() {
+fn all_ready_tasks_run_without_advancing_time() {
     let mut builder = Builder::new_current_thread();
     builder.enable_time().event_interval(u32::MAX);
     let runtime = builder.start_paused(true).build().expect("a value");

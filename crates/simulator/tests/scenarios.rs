@@ -8,7 +8,7 @@ use simulator::Trace;
 use simulator::scenarios::{GUARDS, SCENARIOS};
 
 #[test]
-fn there_are_twelve() {
+fn there_are_twelve_scenarios() {
     let issues: Vec<u32> = SCENARIOS.iter().map(|scenario| scenario.issue).collect();
     let expected = [
         1818, 2846, 3023, 3526, 3911, 4394, 4643, 4646, 4685, 4712, 4785, 4925,
@@ -17,7 +17,7 @@ fn there_are_twelve() {
 }
 
 #[test]
-fn each_is_green() {
+fn each_scenario_passes() {
     for scenario in SCENARIOS {
         let violation = scenario.play(Trace::Off);
         assert_eq!(violation, None, "ZOOKEEPER-{}", scenario.issue);

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_come_in_their_order_and_what_gave_them_comes_back() {
+    fn items_keep_their_order_and_their_source_is_returned() {
         for is_wanted in [false, true] {
             for count in [0, 1, BATCH_ITEMS, 10 * BATCH_ITEMS + 3] {
                 let mut taken = Vec::new();
@@ -107,7 +107,7 @@ mod tests {
 
     /// Without a closed channel the thread would wait forever.
     #[test]
-    fn who_wants_no_more_ends_the_thread() {
+    fn dropping_the_receiver_ends_the_thread() {
         for is_wanted in [false, true] {
             let mut last = 0;
             let take = |item| {

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_is_given_up_is_free_whoever_has_its_file_open() {
+    fn a_released_lock_is_free_despite_open_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let file = File::create(&path).unwrap();

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_before_counts_if_the_last_never_came_to_be() {
+    fn an_unfinished_seam_leaves_the_previous_one() {
         let (_dir, dirs) = dirs();
         let last = || last_seam(&RealDisk, &dirs).unwrap();
         assert_eq!(last(), None);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_one_is_taken_to_be_at_the_end() {
+    fn a_corrupt_seam_counts_as_at_the_end() {
         let (_dir, dirs) = dirs();
         note_seam(&RealDisk, &dirs, Zxid(0x1_0000_0003)).unwrap();
         let path = path_of(&dirs);

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_point_lies_in_the_second_half() {
+    fn the_snapshot_trigger_is_in_the_second_half() {
         let due_at = |seed| {
             let trigger = SnapTrigger::new(100, 0, seed);
             (1..).find(|txns| trigger.is_due(*txns, u64::MAX)).unwrap()

@@ -87,7 +87,7 @@ fn liars() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn memory_is_bounded_whatever_a_file_says() {
+fn memory_is_bounded_for_any_file() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     limit_memory();

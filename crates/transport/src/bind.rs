@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_taken_port_is_told() {
+    async fn a_used_port_is_reported() {
         let first = bind_everywhere(0, 8).unwrap();
         let port = first.local_addr().unwrap().port();
         let error = bind_everywhere(port, 8).unwrap_err();

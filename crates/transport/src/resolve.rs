@@ -83,7 +83,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(10);
 
     #[tokio::test]
-    async fn places_are_resolved_once_each_and_not_without_end() {
+    async fn each_host_is_resolved_once_within_a_limit() {
         let twice = [("127.0.0.1", 7), ("127.0.0.1", 7)];
         assert_eq!(resolve_all(&twice, LIMIT).await.unwrap().len(), 1);
         let many: Vec<_> = (1..500).map(|port| ("127.0.0.1", port)).collect();

@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(
+        fn stored_values_round_trip(
             name in prop_oneof!["[a-z\u{e9}]{0,30}", "\u{20ac}{90}", "[a-z]{22,25}"],
             owner in prop_oneof![Just(0), any::<i64>()],
             values in proptest::collection::vec(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_takes_no_memory() {
+    fn empty_values_take_no_memory() {
         let mut body = Body::new("n", None, 0);
         body.set_data(Some(b""));
         assert_eq!((body.data(), body.block.len()), (Some(&[][..]), 0));

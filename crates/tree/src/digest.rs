@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_changed_stat_has_the_digest_of_one_that_was_always_so(
+        fn the_digest_of_a_changed_stat_equals_a_fresh_one(
             path in "(/[a-z]{1,9}){1,3}",
             data in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..200)),
             old in stat(),

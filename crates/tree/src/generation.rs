@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generation_becomes_established_and_another_one_is_not() {
+    fn establishing_a_generation_does_not_establish_another() {
         let current = CurrentGeneration::default();
         let first = current.get();
         assert!(!first.is_established());

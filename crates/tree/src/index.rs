@@ -256,7 +256,7 @@ mod tests {
         /// Few hashes, so that all collide, or many. Shards have 8, 12, 16, 20, 24, 32, 40 and more
         /// homes.
         #[test]
-        fn a_shard_holds_what_a_map_holds(
+        fn a_shard_behaves_like_a_map(
             number in any::<u8>(),
             spread in prop_oneof![1..8u32, Just(u32::MAX)],
             inserts_in_ten in 3..10u32,

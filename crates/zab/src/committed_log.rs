@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_give_way() {
+    fn the_oldest_transactions_are_dropped() {
         let log = log(3, &[(1, 1), (1, 2), (1, 3), (2, 1)]);
         assert_eq!(zxids(&log), [(1, 2), (1, 3), (2, 1)]);
         assert_eq!(log.min(), Some(Zxid::new(Epoch(1), 2)));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ones_give_way_sooner() {
+    fn long_transactions_are_dropped_sooner() {
         let mut log = CommittedLog::new(100);
         let mut push = |counter, bytes| {
             log.push(Record::new(Zxid::new(Epoch(1), counter), vec![0; bytes]));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_here_is_not_added_again_and_a_hole_starts_anew() {
+    fn duplicates_are_not_added_and_a_hole_clears_the_list() {
         assert_eq!(zxids(&log(9, &[(1, 1), (1, 2), (1, 1)])), [(1, 1), (1, 2)]);
         assert_eq!(zxids(&log(9, &[(1, 1), (1, 2), (1, 4)])), [(1, 4)]);
     }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_cut_takes_what_was_not_synced_and_nothing_else() {
+    fn a_power_cut_loses_only_unsynced_data() {
         let Some(faults) = or_skip("power cuts", Faults::new()) else {
             return;
         };

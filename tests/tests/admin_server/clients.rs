@@ -44,7 +44,7 @@ fn figure(row: &Value, name: &str) -> u64 {
 }
 
 #[test]
-fn requests_bytes_and_what_is_held_are_told_by_address_identity_and_connection() {
+fn usage_is_reported_by_address_identity_and_connection() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };
@@ -116,7 +116,7 @@ fn requests_bytes_and_what_is_held_are_told_by_address_identity_and_connection()
 }
 
 #[test]
-fn identities_and_paths_are_for_administrators() {
+fn only_administrators_see_identities_and_paths() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };
@@ -159,7 +159,7 @@ fn identities_and_paths_are_for_administrators() {
 }
 
 #[test]
-fn requests_that_take_long_are_listed_and_have_a_line_in_the_log() {
+fn slow_requests_are_listed_and_logged() {
     let Some(faults) = or_skip("a slow disk", Faults::new()) else {
         return;
     };

@@ -37,7 +37,7 @@ const NO_HANDSHAKE: &[u8] = b"\0\0\0\x04\xff\xff\xff\xff";
 const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
 #[test]
-fn no_stranger_makes_the_log_long() {
+fn strangers_cause_only_bounded_log_lines() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -133,7 +133,7 @@ fn suppressed(log: &str) -> usize {
 }
 
 #[test]
-fn no_stranger_makes_the_log_long_at_the_ports_for_tls_and_health() {
+fn strangers_cause_only_bounded_log_lines_at_tls_and_health_ports() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -166,7 +166,7 @@ fn no_stranger_makes_the_log_long_at_the_ports_for_tls_and_health() {
 const NO_PEER: &[u8] = b"\xff\xff\xff\xff\xff\xff\x00\x00\x7f\xff\xff\xff";
 
 #[test]
-fn no_stranger_makes_the_log_of_a_member_long() {
+fn strangers_cause_only_bounded_log_lines_of_a_member() {
     let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
         .setting("observerMasterPort", "2191")
         .in_network(3);

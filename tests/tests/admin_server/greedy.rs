@@ -188,7 +188,7 @@ fn load(watched: &mut Watched<'_>, port: u16, target: &str) {
 }
 
 #[test]
-fn greedy_clients_of_the_exporter_hold_up_nobody() {
+fn greedy_clients_of_the_exporter_do_not_block_others() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -214,7 +214,7 @@ fn greedy_clients_of_the_exporter_hold_up_nobody() {
 
 /// The connections to the admin port do not affect the port for probes.
 #[test]
-fn greedy_clients_of_the_admin_port_hold_up_nobody() {
+fn greedy_clients_of_the_admin_port_do_not_block_others() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }

@@ -31,7 +31,7 @@ fn read_all(mut stream: TcpStream) -> String {
 }
 
 #[test]
-fn a_head_without_end_is_refused() {
+fn an_endless_request_head_is_refused() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };
@@ -58,7 +58,7 @@ fn a_head_without_end_is_refused() {
 const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
 #[test]
-fn whoever_speaks_tls_or_no_http_has_its_line() {
+fn connections_with_tls_or_without_http_are_logged() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };
@@ -109,7 +109,7 @@ fn silent_callers_are_cut_off() {
 }
 
 #[test]
-fn an_upload_that_stops_leaves_all_as_it_was() {
+fn an_aborted_upload_changes_nothing() {
     let settings = [
         ("admin.idleTimeout", "300"),
         ("admin.rateLimiterIntervalInMS", "0"),
@@ -159,7 +159,7 @@ fn no_path_leaves_the_commands() {
 
 /// The maximum number of silent callers. Clients are served meanwhile.
 #[test]
-fn clients_do_not_notice_a_crowd_at_the_admin_port() {
+fn a_crowd_at_the_admin_port_does_not_affect_clients() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };

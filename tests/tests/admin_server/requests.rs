@@ -91,7 +91,7 @@ fn a_busy_port_ends_the_start_with_code_4() {
 }
 
 #[test]
-fn no_admin_server_is_no_port() {
+fn without_an_admin_server_its_port_is_closed() {
     let Some(site) = Site::start(&[("admin.enableServer", "false")]) else {
         return;
     };
@@ -101,7 +101,7 @@ fn no_admin_server_is_no_port() {
 
 /// A znode's name may contain any character except a null byte.
 #[test]
-fn names_of_znodes_are_nothing_but_text() {
+fn znode_names_are_only_text() {
     use proto::request::{Request, flags};
     let Some(site) = Site::start::<&str>(&[]) else {
         return;

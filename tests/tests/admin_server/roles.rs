@@ -191,7 +191,7 @@ fn a_member_that_looks_for_a_leader_answers_as_recorded() {
 }
 
 #[test]
-fn whoever_serves_is_ready() {
+fn every_serving_member_is_ready() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };

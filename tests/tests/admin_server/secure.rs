@@ -56,7 +56,7 @@ fn get(port: u16, connector: &Connector) -> std::io::Result<HttpAnswer> {
 }
 
 #[test]
-fn a_port_that_takes_both_takes_both_and_counts_the_plain_ones() {
+fn a_unified_port_accepts_both_and_counts_plain_connections() {
     let certificates = certificates();
     let unified = settings(&certificates, "pem", &[("admin.portUnification", "true")]);
     let Some(site) = Site::start(&unified) else {
@@ -76,7 +76,7 @@ fn a_port_that_takes_both_takes_both_and_counts_the_plain_ones() {
 }
 
 #[test]
-fn a_port_that_is_forced_takes_https_alone_and_says_who_was_refused() {
+fn a_forced_port_accepts_only_https_and_logs_refusals() {
     let certificates = certificates();
     let forced = settings(
         &certificates,
@@ -114,7 +114,7 @@ fn a_port_that_is_forced_takes_https_alone_and_says_who_was_refused() {
 
 /// The tools that query the admin port use HTTPS.
 #[test]
-fn a_backup_is_taken_by_https_from_who_can_be_trusted() {
+fn a_backup_over_https_requires_a_trusted_server() {
     let certificates = certificates();
     let forced = settings(&certificates, "pem", &[("admin.forceHttps", "true")]);
     let Some(site) = Site::start(&forced) else {
@@ -142,7 +142,7 @@ fn a_backup_is_taken_by_https_from_who_can_be_trusted() {
 
 /// `top` uses HTTPS with the stores of its configuration, whatever its session uses.
 #[test]
-fn the_live_view_asks_by_https_who_can_be_trusted() {
+fn top_over_https_requires_a_trusted_server() {
     let certificates = certificates();
     let forced = settings(&certificates, "pem", &[("admin.forceHttps", "true")]);
     let Some(site) = Site::start(&forced) else {
@@ -180,7 +180,7 @@ fn the_live_view_asks_by_https_who_can_be_trusted() {
 
 /// The console accepts a remote user's password over TLS, but not over a plain connection.
 #[test]
-fn the_console_takes_credentials_by_tls_from_anywhere() {
+fn the_console_accepts_credentials_over_tls_from_any_host() {
     let certificates = certificates();
     let unified = settings(&certificates, "pem", &[("admin.portUnification", "true")]);
     let Some(site) = Site::start(&unified) else {
@@ -231,7 +231,7 @@ fn the_console_takes_credentials_by_tls_from_anywhere() {
 
 /// With the operators' usual tool, and a key store from keytool.
 #[test]
-fn curl_comes_in_by_a_certificate() {
+fn curl_authenticates_by_a_certificate() {
     let certificates = certificates();
     let Some(()) = or_skip("key stores of keytool", certificates.convert("server")) else {
         return;
@@ -264,7 +264,7 @@ fn curl_comes_in_by_a_certificate() {
 }
 
 #[test]
-fn who_must_show_a_certificate_is_known_by_it() {
+fn a_required_certificate_identifies_its_caller() {
     let certificates = certificates();
     let provider = "org.apache.zookeeper.server.auth.X509AuthenticationProvider";
     let trust = certificates.path("authority.pem").display().to_string();
@@ -384,7 +384,7 @@ fn close_the_root(site: &Site) {
 }
 
 #[test]
-fn a_new_certificate_is_shown_to_new_callers_and_old_ones_stay() {
+fn a_new_certificate_applies_only_to_new_connections() {
     let certificates = certificates();
     let reloaded = settings(
         &certificates,
@@ -444,7 +444,7 @@ fn a_new_certificate_is_shown_to_new_callers_and_old_ones_stay() {
 }
 
 #[test]
-fn without_stores_it_does_not_start() {
+fn a_tls_admin_port_without_stores_does_not_start() {
     let certificates = certificates();
     let admin = Port::take();
     let key = certificates.path("server.pem").display().to_string();

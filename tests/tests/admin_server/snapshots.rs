@@ -173,7 +173,7 @@ fn replay(record: &Value, port: u16, good: &mut Option<()>) {
 /// An answer ends its restore: a script that retries immediately must not receive an error about
 /// the earlier restore.
 #[test]
-fn a_restore_that_was_answered_is_over() {
+fn an_answered_restore_is_complete() {
     let Some(site) = Site::start(&[NO_LIMIT]) else {
         return;
     };
@@ -184,7 +184,7 @@ fn a_restore_that_was_answered_is_over() {
 }
 
 #[test]
-fn what_is_fetched_can_be_restored_and_outlives_a_crash() {
+fn a_fetched_snapshot_can_be_restored_and_survives_a_crash() {
     let Some(mut site) = Site::start(&[NO_LIMIT]) else {
         return;
     };
@@ -235,7 +235,7 @@ fn last_zxid(srvr: &str) -> u64 {
 /// As in Apache ZooKeeper, the first address of the header applies, but only if this is configured.
 /// Any client that reaches the port can write the header.
 #[test]
-fn who_asks_through_a_proxy_is_who_the_proxy_says_if_that_is_set() {
+fn the_proxy_header_names_the_caller_if_enabled() {
     const FOR_OTHER: (&str, &str) = ("X-Forwarded-For", "192.0.2.1, 192.0.2.7");
     const BY_ADDRESS: (&str, &str) = ("Authorization", "ip");
     for (setting, without, with) in [("false", 403, 403), ("true", 403, 200)] {
@@ -269,7 +269,7 @@ fn who_asks_through_a_proxy_is_who_the_proxy_says_if_that_is_set() {
 }
 
 #[test]
-fn calls_that_come_too_soon_are_refused_and_counted() {
+fn too_frequent_calls_are_refused_and_counted() {
     // As in 3.9.5, the interval is an hour for a restore and 3.6 s for a snapshot.
     let Some(site) = Site::start(&[("admin.rateLimiterIntervalInMS", "3600000")]) else {
         return;
@@ -293,7 +293,7 @@ fn calls_that_come_too_soon_are_refused_and_counted() {
 }
 
 #[test]
-fn what_is_switched_off_says_so() {
+fn switched_off_commands_are_reported() {
     let cases = [
         ("admin.snapshot.enabled", "snapshot", 503),
         ("admin.restore.enabled", "restore", 503),

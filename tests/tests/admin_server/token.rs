@@ -167,7 +167,7 @@ impl Drop for AtTerminal {
 /// The first start at a terminal shows the console's address and a credential for it. Later ones do
 /// not.
 #[test]
-fn the_first_start_at_a_terminal_shows_the_way_into_the_console() {
+fn the_first_start_at_a_terminal_prints_the_console_login() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }

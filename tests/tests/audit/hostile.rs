@@ -24,7 +24,7 @@ fn count(log: &AuditLog, end: &str) -> usize {
 
 /// Clients that send requests and disconnect immediately. The requests are executed and audited.
 #[test]
-fn nobody_escapes_by_leaving_before_the_answer() {
+fn a_request_is_audited_if_its_client_disconnects() {
     let Some(mut server) = or_skip("audit", audited().start()) else {
         return;
     };
@@ -55,7 +55,7 @@ fn left(server: &Server) -> usize {
 /// A multi and a reconfig that do not decode are audited, as in Java, although other malformed
 /// requests are not. The requests after them are audited as well.
 #[test]
-fn what_does_not_decode_is_audited_as_in_java() {
+fn undecodable_requests_are_audited_as_in_java() {
     let Some(mut server) = or_skip("audit", audited().start()) else {
         return;
     };
@@ -81,7 +81,7 @@ fn what_does_not_decode_is_audited_as_in_java() {
 
 /// The last line before the end is in the file, like all earlier ones.
 #[test]
-fn nothing_is_lost_when_the_server_stops_and_files_roll() {
+fn no_audit_line_is_lost_at_a_stop_or_a_roll() {
     let builder = audited()
         .setting("auditlog.file", "logs/audit.log")
         .setting("auditlog.maxfilesize", "16KB")
@@ -117,7 +117,7 @@ fn nothing_is_lost_when_the_server_stops_and_files_roll() {
 
 /// An operator must not rely on an audit log that cannot be opened.
 #[test]
-fn a_log_that_cannot_be_opened_is_a_reason_not_to_start() {
+fn an_audit_log_that_cannot_be_opened_prevents_the_start() {
     let builder = audited().setting("auditlog.file", "/proc/no/such/audit.log");
     let Some(failure) = or_skip("audit", builder.try_start()) else {
         return;
@@ -134,7 +134,7 @@ fn a_log_that_cannot_be_opened_is_a_reason_not_to_start() {
 
 /// Source: QuorumPeerMain, which adds the line for every failed start.
 #[test]
-fn a_start_that_fails_has_its_line() {
+fn a_failed_start_is_audited() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("audit.log");
     let builder = audited()

@@ -16,7 +16,7 @@ fn open(server: &Server, timeout_ms: i32) -> RawSession {
 }
 
 #[test]
-fn a_server_on_its_own_audits_what_java_does() {
+fn a_standalone_server_audits_as_java_does() {
     let builder = ServerBuilder::new(Flavour::under_test())
         .setting("audit.enable", "true")
         .setting("maxSessionTimeout", "60000")
@@ -37,7 +37,7 @@ fn a_server_on_its_own_audits_what_java_does() {
 }
 
 #[test]
-fn a_request_that_enforced_authentication_turns_away_has_no_line() {
+fn a_request_refused_by_enforced_authentication_is_not_audited() {
     let builder = ServerBuilder::new(Flavour::under_test())
         .setting("audit.enable", "true")
         .setting("enforce.auth.enabled", "true")
@@ -59,7 +59,7 @@ fn a_request_that_enforced_authentication_turns_away_has_no_line() {
 
 /// Apache ZooKeeper writes the lines of a delete, too, but deletes any znode without children.
 #[test]
-fn delete_container_from_a_client_has_a_line() {
+fn delete_container_from_a_client_is_audited() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -102,7 +102,7 @@ fn delete_container_from_a_client_has_a_line() {
 /// Every member audits the end of a session. Only the member to which the client is connected
 /// audits all other operations.
 #[test]
-fn members_audit_what_java_does_in_every_role() {
+fn members_audit_as_java_does_in_every_role() {
     let ours = Flavour::under_test();
     let builder = EnsembleBuilder::new(&[ours; 3])
         .observers(&[ours])

@@ -51,7 +51,7 @@ fn log_tells(server: &Server, bound: &str) {
 }
 
 #[test]
-fn ephemerals_of_an_address_are_bounded_together_and_given_back() {
+fn ephemerals_of_an_address_share_a_bound_and_are_returned() {
     let Some(server) = start(&SETTINGS) else {
         return;
     };
@@ -83,7 +83,7 @@ fn ephemerals_of_an_address_are_bounded_together_and_given_back() {
 }
 
 #[test]
-fn who_leaves_its_ephemerals_behind_gets_no_others_for_them() {
+fn ephemerals_of_a_lost_connection_still_count() {
     let Some(server) = start(&SETTINGS) else {
         return;
     };
@@ -108,7 +108,7 @@ fn who_leaves_its_ephemerals_behind_gets_no_others_for_them() {
 }
 
 #[test]
-fn watches_of_an_address_are_bounded_together_and_given_back() {
+fn watches_of_an_address_share_a_bound_and_are_returned() {
     let Some(server) = start(&SETTINGS) else {
         return;
     };
@@ -131,7 +131,7 @@ fn watches_of_an_address_are_bounded_together_and_given_back() {
 }
 
 #[test]
-fn watches_that_are_set_again_beyond_the_bound_end_the_connection() {
+fn set_watches_over_the_bound_ends_the_connection() {
     let Some(server) = start(&SETTINGS) else {
         return;
     };

@@ -26,7 +26,7 @@ fn metric(ensemble: &Ensemble, id: u64, name: &str) -> u64 {
 }
 
 #[test]
-fn a_member_counts_what_its_own_clients_ask_for_and_what_their_sessions_hold() {
+fn a_member_counts_requests_and_resources_of_its_own_clients() {
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3])
         .setting("budget.greedy.who", "ip:127.0.0.2")
         .setting("budget.greedy.requestsPerSecond", &RATE.to_string())

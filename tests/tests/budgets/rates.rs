@@ -27,7 +27,7 @@ fn take_all(session: &mut RawSession) {
 }
 
 #[test]
-fn an_address_is_held_to_its_requests_and_others_are_answered_at_once() {
+fn a_limited_address_waits_and_others_do_not() {
     const RATE: usize = 50;
     let settings = [
         ("budget.greedy.who", "ip:127.0.0.2/32"),
@@ -87,7 +87,7 @@ fn an_address_is_held_to_its_requests_and_others_are_answered_at_once() {
 }
 
 #[test]
-fn a_session_outlives_a_wait_that_is_longer_than_its_timeout() {
+fn a_session_survives_a_wait_longer_than_its_timeout() {
     let settings = [
         ("budget.greedy.who", "ip:127.0.0.2"),
         ("budget.greedy.bytesPerSecond", "1000"),
@@ -122,7 +122,7 @@ fn a_session_outlives_a_wait_that_is_longer_than_its_timeout() {
 }
 
 #[test]
-fn an_identity_shares_its_budget_among_its_connections_and_has_it_from_when_it_is_proved() {
+fn connections_of_an_identity_share_its_budget_from_authentication_on() {
     let settings = [
         ("budget.users.who", "digest:*"),
         ("budget.users.bytesPerSecond", "1000"),
@@ -170,7 +170,7 @@ const SMALL: [(&str, &str); 2] = [
 ];
 
 #[test]
-fn pings_and_the_end_of_a_session_wait_for_no_budget() {
+fn pings_and_close_session_are_not_limited() {
     let Some(server) = start(&SMALL) else {
         return;
     };
@@ -185,7 +185,7 @@ fn pings_and_the_end_of_a_session_wait_for_no_budget() {
 }
 
 #[test]
-fn a_client_that_has_gone_while_it_waited_is_noticed_and_a_stop_does_not_wait() {
+fn a_waiting_client_that_disconnects_is_noticed_and_does_not_delay_a_stop() {
     let Some(mut server) = start(&SMALL) else {
         return;
     };
@@ -217,7 +217,7 @@ fn a_client_that_has_gone_while_it_waited_is_noticed_and_a_stop_does_not_wait() 
 }
 
 #[test]
-fn the_admin_command_clients_tells_who_is_throttled_and_by_what() {
+fn the_admin_command_clients_shows_throttled_clients_and_their_budget() {
     let port = Port::take();
     let admin = [
         ("admin.enableServer", "true"),
@@ -263,7 +263,7 @@ fn the_admin_command_clients_tells_who_is_throttled_and_by_what() {
 }
 
 #[test]
-fn a_wrong_budget_keeps_the_server_from_starting() {
+fn an_invalid_budget_prevents_the_start() {
     let wrong = [("budget.a.who", "ip:*"), ("budget.a.requestPerSecond", "5")];
     let Some(started) = or_skip("a server with budgets", builder(&wrong).try_start()) else {
         return;

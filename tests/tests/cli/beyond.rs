@@ -41,7 +41,7 @@ async fn make(server: &Server, znodes: &[(&str, &str)]) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subtree_is_shown_searched_and_added_up() {
+async fn a_subtree_is_printed_searched_and_summed() {
     let Some(server) = server() else { return };
     let znodes = [
         ("/app", "top"),
@@ -86,7 +86,7 @@ async fn a_subtree_is_shown_searched_and_added_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_exported_is_imported_elsewhere() {
+async fn an_export_is_imported_elsewhere() {
     let Some(server) = server() else { return };
     let client = make(
         &server,
@@ -138,7 +138,7 @@ async fn what_is_exported_is_imported_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn data_comes_from_standard_input_and_a_name_cannot_drive_the_terminal() {
+async fn data_comes_from_stdin_and_names_cannot_send_terminal_commands() {
     let Some(server) = server() else { return };
     let client = make(&server, &[]).await;
     let made = ask(&server, &["create", "-i", "/data"], Some("a\nb\n"));

@@ -94,7 +94,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, passed: impl Fn()) -> io::Result
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_znodes_are_under_way_at_a_time() {
+async fn many_znodes_are_in_flight_at_a_time() {
     let Some((server, client)) = server().await else {
         return;
     };
@@ -118,7 +118,7 @@ async fn many_znodes_are_under_way_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_znode_that_is_refused_in_the_middle_is_named_and_ends_the_import() {
+async fn a_refused_znode_is_named_and_ends_the_import() {
     let Some((server, client)) = server().await else {
         return;
     };
@@ -163,7 +163,7 @@ async fn a_znode_that_is_refused_in_the_middle_is_named_and_ends_the_import() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replaced_acl_holds_before_what_is_below_it_is_created() {
+async fn a_replaced_acl_is_set_before_descendants_are_created() {
     let Some((server, client)) = server().await else {
         return;
     };

@@ -56,7 +56,7 @@ async fn filled() -> Option<(Server, Client)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn data_says_how_it_is_written() {
+async fn data_names_its_encoding() {
     let Some((server, client)) = filled().await else {
         return;
     };
@@ -91,7 +91,7 @@ async fn data_says_how_it_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_command_that_reads_prints_an_object_a_line() {
+async fn each_reading_command_prints_one_object_per_line() {
     let Some((server, client)) = filled().await else {
         return;
     };
@@ -137,7 +137,7 @@ async fn each_command_that_reads_prints_an_object_a_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_json_is_refused_and_a_pipe_has_nothing_else() {
+async fn commands_without_json_are_refused_and_pipes_get_only_json() {
     let Some(server) = or_skip("cli", Server::start(Flavour::Zoarium)) else {
         return;
     };

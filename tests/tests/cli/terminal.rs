@@ -169,7 +169,7 @@ fn printed(words: &[&str], is_terminal: bool) -> Vec<u8> {
 
 /// Earlier, `zoarium word` and every tool except `cli` wrote these sequences unchanged.
 #[test]
-fn data_on_a_terminal_commands_nothing_and_a_pipe_gets_every_byte() {
+fn data_on_a_terminal_sends_no_commands_and_pipes_get_every_byte() {
     let Some(server) = or_skip("cli", Server::start(Flavour::Zoarium)) else {
         return;
     };
@@ -209,7 +209,7 @@ fn data_on_a_terminal_commands_nothing_and_a_pipe_gets_every_byte() {
 }
 
 #[test]
-fn top_goes_on_until_it_is_interrupted_or_its_terminal_is_gone() {
+fn top_runs_until_it_is_interrupted_or_its_terminal_closes() {
     let Some(server) = or_skip("cli", Server::start(Flavour::Zoarium)) else {
         return;
     };

@@ -129,7 +129,7 @@ async fn trees_of_two_ensembles_are_compared() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn acls_are_compared_if_asked_for_and_what_may_not_be_read_is_told() {
+async fn acls_are_compared_on_request_and_unreadable_znodes_reported() {
     let Some(two) = two().await else { return };
     let [here, there] = &two.clients;
     make(
@@ -211,7 +211,7 @@ async fn make_hundred(client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_difference_is_claimed_where_a_server_goes_away_or_a_command_is_wrong() {
+async fn failures_of_a_comparison_are_not_reported_as_differences() {
     let Some(two) = two().await else { return };
     for client in &two.clients {
         make_hundred(client).await;
@@ -311,7 +311,7 @@ async fn a_subtree_is_copied_inside_an_ensemble_and_to_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_that_cannot_be_is_refused_before_anything_is_written() {
+async fn an_impossible_copy_is_refused_before_any_write() {
     let Some(two) = two().await else { return };
     let here = &two.clients[0];
     make(here, &[("/a b", b"top"), ("/a b/x y", b""), ("/one", b"1")]).await;
@@ -348,7 +348,7 @@ fn number(text: &str, what: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_that_is_not_whole_says_so() {
+async fn an_incomplete_copy_is_reported() {
     let Some(two) = two().await else { return };
     let [here, there] = &two.clients;
     make_hundred(here).await;

@@ -45,7 +45,7 @@ struct Run {
 
 #[test]
 #[ignore = "needs minutes of faults"]
-fn what_was_acknowledged_survives_a_hundred_kills() {
+fn acknowledged_writes_survive_a_hundred_kills() {
     let kills = number_from("ZOARIUM_CRASH_KILLS").unwrap_or(KILLS);
     let seed = number_from("ZOARIUM_CRASH_SEED").unwrap_or_else(seed_of_now);
     println!("ZOARIUM_CRASH_SEED={seed} repeats this run's choices");

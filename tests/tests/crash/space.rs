@@ -136,7 +136,7 @@ fn builder() -> ServerBuilder {
 }
 
 #[test]
-fn a_log_that_may_not_grow_ends_the_server() {
+fn a_log_that_cannot_grow_ends_the_server() {
     let limited = builder().after(LIMIT);
     let Some(mut server) = or_skip("a limit for files", limited.start()) else {
         return;
@@ -199,7 +199,7 @@ fn a_full_disk_ends_the_server_and_space_brings_it_back() {
 }
 
 #[test]
-fn a_snapshot_that_cannot_be_written_ends_the_server_and_costs_nothing() {
+fn a_snapshot_that_cannot_be_written_ends_the_server_without_loss() {
     // Logs stay below the limit, but snapshots do not.
     let builder = builder()
         .setting("preAllocSize", "16")

@@ -144,7 +144,7 @@ fn servers_start_on_torn_logs() {
 }
 
 #[test]
-fn servers_refuse_damaged_logs_and_say_where() {
+fn servers_refuse_corrupt_logs_with_the_position() {
     let left = left_behind();
     let middle = left.record(4);
     let mut flipped = left.whole.clone();

@@ -71,7 +71,7 @@ fn answers(ensemble: &Ensemble, id: u64) -> Vec<(&'static str, i32, bool)> {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn every_role_refuses_at_once_what_java_does() {
+fn every_role_refuses_immediately_as_java_does() {
     let mut recorded: Option<Vec<_>> = None;
     for flavour in [Flavour::Apache, Flavour::under_test()] {
         let builder = EnsembleBuilder::new(&[flavour; 3])

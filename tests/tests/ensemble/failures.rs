@@ -86,12 +86,12 @@ fn lacks_room(limited: u64, order: [u64; 3]) {
 }
 
 #[test]
-fn a_follower_without_room_for_its_log_stops_nobody() {
+fn a_follower_with_a_full_disk_does_not_stop_the_ensemble() {
     lacks_room(1, [1, 3, 2]);
 }
 
 #[test]
-fn a_leader_without_room_for_its_log_makes_way() {
+fn a_leader_with_a_full_disk_steps_down() {
     lacks_room(3, [1, 3, 2]);
 }
 
@@ -114,7 +114,7 @@ fn tries(log: &str) -> usize {
 
 /// The follower cannot join the current epoch. With Apache ZooKeeper it waits for another leader.
 #[test]
-fn a_follower_with_an_epoch_far_ahead_is_brought_in_by_a_single_new_epoch() {
+fn one_new_epoch_admits_a_follower_with_a_later_epoch() {
     const AHEAD: u64 = 1000;
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3]);
     let started = builder.start_led_by_last_voter();
@@ -143,7 +143,7 @@ fn a_follower_with_an_epoch_far_ahead_is_brought_in_by_a_single_new_epoch() {
 /// Elections cannot have led to this epoch. The follower cannot join the current epoch, and must
 /// not disturb it.
 #[test]
-fn a_follower_with_an_epoch_that_cannot_be_its_own_waits_quietly() {
+fn a_follower_with_an_implausible_epoch_waits_quietly() {
     const DAMAGED: u64 = 2_000_000;
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3]);
     let started = builder.start_led_by_last_voter();
@@ -229,7 +229,7 @@ fn an_observer_with_an_epoch_ahead_waits_quietly_for_a_later_one() {
 /// Copied directories are the usual reason. The two servers disturb each other, and no other
 /// server.
 #[test]
-fn a_second_server_with_the_same_id_stops_nobody_else() {
+fn a_second_server_with_the_same_id_does_not_stop_others() {
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3])
         .setting("quorumListenOnAllIPs", "true")
         .in_network(4);

@@ -204,7 +204,7 @@ fn long_writes_pass_everywhere() {
 }
 
 #[test]
-fn an_acknowledged_long_write_is_not_lost_without_a_word() {
+fn an_acknowledged_long_write_is_not_lost_silently() {
     let builder = ServerBuilder::new(Flavour::Zoarium).property("jute.maxbuffer", "6500000");
     let mut server = builder.start().expect("a server");
     let mut session = open(&server.address());

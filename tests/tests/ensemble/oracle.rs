@@ -41,7 +41,7 @@ fn write_through(ensemble: &Ensemble, id: u64) {
 }
 
 #[test]
-fn the_server_that_the_oracle_names_goes_on_alone_and_the_other_comes_back() {
+fn the_server_named_by_the_oracle_continues_and_the_other_returns() {
     let Some(mut ensemble) = of_two() else { return };
     let leader = ensemble.wait_for_leader();
     let follower = 3 - leader;

@@ -182,14 +182,14 @@ fn a_member_with_a_damaged_log_is_brought_up_to_date_by_its_leader() {
 }
 
 #[test]
-fn so_is_one_whose_snapshots_are_rotten() {
+fn a_member_with_corrupt_snapshots_is_brought_up_to_date() {
     comes_back(damage_snapshots, "cannot load any snapshot in");
 }
 
 /// A leader of Apache ZooKeeper treats a member that reports zxid 0 as an empty member.
 #[test]
 #[ignore = "runs other people's programs"]
-fn a_leader_of_apache_zookeeper_brings_one_up_to_date_as_well() {
+fn a_java_leader_brings_a_corrupt_member_up_to_date() {
     let flavours = [Flavour::Zoarium, Flavour::Apache, Flavour::Apache];
     let builder = EnsembleBuilder::new(&flavours);
     let Some(mut ensemble) = or_skip("a leader of Apache ZooKeeper", builder.start()) else {
@@ -214,7 +214,7 @@ fn a_leader_of_apache_zookeeper_brings_one_up_to_date_as_well() {
 /// Only members 1 and 2 have the data that member 3 lacks. With the rest of its log, member 2 would
 /// elect 3 or itself, and the data of member 1 would be lost.
 #[test]
-fn a_member_does_not_vote_on_what_it_lost() {
+fn a_member_without_its_data_does_not_vote() {
     let Some(mut ensemble) = prepared() else {
         return;
     };

@@ -68,7 +68,7 @@ fn survive(ensemble: &mut Ensemble) {
 }
 
 #[test]
-fn members_that_log_in_make_an_ensemble_whoever_leads() {
+fn members_with_sasl_form_an_ensemble_under_each_leader() {
     let ours = Flavour::under_test();
     let dir = tempfile::tempdir().expect("a directory");
     let file = jaas(&dir, "jaas.conf", PASSWORD);
@@ -168,7 +168,7 @@ fn append(path: &std::path::Path, line: &str) {
 /// session is lost, among members of both kinds.
 #[test]
 #[ignore = "runs other people's programs"]
-fn it_is_switched_on_by_rolling_restarts_under_load() {
+fn sasl_is_enabled_by_rolling_restarts_under_load() {
     let voters = [Flavour::Zoarium, Flavour::Apache, Flavour::Zoarium];
     let dir = tempfile::tempdir().expect("a directory");
     let file = jaas(&dir, "jaas.conf", PASSWORD);

@@ -85,7 +85,7 @@ fn session(ensemble: &Ensemble, id: u64, timeout_ms: i32) -> RawSession {
 }
 
 #[test]
-fn reads_wait_too_and_those_of_clients_that_left_are_dropped() {
+fn throttled_reads_wait_and_are_dropped_with_their_client() {
     let Some(ensemble) = or_skip("throttle", throttled(&[]).start()) else {
         return;
     };
@@ -111,7 +111,7 @@ fn reads_wait_too_and_those_of_clients_that_left_are_dropped() {
 }
 
 #[test]
-fn requests_that_outwait_their_session_are_dropped_if_that_is_asked_for() {
+fn stale_requests_are_dropped_if_enabled() {
     let settings = [
         ("request_stale_latency_check", "true"),
         ("request_stale_connection_check", "false"),
@@ -129,7 +129,7 @@ fn requests_that_outwait_their_session_are_dropped_if_that_is_asked_for() {
 }
 
 #[test]
-fn nothing_is_dropped_if_that_is_switched_off() {
+fn stale_requests_are_kept_if_disabled() {
     let settings = [("request_throttle_drop_stale", "false")];
     let Some(ensemble) = or_skip("throttle", throttled(&settings).start()) else {
         return;

@@ -133,7 +133,7 @@ fn names_by_member(trace: &[Sent]) -> BTreeMap<&str, BTreeSet<&str>> {
 }
 
 #[test]
-fn what_all_members_have_seen_of_a_write_is_one_trace() {
+fn spans_of_all_members_form_one_trace() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -209,7 +209,7 @@ fn what_all_members_have_seen_of_a_write_is_one_trace() {
 }
 
 #[test]
-fn a_collector_that_refuses_costs_traces_and_nothing_else() {
+fn a_refusing_collector_loses_only_traces() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }

@@ -60,7 +60,7 @@ fn read_number(session: &mut RawSession) -> usize {
 /// Clients that change something through this member wait, but other clients do not. Its readers
 /// and its core, through which all members commit, continue.
 #[test]
-fn requests_that_wait_for_the_audit_log_hold_up_nobody_else() {
+fn requests_waiting_for_the_audit_log_do_not_block_others() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((ensemble, pipe, _dir)) = or_skip("an audit log that waits", start()) else {
         return;

@@ -26,7 +26,7 @@ const ADDRESSES: u8 = 2;
 
 /// The last byte of these requests never arrives, before the handshake and after it.
 #[test]
-fn requests_that_do_not_come_in_whole_share_a_bound() {
+fn incomplete_requests_share_a_bound() {
     let attack = |ensemble: &Ensemble| {
         let write = Request::Write(set_data("/long", vec![b'x'; LONG], -1));
         let frame = frame_of(1, &write);
@@ -54,7 +54,7 @@ fn long_writes_of_many_clients_wait_for_each_other() {
 
 /// Each client may have 8 MiB of unread events while it is alone.
 #[test]
-fn events_that_many_do_not_read_share_a_bound() {
+fn unread_events_share_a_bound() {
     const LONG_NAME: usize = 500_000;
     let attack = |ensemble: &Ensemble| {
         let watch = Request::Read(ReadRequest::AddWatch(PathModeRequest {
@@ -82,7 +82,7 @@ fn events_that_many_do_not_read_share_a_bound() {
 /// The replies are short, so that none needs separate memory. A long request after them does not
 /// take memory from other clients.
 #[test]
-fn replies_that_many_do_not_read_share_a_bound() {
+fn unread_replies_share_a_bound() {
     let prepare = |ensemble: &Ensemble| {
         create_znode(ensemble, "/fair", vec![b'x'; 60_000]);
         create_long(ensemble);
@@ -118,7 +118,7 @@ pub(crate) fn multi_read_of(reads: usize) -> Request {
 
 /// A decoded list takes a multiple of the size of its frame.
 #[test]
-fn long_reads_behind_writes_wait_as_they_came() {
+fn long_reads_after_writes_wait_undecoded() {
     let attack = |ensemble: &Ensemble| {
         let mut sessions = sessions(ensemble, FOLLOWER, 1);
         let mut frames = frame_of(1, &Request::Write(set_data("/short", "", -1)));
@@ -140,7 +140,7 @@ const LOGS: &str = "/log.";
 /// Reads that wait for writes occupy all memory for long requests, and the tasks of their
 /// connections wait for more.
 #[test]
-fn long_reads_that_hold_all_room_are_answered_when_their_writes_are_done() {
+fn long_reads_that_fill_the_bound_are_answered_after_their_writes() {
     let Some(faults) = or_skip("a held disk", Faults::new()) else {
         return;
     };
@@ -173,7 +173,7 @@ fn long_reads_that_hold_all_room_are_answered_when_their_writes_are_done() {
 
 /// No client waits for the removal of 200,000 watches of a connection.
 #[test]
-fn many_watches_go_a_few_at_a_time() {
+fn many_watches_are_removed_in_parts() {
     let attack = |ensemble: &Ensemble| {
         let mut sessions = sessions(ensemble, FOLLOWER, 1);
         for session in sessions.iter_mut().take(1) {

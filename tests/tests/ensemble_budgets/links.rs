@@ -44,7 +44,7 @@ fn a_request_with_long_identities_is_refused_and_its_learner_stays() {
 
 /// The learner still answers pings.
 #[test]
-fn a_learner_that_does_not_read_is_dropped_and_no_other() {
+fn only_a_learner_that_does_not_read_is_dropped() {
     let attack = |ensemble: &Ensemble| {
         let leader = ensemble.member(LEADER).quorum_address();
         let mut silent = RawObserver::join(ensemble, leader);
@@ -68,7 +68,7 @@ fn a_learner_that_does_not_read_is_dropped_and_no_other() {
 
 /// Incomplete packets and messages, from strangers that find the ports.
 #[test]
-fn strangers_have_no_room_at_the_ports_of_members() {
+fn connections_of_strangers_at_member_ports_are_bounded() {
     let attack = |ensemble: &Ensemble| {
         let mut held = Vec::new();
         let ports: [SocketAddr; 3] = [

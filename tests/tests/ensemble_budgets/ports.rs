@@ -43,7 +43,7 @@ fn half_a_packet() -> Vec<u8> {
 
 /// These connections occupy their slots until their time limit.
 #[test]
-fn connections_that_say_nothing_or_half_of_it_are_no_burden() {
+fn silent_and_incomplete_connections_are_bounded() {
     let port = Port::take();
     let attack = |ensemble: &Ensemble| {
         let half = half_a_packet();
@@ -84,7 +84,7 @@ fn crowd_at_port_of_learners(ensemble: &Ensemble, at: SocketAddr, member: u64) {
 }
 
 #[test]
-fn a_crowd_at_the_quorum_port_leaves_the_learners_alone() {
+fn a_crowd_at_the_quorum_port_does_not_affect_learners() {
     let attack = |ensemble: &Ensemble| {
         let at = ensemble.member(LEADER).quorum_address();
         crowd_at_port_of_learners(ensemble, at, LEADER);
@@ -93,7 +93,7 @@ fn a_crowd_at_the_quorum_port_leaves_the_learners_alone() {
 }
 
 #[test]
-fn a_crowd_at_the_port_for_observers_leaves_their_follower_alone() {
+fn a_crowd_at_the_observer_port_does_not_affect_its_follower() {
     let port = Port::take();
     let attack = |ensemble: &Ensemble| {
         let at = ([127, 0, 0, 1], port.number()).into();
@@ -105,7 +105,7 @@ fn a_crowd_at_the_port_for_observers_leaves_their_follower_alone() {
 
 /// New sessions are transactions, and wait for a slot in the pipeline as other transactions do.
 #[test]
-fn a_flood_of_new_sessions_holds_nobody_up() {
+fn a_flood_of_new_sessions_does_not_block_others() {
     let attack = |ensemble: &Ensemble| {
         std::thread::scope(|scope| {
             for id in ensemble.ids() {
@@ -127,7 +127,7 @@ const NO_FILES: &str = "no file descriptors left";
 /// Clients may use all open files that the system allows the process, except those that the server
 /// needs.
 #[test]
-fn clients_leave_a_member_the_open_files_that_it_needs() {
+fn clients_leave_enough_open_files_for_members() {
     let start = || {
         // With this setting, new logs and snapshots are created all the time.
         let mut ensemble = three().setting("snapCount", "100").prepare()?;
@@ -176,7 +176,7 @@ fn newest_log(ensemble: &Ensemble) -> u64 {
 
 /// A few answers are built at a time. Unread answers share the memory for long replies.
 #[test]
-fn answers_to_words_that_nobody_reads_share_a_bound() {
+fn unread_answers_to_four_letter_words_share_a_bound() {
     const LONG_PATH: usize = 100_000;
     const PATHS: usize = 25;
     let attack = |ensemble: &Ensemble| {

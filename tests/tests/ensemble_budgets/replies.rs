@@ -24,7 +24,7 @@ fn multi_read(path: &str, times: usize) -> Request {
 }
 
 #[test]
-fn a_multi_read_is_answered_up_to_what_a_client_takes() {
+fn a_multi_read_is_answered_up_to_the_clients_maximum() {
     let attack = |ensemble: &Ensemble| {
         for id in [FOLLOWER, LEADER] {
             let mut session = attacker(ensemble, id);
@@ -49,7 +49,7 @@ fn put_reads_between_writes(session: &mut RawSession, reads: usize) {
 }
 
 #[test]
-fn reads_behind_a_write_are_answered_one_after_the_other() {
+fn reads_after_a_write_are_answered_one_by_one() {
     const READS: usize = 500;
     let attack = |ensemble: &Ensemble| {
         for id in [FOLLOWER, LEADER] {
@@ -75,7 +75,7 @@ fn reads_behind_a_write_are_answered_one_after_the_other() {
 const LONG_NAME: usize = 500_000;
 
 #[test]
-fn a_client_that_does_not_read_its_events_is_given_up() {
+fn a_client_that_does_not_read_its_events_is_dropped() {
     let attack = |ensemble: &Ensemble| {
         let mut silent = attacker(ensemble, FOLLOWER);
         let watch = ReadRequest::AddWatch(PathModeRequest {
@@ -109,7 +109,7 @@ fn a_client_that_does_not_read_its_events_is_given_up() {
 /// Without a limit, their replies would fill the memory, and the writes after their reads would
 /// fill the pipeline.
 #[test]
-fn clients_that_do_not_read_their_replies_hold_nobody_up() {
+fn clients_that_do_not_read_their_replies_do_not_block_others() {
     let attack = |ensemble: &Ensemble| {
         let mut silent: Vec<_> = (0..30).map(|_| attacker(ensemble, FOLLOWER)).collect();
         for session in &mut silent {

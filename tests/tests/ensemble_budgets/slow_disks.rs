@@ -91,7 +91,7 @@ fn greedy_writers_wait_for_the_slow_disk_of_a_follower() {
 /// long request that has begun to arrive. It must not drop this client for slowness. It does drop a
 /// client that sends only half of a long request.
 #[test]
-fn a_client_that_is_not_read_from_is_not_too_slow() {
+fn a_client_that_the_server_does_not_read_is_not_dropped_as_slow() {
     /// Longer than the time limit for sending a long request while others wait for the memory.
     const STILL_MS: &str = "14000";
     const WHAT: &str = "a disk that stands still";

@@ -236,7 +236,7 @@ fn requests_are_answered_as_recorded() {
 }
 
 #[test]
-fn the_process_is_left_out_if_that_is_asked_for() {
+fn process_metrics_can_be_omitted() {
     let settings = [("metricsProvider.exportJvmInfo", "false")];
     let Some((_server, port)) = standalone(&settings) else {
         return;

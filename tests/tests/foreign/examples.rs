@@ -61,7 +61,7 @@ fn each_client_of_the_leader_selector_leads_in_its_turn() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn clients_of_the_lock_use_what_one_at_a_time_may_use() {
+fn clients_of_the_lock_exclude_each_other() {
     let Some(printed) = printed_by("locking") else {
         return;
     };

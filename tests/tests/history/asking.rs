@@ -21,7 +21,7 @@ async fn write(site: &Site, count: u32) -> i64 {
 }
 
 #[tokio::test]
-async fn an_answer_comes_in_pages_that_miss_nothing() {
+async fn pages_of_an_answer_are_complete() {
     let Some(site) = Site::start(&[]) else { return };
     let last = write(&site, 250).await;
     let mut cursor = String::new();
@@ -122,7 +122,7 @@ async fn the_commands_print_what_the_server_answers() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_with_a_reason() {
+async fn invalid_queries_are_refused_with_a_reason() {
     let Some(site) = Site::start(&[("history.exclude", "/private")]) else {
         return;
     };

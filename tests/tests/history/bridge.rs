@@ -67,7 +67,7 @@ fn handed_over(file: &Path) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bridge_that_is_killed_goes_on_and_loses_nothing() {
+async fn a_killed_bridge_resumes_without_loss() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.client().await;
     let persistent = Create::persistent();

@@ -54,7 +54,7 @@ impl Drop for Watching {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_brings_what_was_and_what_comes() {
+async fn a_feed_returns_past_and_new_changes() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.client().await;
     let persistent = Create::persistent();
@@ -87,7 +87,7 @@ async fn a_feed_brings_what_was_and_what_comes() {
 }
 
 #[tokio::test]
-async fn a_reader_that_comes_back_misses_nothing_within_a_multi() {
+async fn a_returning_reader_misses_no_change_of_a_multi() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.client().await;
     let persistent = Create::persistent();
@@ -115,7 +115,7 @@ async fn a_reader_that_comes_back_misses_nothing_within_a_multi() {
 }
 
 #[tokio::test]
-async fn what_is_no_longer_kept_is_told_with_where_to_go_on() {
+async fn removed_changes_are_reported_with_the_next_position() {
     let Some(site) = Site::start(&[("history.maxMegabytes", "1")]) else {
         return;
     };
@@ -229,7 +229,7 @@ fn until_dropped(mut stream: TcpStream, last: i64) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_reader_that_takes_nothing_is_dropped_and_told_where_to_resume() {
+async fn a_stalled_reader_is_dropped_with_the_position_to_resume() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.client().await;
     client
@@ -305,7 +305,7 @@ async fn feeds_are_bounded_and_leave_the_admin_server_free() {
 }
 
 #[test]
-fn a_watch_of_nobody_names_the_server() {
+fn a_watch_without_a_server_names_it() {
     let refused = zoarium(&["watch", "/", "--server", "127.0.0.1:1"]);
     assert_eq!(refused.status.code(), Some(7), "{}", stderr(&refused));
     assert!(

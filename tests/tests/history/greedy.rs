@@ -48,7 +48,7 @@ async fn write_hidden(site: &Site) -> Client {
 /// The work of a query ends with its client. A crowd of queries does not use more threads than the
 /// limit for queries.
 #[tokio::test]
-async fn clients_that_hang_up_leave_no_work_behind() {
+async fn disconnected_clients_leave_no_work() {
     let Some(site) = Site::start(&[]) else { return };
     write_hidden(&site).await;
     let pid = site.server.process_id().expect("it runs");
@@ -109,7 +109,7 @@ fn query_over_one_connection(address: &str, is_over: &AtomicBool, answered: &Ato
 
 /// Probes and clients are served during any load of the history.
 #[tokio::test]
-async fn feeds_that_nobody_reads_hold_up_nobody() {
+async fn unread_feeds_do_not_block_others() {
     let Some(site) = Site::start(&[]) else { return };
     let client = write_hidden(&site).await;
     let target = "history/feed?path=/&recursive=true&after=0x1";

@@ -116,7 +116,7 @@ async fn every_question_is_refused_without_permission_then_and_now() {
 
 /// A znode that was open, then closed, and then deleted stays closed.
 #[tokio::test]
-async fn a_deletion_opens_nothing_and_origins_are_for_administrators() {
+async fn a_deletion_reveals_nothing_and_origins_need_an_administrator() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.super_client().await;
     let written = write(&client).await;
@@ -164,7 +164,7 @@ async fn a_deletion_opens_nothing_and_origins_are_for_administrators() {
 }
 
 #[tokio::test]
-async fn the_commands_and_the_feed_are_refused_alike() {
+async fn commands_and_the_feed_are_refused_equally() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.super_client().await;
     let last = write(&client).await;
@@ -210,7 +210,7 @@ async fn the_commands_and_the_feed_are_refused_alike() {
 }
 
 #[tokio::test]
-async fn hashes_of_passwords_and_the_member_list_are_for_super_users() {
+async fn only_super_users_see_password_hashes_and_the_member_list() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.super_client().await;
     let last = write(&client).await;

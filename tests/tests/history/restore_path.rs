@@ -340,7 +340,7 @@ async fn a_newer_write_is_not_overwritten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_will_not_come_back_is_said_plainly() {
+async fn znodes_that_cannot_be_restored_are_reported() {
     let Some(site) = Site::start(&[("history.exclude", "/t/unrecorded")]) else {
         return;
     };

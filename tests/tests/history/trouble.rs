@@ -68,7 +68,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn a_damaged_history_is_moved_aside_and_made_again() {
+async fn a_corrupt_history_is_moved_aside_and_rebuilt() {
     let Some(mut site) = Site::start(&[]) else {
         return;
     };
@@ -102,7 +102,7 @@ async fn a_damaged_history_is_moved_aside_and_made_again() {
 }
 
 #[tokio::test]
-async fn a_history_that_is_removed_beneath_a_server_is_made_again() {
+async fn a_history_removed_at_runtime_is_rebuilt() {
     let Some(site) = Site::start(&[]) else { return };
     write(&site, "/t", 60).await;
     let wanted = told(&site, "/t");
@@ -120,7 +120,7 @@ async fn a_history_that_is_removed_beneath_a_server_is_made_again() {
 }
 
 #[tokio::test]
-async fn the_history_of_another_server_is_not_taken_for_the_own() {
+async fn the_history_of_another_server_is_not_used() {
     let (Some(mut one), Some(mut other)) = (Site::start(&[]), Site::start(&[])) else {
         return;
     };
@@ -230,14 +230,14 @@ async fn a_full_disk_takes_the_history(of: &str) {
 }
 
 #[tokio::test]
-async fn a_full_disk_takes_the_history_and_nothing_else() {
+async fn a_full_disk_stops_only_the_history() {
     a_full_disk_takes_the_history("/history/").await;
 }
 
 /// The index rows are written once per second, and the changes immediately. The disk may fill up
 /// between the two.
 #[tokio::test]
-async fn a_disk_that_is_full_for_the_rows_of_the_index_only_takes_the_history_too() {
+async fn a_disk_full_only_for_the_index_stops_only_the_history() {
     a_full_disk_takes_the_history("/history/index/").await;
 }
 

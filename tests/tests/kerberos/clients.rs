@@ -24,7 +24,7 @@ fn as_user(realm: &Realm, server: &Server, cache: &Path, path: &str) -> Vec<Stri
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn our_client_logs_in_and_is_who_its_ticket_says() {
+fn zoariums_client_has_the_identity_of_its_ticket() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };
@@ -53,7 +53,7 @@ fn our_client_logs_in_and_is_who_its_ticket_says() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn java_logs_in_and_names_are_cut_as_the_settings_say() {
+fn java_logs_in_and_names_are_shortened_as_configured() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };
@@ -99,7 +99,7 @@ fn java_logs_in_and_names_are_cut_as_the_settings_say() {
 /// A C client could log in with Cyrus SASL, but Debian's client is built without it.
 #[test]
 #[ignore = "runs other people's programs"]
-fn kazoo_logs_in_and_is_who_its_ticket_says() {
+fn kazoo_has_the_identity_of_its_ticket() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };
@@ -125,7 +125,7 @@ fn kazoo_logs_in_and_is_who_its_ticket_says() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn who_has_no_ticket_does_nothing_where_one_is_required() {
+fn clients_without_a_ticket_are_refused_if_one_is_required() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };

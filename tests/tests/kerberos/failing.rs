@@ -59,7 +59,7 @@ fn is_refused(server: &Server, tokens: &[&[u8]], reason: &str) {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn bad_tokens_are_refused_and_others_notice_nothing() {
+fn bad_tokens_are_refused_without_effect_on_others() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };
@@ -103,7 +103,7 @@ fn bad_tokens_are_refused_and_others_notice_nothing() {
 /// The authenticator of a token is valid once.
 #[test]
 #[ignore = "runs other people's programs"]
-fn a_token_is_worth_nothing_twice() {
+fn a_replayed_token_is_refused() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };
@@ -120,7 +120,7 @@ fn a_token_is_worth_nothing_twice() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn tickets_that_are_over_or_for_an_old_key_are_refused() {
+fn expired_tickets_and_old_keys_are_refused() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };
@@ -148,7 +148,7 @@ fn tickets_that_are_over_or_for_an_old_key_are_refused() {
 /// The token was created while the ticket was valid, and arrives after the ticket has expired.
 #[test]
 #[ignore = "runs other people's programs"]
-fn a_token_of_a_ticket_that_is_over_is_refused() {
+fn a_token_of_an_expired_ticket_is_refused() {
     const LIVES: Duration = Duration::from_secs(20);
     let Some(realm) = Realm::start("Kerberos") else {
         return;
@@ -177,7 +177,7 @@ fn a_token_of_a_ticket_that_is_over_is_refused() {
 /// A client that selects a security layer relies on signed or encrypted messages.
 #[test]
 #[ignore = "runs other people's programs"]
-fn who_wants_a_security_layer_is_refused() {
+fn a_client_with_a_security_layer_is_refused() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };

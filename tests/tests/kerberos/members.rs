@@ -48,7 +48,7 @@ fn builder_with(
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn members_log_in_with_each_other_whoever_leads() {
+fn members_log_in_with_each_other_under_each_leader() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };
@@ -95,7 +95,7 @@ fn members_log_in_with_apache_in_each_role() {
 /// A client whose ticket does not belong to the host of a member is refused. The members continue.
 #[test]
 #[ignore = "runs other people's programs"]
-fn who_is_no_service_of_a_members_host_stays_out() {
+fn principals_of_other_services_or_hosts_are_refused() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };
@@ -133,7 +133,7 @@ fn who_is_no_service_of_a_members_host_stays_out() {
 /// A member that waits for a KDC answers its operators, and stops on request.
 #[test]
 #[ignore = "runs other people's programs"]
-fn a_kdc_that_does_not_answer_holds_up_nothing_else() {
+fn a_silent_kdc_blocks_only_logins() {
     let Some(realm) = Realm::start("Kerberos") else {
         return;
     };

@@ -159,25 +159,25 @@ fn serves(count: usize, tolerated: Option<u64>) {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn one_member_stands_alone() {
+fn a_chart_with_one_member_is_standalone() {
     serves(1, None);
 }
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn three_members_are_an_ensemble() {
+fn a_chart_with_three_members_is_an_ensemble() {
     serves(3, Some(1));
 }
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn five_members_are_an_ensemble() {
+fn a_chart_with_five_members_is_an_ensemble() {
     serves(5, Some(2));
 }
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn values_are_rendered_and_nonsense_is_refused() {
+fn values_are_rendered_and_invalid_ones_refused() {
     let values = [
         "persistence.logs.enabled=true",
         "persistence.storageClass=fast",

@@ -86,7 +86,7 @@ impl Container {
 }
 
 #[test]
-fn a_container_serves_by_its_variables_and_keeps_what_is_there() {
+fn a_container_uses_its_variables_and_keeps_existing_files() {
     let mut container = Container::new();
     let port = container.client.number();
     let admin = format!(
@@ -131,7 +131,7 @@ fn a_container_serves_by_its_variables_and_keeps_what_is_there() {
 
 /// A bad value is refused with the variable's name. No file is left that the next start would use.
 #[test]
-fn garbage_is_refused_and_leaves_nothing() {
+fn invalid_variables_are_refused_and_leave_no_files() {
     let container = Container::new();
     let cases = [
         ("ZOO_TICK_TIME", "soon", "tickTime"),
@@ -165,7 +165,7 @@ fn garbage_is_refused_and_leaves_nothing() {
 
 /// The entry point knows the variables of the Dockerfile, with the same values.
 #[test]
-fn the_dockerfile_names_what_the_entry_point_knows() {
+fn the_dockerfile_lists_the_variables_of_the_entry_point() {
     let path = workspace_root().join("conf/docker/Dockerfile");
     let text = fs::read_to_string(path).expect("a Dockerfile");
     let source = workspace_root().join("crates/zoarium/src/container.rs");

@@ -90,7 +90,7 @@ fn build(dir: &Path, version: &str) -> PathBuf {
 }
 
 #[test]
-fn a_package_is_installed_serves_is_upgraded_and_goes() {
+fn a_package_is_installed_upgraded_and_removed() {
     if or_skip("the Debian package", tools()).is_none() {
         return;
     }
@@ -314,7 +314,7 @@ fn build_debians(dir: &Path) -> PathBuf {
 const DEBIANS: &str = "dataDir=/var/lib/zookeeper\nclientPort=2181\n# an operator's\n";
 
 #[test]
-fn a_package_beside_debians_and_over_it_loses_nothing() {
+fn replacing_debians_package_loses_nothing() {
     if or_skip("the Debian package", tools()).is_none() {
         return;
     }
@@ -375,7 +375,7 @@ fn path_text(path: &Path) -> &str {
 
 /// Lets systemd verify the unit.
 #[test]
-fn the_unit_is_one_that_systemd_takes() {
+fn the_unit_is_valid_for_systemd() {
     let Some(tool) = or_skip("the unit", find_tool("systemd-analyze")) else {
         return;
     };

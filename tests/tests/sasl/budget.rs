@@ -24,7 +24,7 @@ fn handshake() -> Handshake {
 
 /// An address that guesses passwords is refused. Another address and existing connections continue.
 #[test]
-fn who_guesses_passwords_is_refused_and_bystanders_are_not() {
+fn password_guessing_is_refused_without_effect_on_others() {
     let files = Files::new();
     let admin = Port::take();
     let builder = builder(Flavour::Zoarium, &files)
@@ -85,7 +85,7 @@ fn who_guesses_passwords_is_refused_and_bystanders_are_not() {
 
 /// As in Java, the default is without a limit.
 #[test]
-fn without_the_setting_nobody_is_refused() {
+fn without_the_setting_no_address_is_refused() {
     let files = Files::new();
     let Some(server) = or_skip("SASL", builder(Flavour::Zoarium, &files).start()) else {
         return;

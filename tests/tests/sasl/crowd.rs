@@ -106,7 +106,7 @@ fn refused(server: &Server, peer: &str, reason: &str) {
 }
 
 #[test]
-fn each_bad_token_has_its_line_and_bystanders_notice_nothing() {
+fn each_bad_token_is_logged_without_effect_on_others() {
     let files = Files::new();
     let Some(server) = server(Flavour::Zoarium, &files) else {
         return;
@@ -132,7 +132,7 @@ fn each_bad_token_has_its_line_and_bystanders_notice_nothing() {
 
 /// For a known and for an unknown name.
 #[test]
-fn wrong_and_empty_passwords_are_refused_alike() {
+fn wrong_and_empty_passwords_are_refused_equally() {
     let files = Files::new();
     let Some(server) = server(Flavour::Zoarium, &files) else {
         return;
@@ -200,7 +200,7 @@ fn stuck(address: &str) -> TcpStream {
 
 /// They cost little and do not delay other clients.
 #[test]
-fn two_thousand_logins_that_stop_in_the_middle_hold_nobody_up() {
+fn two_thousand_stalled_logins_do_not_block_others() {
     let files = Files::new();
     let Some(server) = server(Flavour::under_test(), &files) else {
         return;

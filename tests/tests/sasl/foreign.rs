@@ -63,7 +63,7 @@ fn kazoo(server: &Server, user: &str, password: &str, path: &str) -> Result<Vec<
 /// Java's client, with every user, and with a wrong password.
 #[test]
 #[ignore = "runs other people's programs"]
-fn java_logs_in_with_us_as_with_apache() {
+fn java_logs_in_to_zoarium_as_to_apache() {
     for flavour in [Flavour::under_test(), Flavour::Apache] {
         let files = Files::new();
         let Some(server) = server(flavour, &files) else {
@@ -94,7 +94,7 @@ fn java_logs_in_with_us_as_with_apache() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn kazoo_logs_in_with_us_as_with_apache() {
+fn kazoo_logs_in_to_zoarium_as_to_apache() {
     for flavour in [Flavour::under_test(), Flavour::Apache] {
         let files = Files::new();
         let Some(server) = server(flavour, &files) else {
@@ -117,7 +117,7 @@ fn kazoo_logs_in_with_us_as_with_apache() {
 /// The Zoarium client with both servers: the answers are equal.
 #[test]
 #[ignore = "runs other people's programs"]
-fn our_client_logs_in_with_apache_as_with_us() {
+fn zoariums_client_logs_in_to_apache_as_to_zoarium() {
     for flavour in [Flavour::under_test(), Flavour::Apache] {
         let files = Files::new();
         let builder = builder(flavour, &files).setting("superUser.1", "bob");

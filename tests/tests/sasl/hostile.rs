@@ -54,7 +54,7 @@ fn bad_tokens_are_refused_and_end_the_connection() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn a_token_is_worth_nothing_twice() {
+fn a_replayed_token_is_refused() {
     both(
         |server, flavour| {
             let login = login("bob", SASL_BOB);
@@ -88,7 +88,7 @@ fn a_token_is_worth_nothing_twice() {
 /// Source: ZooKeeperServer.shouldAllowSaslFailedClientsConnect.
 #[test]
 #[ignore = "runs other people's programs"]
-fn who_fails_may_stay_if_that_is_allowed() {
+fn failed_logins_may_continue_if_configured() {
     both(
         |server, flavour| {
             let login = login("bob", "wrong");
@@ -108,7 +108,7 @@ fn who_fails_may_stay_if_that_is_allowed() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn nobody_does_anything_before_he_is_in_where_sasl_is_required() {
+fn required_sasl_refuses_all_requests_before_the_login() {
     for setting in [
         &[("sessionRequireClientSASLAuth", "true")][..],
         &[
@@ -159,7 +159,7 @@ fn err(session: &mut RawSession, request: &Request) -> i32 {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn acls_of_the_scheme_sasl_let_in_whom_they_name() {
+fn acls_of_the_scheme_sasl_admit_the_named_users() {
     both(
         |server, flavour| {
             let mut bob = open(&server.address());

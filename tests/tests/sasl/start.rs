@@ -11,7 +11,7 @@ use crate::files::{Files, PROVIDER, USERS, server};
 
 /// With a provider and a JAAS file that does not exist, an anonymous create once succeeded.
 #[test]
-fn a_jaas_file_that_does_not_exist_is_a_reason_not_to_start() {
+fn a_missing_jaas_file_prevents_the_start() {
     let builder = ServerBuilder::new(Flavour::Zoarium)
         .setting("authProvider.sasl", PROVIDER)
         .property("java.security.auth.login.config", "/no/such/jaas.conf");

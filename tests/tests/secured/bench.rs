@@ -33,7 +33,7 @@ fn bench(files: &Secured, arguments: &str) -> Result<Value, String> {
 }
 
 #[test]
-fn every_load_goes_through_tls() {
+fn every_load_runs_over_tls() {
     let Some(secured) = secured(Flavour::Zoarium) else {
         return;
     };
@@ -71,7 +71,7 @@ fn every_load_goes_through_tls() {
 }
 
 #[test]
-fn without_tls_or_a_certificate_it_says_why_it_cannot() {
+fn bench_without_tls_or_a_certificate_reports_the_reason() {
     let Some(secured) = secured(Flavour::Zoarium) else {
         return;
     };
@@ -87,7 +87,7 @@ fn without_tls_or_a_certificate_it_says_why_it_cannot() {
 }
 
 #[test]
-fn it_logs_in_on_each_connection() {
+fn bench_logs_in_on_each_connection() {
     let secured = Secured::start(Flavour::Zoarium, Way::DigestMd5OverTls, &REQUIRED);
     let Some(secured) = or_skip("SASL", secured) else {
         return;
@@ -114,7 +114,7 @@ fn it_logs_in_on_each_connection() {
 
 /// Two servers that accept the same certificates, alternately.
 #[test]
-fn it_compares_two_servers_through_tls() {
+fn bench_compares_two_servers_over_tls() {
     let Some(ours) = secured(Flavour::Zoarium) else {
         return;
     };

@@ -85,13 +85,13 @@ fn java(secured: &Secured) -> Result<Vec<PathBuf>, Missing> {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn java_goes_every_way() {
+fn java_connects_in_every_secured_way() {
     go("Java", &WAYS, &[], java);
 }
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn kazoo_goes_every_way() {
+fn kazoo_connects_in_every_secured_way() {
     go("kazoo", &WAYS, &[], |secured| {
         told(kazoo_program()?, &variables(secured))
     });
@@ -100,14 +100,14 @@ fn kazoo_goes_every_way() {
 /// Debian builds the C client without OpenSSL and Cyrus SASL.
 #[test]
 #[ignore = "runs other people's programs"]
-fn the_c_client_goes_the_way_that_it_has() {
+fn the_c_client_connects_in_its_secured_way() {
     go("the C client", &[Way::Plain], &[], |_| c_program());
 }
 
 /// The Go client does not support SASL.
 #[test]
 #[ignore = "runs other people's programs"]
-fn the_go_client_goes_every_way_without_a_login() {
+fn the_go_client_connects_in_every_way_without_a_login() {
     let ways: Vec<Way> = WAYS.into_iter().filter(|way| !way.has_login()).collect();
     go("the Go client", &ways, &[], |secured| {
         told(go_program()?, &variables(secured))
@@ -116,7 +116,7 @@ fn the_go_client_goes_every_way_without_a_login() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn the_rust_client_goes_every_way() {
+fn the_rust_client_connects_in_every_secured_way() {
     go("the Rust client", &WAYS, &[], |secured| {
         told(rust_program()?, &variables(secured))
     });

@@ -124,7 +124,7 @@ fn go(flavour: Flavour, way: Way) {
 }
 
 #[test]
-fn our_client_goes_every_way() {
+fn zoariums_client_connects_in_every_secured_way() {
     for way in WAYS {
         go(Flavour::under_test(), way);
     }
@@ -133,14 +133,14 @@ fn our_client_goes_every_way() {
 /// Java's servers understand the client's messages.
 #[test]
 #[ignore = "runs other people's programs"]
-fn our_client_goes_every_way_to_apache_zookeeper() {
+fn zoariums_client_connects_in_every_way_to_apache_zookeeper() {
     for way in [Way::MutualTls, Way::DigestMd5, Way::DigestMd5OverTls] {
         go(Flavour::Apache, way);
     }
 }
 
 #[test]
-fn our_client_says_why_a_login_failed() {
+fn zoariums_client_reports_why_a_login_failed() {
     for flavour in [Flavour::under_test(), Flavour::Apache] {
         let secured = Secured::start(flavour, Way::DigestMd5OverTls, &[]);
         let Some(secured) = or_skip("SASL", secured) else {

@@ -78,7 +78,7 @@ fn unlimited_lines(text: &str) -> usize {
 }
 
 #[test]
-fn a_stranger_causes_no_line_that_is_not_limited() {
+fn log_lines_that_strangers_cause_are_limited() {
     let Some(files) = committed() else { return };
     let mut wrong = Vec::new();
     for (file, text) in rust_files(&files) {

@@ -309,7 +309,7 @@ fn alerts_and_dashboards_select_metrics_that_exist() {
 }
 
 #[test]
-fn what_the_rules_for_pages_look_at_is_found() {
+fn the_rules_for_pages_find_their_subjects() {
     assert_eq!(anchor(" What `a_b` is, \"c-d\""), "what-a_b-is-c-d");
     let line = "See [one](LIMITS.md#b), `[no](x)` and [two](../README.md).";
     assert_eq!(targets(line), ["LIMITS.md#b", "../README.md"]);

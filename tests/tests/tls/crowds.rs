@@ -45,7 +45,7 @@ pub(crate) fn crowd(address: SocketAddr, mut newcomer: impl FnMut()) -> Vec<TcpS
 }
 
 #[test]
-fn at_the_election_and_quorum_ports() {
+fn a_crowd_at_the_election_and_quorum_ports_does_not_block_members() {
     let certificates = signed();
     let builder = builder(&certificates, &[Zoarium; 3], "pem").setting("sslQuorum", "true");
     let Some(mut ensemble) = or_skip("three of ours", builder.start()) else {
@@ -75,7 +75,7 @@ fn at_the_election_and_quorum_ports() {
 }
 
 #[test]
-fn at_the_secure_client_port() {
+fn a_crowd_at_the_secure_client_port_does_not_block_clients() {
     let certificates = Certificates::new();
     certificates.sign("server");
     certificates.sign("ann");
@@ -105,7 +105,7 @@ fn at_the_secure_client_port() {
 }
 
 #[test]
-fn at_the_admin_port() {
+fn a_crowd_at_the_admin_port_does_not_block_callers() {
     let certificates = Certificates::new();
     certificates.sign("server");
     let port = Port::take();

@@ -53,7 +53,7 @@ fn tells_of_renegotiation(log: impl Fn() -> String, at: SocketAddr) {
 }
 
 #[test]
-fn clients_are_not_talked_into_an_older_protocol_or_a_second_handshake() {
+fn clients_are_not_downgraded_or_renegotiated() {
     let certificates = Certificates::new();
     for name in ["server", "ann"] {
         certificates.sign(name);
@@ -80,7 +80,7 @@ fn clients_are_not_talked_into_an_older_protocol_or_a_second_handshake() {
 }
 
 #[test]
-fn members_are_not_either() {
+fn members_are_not_downgraded_or_renegotiated() {
     let certificates = signed();
     let builder = builder(&certificates, &[Zoarium; 3], "pem")
         .setting("sslQuorum", "true")
@@ -152,7 +152,7 @@ fn in_the_middle(server: SocketAddr) -> (SocketAddr, JoinHandle<()>) {
 
 /// The server then marks its reply, and the client detects the downgrade by this mark.
 #[test]
-fn somebody_in_the_middle_talks_nobody_into_an_older_protocol() {
+fn a_man_in_the_middle_cannot_downgrade_the_protocol() {
     let certificates = Certificates::new();
     for name in ["server", "ann"] {
         certificates.sign(name);

@@ -55,7 +55,7 @@ fn clients_with_flawed_certificates_are_refused_each_with_its_reason() {
 }
 
 #[test]
-fn servers_with_flawed_certificates_are_left_each_with_its_reason() {
+fn servers_with_flawed_certificates_are_rejected_each_with_its_reason() {
     for (flaw, reason) in [
         (Flaw::Expired, "expired"),
         (Flaw::NotYetValid, "not valid yet"),
@@ -149,7 +149,7 @@ fn own(session: &mut RawSession, path: &str) -> Id {
 
 /// Meanwhile stores are replaced repeatedly by garbage and by good ones.
 #[test]
-fn bystanders_notice_nothing_of_stores_that_change() {
+fn changing_stores_do_not_affect_existing_connections() {
     let certificates = Certificates::new();
     for name in ["server", "ann"] {
         certificates.sign(name);

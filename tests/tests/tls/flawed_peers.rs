@@ -165,7 +165,7 @@ fn stays_out(name: &str, reason: &str) {
 }
 
 #[test]
-fn a_member_whose_certificate_is_flawed_stays_out_until_it_has_a_good_one() {
+fn a_member_joins_once_its_flawed_certificate_is_replaced() {
     for (name, _, reason) in FLAWS.into_iter().chain([ONLY_FOR_CLIENTS]) {
         println!("{name}");
         stays_out(name, reason);

@@ -77,7 +77,7 @@ fn acls_of_scheme_x509_hold_for_the_subject_and_for_the_super_user() {
 }
 
 #[test]
-fn who_need_not_show_a_certificate_has_no_such_identity() {
+fn optional_certificates_give_no_identity() {
     let certificates = Certificates::new();
     certificates.sign("server");
     certificates.sign("ann");

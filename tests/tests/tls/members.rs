@@ -60,7 +60,7 @@ fn says(ensemble: &Ensemble, id: u64, text: &str) {
 }
 
 #[test]
-fn three_of_ours_under_tls_survive_their_leader_and_take_nothing_plain() {
+fn three_members_under_tls_survive_their_leader_and_refuse_plain_connections() {
     let certificates = signed();
     let builder =
         builder(&certificates, &[Flavour::Zoarium; 3], "pem").setting("sslQuorum", "true");
@@ -178,7 +178,7 @@ fn an_ensemble_rolls_from_plain_to_tls_under_load_and_loses_nothing() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn beside_apache_zookeeper_under_tls_in_each_role() {
+fn mixed_ensembles_under_tls_work_in_each_role() {
     let certificates = signed();
     if or_skip("JKS stores", certificates.convert("member")).is_none() {
         return;

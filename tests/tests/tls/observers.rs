@@ -52,7 +52,7 @@ fn refuses(builder: EnsembleBuilder, bytes: &[u8], reason: &str) {
 }
 
 #[test]
-fn under_tls_it_takes_nothing_plain() {
+fn an_observer_port_under_tls_refuses_plain_connections() {
     let certificates = signed();
     let builder = builder(&certificates, &[Zoarium; 3], "pem").setting("sslQuorum", "true");
     refuses(builder, b"\x00\x00\x00\x0b", "it does not use TLS");
@@ -60,7 +60,7 @@ fn under_tls_it_takes_nothing_plain() {
 
 /// Hosts are not checked, because the members have separate addresses in this test.
 #[test]
-fn under_tls_it_takes_no_flawed_certificate_and_holds_up_nobody_for_a_crowd() {
+fn an_observer_port_under_tls_refuses_flawed_certificates_and_bounds_crowds() {
     let certificates = flawed();
     let builder = strict(&certificates)
         .setting("fips-mode", "true")
@@ -90,7 +90,7 @@ fn under_tls_it_takes_no_flawed_certificate_and_holds_up_nobody_for_a_crowd() {
 }
 
 #[test]
-fn without_it_it_takes_no_tls() {
+fn an_observer_port_without_tls_refuses_tls() {
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     refuses(
         EnsembleBuilder::new(&[Zoarium; 3]),

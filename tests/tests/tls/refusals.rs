@@ -67,7 +67,7 @@ fn a_stranger_is_refused_by_name_and_counted() {
 
 /// An old session ticket does not help the client either. Existing connections stay.
 #[test]
-fn who_is_revoked_stays_out_as_soon_as_the_list_says_so() {
+fn revocation_takes_effect_with_the_new_list() {
     let certificates = Certificates::new();
     for name in ["server", "ann", "bob"] {
         certificates.sign(name);
@@ -104,7 +104,7 @@ fn who_is_revoked_stays_out_as_soon_as_the_list_says_so() {
 }
 
 #[test]
-fn many_that_stop_in_the_middle_hold_up_nobody() {
+fn many_stalled_handshakes_do_not_block_others() {
     let certificates = Certificates::new();
     certificates.sign("server");
     certificates.sign("ann");
@@ -142,7 +142,7 @@ fn many_that_stop_in_the_middle_hold_up_nobody() {
 }
 
 #[test]
-fn stores_of_no_use_keep_the_server_from_starting_and_say_which() {
+fn unusable_stores_prevent_the_start_and_are_named() {
     let certificates = Certificates::new();
     certificates.sign("server");
     let missing = certificates.path("nowhere.pem").display().to_string();
@@ -181,7 +181,7 @@ fn stores_of_no_use_keep_the_server_from_starting_and_say_which() {
 
 /// The message names the kind of the store, and never contains a password.
 #[test]
-fn stores_of_keytool_with_something_wrong_are_refused_each_with_its_reason() {
+fn flawed_stores_of_keytool_are_refused_each_with_its_reason() {
     let certificates = Certificates::new();
     certificates.sign("server");
     if or_skip("stores of keytool", certificates.convert("server")).is_none() {
@@ -219,7 +219,7 @@ fn stores_of_keytool_with_something_wrong_are_refused_each_with_its_reason() {
 }
 
 #[test]
-fn a_store_that_changes_is_taken_up_and_garbage_is_not() {
+fn a_changed_store_is_loaded_and_invalid_ones_are_not() {
     let certificates = Certificates::new();
     certificates.sign("server");
     certificates.sign("ann");

@@ -49,7 +49,7 @@ fn replace(certificates: &Certificates, file: &str, content: &[u8]) {
 }
 
 #[test]
-fn members_take_up_new_certificates_and_no_garbage_and_keep_their_links() {
+fn members_load_new_certificates_and_keep_their_connections() {
     const KEPT: &str = "continuing with the previous stores";
     const TAKEN: &str = "new connections use it";
     let certificates = signed();

@@ -61,7 +61,7 @@ fn started(certificates: &Certificates) -> Option<Ensemble> {
 
 /// Without a check, an application with a certificate joins as an observer and receives all data.
 #[test]
-fn an_ensemble_tells_its_members_from_an_application_and_an_observer_without_a_line() {
+fn an_ensemble_distinguishes_members_from_applications_and_unlisted_observers() {
     let certificates = Certificates::new();
     certificates.sign("member");
     certificates.sign_for("zk2", Kind::CommonName);

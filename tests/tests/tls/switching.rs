@@ -133,7 +133,7 @@ fn close_plain(ensemble: &Ensemble, id: u64) {
 }
 
 #[test]
-fn clients_come_from_plain_connections_to_tls_and_logins_and_keep_their_session() {
+fn clients_switch_to_tls_and_logins_and_keep_their_session() {
     let certificates = Certificates::new();
     certificates.sign("server");
     certificates.sign("ann");

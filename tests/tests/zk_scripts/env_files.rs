@@ -289,7 +289,7 @@ fn sourced(options: &str) -> Command {
 }
 
 #[test]
-fn files_of_flags_that_people_publish_are_read() {
+fn published_files_of_flags_are_read() {
     assert!(SHAPES.len() >= 40, "only {}", SHAPES.len());
     let mut wrong = Vec::new();
     for shape in SHAPES {

@@ -85,7 +85,7 @@ fn grown() -> Option<Server> {
 }
 
 #[test]
-fn logs_are_printed_mended_and_cut() {
+fn logs_are_printed_repaired_and_cut() {
     let Some(server) = grown() else {
         return;
     };
@@ -123,7 +123,7 @@ fn logs_are_printed_mended_and_cut() {
 }
 
 #[test]
-fn snapshots_are_printed_and_old_ones_go() {
+fn snapshots_are_printed_and_old_ones_purged() {
     let Some(mut server) = grown() else {
         return;
     };
@@ -198,7 +198,7 @@ fn snapshots_are_printed_and_old_ones_go() {
 }
 
 #[test]
-fn directories_are_made_and_made_anew_by_force_alone() {
+fn directories_are_recreated_only_by_force() {
     let home = tempfile::tempdir().expect("a directory");
     let (data, log) = (home.path().join("data"), home.path().join("log"));
     let config = home.path().join("zoo.cfg");
@@ -248,7 +248,7 @@ fn directories_are_made_and_made_anew_by_force_alone() {
 
 /// Scripts of operators source this file.
 #[test]
-fn the_environment_is_that_of_the_configuration() {
+fn the_environment_follows_the_configuration() {
     let home = tempfile::tempdir().expect("a directory");
     let env = "ZOO_LOG_DIR=/somewhere\nJVMFLAGS=-Dx=y\n";
     fs::write(home.path().join("zookeeper-env.sh"), env).expect("write a file");

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_wait_for_the_write_in_front_of_them() {
+    fn an_answer_waits_for_the_write_before_it() {
         let (mut held, mut out) = (HeldAnswers::default(), Vec::new());
         for (answer, write) in [(1, None), (2, Some(5)), (3, None), (4, Some(7)), (5, None)] {
             held.place(write, &mut out).push(answer);

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_majority_has_is_told_to_all_who_wait() {
+    fn records_on_a_majority_are_reported_to_all_waiters() {
         let [(proposals, _acks), _follower] = connect().unwrap();
         let [(others, _others_acks), _other] = connect().unwrap();
         let [(commits, requests), (passes_on, mut committed)] = connect().unwrap();

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_taken_when_they_are_whole() {
+    fn only_complete_groups_are_returned() {
         let mut groups = Vec::new();
         for (bytes, last) in [(3_u64, 1_u64), (5, 4)] {
             groups.extend_from_slice(&bytes.to_be_bytes());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_put_comes_whole_and_in_order() {
+    fn records_of_many_senders_arrive_complete_and_in_order() {
         let [(link, _), (_, mut groups)] = connect().unwrap();
         let (mut bytes, mut last) = (0, 0);
         std::thread::scope(|scope| {

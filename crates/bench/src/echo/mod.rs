@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_would_be_a_transaction_is_synced() {
+    fn only_writes_are_synced() {
         let is_synced = |op: OpCode| {
             let mut requests = Vec::new();
             put_request(Xid(1), op.number(), &mut requests, |_| ());

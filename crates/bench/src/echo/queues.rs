@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_numbers_lists_and_tells_who_waits_behind() {
+    fn a_queue_numbers_its_entries_and_notifies_the_successor() {
         let (queues, by) = (Queues::default(), Arc::<ConnectionEvents>::default());
         assert!(ask(&queues, &by, OpCode::GetChildren, &look("/q", false)).is_none());
         let join = CreateRequest {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_once_to_each_who_watches() {
+    fn a_change_notifies_each_watcher_once() {
         let queues = Queues::default();
         let watchers = [Arc::<ConnectionEvents>::default(), Arc::default()];
         for by in &watchers {

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_put_in_front_comes_first_and_what_was_asked_is_kept() {
+    async fn requests_added_in_front_come_first_and_sent_ones_are_kept() {
         let mut ahead = of(10..12);
         let ask = |number: &usize| std::future::ready(*number);
         ahead.ask(ask);

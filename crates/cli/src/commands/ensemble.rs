@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_have_addresses_as_far_as_the_list_tells() {
+    fn members_have_the_addresses_of_the_list() {
         let list = "server.1=h1:1:2:participant;0.0.0.0:2181\nserver.2=h2:1:2:observer;2182\n\
             server.3=[::1]:1:2|h3:1:2\nserver.4=h4:1:2;10.0.0.4:2184\nversion=a";
         let mut members = member_list(list);

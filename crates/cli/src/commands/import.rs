@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acl_comes_back_from_json() {
+    fn an_acl_round_trips_through_json() {
         let acl = vec![Acl::open(), Acl::new(1, "digest", "a:b")];
         let json = Value::Array(acl.iter().map(acl_to_json).collect());
         assert_eq!(acl_of_json(&json), Some(acl));

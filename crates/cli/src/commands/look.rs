@@ -329,13 +329,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_drive_the_terminal() {
+    fn a_name_cannot_send_terminal_commands() {
         assert_eq!(plain("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(plain("grüße"), "grüße");
     }
 
     #[test]
-    fn marks_of_containers_are_no_sessions() {
+    fn container_owners_are_not_printed_as_sessions() {
         assert!(is_session(0x1000_0000_0001));
         assert!(!is_session(i64::MIN));
     }

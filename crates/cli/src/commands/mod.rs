@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usage_is_javas() {
+    fn the_usage_text_equals_javas() {
         let usage = usage(false);
         assert!(usage.contains("\n\tclose \n"));
         assert!(usage.ends_with("\n\twhoami \n"));

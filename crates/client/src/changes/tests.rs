@@ -85,7 +85,7 @@ async fn positions(changes: &mut Changes, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn another_member_goes_on_where_the_last_one_broke_off() {
+async fn a_feed_resumes_at_another_member() {
     // The first server closes the connection after half of a line.
     let cut = change("0x3.0")[..20].to_owned();
     let one = Scripted::start(vec![feed(&[
@@ -119,7 +119,7 @@ async fn another_member_goes_on_where_the_last_one_broke_off() {
 }
 
 #[tokio::test]
-async fn a_change_is_what_its_line_says() {
+async fn a_change_is_parsed_from_its_line() {
     let server = Scripted::start(vec![feed(&[change("0x1.0")])]).await;
     let mut changes = follow(&[&server], Start::Now).await;
     let change = timeout(LIMIT, changes.next()).await.unwrap().unwrap();
@@ -131,7 +131,7 @@ async fn a_change_is_what_its_line_says() {
 }
 
 #[tokio::test]
-async fn what_nobody_keeps_is_said_with_where_to_go_on() {
+async fn removed_changes_are_an_error_with_the_next_position() {
     let gone = |zxid: &str| {
         refusal(
             "410 Gone",
@@ -151,7 +151,7 @@ async fn what_nobody_keeps_is_said_with_where_to_go_on() {
 }
 
 #[tokio::test]
-async fn what_every_member_would_refuse_is_not_asked_again() {
+async fn a_refusal_common_to_all_members_is_not_retried() {
     let no = refusal("401 Unauthorized", "{\"error\":\"who are you\"}");
     let one = Scripted::start(vec![no]).await;
     let two = Scripted::start(Vec::new()).await;
@@ -193,7 +193,7 @@ async fn rubbish_and_ends_of_feeds_are_losses_with_a_reason() {
 }
 
 #[test]
-fn a_line_is_bounded_and_comes_whole_out_of_any_pieces() {
+fn a_line_is_bounded_and_assembled_from_any_pieces() {
     let text = change("0x1.0") + &progress("0x1") + &change("0x2.0");
     for size in [1, 7, 64, 4096] {
         let mut lines = Lines::default();
@@ -214,7 +214,7 @@ fn a_line_is_bounded_and_comes_whole_out_of_any_pieces() {
 }
 
 #[test]
-fn nobody_reads_a_password_in_a_debug_line() {
+fn debug_output_contains_no_password() {
     let options = ChangeOptions::new("a:1", "/").with_authorization("digest ann:secret");
     let text = format!("{options:?} {:?}", Changes::new(options.clone()));
     assert!(!text.contains("secret"), "{text}");
@@ -237,7 +237,7 @@ async fn slow() -> (String, tokio::sync::mpsc::UnboundedSender<String>) {
 }
 
 #[tokio::test]
-async fn calls_that_are_dropped_go_on_with_one_connection_and_notice_its_silence() {
+async fn dropped_calls_continue_on_one_connection_and_detect_its_silence() {
     let (address, answers) = slow().await;
     let options = ChangeOptions::new(&address, "/a");
     let mut changes = Changes::new(options);

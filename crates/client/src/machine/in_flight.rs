@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_may_overtake() {
+    fn a_refusal_may_overtake_earlier_replies() {
         let mut two = in_flight(&[(1, OpCode::Create), (2, OpCode::SetData)]);
         assert_eq!(two.answered_by(&reply(2, -119)).unwrap().xid, Xid(2));
         assert_eq!(two.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));

@@ -116,7 +116,7 @@ fn options() -> Options {
 }
 
 #[test]
-fn a_session_is_lost_a_timeout_after_what_was_answered_was_sent() {
+fn a_session_is_lost_one_timeout_after_the_last_answered_request() {
     let mut site = Site::new(options());
     assert_eq!(site.machine.deadline(), Some(at(3)));
     site.machine.handle_deadline(&mut site.out, at(3)).unwrap();
@@ -144,7 +144,7 @@ fn a_session_is_lost_a_timeout_after_what_was_answered_was_sent() {
 }
 
 #[test]
-fn what_waits_is_refused_when_the_session_is_lost() {
+fn waiting_calls_are_refused_when_the_session_is_lost() {
     let mut site = Site::new(options());
     let reason = LossReason::ClosedByServer;
     site.machine.handle_lost(&reason, at(1));
@@ -158,7 +158,7 @@ fn what_waits_is_refused_when_the_session_is_lost() {
 }
 
 #[test]
-fn a_deletion_is_repeated_until_it_is_answered_and_a_look_is_taken_twice() {
+fn a_background_deletion_is_repeated_until_answered() {
     let mut site = Site::new(options());
     site.chores.push(Chore::Delete("/a".into()));
     site.chores.push(Chore::FindAndDelete {
@@ -217,7 +217,7 @@ fn a_call_for_one_session_is_not_sent_in_the_next() {
 }
 
 #[test]
-fn nothing_is_sent_behind_the_end_of_a_session() {
+fn nothing_is_sent_after_close_session() {
     let mut site = Site::new(options());
     let command = |op| Command::new(op, None, Bytes::new());
     let (close, mut closed) = command(OpCode::CloseSession);
@@ -242,7 +242,7 @@ fn nothing_is_sent_behind_the_end_of_a_session() {
 }
 
 #[test]
-fn a_session_that_is_over_is_followed_by_another_only_where_that_is_asked_for() {
+fn an_expired_session_is_renewed_only_on_request() {
     let over = || Error::SessionExpired {
         session: SessionId(1),
         server: "a:1".into(),

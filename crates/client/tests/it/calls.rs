@@ -29,7 +29,7 @@ fn data_reply(data: &'static [u8], version: i32) -> Bytes {
 }
 
 #[tokio::test]
-async fn a_new_session_is_asked_for_and_described() {
+async fn a_new_session_is_requested_and_described() {
     let server = FakeServer::start().await;
     let (client, (_connection, request)) =
         tokio::join!(Client::connect(server.options()), server.accept_session());
@@ -93,7 +93,7 @@ async fn an_error_names_operation_path_server_and_code() {
 }
 
 #[tokio::test]
-async fn a_missing_znode_is_no_error_of_exists() {
+async fn exists_of_a_missing_znode_is_not_an_error() {
     let (client, mut connection, _server) = connected().await;
     let served = async {
         let request = connection.expect(OpCode::Exists).await;
@@ -104,7 +104,7 @@ async fn a_missing_znode_is_no_error_of_exists() {
 }
 
 #[tokio::test]
-async fn an_event_is_there_before_the_reply_behind_it() {
+async fn an_event_is_visible_before_the_following_reply() {
     let (client, mut connection, _server) = connected().await;
     let mut events = client.events();
     let served = async {
@@ -224,7 +224,7 @@ async fn close_ends_the_session_and_everything_after_it_fails() {
 }
 
 #[tokio::test]
-async fn dropping_the_last_handle_closes_the_socket_without_a_word() {
+async fn dropping_the_last_handle_closes_only_the_socket() {
     let (client, mut connection, _server) = connected().await;
     drop(client);
     connection.closed_by_client().await;
@@ -248,7 +248,7 @@ async fn an_idle_client_pings() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_an_error_that_names_the_server() {
+async fn a_refused_connection_is_an_error_that_names_the_server() {
     let server = FakeServer::start().await;
     let address = server.address.clone();
     drop(server);

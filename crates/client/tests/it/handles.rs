@@ -36,7 +36,7 @@ async fn answer_add_watch(connection: &mut FakeConnection) {
 }
 
 #[tokio::test]
-async fn a_watch_tells_of_its_own_change_over_a_reconnect() {
+async fn a_watch_reports_its_change_after_a_reconnect() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let asked = async {
@@ -63,7 +63,7 @@ async fn a_watch_tells_of_its_own_change_over_a_reconnect() {
 }
 
 #[tokio::test]
-async fn a_watch_that_is_dropped_is_taken_off_the_server() {
+async fn a_dropped_watch_is_removed_from_the_server() {
     let server = FakeServer::start().await;
     let (client, mut connection) = connected(&server).await;
     let asked = async { tokio::join!(client.watch_data("/a"), client.watch_data("/a")) };
@@ -101,7 +101,7 @@ async fn a_watch_that_is_dropped_is_taken_off_the_server() {
 }
 
 #[tokio::test]
-async fn a_stream_says_when_it_may_have_missed_something() {
+async fn a_stream_reports_possibly_missed_events() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let mode = AddWatchMode::PersistentRecursive;
@@ -183,7 +183,7 @@ async fn paths_are_below_the_root_of_the_client() {
 }
 
 #[tokio::test]
-async fn a_session_is_lost_by_the_clock_and_may_be_found_again() {
+async fn a_session_lost_by_the_clock_may_be_continued() {
     let server = FakeServer::start().await;
     let granting = async {
         let mut connection = server.accept().await;
@@ -243,7 +243,7 @@ async fn with_renewal_another_session_follows() {
 }
 
 #[tokio::test]
-async fn a_session_is_left_to_another_client() {
+async fn a_session_can_be_handed_to_another_client() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let other = client.clone();
@@ -259,7 +259,7 @@ async fn a_session_is_left_to_another_client() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_given_up_before_it_was_sent_is_not_sent() {
+async fn a_call_dropped_before_sending_is_not_sent() {
     let server = FakeServer::start().await;
     let (client, first) = connected(&server).await;
     drop(first);

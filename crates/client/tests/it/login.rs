@@ -113,7 +113,7 @@ async fn a_connection_logs_in_again_before_its_requests() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_an_error_of_its_own_and_is_not_tried_again() {
+async fn a_wrong_password_is_a_separate_error_and_not_retried() {
     let server = FakeServer::start().await;
     let refusing = async {
         let (mut connection, _) = server.accept_session().await;
@@ -166,7 +166,7 @@ async fn a_login_that_is_refused_on_reconnect_ends_the_client() {
 }
 
 #[tokio::test]
-async fn a_server_without_sasl_is_not_taken_for_one_that_let_us_in() {
+async fn a_server_without_sasl_does_not_count_as_logged_in() {
     let error = failure(async |connection| {
         let (xid, first) = take(connection).await;
         assert!(first.is_empty());
@@ -180,7 +180,7 @@ async fn a_server_without_sasl_is_not_taken_for_one_that_let_us_in() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_know_the_password_is_left() {
+async fn a_server_that_does_not_prove_the_password_is_rejected() {
     for (last, reason) in [
         (
             &b"rspauth=00000000000000000000000000000000"[..],
@@ -210,7 +210,7 @@ async fn a_server_that_does_not_know_the_password_is_left() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_too_long_and_answers_to_nothing_end_the_connection() {
+async fn too_long_tokens_and_unexpected_replies_end_the_connection() {
     let error = failure(async |connection| {
         let (xid, _) = take(connection).await;
         answer(connection, xid, Some(vec![b'a'; 4000])).await;
@@ -242,7 +242,7 @@ async fn tokens_that_are_too_long_and_answers_to_nothing_end_the_connection() {
 }
 
 #[test]
-fn no_password_shows() {
+fn no_password_appears_in_debug_output() {
     let login = Login::digest_md5("bob", Secret::new(PASSWORD));
     let options = Options::new("a").with_login(login);
     let shown = format!(

@@ -75,7 +75,7 @@ fn kind() -> Create {
 }
 
 #[tokio::test]
-async fn what_was_created_unheard_is_found_again() {
+async fn a_creation_without_a_reply_is_found_again() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let kind = kind();
@@ -96,7 +96,7 @@ async fn what_was_created_unheard_is_found_again() {
 }
 
 #[tokio::test]
-async fn what_was_not_created_is_created_once_more_under_the_same_name() {
+async fn an_unexecuted_creation_is_repeated_with_the_same_name() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let kind = kind();
@@ -124,7 +124,7 @@ async fn what_was_not_created_is_created_once_more_under_the_same_name() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_an_older_session_is_not_taken() {
+async fn a_znode_of_an_older_session_is_not_adopted() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let kind = kind();
@@ -182,7 +182,7 @@ async fn what_belongs_to_an_older_session_is_not_taken() {
 }
 
 #[tokio::test]
-async fn a_creation_that_was_given_up_leaves_nothing() {
+async fn a_dropped_creation_leaves_no_znode() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let kind = kind();
@@ -203,7 +203,7 @@ async fn a_creation_that_was_given_up_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_creation_that_is_refused_costs_nothing_more() {
+async fn a_refused_creation_sends_no_more_requests() {
     let server = FakeServer::start().await;
     let (client, mut connection) = connected(&server).await;
     let kind = kind();
@@ -219,7 +219,7 @@ async fn a_creation_that_is_refused_costs_nothing_more() {
 }
 
 #[tokio::test]
-async fn what_is_left_to_do_is_done_after_the_last_handle() {
+async fn background_work_is_finished_after_the_last_handle() {
     let server = FakeServer::start().await;
     let (client, mut connection) = connected(&server).await;
     client.delete_in_background("/a");
@@ -230,7 +230,7 @@ async fn what_is_left_to_do_is_done_after_the_last_handle() {
 }
 
 #[tokio::test]
-async fn without_any_server_a_creation_fails_and_leaves_nothing() {
+async fn without_a_server_a_creation_fails_and_leaves_nothing() {
     let server = FakeServer::start().await;
     let granting = async {
         let mut connection = server.accept().await;

@@ -44,7 +44,7 @@ fn paths(list: Option<Vec<Option<jute::Str>>>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_session_goes_on_with_its_credentials_and_watches() {
+async fn a_reconnect_restores_credentials_and_watches() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let mut events = client.events();
@@ -106,7 +106,7 @@ async fn the_session_goes_on_with_its_credentials_and_watches() {
 }
 
 #[tokio::test]
-async fn calls_under_way_fail_and_later_ones_wait_for_the_next_connection() {
+async fn calls_in_flight_fail_and_later_ones_wait_for_the_next_connection() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let losing = async {
@@ -129,7 +129,7 @@ async fn calls_under_way_fail_and_later_ones_wait_for_the_next_connection() {
 }
 
 #[tokio::test]
-async fn a_refused_session_is_the_end() {
+async fn a_refused_session_ends_the_client() {
     let server = FakeServer::start().await;
     let (client, first) = connected(&server).await;
     let mut state = client.state();
@@ -184,7 +184,7 @@ async fn the_next_server_is_tried() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_left() {
+async fn a_silent_server_is_disconnected() {
     let server = FakeServer::start().await;
     let granting = async {
         let mut connection = server.accept().await;
@@ -201,7 +201,7 @@ async fn a_silent_server_is_left() {
 }
 
 #[tokio::test]
-async fn a_reply_to_nothing_costs_the_connection() {
+async fn a_reply_without_a_request_ends_the_connection() {
     let server = FakeServer::start().await;
     let (client, mut first) = connected(&server).await;
     let confusing = async {

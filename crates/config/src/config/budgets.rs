@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_the_addresses_that_begin_as_it_does() {
+    fn a_network_contains_the_addresses_with_its_prefix() {
         assert!(contains("10.0.0.0/8", "10.255.1.2"));
         assert!(!contains("10.0.0.0/8", "11.0.0.0"));
         assert!(contains("10.1.2.3", "10.1.2.3") && !contains("10.1.2.3", "10.1.2.2"));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nobody_is_none() {
+    fn an_unknown_form_names_no_clients() {
         for text in [
             "",
             "alice",

@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_logbacks() {
+    fn sizes_have_the_units_of_logback() {
         for (text, bytes) in [
             ("10MB", Some(10 << 20)),
             ("5 kb", Some(5 << 10)),

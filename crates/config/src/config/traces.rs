@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_is_named_by_host_and_the_rest_has_its_usual_value() {
+    fn a_collector_url_needs_only_a_host() {
         let whole = |text: &str| collector(text).map(|url| url.to_string());
         let usual = Ok("http://collector:4318/v1/traces".to_owned());
         assert_eq!(whole("http://collector"), usual);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_of_http_is_refused_with_its_reason() {
+    fn other_urls_are_refused_with_a_reason() {
         for (text, reason) in [
             ("https://collector", "not over https"),
             ("collector:4318", "no"),

@@ -19,7 +19,7 @@ fn options(text: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn values_are_what_java_reads() {
+fn values_equal_javas() {
     for (written, key, value) in [
         (r#"user_x="p""#, "user_x", "p"),
         ("user_x=p12", "user_x", "p12"),

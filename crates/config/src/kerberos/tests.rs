@@ -6,7 +6,7 @@ fn user(rules: &str, name: &str) -> Result<String, NoUserName> {
 }
 
 #[test]
-fn names_have_their_parts() {
+fn a_kerberos_name_has_up_to_three_parts() {
     let parts = |name| KerberosName::parse(name).map(|it| (it.service, it.host, it.realm));
     assert_eq!(parts("ann"), Some(("ann", None, None)));
     assert_eq!(parts("ann@A"), Some(("ann", None, Some("A"))));
@@ -28,7 +28,7 @@ fn the_default_rule_takes_names_of_the_default_realm() {
 
 /// Source: SaslServerCallbackHandler.handleAuthorizeCallback.
 #[test]
-fn host_and_realm_are_kept_unless_they_are_cut_off() {
+fn host_and_realm_are_kept_unless_removed() {
     for (host, realm, expected) in [
         (false, false, "zk/host@HOME"),
         (true, false, "zk@HOME"),
@@ -60,7 +60,7 @@ fn a_pattern_must_fit_the_whole_name() {
 }
 
 #[test]
-fn replacements_are_those_of_java() {
+fn replacements_equal_javas() {
     assert_eq!(user("RULE:[1:$1]s/n/m/", "ann@X").unwrap(), "amn");
     assert_eq!(user("RULE:[1:$1]s/n/m/g", "ann@X").unwrap(), "amm");
     assert_eq!(user("RULE:[1:$1]s/(a)(n)/$2$1/", "ann@X").unwrap(), "nan");
@@ -69,7 +69,7 @@ fn replacements_are_those_of_java() {
 }
 
 #[test]
-fn what_a_rule_leaves_must_be_simple_and_its_parts_must_be_there() {
+fn the_result_of_a_rule_must_be_a_simple_name() {
     assert_eq!(user("RULE:[1:$1@$0]", "ann@X"), Err(NoUserName::NotSimple));
     assert_eq!(user("RULE:[1:$2]", "ann@X"), Err(NoUserName::NoPart));
     assert_eq!(
@@ -79,7 +79,7 @@ fn what_a_rule_leaves_must_be_simple_and_its_parts_must_be_there() {
 }
 
 #[test]
-fn rules_that_make_no_sense_are_refused() {
+fn invalid_rules_are_refused() {
     for wrong in [
         "default",
         "RULE:[1:$1",

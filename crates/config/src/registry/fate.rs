@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_value_asks_for_nothing() {
+    fn an_empty_value_meets_no_condition() {
         for asks in [
             Asks::Any,
             Asks::True,
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_apart_as_their_settings_do() {
+    fn values_are_compared_as_their_settings_do() {
         assert!(Asks::True.fits("TRUE") && !Asks::True.fits("yes"));
         assert!(Asks::False.fits("no") && !Asks::False.fits("True"));
         assert!(Asks::OneOf(&["need"]).fits("NEED") && !Asks::OneOf(&["need"]).fits("none"));

@@ -24,7 +24,7 @@ fn admin_ports_are_read_by_the_ids_of_their_members() {
 }
 
 #[test]
-fn another_form_is_refused_with_its_place_and_the_way_out() {
+fn an_invalid_value_is_refused_with_its_line_and_a_hint() {
     for (line, reason) in [
         ("zoarium.admin.x=a:1", "`x` is not the id of a member"),
         ("zoarium.admin.+1=a:1", "`+1` is not the id of a member"),

@@ -49,7 +49,7 @@ fn is_refused(lines: &str, line: u32, key: &str, (reason, hint): (&str, &str)) {
 }
 
 #[test]
-fn a_budget_that_lacks_something_is_refused_with_its_place_and_the_way_out() {
+fn an_incomplete_budget_is_refused_with_its_line_and_a_hint() {
     let nobody = ("`alice` does not name any clients", "ip:10.0.0.0/8");
     is_refused("budget.a.who=alice", 3, "budget.a.who", nobody);
     let nothing = (
@@ -63,7 +63,7 @@ fn a_budget_that_lacks_something_is_refused_with_its_place_and_the_way_out() {
 }
 
 #[test]
-fn a_bound_that_makes_no_sense_is_refused_with_its_place_and_the_way_out() {
+fn an_invalid_bound_is_refused_with_its_line_and_a_hint() {
     let with = |line: &str| format!("budget.a.who=ip:*\n{line}");
     let rate = "budget.a.requestsPerSecond";
     let lines = with("budget.a.requestsPerSecond=0");
@@ -80,7 +80,7 @@ fn a_bound_that_makes_no_sense_is_refused_with_its_place_and_the_way_out() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused_with_its_place_and_the_way_out() {
+fn an_invalid_name_is_refused_with_its_line_and_a_hint() {
     let dotted = (
         "`b.who` is not a setting of a budget",
         "must not contain a dot",

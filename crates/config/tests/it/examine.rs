@@ -27,7 +27,7 @@ fn told(found: &Examination) -> Vec<(&'static str, u32)> {
 }
 
 #[test]
-fn a_good_configuration_has_nothing_but_notes() {
+fn a_valid_configuration_has_only_notes() {
     let found = examined(Machine::member(""), &[]);
     assert!(found.is_accepted() && !found.lacks_members);
     assert_eq!(told(&found), []);
@@ -63,7 +63,7 @@ fn every_wrong_value_is_found_and_not_only_the_first() {
 }
 
 #[test]
-fn the_rest_is_looked_at_without_the_members_too() {
+fn other_settings_are_checked_despite_invalid_members() {
     let text = "dataDir=/data\nclientPort=2181\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1\n\
                 server.3=c:1:2\nautopurge.purgeInterval=daily\n";
     let found = examined(Machine::with(text), &[]);
@@ -77,7 +77,7 @@ fn the_rest_is_looked_at_without_the_members_too() {
 }
 
 #[test]
-fn a_file_that_is_none_is_one_finding() {
+fn an_unreadable_file_is_one_finding() {
     let found = examined(Machine::default(), &[]);
     assert_eq!(told(&found), [(finding::FILE, 0)]);
     assert!(found.config.is_none());
@@ -113,7 +113,7 @@ fn line(line: u32) -> ValueSource {
 }
 
 #[test]
-fn each_value_says_where_it_comes_from() {
+fn each_value_has_its_source() {
     let text =
         "snapCount=1\ntickTime=4000\njute.maxbuffer.extrasize=abc\nforceSync=maybe\nmy.own=5\n";
     let rows = rows(
@@ -179,7 +179,7 @@ fn secrets_are_masked_wherever_they_are_written() {
 }
 
 #[test]
-fn a_build_with_kerberos_is_asked_as_one() {
+fn the_examination_respects_kerberos_support() {
     let lines = "kerberos.removeHostFromPrincipal=true\n";
     let with = examined(Machine::alone(lines).gssapi(), &[]);
     let without = examined(Machine::alone(lines), &[]);

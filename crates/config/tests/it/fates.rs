@@ -61,7 +61,7 @@ fn is_about(written: Option<&str>, key: &Key) -> bool {
 }
 
 #[test]
-fn every_refused_case_is_refused_with_its_place_and_a_way_out() {
+fn every_refused_case_is_refused_with_its_line_and_a_hint() {
     let mut checked = 0;
     for key in registry::all() {
         for case in key.fate.cases() {
@@ -134,7 +134,7 @@ fn tells_no_effect(config: &Config) -> bool {
 
 /// Empty values and these values do not request anything.
 #[test]
-fn values_that_ask_for_nothing_start_without_a_word() {
+fn values_without_a_request_start_without_notices() {
     let lines = "audit.enable=false\nsslQuorum=false\nportUnification=false\n\
                  sslQuorumReloadCertFiles=false\nclient.portUnification=false\n\
                  client.certReload=false\nquorum.auth.enableSasl=false\n\
@@ -178,7 +178,7 @@ fn one_refusal_names_all_others_in_the_order_of_the_lines() {
 }
 
 #[test]
-fn another_error_does_not_hide_what_is_not_there() {
+fn another_error_does_not_hide_missing_features() {
     let error = Machine::alone("tickTime=often\nssl.crl=true").refusal();
     let told: Vec<String> = error.notices().iter().map(ToString::to_string).collect();
     let refusal = "/conf/zoo.cfg:4: ssl.crl: enables revocation checks";
@@ -189,7 +189,7 @@ fn another_error_does_not_hide_what_is_not_there() {
 }
 
 #[test]
-fn the_setting_that_counts_is_judged() {
+fn the_effective_setting_is_judged() {
     let in_file = Machine::alone("ssl.crl=false").flag("zookeeper.ssl.crl=true");
     in_file.config().check_supported().unwrap();
     let in_flag = Machine::alone("").flag("zookeeper.ssl.crl=true");
@@ -227,7 +227,7 @@ enum Now {
 use Now::{HasNoEffect, IsRefused, Works};
 
 /// Settings that were formerly accepted silently without an effect.
-/// `the_server_reads_what_works_and_nothing_else` checks that the working ones are read.
+/// `the_server_reads_exactly_the_working_settings` checks that the working ones are read.
 const ONCE_INERT: &[(&str, &[Now])] = &[
     ("audit.enable", &[Works]),
     ("enableEagerACLCheck", &[Works]),
@@ -320,7 +320,7 @@ const ONCE_INERT: &[(&str, &[Now])] = &[
 ];
 
 #[test]
-fn what_once_did_nothing_works_or_says_so() {
+fn settings_formerly_without_effect_work_or_are_reported() {
     for (name, now) in ONCE_INERT {
         let key = registry::find(name).or_else(|| registry::find_property(name));
         let key = key.unwrap_or_else(|| panic!("{name} is not known"));

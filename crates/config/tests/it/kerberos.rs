@@ -41,7 +41,7 @@ fn a_section_names_a_principal_and_its_key_tab() {
 }
 
 #[test]
-fn what_a_section_lacks_is_said_with_its_line() {
+fn a_missing_option_of_a_section_is_reported_with_its_line() {
     for (options, lacks) in [
         (
             "keyTab=\"/a\" principal=\"zk/h@A\"",

@@ -21,7 +21,7 @@ fn told_of_flag(definition: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_unknown_key_is_told_the_nearest_name() {
+fn an_unknown_key_gets_the_nearest_name() {
     assert_eq!(
         told("tikcTime=2000"),
         ["tikcTime: unknown setting; did you mean tickTime?"]
@@ -33,7 +33,7 @@ fn an_unknown_key_is_told_the_nearest_name() {
 }
 
 #[test]
-fn names_that_only_look_like_settings_are_told_the_real_one() {
+fn misnamed_settings_get_the_real_name() {
     assert_eq!(
         told("requestThrottleLimit=5"),
         ["requestThrottleLimit: no effect; this setting is called request_throttle_max_requests"]
@@ -102,7 +102,7 @@ fn settings_of_the_file_only_are_not_taken_from_flags() {
 }
 
 #[test]
-fn flags_are_told_the_nearest_name_too() {
+fn unknown_flags_get_the_nearest_name() {
     assert_eq!(
         told_of_flag("zookeeper.snapCont=5"),
         ["-Dzookeeper.snapCont: unknown property; did you mean zookeeper.snapCount?"]
@@ -208,7 +208,7 @@ fn members_of_a_static_file_are_seen_among_the_properties() {
 }
 
 #[test]
-fn what_was_written_is_listed_by_section() {
+fn written_settings_are_listed_by_section() {
     let config = Machine::alone("ssl.keyStore.location=/k.jks")
         .flag("jute.maxbuffer=5")
         .config();

@@ -182,7 +182,7 @@ fn can_work(key: &Key) -> bool {
 }
 
 #[test]
-fn the_server_reads_what_works_and_nothing_else() {
+fn the_server_reads_exactly_the_working_settings() {
     let behind = settings_behind();
     let sources = sources();
     let all = fields(&Machine::switched_on("").config());

@@ -168,7 +168,7 @@ fn a_server_that_joins_again_is_replaced() {
 }
 
 #[test]
-fn nobody_joins_at_an_address_of_somebody_else() {
+fn no_server_joins_at_a_used_address() {
     let with_8 = format!("{THREE}\nserver.8=10.0.0.1:1:2:observer;10.0.0.1:3");
     for joining in [
         "server.9=10.0.0.1:7:2:observer;4",
@@ -195,7 +195,7 @@ fn nobody_joins_at_an_address_of_somebody_else() {
 }
 
 #[test]
-fn in_groups_the_whole_list_is_needed() {
+fn with_groups_the_whole_list_is_required() {
     let grouped = list(&format!("{THREE}\ngroup.1=1:2:3"));
     let refused = grouped.changed(None, Some("77"), rules(true)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::BadArguments);
@@ -213,7 +213,7 @@ fn a_list_that_would_be_read_as_another_is_refused() {
 }
 
 #[test]
-fn ten_thousand_servers_join_in_no_time() {
+fn ten_thousand_servers_join_in_linear_time() {
     let join = |sid: u32| format!("server.{sid}=h{sid}:1:2:observer;h{sid}:3");
     let joining: Vec<String> = (10..10_010).map(join).collect();
     let joined = joined(THREE, &joining.join(",")).unwrap();
@@ -244,7 +244,7 @@ fn pieces() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn whatever_is_accepted_is_read_back_as_it_is(
+    fn accepted_lists_round_trip(
         joining in pieces(),
         leaving in pieces(),
         new_members in pieces(),

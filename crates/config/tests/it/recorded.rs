@@ -8,7 +8,7 @@ use config::Config;
 use crate::support::Machine;
 
 #[test]
-fn recorded_configurations_come_out_as_in_java() {
+fn recorded_configurations_have_javas_results() {
     let mut cases = 0;
     for line in include_str!("../golden/configs.tsv").lines() {
         let [zoo_cfg, my_id, outcome] = line.split('\t').collect::<Vec<_>>()[..] else {

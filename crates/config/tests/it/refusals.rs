@@ -117,7 +117,7 @@ fn the_secure_port_needs_a_provider_for_its_scheme() {
 }
 
 #[test]
-fn a_tick_has_a_length() {
+fn a_tick_time_of_zero_is_refused() {
     assert_eq!(reason("tickTime=0"), "tickTime is not set");
     assert_eq!(reason("tickTime=-5"), "-5 is not a valid duration");
 }
@@ -206,7 +206,7 @@ fn a_large_id_is_reported_where_ttl_nodes_are_allowed() {
 }
 
 #[test]
-fn numbers_that_java_insists_on_are_refused_from_a_flag_too() {
+fn invalid_numbers_of_flags_are_refused_as_in_java() {
     let error = Machine::member("")
         .flag("zookeeper.cnxTimeout=5s")
         .refusal();
@@ -282,7 +282,7 @@ const LIST: &str = "server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2;218
 /// Servers write these files completely, so an incomplete file is damaged. A server that accepted
 /// an empty list would run standalone with the history of its ensemble.
 #[test]
-fn a_damaged_list_in_force_is_refused_with_its_name_and_the_way_out() {
+fn a_corrupt_committed_list_is_refused_with_its_name_and_a_hint() {
     for list in [
         "",
         "\n\n",
@@ -300,7 +300,7 @@ fn a_damaged_list_in_force_is_refused_with_its_name_and_the_way_out() {
 
 /// The list affects elections, because the server may have acknowledged it.
 #[test]
-fn a_damaged_list_that_was_proposed_is_refused_with_its_name_and_the_way_out() {
+fn a_corrupt_proposed_list_is_refused_with_its_name_and_a_hint() {
     let with_version = format!("{LIST}version=200000003");
     assert!(reconfigured(LIST, Some(&with_version)).load().is_ok());
     let unknown = with_version.replace("server.3", "serwer.3");

@@ -65,7 +65,7 @@ fn a_jaas_file_that_does_not_exist_is_refused_with_the_flag_that_names_it() {
 }
 
 #[test]
-fn a_server_that_requires_sasl_starts_without_a_jaas_file_and_refuses_everybody() {
+fn required_sasl_without_a_jaas_file_refuses_all_clients() {
     for required in REQUIRED {
         let lines = format!("{PROVIDER}{required}");
         let missing = Machine::alone(&lines).flag("java.security.auth.login.config=/no/jaas.conf");
@@ -119,7 +119,7 @@ fn a_missing_or_empty_section_is_a_warning_that_names_the_others() {
 }
 
 #[test]
-fn another_section_can_be_named_and_is_missed_where_it_is_missing() {
+fn a_named_section_that_is_missing_is_reported() {
     let jaas = JAAS.replace("Server {", "Zk {");
     let flag = |machine: Machine| machine.flag("zookeeper.sasl.serverconfig=Zk");
     let users = users(flag(named(&jaas)).config());
@@ -130,7 +130,7 @@ fn another_section_can_be_named_and_is_missed_where_it_is_missing() {
 }
 
 #[test]
-fn a_section_without_a_provider_lets_people_log_in_as_in_java() {
+fn a_section_without_a_provider_allows_logins_as_in_java() {
     let config = Machine::alone("").jaas().config();
     assert!(config.auth.sasl.acceptor.is_some());
     let none = Machine::alone("").config();

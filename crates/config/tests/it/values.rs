@@ -10,7 +10,7 @@ use crate::support::{JAAS, JAAS_FILE, Machine, has_notice, warnings};
 use proto::ConfigVersion;
 
 #[test]
-fn the_embedded_configuration_serves_2181_from_a_directory_beside() {
+fn the_embedded_configuration_serves_2181_from_a_local_directory() {
     let config = Machine::default().embedded();
     assert_eq!(
         config.client.plain.as_ref().unwrap().to_string(),
@@ -100,7 +100,7 @@ fn members_have_defaults_too() {
 }
 
 #[test]
-fn a_proposed_member_list_is_read_from_the_file_beside() {
+fn a_proposed_member_list_is_read_from_its_file() {
     let members = "server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2;2181";
     let machine = Machine::with(
         "dataDir=/data\ninitLimit=5\nsyncLimit=2\ndynamicConfigFile=/conf/zoo.cfg.dynamic.100000000",
@@ -153,7 +153,7 @@ fn four_letter_words_are_trimmed_and_a_star_is_all() {
 }
 
 #[test]
-fn the_official_images_file_starts_and_says_what_is_not_there() {
+fn the_file_of_the_official_image_starts_and_missing_features_are_reported() {
     let config = Machine::with(
         "dataDir=/data\ndataLogDir=/datalog\ntickTime=2000\ninitLimit=5\nsyncLimit=2\n\
          autopurge.snapRetainCount=3\nautopurge.purgeInterval=0\nmaxClientCnxns=60\n\

@@ -52,7 +52,7 @@ const LOOKERS: &[(&str, i64, PeerState, i64)] = &[
 ];
 
 #[test]
-fn lookers_vote_as_java_did_and_come_to_the_same_end() {
+fn looking_servers_vote_as_java_did() {
     let Some(folder) = folder() else { return };
     for &(file, number, state, leader) in LOOKERS {
         let me = Sid(number);

@@ -306,7 +306,7 @@ impl Played<'_> {
 }
 
 #[test]
-fn wrong_hellos_and_messages_have_javas_answers() {
+fn invalid_messages_get_javas_reactions() {
     let Some(folder) = folder() else { return };
     let lines = lines(&folder, REACTIONS);
     let said = |state: &str| {

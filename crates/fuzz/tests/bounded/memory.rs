@@ -20,7 +20,7 @@ pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 #[test]
-fn an_allocation_is_seen_though_it_is_given_back() {
+fn a_freed_allocation_is_counted() {
     let _alone = crate::run::alone();
     let (_, bytes) = peak_of(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(1_000_000))));
     // Not exact: bytes that the harness frees in the meantime are subtracted.

@@ -140,7 +140,7 @@ fn a_panic_is_a_failure() {
 
 #[test]
 #[should_panic(expected = "again: ZOARIUM_FUZZ_CASE=7 ZOARIUM_FUZZ_CASES=1 cargo test")]
-fn memory_beyond_the_limit_is_a_failure_and_says_how_to_have_it_again() {
+fn exceeding_the_memory_limit_fails_and_prints_how_to_repeat_it() {
     let _alone = alone();
     let read = |data: &[u8]| drop(std::hint::black_box(vec![0u8; (5 << 20) + data.len()]));
     run_case(bad(read), 7, &[1, 2, 3]);

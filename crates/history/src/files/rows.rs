@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_failed_too_often_closes_no_other() {
+    fn a_directory_with_repeated_failures_does_not_close_others() {
         let dir = tempfile::tempdir().expect("a directory");
         let (bad, good) = (dir.path().join("bad"), dir.path().join("good"));
         for _ in 0..LEFT_MAX {

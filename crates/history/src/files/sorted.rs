@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_at_any_byte_is_told() {
+    fn corruption_of_any_byte_is_detected() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         let mut writer = SortedWriter::create(path.clone()).unwrap();
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_begin_with_is_counted_in_bytes() {
+    fn common_prefixes_are_counted_in_bytes() {
         let long = [7; 40];
         for at in 0..40 {
             let mut other = long;

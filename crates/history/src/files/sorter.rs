@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_into_memory_is_sorted_and_keeps_its_order() {
+    fn entries_beyond_memory_are_sorted_stably() {
         let dir = tempfile::tempdir().unwrap();
         let mut sorter = Sorter::new(dir.path(), "sort");
         let mut random = fastrand::Rng::with_seed(7);

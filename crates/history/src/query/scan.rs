@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subtree_is_the_path_and_what_is_below() {
+    fn a_subtree_contains_the_path_and_its_descendants() {
         assert!(is_below("/a", "/a"));
         assert!(is_below("/a", "/a/b"));
         assert!(!is_below("/a", "/a-b"));

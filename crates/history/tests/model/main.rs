@@ -65,7 +65,7 @@ fn step_to_the_end(index: &mut Index, now_ms: i64) -> usize {
 }
 
 #[test]
-fn every_query_is_as_in_the_list() {
+fn every_query_answers_like_the_plain_list() {
     {
         let seed = 1;
         let dir = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ fn every_query_is_as_in_the_list() {
 
 /// Adjacent moments, in one block or in two.
 #[test]
-fn neighbours_differ_by_what_one_transaction_did() {
+fn successive_trees_differ_by_one_transaction() {
     let dir = tempfile::tempdir().unwrap();
     let made = Generator::make(51, 150);
     let plain = Plain::of(&made);
@@ -126,7 +126,7 @@ fn neighbours_differ_by_what_one_transaction_did() {
 }
 
 #[test]
-fn what_is_not_kept_is_forgotten_and_the_rest_stays() {
+fn retention_drops_only_old_changes() {
     {
         let seed = 11;
         let dir = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ fn snapshot_of(dir: &Path, zxid: i64, tree: &plain::Tree) -> (Baseline, Snapshot
 }
 
 #[test]
-fn a_gap_is_told_and_both_sides_of_it_are_right() {
+fn a_gap_is_reported_and_both_sides_are_correct() {
     let dir = tempfile::tempdir().unwrap();
     let mut made = Generator::make(21, 1200);
     for ((record, _), number) in made.iter_mut().zip(0..) {
@@ -458,7 +458,7 @@ fn child() {
 const COUNT: usize = 1500;
 
 #[test]
-fn kills_at_random_moments_lose_nothing_that_was_made_durable() {
+fn random_kills_lose_no_durable_change() {
     let seed = 31;
     let dir = tempfile::tempdir().unwrap();
     let made = Generator::make(seed, COUNT);

@@ -85,7 +85,7 @@ fn vault(dir: &Path, made: &[Made], scheme: &str, covered: i64) -> (Index, i64) 
 /// A private znode is written while a snapshot is taken, and deleted later. The ACL that protected
 /// the writes is unknown, which differs from an ACL that permits everything.
 #[test]
-fn an_unknown_acl_is_for_super_users_only() {
+fn only_super_users_see_changes_with_an_unknown_acl() {
     let (dir, made) = (
         tempfile::tempdir().unwrap(),
         of_vault(&[set(1), set(2), set(3), DELETE]),
@@ -158,7 +158,7 @@ fn a_deletion_does_not_widen_access() {
 
 /// Only administrators may see the origin of a change or select changes by it.
 #[test]
-fn the_origin_of_a_change_is_for_administrators() {
+fn only_administrators_see_the_origin_of_a_change() {
     let dir = tempfile::tempdir().unwrap();
     let made = of_vault(&[set(1)]);
     let (index, start) = vault(dir.path(), &made, OPEN, 0);

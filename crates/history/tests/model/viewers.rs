@@ -83,7 +83,7 @@ fn a_feed_shows_what_a_query_shows() {
 /// After a snapshot that may contain parts of later transactions, the ACLs of that time are
 /// unknown.
 #[test]
-fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
+fn unknown_permission_is_an_error_and_not_a_hidden_result() {
     use proto::txn::{CreateTxn, SetDataTxn, Txn};
     let of_znode = |path: &str, version| {
         Txn::SetData(SetDataTxn {
@@ -186,7 +186,7 @@ pub(crate) fn fed(
 
 /// The addresses of the members before, in and after a change of their list.
 #[test]
-fn the_member_list_is_for_those_who_may_see_secrets() {
+fn only_viewers_of_secrets_see_the_member_list() {
     use proto::txn::{SetDataTxn, Txn};
     const CONFIG: &str = "/zookeeper/config";
     let dir = tempfile::tempdir().unwrap();

@@ -127,7 +127,7 @@ impl Delivering for Server {
 }
 
 #[test]
-fn events_leave_before_the_reply_and_a_wrong_answer_ends_the_connection() {
+fn events_precede_the_reply_and_a_wrong_answer_ends_the_connection() {
     let mut server = Server::new();
     let (asked, watches) = (server.serve(1), server.connect(2));
     let mut events = vec![Event {
@@ -146,7 +146,7 @@ fn events_leave_before_the_reply_and_a_wrong_answer_ends_the_connection() {
 }
 
 #[test]
-fn who_may_not_read_is_not_told() {
+fn clients_without_read_permission_get_no_event() {
     let mut server = Server::new();
     server.connect(1);
     let mut events = vec![Event {
@@ -173,7 +173,7 @@ fn the_end_of_a_session_ends_the_connection_that_serves_it() {
 }
 
 #[test]
-fn who_comes_back_cuts_its_other_connection_and_waits_for_the_leader() {
+fn a_returning_client_cuts_its_old_connection_and_waits_for_the_leader() {
     let server = Server::new();
     let (before, back) = (server.serve(1), server.connect(2));
     let rules = HandshakeRules {

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_stands_between_packets_and_what_comes_behind_it_is_read_on() {
+    fn packets_after_a_tree_are_read() {
         let state = state();
         let mut bytes = Vec::new();
         for (_, piece) in written(&state) {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_without_its_signature_is_no_good() {
+    fn a_tree_without_its_signature_is_refused() {
         let pieces = written(&state());
         let is_of_tree = |piece: &Piece| !matches!(piece, Piece::Packets { .. });
         let bytes = pieces.into_iter().filter(|(piece, _)| is_of_tree(piece));

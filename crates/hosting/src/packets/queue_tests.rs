@@ -64,7 +64,7 @@ fn nothing_overtakes_a_snapshot() {
 }
 
 #[test]
-fn a_slow_reader_is_given_up_at_the_bound() {
+fn a_slow_reader_is_dropped_at_the_bound() {
     let mut outbox = PacketQueue::of_leader(BOUNDS);
     let half = BOUNDS.bytes_max / 2;
     outbox.push(&packet(half), NOW).unwrap();
@@ -75,7 +75,7 @@ fn a_slow_reader_is_given_up_at_the_bound() {
 }
 
 #[test]
-fn the_history_does_not_count_until_all_of_it_is_taken() {
+fn the_sync_history_does_not_count_until_all_is_written() {
     let mut outbox = PacketQueue::of_learner(BOUNDS);
     let max = BOUNDS.bytes_max;
     for _ in 0..4 {
@@ -90,7 +90,7 @@ fn the_history_does_not_count_until_all_of_it_is_taken() {
 }
 
 #[test]
-fn all_that_waits_is_written_before_the_end() {
+fn all_queued_packets_are_written_before_the_end() {
     let mut outbox = PacketQueue::of_learner(BOUNDS);
     outbox.push(&packet(1), NOW).unwrap();
     assert!(!outbox.finish(), "within the history");
@@ -113,7 +113,7 @@ fn all_that_waits_is_written_before_the_end() {
 }
 
 #[test]
-fn more_may_wait_behind_a_snapshot_until_it_is_written() {
+fn a_queue_may_grow_while_a_snapshot_is_written() {
     let mut outbox = PacketQueue::of_learner(BOUNDS);
     let max = BOUNDS.bytes_max;
     outbox.push_snapshot(Zxid(1), 2 * max);
@@ -147,7 +147,7 @@ fn room(outbox: &mut PacketQueue) -> usize {
 }
 
 #[test]
-fn a_learner_that_is_always_a_little_behind_may_hold_no_more_than_others() {
+fn a_slightly_slow_learner_has_the_same_bound_as_others() {
     let max = BOUNDS.bytes_max;
     let mut outbox = with_history(2 * max);
     // The learner receives everything, but a new packet always waits before it takes the last one.
@@ -167,7 +167,7 @@ fn a_learner_that_is_always_a_little_behind_may_hold_no_more_than_others() {
 }
 
 #[test]
-fn a_learner_that_catches_up_is_not_given_up_for_what_comes_meanwhile() {
+fn a_learner_that_catches_up_is_not_dropped_for_new_packets() {
     let max = BOUNDS.bytes_max;
     for is_snapshot in [false, true] {
         let mut outbox = if is_snapshot {
@@ -198,7 +198,7 @@ fn a_learner_that_catches_up_is_not_given_up_for_what_comes_meanwhile() {
 }
 
 #[test]
-fn a_learner_that_does_not_catch_up_loses_its_room_by_and_by() {
+fn the_bound_of_a_learner_that_does_not_catch_up_shrinks() {
     let max = BOUNDS.bytes_max;
     let mut outbox = with_history(4 * max);
     let mut taken = 0;
@@ -209,7 +209,7 @@ fn a_learner_that_does_not_catch_up_loses_its_room_by_and_by() {
 }
 
 #[test]
-fn who_has_packets_may_write_them_while_nobody_else_does() {
+fn a_thread_with_packets_may_write_if_no_other_writes() {
     let mut outbox = PacketQueue::of_leader(BOUNDS);
     assert!(outbox.begin_write(&packet(10)));
     assert_eq!(written(&mut outbox), None, "two would write");
@@ -237,7 +237,7 @@ fn who_has_packets_may_write_them_while_nobody_else_does() {
 }
 
 #[test]
-fn history_and_long_batches_are_queued() {
+fn sync_history_and_long_batches_are_queued() {
     let mut outbox = PacketQueue::of_learner(BOUNDS);
     assert!(!outbox.begin_write(&packet(1)));
     outbox.push(&new_leader(), NOW).unwrap();

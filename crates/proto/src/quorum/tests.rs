@@ -32,7 +32,7 @@ fn a_majority_is_more_than_half() {
 }
 
 #[test]
-fn servers_that_are_no_voters_do_not_count() {
+fn servers_without_a_vote_do_not_count() {
     let verifier = Majority::new(sids(1..=3));
     assert!(!decides(&verifier, [1, 7, 8, 9]));
     assert!(decides(&verifier, [1, 3, 7]));
@@ -40,7 +40,7 @@ fn servers_that_are_no_voters_do_not_count() {
 }
 
 #[test]
-fn nobody_is_never_a_quorum() {
+fn the_empty_set_is_not_a_quorum() {
     assert!(!decides(&Majority::new([]), []));
     assert!(!decides(&Majority::new([]), [1]));
     assert!(!decides(&Hierarchical::new([], [], []).unwrap(), [1]));
@@ -162,7 +162,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn hierarchical_agrees_with_the_slow_answer(groups in grouped()) {
+    fn hierarchical_agrees_with_the_slow_rule(groups in grouped()) {
         let verifier = build(&groups);
         for bits in 0..128u32 {
             let present = subset(bits << 1);

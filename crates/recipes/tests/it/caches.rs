@@ -78,7 +78,7 @@ async fn a_cache_follows_its_subtree() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cache_is_whole_whatever_is_cut() {
+async fn a_cache_is_complete_after_any_cut() {
     at_every_request(6, &[], async |through, direct, path| {
         put(direct, path, "0").await;
         put(direct, &format!("{path}/a"), "1").await;

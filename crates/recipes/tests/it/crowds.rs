@@ -108,7 +108,7 @@ async fn unfair(server: &Server, count: usize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_tells_one_in_a_fair_election_and_all_in_an_unfair_one() {
+async fn a_change_notifies_one_in_a_fair_election_and_all_in_an_unfair_one() {
     let server = server();
     for count in CROWDS {
         assert_eq!(fair(&server, count).await, 1, "of {count}");

@@ -264,7 +264,7 @@ async fn an_unfair_election() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_whose_end_is_not_answered_leaves_the_next_one_alone() {
+async fn a_repeated_resignation_does_not_delete_the_next_leader() {
     let server = server();
     let (proxy, direct, through) = both_ways(&server).await;
     let first = UnfairElection::start(&through, "/leader", "first").unwrap();

@@ -11,7 +11,7 @@ use tests::ensemble::EnsembleBuilder;
 use crate::support::{connect, soon, until, until_children};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn holders_keep_what_they_have_and_waiters_their_places() {
+async fn holders_and_waiters_survive_a_change_of_leader() {
     let mut ensemble = EnsembleBuilder::new(&[Zoarium; 3]).start().unwrap();
     let leader = ensemble.wait_until_all_serve();
     let servers = ensemble.addresses(&ensemble.ids()).join(",");
@@ -96,7 +96,7 @@ async fn take_turns(one: &Client, two: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn barriers_values_and_groups_live_through_it() {
+async fn barriers_values_and_groups_survive_a_change_of_leader() {
     let mut ensemble = EnsembleBuilder::new(&[Zoarium; 3]).start().unwrap();
     let leader = ensemble.wait_until_all_serve();
     let servers = ensemble.addresses(&ensemble.ids()).join(",");

@@ -92,7 +92,7 @@ async fn contend(layout: Layout, program: Vec<PathBuf>) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "runs other people's programs"]
-async fn curator_and_we_exclude_each_other() {
+async fn curator_and_zoarium_exclude_each_other() {
     let program =
         tokio::task::block_in_place(|| java_program("CuratorContender", &["PatientCurator"], &[]));
     if let Some(program) = or_skip("Curator", program) {
@@ -109,7 +109,7 @@ fn kazoo(script: &str) -> Result<Vec<PathBuf>, Missing> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "runs other people's programs"]
-async fn kazoo_and_we_exclude_each_other() {
+async fn kazoo_and_zoarium_exclude_each_other() {
     let program = tokio::task::block_in_place(|| kazoo("contend.py"));
     if let Some(program) = or_skip("kazoo", program) {
         contend(Layout::Kazoo, program).await;

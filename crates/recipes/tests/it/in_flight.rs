@@ -71,7 +71,7 @@ async fn a_lock_that_is_released_before_it_is_watched_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_that_goes_before_it_is_watched_is_followed() {
+async fn a_leader_that_resigns_before_it_is_watched_is_succeeded() {
     let scene = Scene::new().await;
     let first = LeaderLatch::start(&scene.direct, "/d", "first").unwrap();
     first.leads().await.unwrap();
@@ -88,7 +88,7 @@ async fn a_leader_that_goes_before_it_is_watched_is_followed() {
 /// Two reads follow a creation that fails with NodeExists: one for the owner, and one for the
 /// watch.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_of_an_unfair_election_that_goes_between_is_followed() {
+async fn an_unfair_leader_that_resigns_in_between_is_succeeded() {
     let scene = Scene::new().await;
     for request in [2, 3] {
         let first = UnfairElection::start(&scene.direct, "/d/leader", "first").unwrap();
@@ -105,7 +105,7 @@ async fn a_leader_of_an_unfair_election_that_goes_between_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_gives_up_while_its_znode_is_made_leaves_none() {
+async fn a_wait_dropped_during_the_creation_leaves_no_znode() {
     let scene = Scene::new().await;
     scene.proxy.hold_at(1);
     let mutex = Mutex::new(&scene.through, "/d").unwrap();
@@ -134,7 +134,7 @@ async fn whoever_gives_up_while_its_znode_is_made_leaves_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_gives_up_without_a_connection_leaves_nothing() {
+async fn a_wait_dropped_without_a_connection_leaves_no_znode() {
     let scene = Scene::new().await;
     let held = Mutex::new(&scene.direct, "/d").unwrap();
     let held = held.acquire().await.unwrap();
@@ -182,7 +182,7 @@ async fn a_znode_of_a_session_that_ended_before_the_answer_is_not_held() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_let_go_without_a_connection_is_free_with_the_next_one() {
+async fn a_release_without_a_connection_takes_effect_on_the_next_one() {
     let scene = Scene::new().await;
     let theirs = Mutex::new(&scene.direct, "/d").unwrap();
     let ours = Mutex::new(&scene.through, "/d").unwrap();
@@ -215,7 +215,7 @@ async fn what_is_let_go_without_a_connection_is_free_with_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_latch_whose_directory_goes_while_it_is_cut_off_stands_again() {
+async fn a_latch_rejoins_if_its_directory_is_deleted_during_a_cut() {
     let scene = Scene::new().await;
     let latch = LeaderLatch::start(&scene.through, "/d/latch", "one").unwrap();
     let before = latch.leads().await.unwrap();

@@ -46,7 +46,7 @@ async fn names_are_those_of_curator_and_kazoo() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn contenders_of_all_libraries_stand_in_one_queue() {
+async fn contenders_of_all_libraries_share_one_queue() {
     let server = server();
     let client = connect(&server.address()).await;
     client.create("/m", "", &Create::container()).await.unwrap();
@@ -79,7 +79,7 @@ async fn contenders_of_all_libraries_stand_in_one_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paths_that_no_recipe_can_work_at_are_refused() {
+async fn unusable_paths_are_refused() {
     let server = server();
     let client = connect(&server.address()).await;
     for path in ["", "/", "a", "/a/", "/a//b"] {

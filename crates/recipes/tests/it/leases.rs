@@ -28,7 +28,7 @@ async fn a_lease_that_an_operator_deletes_goes_to_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiter_that_dies_at_the_gate_holds_nobody_up() {
+async fn a_waiter_that_dies_at_the_gate_does_not_block_others() {
     let server = server();
     let holder = connect(&server.address()).await;
     let lease = Semaphore::new(&holder, "/s", 1).unwrap();

@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiters_are_served_in_order_and_one_is_told_of_a_change() {
+async fn waiters_are_served_in_order_and_a_change_notifies_one() {
     let server = server();
     let holder = connect(&server.address()).await;
     let held = Mutex::new(&holder, "/m").unwrap().acquire().await.unwrap();
@@ -50,7 +50,7 @@ async fn waiters_are_served_in_order_and_one_is_told_of_a_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_requeues_stands_behind_the_others_by_one_request() {
+async fn requeue_moves_a_holder_to_the_end_in_one_request() {
     let server = server();
     let proxy = Proxy::start(&server.address()).await;
     let client = connect(&proxy.address.to_string()).await;
@@ -92,7 +92,7 @@ async fn who_requeues_stands_behind_the_others_by_one_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_enters_again_and_lets_go_at_the_last() {
+async fn a_lock_is_reentrant_until_the_last_release() {
     let server = server();
     let client = connect(&server.address()).await;
     let mutex = Mutex::new(&client, "/m").unwrap().with_data("me");
@@ -116,7 +116,7 @@ async fn an_owner_enters_again_and_lets_go_at_the_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_holder_hears_that_somebody_asks_for_the_lock() {
+async fn a_holder_is_notified_of_a_request_for_the_lock() {
     let server = server();
     let (client, other) = two_clients(&server).await;
     let theirs = Mutex::new(&other, "/m").unwrap();
@@ -145,7 +145,7 @@ async fn a_holder_hears_that_somebody_asks_for_the_lock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_gives_up_leaves_the_queue_and_its_successor_goes_on() {
+async fn a_dropped_wait_leaves_the_queue_and_its_successor_continues() {
     let server = server();
     let client = connect(&server.address()).await;
     let mutex = Mutex::new(&client, "/m").unwrap();
@@ -168,7 +168,7 @@ async fn who_gives_up_leaves_the_queue_and_its_successor_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_share_and_a_writer_goes_between() {
+async fn readers_share_and_a_writer_excludes_them() {
     let server = server();
     let client = connect(&server.address()).await;
     let lock = ReadWriteLock::new(&client, "/rw").unwrap();
@@ -203,7 +203,7 @@ async fn readers_share_and_a_writer_goes_between() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_comes_back_goes_to_one() {
+async fn a_returned_lease_notifies_one_waiter() {
     let server = server();
     let client = connect(&server.address()).await;
     let semaphore = Semaphore::new(&client, "/s", 2).unwrap();
@@ -270,7 +270,7 @@ async fn selectors_take_turns_in_strict_rotation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_while_leading_lets_go() {
+async fn a_panic_while_leading_releases_leadership() {
     let server = server();
     let client = connect(&server.address()).await;
     let selector = LeaderSelector::new(&client, "/sel").unwrap();

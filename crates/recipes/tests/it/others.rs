@@ -61,7 +61,7 @@ async fn all_pass_a_barrier_when_it_is_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_barrier_that_is_removed_while_a_waiter_is_cut_off_lets_it_pass() {
+async fn a_waiter_passes_a_barrier_removed_during_its_cut() {
     let server = server();
     let (proxy, direct, through) = both_ways(&server).await;
     let theirs = Barrier::new(&direct, "/b").unwrap();
@@ -102,7 +102,7 @@ async fn members_enter_and_leave_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_dies_inside_holds_nobody_up() {
+async fn a_member_that_dies_inside_does_not_block_others() {
     let server = server();
     let (one, two) = two_clients(&server).await;
     let enter = |client| {
@@ -172,7 +172,7 @@ async fn a_counter_never_counts_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_count_at_once_lose_nothing() {
+async fn concurrent_counts_are_not_lost() {
     let server = server();
     let mut tasks = Vec::new();
     for _ in 0..5 {
@@ -220,7 +220,7 @@ async fn a_value_is_seeded_once_and_its_changes_are_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_znode_is_kept_over_cuts() {
+async fn a_persistent_node_survives_cuts() {
     at_every_request(3, &["/n"], async |through, direct, path| {
         let node = PersistentNode::start(through, &format!("{path}/n/me"), "one").unwrap();
         node.is_there().await.unwrap();
@@ -239,7 +239,7 @@ async fn a_znode_is_kept_over_cuts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_znode_comes_back_with_the_next_session() {
+async fn a_persistent_node_is_recreated_in_the_next_session() {
     let server = server();
     let (client, other) = two_clients(&server).await;
     let node = PersistentNode::start(&client, "/n", "mine").unwrap();

@@ -96,7 +96,7 @@ async fn a_priority_queue_whose_connection_is_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn items_live_through_the_loss_of_the_leader() {
+async fn items_survive_the_loss_of_the_leader() {
     let mut ensemble = EnsembleBuilder::new(&[Zoarium; 3]).start().unwrap();
     let leader = ensemble.wait_until_all_serve();
     let servers = ensemble.addresses(&ensemble.ids()).join(",");
@@ -132,7 +132,7 @@ async fn items_live_through_the_loss_of_the_leader() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_item_of_a_consumer_that_dies_is_taken_again() {
+async fn the_item_of_a_dead_consumer_is_taken_again() {
     let server = server();
     let (direct, consumer) = two_clients(&server).await;
     let (ours, theirs) = (
@@ -161,7 +161,7 @@ async fn an_item_of_a_consumer_that_dies_is_taken_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_dropped_is_given_back() {
+async fn a_dropped_item_returns_to_the_queue() {
     let server = server();
     let (proxy, direct, through) = both_ways(&server).await;
     let ours = Queue::new(&through, "/q").unwrap();
@@ -197,7 +197,7 @@ async fn what_is_dropped_is_given_back() {
 /// A runtime that shuts down does not accept tasks. Dropping an item in it must not retry without
 /// end.
 #[test]
-fn what_a_runtime_drops_goes_with_its_session() {
+fn an_item_dropped_with_its_runtime_returns_with_its_session() {
     let server = server();
     let runtime = || tokio::runtime::Runtime::new().unwrap();
     let first = runtime();
@@ -221,7 +221,7 @@ fn what_a_runtime_drops_goes_with_its_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_stays_and_holds_up_nobody() {
+async fn unreadable_items_stay_and_do_not_block_others() {
     let server = server();
     let client = connect(&server.address()).await;
     let queue = Queue::new(&client, "/deep/q").unwrap();
@@ -270,7 +270,7 @@ fn own((one, other): (&str, &str)) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_put_without_an_answer_is_unknown_when_its_session_is_over() {
+async fn an_unanswered_put_is_unknown_after_its_session() {
     let server = server();
     let proxy = Proxy::start(&server.address()).await;
     let through = connect(&proxy.address.to_string()).await;
@@ -350,7 +350,7 @@ async fn share(program: Vec<PathBuf>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn curator_and_we_share_queues() {
+async fn curator_and_zoarium_share_queues() {
     let program =
         tokio::task::block_in_place(|| java_program("CuratorQueues", &["PatientCurator"], &[]));
     if let Some(program) = or_skip("Curator", program) {

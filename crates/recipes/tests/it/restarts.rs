@@ -70,7 +70,7 @@ async fn leadership_outlives_fifty_restarts_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn places_outlive_a_restart_of_the_whole_ensemble() {
+async fn queue_positions_survive_a_restart_of_the_ensemble() {
     let builder = EnsembleBuilder::new(&[Zoarium; 3]).setting("maxSessionTimeout", "40000");
     let mut ensemble = builder.start().unwrap();
     ensemble.wait_until_all_serve();
@@ -125,7 +125,7 @@ async fn places_outlive_a_restart_of_the_whole_ensemble() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_grow_where_numbers_begin_again() {
+async fn tokens_grow_even_if_sequence_numbers_restart() {
     let server = ServerBuilder::new(Zoarium)
         .property("znode.container.checkIntervalMs", "20")
         .start()
@@ -148,7 +148,7 @@ async fn tokens_grow_where_numbers_begin_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_turns_leave_nothing() {
+async fn a_thousand_acquisitions_leave_no_znodes() {
     const CLIENTS: usize = 10;
     const TURNS: usize = 100;
     let server = server();

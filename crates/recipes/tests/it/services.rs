@@ -7,7 +7,7 @@ use crate::cuts::at_every_request;
 use crate::support::{expire, server, two_clients, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn services_are_found_over_cuts() {
+async fn services_are_found_despite_cuts() {
     at_every_request(2, &["/print"], async |through, direct, path| {
         let ours = ServiceDiscovery::new(through, path).unwrap();
         let theirs = ServiceDiscovery::new(direct, path).unwrap();

@@ -63,7 +63,7 @@ async fn a_waiter_whose_znode_an_operator_deletes_queues_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn holders_whose_session_ends_are_told_and_others_go_on() {
+async fn holders_are_notified_of_the_end_of_their_session() {
     let server = server();
     let address = server.address();
     let (holder, other) = two_clients(&server).await;
@@ -101,7 +101,7 @@ async fn holders_whose_session_ends_are_told_and_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leaders_are_none_while_cut_off_and_come_back_with_their_place() {
+async fn a_disconnected_leader_does_not_lead_and_resumes_its_position() {
     let server = server();
     let (proxy, direct, through) = both_ways(&server).await;
     let latch = LeaderLatch::start(&through, "/latch", "one").unwrap();
@@ -145,7 +145,7 @@ async fn leaders_are_none_while_cut_off_and_come_back_with_their_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_that_is_cut_off_is_stopped_and_stands_again() {
+async fn a_disconnected_leader_stops_and_rejoins() {
     let server = server();
     let (proxy, direct, through) = both_ways(&server).await;
     let selector = LeaderSelector::new(&through, "/sel").unwrap();
@@ -190,7 +190,7 @@ impl Drop for OnDrop {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_latch_whose_directory_goes_makes_it_again() {
+async fn a_latch_recreates_its_deleted_directory() {
     let server = server();
     let client = connect(&server.address()).await;
     let latch = LeaderLatch::start(&client, "/a/latch", "one").unwrap();

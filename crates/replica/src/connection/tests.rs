@@ -246,7 +246,7 @@ fn auth(auth: &str) -> Bytes {
 const NO_NODE: i32 = -101;
 
 #[test]
-fn a_read_behind_a_write_sees_it_and_not_the_next_one() {
+fn a_read_after_a_write_sees_that_write_and_not_the_next() {
     let mut fixture = Fixture::new();
     let keep = flags::PERSISTENT;
     let frames = [
@@ -278,7 +278,7 @@ fn a_read_behind_a_write_sees_it_and_not_the_next_one() {
 }
 
 #[test]
-fn a_sync_is_answered_in_its_turn_and_reads_behind_it_afterwards() {
+fn a_sync_is_answered_in_order_and_later_reads_after_it() {
     let mut fixture = Fixture::new();
     fixture.hear([sync(1), get(2, "/a"), sync(3), get(4, "/a")], PACE);
     assert_eq!(fixture.host.synced, [1, 3]);
@@ -295,7 +295,7 @@ fn a_sync_is_answered_in_its_turn_and_reads_behind_it_afterwards() {
 }
 
 #[test]
-fn what_was_left_over_behind_one_write_is_answered_before_the_next() {
+fn deferred_requests_are_answered_before_the_next_write() {
     let mut fixture = Fixture::new();
     let keep = flags::PERSISTENT;
     let frames = [
@@ -350,7 +350,7 @@ fn a_read_without_room_waits_and_nothing_overtakes_it() {
 }
 
 #[test]
-fn credentials_count_for_what_comes_behind_them_and_wait_for_nothing() {
+fn credentials_apply_to_later_requests_immediately() {
     let mut fixture = Fixture::new();
     let keep = flags::PERSISTENT;
     let frames = [
@@ -392,7 +392,7 @@ fn a_connection_with_too_many_identities_ends() {
 }
 
 #[test]
-fn an_answer_out_of_turn_is_given_to_nobody() {
+fn an_answer_out_of_order_is_not_sent() {
     let mut fixture = Fixture::new();
     fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
     fixture.client.drop_requests();
@@ -409,7 +409,7 @@ fn an_answer_out_of_turn_is_given_to_nobody() {
 }
 
 #[test]
-fn the_end_of_a_session_ends_its_connection_behind_the_reply() {
+fn close_session_ends_the_connection_after_the_reply() {
     let mut fixture = Fixture::new();
     let close = frame(1, &request::Request::Write(WriteRequest::CloseSession));
     let create = create(3, "/a", flags::PERSISTENT);
@@ -422,7 +422,7 @@ fn the_end_of_a_session_ends_its_connection_behind_the_reply() {
 }
 
 #[test]
-fn nothing_comes_behind_the_end_of_a_local_session() {
+fn nothing_is_executed_after_the_end_of_a_local_session() {
     let mut fixture = Fixture::new();
     fixture.rules.local = true;
     fixture
@@ -461,7 +461,7 @@ fn missed_events_come_before_the_reply_that_sets_the_watches_again() {
 }
 
 #[test]
-fn watches_beyond_what_may_be_held_are_refused_and_set_nothing() {
+fn watches_over_the_limit_are_refused_and_not_set() {
     let mut fixture = Fixture::new();
     fixture.host.bound = Some(Holding {
         watches: 2,
@@ -503,7 +503,7 @@ fn watches_beyond_what_may_be_held_are_refused_and_set_nothing() {
 }
 
 #[test]
-fn watches_that_are_set_again_too_late_are_refused_and_the_connection_goes_on() {
+fn late_set_watches_are_refused_and_the_connection_continues() {
     let mut fixture = Fixture::new();
     fixture.host.is_late = true;
     fixture.hear([sets_watches_again(), get(3, "/a")], PACE);
@@ -515,7 +515,7 @@ fn watches_that_are_set_again_too_late_are_refused_and_the_connection_goes_on() 
 /// A watch costs at least its path. A reconnected client may set its watches again, whatever they
 /// cost.
 #[test]
-fn long_watches_beyond_the_bound_of_a_connection_are_refused() {
+fn watch_paths_over_the_limit_of_a_connection_are_refused() {
     let mut fixture = Fixture::new();
     let exists = |xid, path: String| {
         let request = ReadRequest::Exists(PathWatchRequest {
@@ -562,7 +562,7 @@ fn sets_watches_again() -> Bytes {
 }
 
 #[test]
-fn ephemerals_beyond_what_may_be_held_are_refused_in_their_turn() {
+fn ephemerals_over_the_limit_are_refused_in_order() {
     let mut fixture = Fixture::new();
     fixture.host.bound = Some(Holding {
         watches: 0,
@@ -605,7 +605,7 @@ fn ephemerals_beyond_what_may_be_held_are_refused_in_their_turn() {
 }
 
 #[test]
-fn what_does_not_exist_is_answered_at_once_and_ends_the_connection() {
+fn unknown_operations_are_answered_and_end_the_connection() {
     let mut fixture = Fixture::new();
     let mut unknown = Vec::new();
     2.encode(&mut unknown);
@@ -619,7 +619,7 @@ fn what_does_not_exist_is_answered_at_once_and_ends_the_connection() {
 }
 
 #[test]
-fn slow_reads_hold_up_the_next_write() {
+fn a_slow_read_delays_the_next_write() {
     let mut fixture = Fixture::new();
     let path = Some("/".into());
     let slow = ReadRequest::GetAllChildrenNumber(PathRequest { path });

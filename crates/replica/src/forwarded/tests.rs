@@ -166,7 +166,7 @@ fn other_pairs() -> Vec<(WriteRequest, Txn)> {
 }
 
 #[test]
-fn each_kind_of_request_is_answered_by_what_came_of_it_and_by_nothing_else() {
+fn each_request_matches_only_its_own_transaction() {
     let pairs = [simple_pairs(), other_pairs()].concat();
     for (number, (request, _)) in pairs.iter().enumerate() {
         for (other, (_, txn)) in pairs.iter().enumerate() {
@@ -184,7 +184,7 @@ fn each_kind_of_request_is_answered_by_what_came_of_it_and_by_nothing_else() {
 
 /// Two connections of one session at two members, which both count from 1.
 #[test]
-fn what_another_connection_has_asked_under_the_same_number_is_no_answer() {
+fn an_equal_cxid_of_another_connection_is_not_an_answer() {
     let mut all = waiting(vec![(1, set("/a", "old"))]);
     let matched = all.take(&record(1, was_set("/a", "new")));
     assert!(matched.request.is_none() && matched.skipped.is_empty());
@@ -195,7 +195,7 @@ fn what_another_connection_has_asked_under_the_same_number_is_no_answer() {
 }
 
 #[test]
-fn what_the_leader_has_left_out_is_skipped() {
+fn requests_that_the_leader_omitted_are_skipped() {
     let mut all = waiting(vec![
         (1, set("/a", "1")),
         (2, set("/a", "2")),

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_committed_list_is_named_before_the_one_last_seen_goes() {
+    fn the_committed_list_is_named_before_the_proposed_one_is_removed() {
         let list = "server.1=a:1:2:participant;3\nversion=1f";
         let list = Membership::parse(list, false).unwrap();
         let committed = MemberFile::Committed {

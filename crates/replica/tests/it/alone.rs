@@ -20,7 +20,7 @@ fn with_session() -> Server {
 }
 
 #[test]
-fn it_serves_from_the_beginning() {
+fn a_standalone_server_serves_immediately() {
     let mut server = Server::alone();
     let effects = server.effects();
     let serves = |effect: &Effect| matches!(effect, Effect::Serve(Service::Deciding));
@@ -29,7 +29,7 @@ fn it_serves_from_the_beginning() {
 }
 
 #[test]
-fn a_write_is_told_once_it_is_on_disk() {
+fn a_write_is_answered_once_it_is_on_disk() {
     let mut server = with_session();
     let writes = [(1, "/a"), (2, "/b")];
     let writes = writes.map(|(cxid, path)| request(1, SESSION, cxid, create(path)));
@@ -43,7 +43,7 @@ fn a_write_is_told_once_it_is_on_disk() {
 }
 
 #[test]
-fn a_sync_is_answered_behind_what_was_proposed_before_it() {
+fn a_sync_is_answered_after_earlier_proposals() {
     let mut server = with_session();
     server.handle(Input::Requests(vec![request(1, SESSION, 1, create("/a"))]));
     let sync = SyncRequest {
@@ -60,7 +60,7 @@ fn a_sync_is_answered_behind_what_was_proposed_before_it() {
 }
 
 #[test]
-fn a_session_that_is_not_heard_from_ends_by_a_transaction() {
+fn a_silent_session_ends_by_a_transaction() {
     let mut server = with_session();
     server.wait_until(3900);
     assert!(server.appended().is_empty());
@@ -73,7 +73,7 @@ fn a_session_that_is_not_heard_from_ends_by_a_transaction() {
 }
 
 #[test]
-fn after_the_disk_has_failed_nothing_is_told() {
+fn after_a_disk_failure_nothing_is_answered() {
     let mut server = with_session();
     server.handle(Input::Requests(vec![request(1, SESSION, 1, create("/a"))]));
     server.effects();
@@ -88,7 +88,7 @@ fn after_the_disk_has_failed_nothing_is_told() {
 }
 
 #[test]
-fn told_to_end_it_ends_once_all_is_applied() {
+fn a_stopping_server_ends_once_all_is_applied() {
     let mut server = with_session();
     server.handle(Input::Requests(vec![request(1, SESSION, 1, create("/a"))]));
     server.handle(Input::Shutdown);
@@ -100,7 +100,7 @@ fn told_to_end_it_ends_once_all_is_applied() {
 
 /// Until the snapshot of the other tree is on disk, a crash would bring the earlier tree back.
 #[test]
-fn a_tree_that_is_restored_is_not_established_before_its_snapshot_is_on_disk() {
+fn a_restored_tree_is_established_once_its_snapshot_is_on_disk() {
     let mut server = with_session();
     assert!(server.state.generation().is_established());
     server.effects();

@@ -75,7 +75,7 @@ impl Leader {
 }
 
 #[test]
-fn a_server_that_stands_alone_counts_each_transaction_that_finds_another_tree() {
+fn a_standalone_server_counts_each_digest_mismatch() {
     let mut server = Server::alone();
     let begin = WriteRequest::CreateSession { timeout_ms: 4000 };
     let writes = [begin, create("/a"), create("/b"), create("/c")];
@@ -91,7 +91,7 @@ fn a_server_that_stands_alone_counts_each_transaction_that_finds_another_tree() 
 }
 
 #[test]
-fn a_learner_compares_from_uptodate_on_what_is_committed() {
+fn a_learner_compares_committed_digests_from_uptodate_on() {
     let mut server = Server::member(1);
     let attempt = server.follow_3(Zxid::ZERO, 1, 0);
     let event = LeaderEvent::Connected;
@@ -132,7 +132,7 @@ fn a_learner_compares_from_uptodate_on_what_is_committed() {
 /// A tree from a snapshot may contain transactions after its zxid until everything before UPTODATE
 /// is applied, even if both arrived together.
 #[test]
-fn a_learner_compares_nothing_that_came_before_uptodate() {
+fn a_learner_compares_no_digests_before_uptodate() {
     let mut server = Server::member(1);
     let attempt = server.follow_3(Zxid::ZERO, 1, 0);
     let event = LeaderEvent::Connected;
@@ -227,7 +227,7 @@ fn keeps(effects: &[Effect]) -> bool {
 }
 
 #[test]
-fn what_a_learner_does_that_is_wrong() {
+fn a_learner_with_a_wrong_tree_logs_stops_or_repairs() {
     for (mode, by_quorum, by_none) in [
         ("log", (false, false), (false, false)),
         ("stop", (true, false), (true, false)),
@@ -245,7 +245,7 @@ fn what_a_learner_does_that_is_wrong() {
 }
 
 #[test]
-fn a_judgement_of_another_digest_means_nothing() {
+fn a_judgement_of_another_digest_is_ignored() {
     let (mut server, attempt, own) = asked("repair");
     server.handle(Input::Synced(zxid(1, 2)));
     // The server has that digest.
@@ -257,7 +257,7 @@ fn a_judgement_of_another_digest_means_nothing() {
 }
 
 #[test]
-fn a_leader_that_does_not_know_the_packets_is_told_nothing() {
+fn a_leader_without_the_packets_gets_no_digest() {
     let mut server = Server::member_with(1, "zoarium.onDigestMismatch=stop\n");
     let attempt = server.follow_3(Zxid::ZERO, 1, 0);
     let event = LeaderEvent::Connected;
@@ -273,7 +273,7 @@ fn a_leader_that_does_not_know_the_packets_is_told_nothing() {
 }
 
 #[test]
-fn a_repair_keeps_the_tree_first_and_takes_nothing_but_a_snapshot() {
+fn a_repair_saves_the_tree_and_accepts_only_a_snapshot() {
     let (mut server, attempt, _) = asked("repair");
     // Records that are not on disk yet come first.
     assert!(!keeps(&judged(&mut server, attempt, Some(1))));
@@ -303,7 +303,7 @@ fn a_repair_keeps_the_tree_first_and_takes_nothing_but_a_snapshot() {
 }
 
 #[test]
-fn a_tree_that_cannot_be_kept_is_not_replaced() {
+fn a_tree_that_cannot_be_saved_is_not_replaced() {
     let (mut server, attempt, _) = asked("repair");
     server.handle(Input::Synced(zxid(1, 2)));
     assert!(keeps(&judged(&mut server, attempt, Some(1))));

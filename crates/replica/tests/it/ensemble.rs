@@ -128,7 +128,7 @@ impl Server {
 }
 
 #[test]
-fn a_voter_that_is_elected_listens_and_saves_the_epoch_before_it_tells_of_it() {
+fn an_elected_voter_saves_the_epoch_before_it_announces_it() {
     let mut server = Server::member(3);
     server.elect_3(Zxid::ZERO, 1, 0);
     let effects = server.effects();
@@ -175,7 +175,7 @@ fn a_voter_that_is_elected_listens_and_saves_the_epoch_before_it_tells_of_it() {
 }
 
 #[test]
-fn a_role_ends_only_when_the_disk_has_done_what_it_was_asked_for() {
+fn a_role_ends_only_after_its_disk_orders() {
     let mut server = Server::member(3);
     server.elect_3(Zxid::ZERO, 1, 0);
     let link = LinkId(1);
@@ -207,7 +207,7 @@ fn a_role_ends_only_when_the_disk_has_done_what_it_was_asked_for() {
 }
 
 #[test]
-fn a_voter_that_is_told_to_end_takes_no_role_any_more() {
+fn a_stopping_voter_takes_no_role() {
     let mut server = Server::member(3);
     server.handle(Input::Shutdown);
     assert!(server.replica.is_over());

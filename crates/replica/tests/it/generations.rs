@@ -198,7 +198,7 @@ fn has_tail(visits: &[Visit]) -> bool {
 }
 
 #[test]
-fn no_snapshot_has_what_may_be_cut_off_again_whatever_its_leaders_do() {
+fn no_snapshot_contains_transactions_that_may_be_truncated() {
     let openings = [Opening::Diff, Opening::Trunc, Opening::Snap];
     let ends = [End::Early, End::Late, End::WithTail];
     let visits = openings

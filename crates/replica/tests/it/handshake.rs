@@ -60,7 +60,7 @@ fn decided(server: &Server, back: ComingBack, is_cut: bool) -> RenewalStep {
 }
 
 #[test]
-fn nobody_is_served_without_a_leader_but_who_can_do_with_reads() {
+fn without_a_leader_only_read_only_clients_are_served() {
     let server = server();
     let judge = |service, request: &ConnectRequest| {
         rules(service).judge(
@@ -92,7 +92,7 @@ fn nobody_is_served_without_a_leader_but_who_can_do_with_reads() {
 }
 
 #[test]
-fn who_has_seen_more_is_sent_away_and_timeouts_are_kept_in_bounds() {
+fn clients_with_a_later_zxid_are_refused_and_timeouts_bounded() {
     let server = server();
     let judge = |request: &ConnectRequest| {
         rules(Service::Deciding).judge(
@@ -124,7 +124,7 @@ fn who_has_seen_more_is_sent_away_and_timeouts_are_kept_in_bounds() {
 }
 
 #[test]
-fn a_session_comes_back_to_its_owner_alone() {
+fn only_the_owner_continues_a_session() {
     let server = server();
     let owners = back(&server, Service::Deciding, &connects(SESSION));
     assert_eq!(decided(&server, owners, false), RenewalStep::Renewed);
@@ -137,7 +137,7 @@ fn a_session_comes_back_to_its_owner_alone() {
 }
 
 #[test]
-fn nothing_is_said_of_a_session_once_the_role_has_ended() {
+fn after_the_end_of_the_role_no_session_is_answered() {
     let server = server();
     let owners = back(&server, Service::Deciding, &connects(SESSION));
     *server.state.sessions() = Sessions::reporting(200);
@@ -145,7 +145,7 @@ fn nothing_is_said_of_a_session_once_the_role_has_ended() {
 }
 
 #[test]
-fn a_learner_asks_its_leader_for_the_owner_of_a_session_alone() {
+fn a_learner_asks_its_leader_only_for_the_owner_of_a_session() {
     let server = server();
     *server.state.sessions() = Sessions::reporting(200);
     let owners = back(&server, Service::Forwarding, &connects(SESSION));
@@ -166,7 +166,7 @@ fn a_learner_asks_its_leader_for_the_owner_of_a_session_alone() {
 }
 
 #[test]
-fn a_new_session_gets_an_id_that_no_living_one_has() {
+fn a_new_session_gets_an_unused_id() {
     let server = server();
     let new = NewSession {
         timeout_ms: 4000,

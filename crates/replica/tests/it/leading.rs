@@ -49,7 +49,7 @@ fn watch(server: &Server, path: &str) {
 }
 
 #[test]
-fn a_quorum_has_it_on_disk_before_anybody_is_told() {
+fn a_write_is_answered_after_a_quorum_has_it_on_disk() {
     let mut server = leader();
     server.handle(Input::Requests(vec![request(1, SESSION, 1, create("/a"))]));
     server.handle(Input::Synced(zxid(1, 2)));
@@ -60,7 +60,7 @@ fn a_quorum_has_it_on_disk_before_anybody_is_told() {
 
 /// The next leader may cut it.
 #[test]
-fn what_a_role_ends_with_and_is_not_committed_is_shown_to_nobody() {
+fn uncommitted_transactions_of_an_ended_role_stay_invisible() {
     let mut server = leader();
     watch(&server, "/a");
     server.handle(Input::Requests(vec![request(1, SESSION, 1, create("/a"))]));
@@ -121,7 +121,7 @@ fn a_learners_long_requests_wait_for_each_other_and_its_short_ones_do_not() {
 
 /// Long requests wait for the log, so the size of its backlog does not reveal that it hangs.
 #[test]
-fn a_leader_whose_log_stands_still_under_long_requests_makes_way() {
+fn a_leader_with_a_stalled_log_under_long_requests_steps_down() {
     let mut server = leader();
     for cxid in 1..=10 {
         server.learner_sends(1, set_data_of_learner(cxid, LONG));
@@ -138,7 +138,7 @@ fn a_leader_whose_log_stands_still_under_long_requests_makes_way() {
 
 /// A learner queries a session after the request that makes it global. Both arrived in one batch.
 #[test]
-fn a_session_is_asked_about_behind_the_requests_that_came_before() {
+fn a_session_query_follows_earlier_requests() {
     const UPGRADED: i64 = 88;
     let mut server = leader();
     let upgrade = LearnerRequest {
@@ -241,7 +241,7 @@ fn may_write(server: &Server, owner: u64) -> bool {
 }
 
 #[test]
-fn a_session_whose_upgrade_waits_is_alive_for_whoever_comes_back_elsewhere() {
+fn a_session_with_a_waiting_upgrade_can_be_continued_elsewhere() {
     let mut server = with_upgrade_waiting();
     assert!(comes_back(&mut server));
     make_room(&mut server, zxid(1, 3));
@@ -251,7 +251,7 @@ fn a_session_whose_upgrade_waits_is_alive_for_whoever_comes_back_elsewhere() {
 }
 
 #[test]
-fn a_session_whose_upgrade_waits_is_alive_for_whoever_comes_back_to_the_leader() {
+fn a_session_with_a_waiting_upgrade_can_be_continued_at_the_leader() {
     let mut server = with_upgrade_waiting();
     let now_ms = server.now_ms;
     let mut sessions = server.state.sessions.borrow_mut();
@@ -280,7 +280,7 @@ fn an_upgrade_that_waits_outlives_its_connection() {
 /// Its own client's local session has moved between the request that needs the upgrade and its
 /// turn.
 #[test]
-fn an_upgrade_does_not_take_a_session_back_that_has_moved() {
+fn an_upgrade_does_not_take_back_a_moved_session() {
     let mut server = leader();
     second_learner(&mut server);
     let now_ms = server.now_ms;

@@ -49,7 +49,7 @@ fn committed(server: &mut Server, attempt: u64, zxid: Zxid) {
 /// snapshot written here contains more than its zxid. The log files begin after the snapshot. A
 /// learner that is synchronised from them must not miss these transactions.
 #[test]
-fn a_later_leader_sends_a_snapshot_where_its_files_have_a_hole() {
+fn a_leader_with_a_hole_in_its_log_sends_a_snapshot() {
     let sent = zxid(1, 5);
     let mut server = Server::member_that_keeps(1, 1);
     let attempt = server.follow_3(sent, 1, 1);
@@ -103,7 +103,7 @@ fn a_later_leader_sends_a_snapshot_where_its_files_have_a_hole() {
 /// Records from a leader whose epoch is not established may be cut under the next one, so they are
 /// not durable state before UPTODATE.
 #[test]
-fn what_comes_before_uptodate_is_not_known_to_be_committed_until_then() {
+fn transactions_before_uptodate_are_not_committed_until_then() {
     let last = zxid(1, 5);
     let mut server = Server::member_that_keeps(1, 1);
     let attempt = server.follow_3(last, 1, 1);

@@ -111,7 +111,7 @@ fn passed_on(server: &mut Server) -> Vec<(OpCode, i32)> {
 /// The leader treats all requests that this follower forwards for a session as requests of one
 /// connection. It would execute this one after later requests of the session.
 #[test]
-fn a_late_request_of_an_observer_is_refused_once_its_session_has_come_back_here() {
+fn a_late_request_of_an_observer_is_refused_after_its_session_moved_here() {
     let (mut server, attempt) = follower();
     let set = |cxid| asked_of_observer(OpCode::SetData, cxid);
     comes_to_observer(&mut server, OBSERVER);
@@ -137,7 +137,7 @@ fn a_late_request_of_an_observer_is_refused_once_its_session_has_come_back_here(
 }
 
 #[test]
-fn a_late_request_of_a_client_is_dropped_once_its_session_has_come_to_an_observer() {
+fn a_late_request_is_dropped_after_its_session_moved_to_an_observer() {
     let (mut server, _) = follower();
     comes_to_follower(&mut server);
     comes_to_observer(&mut server, OBSERVER);

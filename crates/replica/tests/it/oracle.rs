@@ -50,7 +50,7 @@ fn grant(server: &mut Server) {
 
 /// The process hung between question and answer. The oracle may have named the other server since.
 #[test]
-fn an_answer_that_is_older_than_a_tick_grants_nothing() {
+fn an_oracle_answer_older_than_a_tick_is_ignored() {
     let mut server = alone();
     server.handle(Input::AcceptedEpochSaved(Epoch(1)));
     assert_eq!(asked(&mut server), 1);
@@ -70,7 +70,7 @@ fn an_answer_that_is_older_than_a_tick_grants_nothing() {
 
 /// Like Apache ZooKeeper, which reads the file at each of these moments.
 #[test]
-fn a_leader_that_is_alone_asks_before_each_step_and_each_write() {
+fn a_lone_leader_asks_the_oracle_before_each_step_and_write() {
     let mut server = alone();
     grant(&mut server);
     server.effects();

@@ -73,7 +73,7 @@ fn sessions_expire_in_order_of_deadline_then_id() {
 }
 
 #[test]
-fn the_first_owner_keeps_a_session_until_it_is_set_anew() {
+fn the_first_owner_keeps_a_session_until_it_is_set_again() {
     let mut sessions = standalone();
     sessions.add(A, 4000, 0);
     assert_eq!(sessions.owner(A), None);
@@ -86,7 +86,7 @@ fn the_first_owner_keeps_a_session_until_it_is_set_anew() {
 }
 
 #[test]
-fn a_closing_session_is_expired_for_everybody() {
+fn a_closing_session_counts_as_expired() {
     for mut sessions in [standalone(), leader(false), leader(true)] {
         sessions.add(A, 4000, 0);
         sessions.set_owner(A, LEARNER);
@@ -117,7 +117,7 @@ fn an_unknown_session_is_judged_by_the_servers_role() {
 
 /// A request that waited on a slow path, while its client moved and closed the session.
 #[test]
-fn a_late_request_of_a_session_that_was_global_is_refused() {
+fn a_late_request_of_an_ended_global_session_is_refused() {
     let elsewhere = SessionId(0x0200_0000_0000_0000);
     let mut sessions = leader(true);
     sessions.add(elsewhere, 4000, 0);
@@ -147,7 +147,7 @@ fn a_local_session_is_upgraded_by_one_request_only() {
 }
 
 #[test]
-fn neither_a_global_nor_a_closing_nor_an_unknown_session_is_upgraded() {
+fn only_an_open_local_session_is_upgraded() {
     let mut sessions = leader(true);
     assert_eq!(sessions.upgrade(A), None);
     sessions.add(A, 5000, 0);

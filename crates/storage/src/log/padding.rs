@@ -46,13 +46,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_step_comes_on_top_of_the_header() {
+    fn the_first_step_is_added_to_the_header() {
         assert_eq!(Padding::new(65536).size_for(16, 16), 65552);
         assert_eq!(Padding::new(0).size_for(16, 16), 16);
     }
 
     #[test]
-    fn less_than_a_page_ahead_adds_a_step_and_a_huge_record_rounds() {
+    fn less_than_a_page_of_padding_adds_a_step() {
         let padding = Padding::new(8192);
         assert_eq!(padding.size_for(4111, 8208), 8208);
         assert_eq!(padding.size_for(4112, 8208), 16400);

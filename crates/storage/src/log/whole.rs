@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaders_snapshot_parts_the_log() {
+    fn a_leaders_snapshot_breaks_the_log() {
         let dir = tempfile::tempdir().unwrap();
         let dirs = open(dir.path());
         // Transaction 5 may never have been committed.
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_zxid_parts_the_log() {
+    fn a_missing_zxid_breaks_the_log() {
         let dir = tempfile::tempdir().unwrap();
         let dirs = open(dir.path());
         write(&dirs, &[4, 5]);

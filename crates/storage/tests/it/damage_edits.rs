@@ -109,7 +109,7 @@ fn damaged_logs() {
 }
 
 #[test]
-fn errors_name_file_offset_and_the_way_out() {
+fn errors_name_file_offset_and_a_hint() {
     let Some(vector) = vectors::vector("log-damaged") else {
         return;
     };
@@ -203,7 +203,7 @@ fn damaged_snapshots() {
 }
 
 #[test]
-fn odd_names() {
+fn unusual_file_names() {
     let Some(vector) = vectors::vector("snap-damaged") else {
         return;
     };
@@ -252,7 +252,7 @@ fn odd_names() {
 }
 
 #[test]
-fn snapshots_load_whatever_sections_they_have() {
+fn snapshots_with_any_sections_load() {
     let Some(sections) = vectors::vector("snap-sections") else {
         return;
     };

@@ -49,7 +49,7 @@ fn recovered(disk: &SimDisk, dirs: &DataDirs) -> i64 {
 }
 
 #[test]
-fn a_failed_sync_puts_the_writer_out_of_use_for_good() {
+fn a_failed_sync_disables_the_writer() {
     let (disk, dirs, mut writer) = setup();
     commit(&mut writer, 1).unwrap();
     disk.fail(Some(Failure::Sync(SyncFault::Fails)));
@@ -74,7 +74,7 @@ fn a_failed_sync_puts_the_writer_out_of_use_for_good() {
 
 /// The kernel shows data that a failed sync did not write, and reports success for the next sync.
 #[test]
-fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
+fn records_only_in_the_page_cache_are_rewritten_before_they_count() {
     for bytes in [100, 3000, UNSYNCED_BYTES_MAX + 5000] {
         let (disk, dirs, mut writer) = setup();
         commit(&mut writer, 1).unwrap();
@@ -110,7 +110,7 @@ fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
 /// A truncation ordered by a leader fails to sync. The truncated records must not reappear later,
 /// after other transactions were appended.
 #[test]
-fn a_cut_that_only_the_page_cache_has_is_made_again_before_it_counts() {
+fn a_cut_only_in_the_page_cache_is_repeated_before_it_counts() {
     let (disk, dirs, mut writer) = setup();
     for zxid in 1..=5 {
         commit(&mut writer, zxid).unwrap();
@@ -257,7 +257,7 @@ fn an_abandoned_snapshot_leaves_nothing() {
 }
 
 #[test]
-fn what_a_crash_left_unfinished_goes_when_the_directory_is_opened() {
+fn unfinished_files_of_a_crash_are_removed_at_the_start() {
     let (disk, dirs, _) = setup();
     let shared = Arc::new(disk.clone());
     let writer = SnapshotWriter::new(shared, &dirs, Zxid(5), Compression::None, true).unwrap();
@@ -270,7 +270,7 @@ fn what_a_crash_left_unfinished_goes_when_the_directory_is_opened() {
 }
 
 #[test]
-fn a_log_that_holds_transactions_is_never_written_over() {
+fn a_log_with_transactions_is_never_overwritten() {
     let (disk, dirs, mut writer) = setup();
     commit(&mut writer, 1).unwrap();
     let before = disk.content(&dirs.log.join("log.1")).unwrap();
@@ -285,7 +285,7 @@ fn a_log_that_holds_transactions_is_never_written_over() {
 }
 
 #[test]
-fn a_log_that_holds_only_a_torn_record_is_replaced() {
+fn a_log_with_only_a_torn_record_is_replaced() {
     let (disk, dirs, mut writer) = setup();
     commit(&mut writer, 1).unwrap();
     let path = dirs.log.join("log.1");

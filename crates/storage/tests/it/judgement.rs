@@ -87,7 +87,7 @@ fn damage(outcome: Outcome) -> (u64, Damage) {
 }
 
 #[test]
-fn zeros_in_the_middle_are_no_end() {
+fn zeros_in_the_middle_do_not_end_a_log() {
     let server = Server::new();
     server.write(&[1, 2, 3, 4]);
     let record = framed(100);
@@ -105,7 +105,7 @@ fn zeros_in_the_middle_are_no_end() {
 }
 
 #[test]
-fn a_header_of_zeros_before_the_rest_of_its_record_is_no_end() {
+fn a_zero_header_before_the_rest_of_its_record_does_not_end_a_log() {
     let server = Server::new();
     server.write(&[1, 2]);
     let record = framed(100);
@@ -234,7 +234,7 @@ fn an_epoch_begins_with_its_first_transaction() {
 }
 
 #[test]
-fn a_log_of_no_bytes_between_others_is_passed_over_if_nothing_is_missing() {
+fn an_empty_log_between_others_is_skipped_if_nothing_is_missing() {
     let server = Server::new();
     server.write(&[1, 2]);
     fs::write(log_path(&server.dirs, 3), "").unwrap();
@@ -284,7 +284,7 @@ fn a_first_snapshot_that_is_cut_means_a_new_database() {
 }
 
 #[test]
-fn a_damaged_snapshot_is_made_up_for_only_as_far_as_the_log_reaches() {
+fn a_corrupt_snapshot_is_replaced_only_if_the_log_reaches_it() {
     let server = Server::new();
     server.write(&[1, 2, 3, 4, 5]);
     let path = server.snapshot(5, SnapshotTrailer::default());
@@ -308,7 +308,7 @@ fn a_damaged_snapshot_is_made_up_for_only_as_far_as_the_log_reaches() {
 /// A learner loaded its leader's snapshot of zxid 5 and died before it removed its own snapshot.
 /// The log after it begins with the next epoch, so no zxid shows the missing transactions.
 #[test]
-fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
+fn a_corrupt_snapshot_is_replaced_only_if_the_log_contains_its_zxid() {
     let server = Server::new();
     server.write(&[1, 2]);
     let path = server.snapshot(5, SnapshotTrailer::default());
@@ -346,7 +346,7 @@ fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
 
 /// The start of an epoch is not a transaction, so nothing shows that the log leads up to it.
 #[test]
-fn a_damaged_snapshot_of_an_epochs_start_is_never_made_up_for() {
+fn a_corrupt_snapshot_of_the_start_of_an_epoch_is_never_replaced() {
     let server = Server::new();
     server.write(&[1, 2]);
     let path = server.snapshot(0x1_0000_0000, SnapshotTrailer::default());
@@ -384,7 +384,7 @@ fn a_log_that_does_not_reach_what_the_snapshot_covers_is_reported() {
 }
 
 #[test]
-fn a_snapshot_newer_than_all_logs_stands_alone() {
+fn a_snapshot_newer_than_all_logs_suffices() {
     let server = Server::new();
     server.write(&[1, 2, 3]);
     server.snapshot(0x1_0000_0007, SnapshotTrailer::default());

@@ -30,7 +30,7 @@ fn create_like_recorded(zxid: i64, path: &str, data_bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn preallocated_sizes_are_java_s() {
+fn preallocated_sizes_equal_javas() {
     let Some(vector) = vectors::vector("prealloc") else {
         return;
     };
@@ -181,7 +181,7 @@ fn a_transaction_above_the_limit_is_read_back() {
 }
 
 #[test]
-fn so_is_a_multi_with_a_large_operation() {
+fn a_multi_with_a_large_operation_is_read_back() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));

@@ -74,7 +74,7 @@ fn use_log_tools(path: &Path) {
 }
 
 #[test]
-fn logs_changed_at_random_start_with_a_prefix_or_not_at_all() {
+fn randomly_changed_logs_load_a_prefix_or_fail() {
     let Some(vector) = vectors::vector("log-damaged") else {
         return;
     };
@@ -122,7 +122,7 @@ fn logs_changed_at_random_start_with_a_prefix_or_not_at_all() {
 }
 
 #[test]
-fn snapshots_changed_at_random_are_made_up_for_by_older_ones() {
+fn randomly_changed_snapshots_are_replaced_by_older_ones() {
     let Some(vector) = vectors::vector("snap-damaged") else {
         return;
     };

@@ -139,7 +139,7 @@ fn everything_gets_names_that_no_server_reads_and_nothing_is_deleted() {
 }
 
 #[test]
-fn whichever_byte_is_damaged_all_is_there_or_there_is_no_vote() {
+fn corruption_of_any_byte_loses_no_data_or_the_vote() {
     let (disk, dirs) = whole();
     let (mut starts, mut moves) = (0, 0);
     for path in [
@@ -179,7 +179,7 @@ fn whichever_byte_is_damaged_all_is_there_or_there_is_no_vote() {
 }
 
 #[test]
-fn a_crash_while_files_are_moved_gives_no_vote_to_what_is_left() {
+fn a_crash_while_files_are_moved_aside_loses_the_vote() {
     let mut random = Random::new(0x5eed_0006);
     let (moved, dirs) = damaged();
     let begun = moved.changes();
@@ -202,7 +202,7 @@ fn a_crash_while_files_are_moved_gives_no_vote_to_what_is_left() {
 }
 
 #[test]
-fn a_crash_while_the_leaders_snapshot_is_taken_over_gives_no_vote_to_less() {
+fn a_crash_while_a_leaders_snapshot_is_adopted_loses_the_vote() {
     let mut random = Random::new(0x5eed_0007);
     let prepared = || {
         let (disk, dirs) = damaged();
@@ -241,7 +241,7 @@ fn a_crash_while_the_leaders_snapshot_is_taken_over_gives_no_vote_to_less() {
 /// The leader was lost before its snapshot was complete. Files next to the marker are not a
 /// history, even if they would load.
 #[test]
-fn files_beside_the_marker_are_not_read() {
+fn files_next_to_the_marker_are_not_read() {
     let (disk, dirs) = damaged();
     set_history_aside(&disk, &dirs, "damaged").unwrap();
     snapshot(&disk, &dirs, TAKEN_OVER).unwrap();
@@ -280,7 +280,7 @@ fn what_was_set_aside_before_is_not_overwritten() {
 }
 
 #[test]
-fn an_epoch_that_no_file_names_any_more_is_not_promised_again() {
+fn an_epoch_of_removed_files_is_not_promised_again() {
     let (disk, dirs) = damaged();
     write(&disk, &dirs, 0x4_0000_0001..=0x4_0000_0002);
     for name in ["acceptedEpoch", "currentEpoch"] {
@@ -315,7 +315,7 @@ fn a_current_epoch_that_is_no_number_goes_with_the_history_and_an_accepted_one_s
 }
 
 #[test]
-fn what_a_leaders_copy_does_not_make_good_is_no_damage() {
+fn faults_that_a_leaders_copy_does_not_repair_are_not_corruption() {
     let (disk, dirs) = damaged();
     for snapshot in ["snapshot.0", "snapshot.1"] {
         storage::Disk::remove(&disk, &dirs.snap.join(snapshot)).unwrap();

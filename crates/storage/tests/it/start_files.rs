@@ -143,7 +143,7 @@ fn epochs_are_stored_as_java_stores_them() {
 /// A learner has its leader's history and promise on disk, and dies (or its disk fails) while it
 /// writes the epoch.
 #[test]
-fn a_current_epoch_that_was_never_finished_does_not_keep_a_server_from_starting() {
+fn an_unfinished_current_epoch_does_not_prevent_the_start() {
     for torn in ["", "1"] {
         let dir = tempfile::tempdir().unwrap();
         let dirs = open(dir.path());
@@ -198,7 +198,7 @@ fn a_directory_that_cannot_be_created_is_refused_with_the_reason() {
 /// Not a test: the next test runs it in another process, where it holds the lock until its input
 /// ends.
 #[test]
-fn hold_the_lock() {
+fn child_that_holds_the_lock() {
     let Ok(dir) = std::env::var("STORAGE_TEST_DIR") else {
         return;
     };
@@ -212,7 +212,11 @@ fn a_directory_in_use_is_refused_until_its_holder_dies() {
     use std::io::{BufRead, BufReader};
     let dir = tempfile::tempdir().unwrap();
     let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "start_files::hold_the_lock", "--nocapture"])
+        .args([
+            "--exact",
+            "start_files::child_that_holds_the_lock",
+            "--nocapture",
+        ])
         .env("STORAGE_TEST_DIR", dir.path())
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())

@@ -210,7 +210,7 @@ fn a_wrong_checksum_cuts_or_is_accepted() {
 }
 
 #[test]
-fn a_torn_log_is_good_and_its_copy_ends_before_the_tear() {
+fn a_torn_log_is_valid_and_its_copy_ends_before_the_tear() {
     let Some(vector) = vectors::vector("log-damaged") else {
         return;
     };

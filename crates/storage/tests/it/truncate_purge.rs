@@ -68,7 +68,7 @@ fn logs_are_cut_where_java_cuts_them() {
 }
 
 #[test]
-fn a_target_that_is_not_logged_keeps_what_is_below_it() {
+fn a_truncation_to_an_unlogged_zxid_keeps_earlier_transactions() {
     let disk = SimDisk::default();
     let dirs = history(&disk, &[1, 2, 0x1_0000_0001, 0x1_0000_0002]);
     let truncated = truncate(&disk, &dirs, Zxid(9), testkit::LIMITS).unwrap();
@@ -366,7 +366,7 @@ fn the_last_logged_zxid() {
 }
 
 #[test]
-fn snapshots_of_another_history_go_and_the_one_that_replaced_them_stays() {
+fn snapshots_of_another_log_are_removed_and_the_replacement_stays() {
     let dir = tempfile::tempdir().unwrap();
     let version = dir.path().join("version-2");
     fs::create_dir(&version).unwrap();

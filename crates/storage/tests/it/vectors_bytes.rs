@@ -212,7 +212,7 @@ fn snapshots_fed_the_same_stream_are_the_same_files() {
 }
 
 #[test]
-fn the_fuzzy_snapshot_says_what_it_covers() {
+fn the_fuzzy_snapshot_records_its_range() {
     let Some(vector) = vectors::vector("fuzzy") else {
         return;
     };

@@ -23,7 +23,7 @@ fn left(disk: &SimDisk, name: &str, loses_sectors: bool) -> BTreeSet<Option<Vec<
 }
 
 #[test]
-fn what_is_synced_is_left_and_what_is_not_may_be_cut_anywhere() {
+fn synced_bytes_remain_and_others_may_be_cut_anywhere() {
     let disk = SimDisk::default();
     let file = write(&disk, "a", b"12");
     file.sync_data().unwrap();
@@ -85,7 +85,7 @@ fn a_failed_sync_may_show_what_no_later_one_writes() {
 }
 
 #[test]
-fn the_power_goes_in_the_middle_of_a_write() {
+fn power_fails_in_the_middle_of_a_write() {
     let disk = SimDisk::default();
     let file = write(&disk, "a", b"");
     disk.die_after(1, 2);
@@ -134,7 +134,7 @@ fn some_reads_fail_and_the_next_does_not() {
 }
 
 #[test]
-fn a_number_that_rots_is_none_any_more() {
+fn a_corrupt_number_is_unreadable() {
     let disk = SimDisk::default();
     write(&disk, "currentEpoch", b"7");
     let mut random = Random::new(1);

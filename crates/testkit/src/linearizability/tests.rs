@@ -50,13 +50,13 @@ fn is_linearizable(history: &[ZnodeCall]) -> bool {
 }
 
 #[test]
-fn nothing_asked_is_linearizable() {
+fn an_empty_history_is_linearizable() {
     assert!(is_linearizable(&[]));
     assert!(is_linearizable(&[unheard(0, Question::Create(1))]));
 }
 
 #[test]
-fn one_after_the_other_must_be_right() {
+fn sequential_calls_must_be_correct() {
     let created = call(0, 1, Question::Create(7), Answer::Done);
     let read = |answer| call(2, 3, Question::Read, answer);
     assert!(is_linearizable(&[created.clone(), read(found(7, 0))]));
@@ -66,7 +66,7 @@ fn one_after_the_other_must_be_right() {
 }
 
 #[test]
-fn a_read_beside_a_write_may_see_it_or_not() {
+fn a_read_concurrent_with_a_write_may_see_it_or_not() {
     let begin = [
         call(0, 1, Question::Create(1), Answer::Done),
         call(2, 9, set(2), Answer::Version(1)),
@@ -84,7 +84,7 @@ fn a_read_beside_a_write_may_see_it_or_not() {
 }
 
 #[test]
-fn a_write_that_nobody_heard_of_happened_any_time_later_or_never() {
+fn an_unanswered_write_takes_effect_at_any_later_time_or_never() {
     let begin = [
         call(0, 1, Question::Create(1), Answer::Done),
         unheard(2, set(2)),
@@ -102,7 +102,7 @@ fn a_write_that_nobody_heard_of_happened_any_time_later_or_never() {
 }
 
 #[test]
-fn two_cannot_both_win() {
+fn contradictory_successes_are_not_linearizable() {
     let create = |value, from| call(from, 9, Question::Create(value), Answer::Done);
     assert!(!is_linearizable(&[create(1, 0), create(2, 1)]));
     let delete = call(0, 9, Question::Delete { version: None }, Answer::Done);
@@ -120,7 +120,7 @@ fn two_cannot_both_win() {
 }
 
 #[test]
-fn refusals_say_what_is_there() {
+fn refusals_reveal_the_state() {
     let created = call(0, 1, Question::Create(1), Answer::Done);
     let again = call(2, 3, Question::Create(2), Answer::Exists);
     assert!(is_linearizable(&[created.clone(), again.clone()]));
@@ -136,7 +136,7 @@ fn refusals_say_what_is_there() {
 }
 
 #[test]
-fn a_stale_read_behind_a_known_write_says_where_it_is_stuck() {
+fn a_stale_read_after_a_known_write_is_reported_with_its_position() {
     let history = [
         call(0, 1, Question::Create(1), Answer::Done),
         call(2, 3, set(2), Answer::Version(1)),
@@ -151,7 +151,7 @@ fn a_stale_read_behind_a_known_write_says_where_it_is_stuck() {
 }
 
 #[test]
-fn a_search_without_an_end_is_given_up() {
+fn a_too_long_search_is_abandoned() {
     let history: Vec<ZnodeCall> = (0..40)
         .map(|value| unheard(0, Question::Create(value)))
         .chain([call(1, 2, Question::Read, found(99, 0))])
@@ -215,7 +215,7 @@ fn made_up(random: &mut Random, calls: usize) -> Vec<ZnodeCall> {
 }
 
 #[test]
-fn whatever_a_real_znode_says_is_linearizable() {
+fn calls_on_a_real_znode_are_linearizable() {
     for seed in 0..200 {
         let mut random = Random::new(seed);
         let calls = 1 + random.below(60);
@@ -225,7 +225,7 @@ fn whatever_a_real_znode_says_is_linearizable() {
 }
 
 #[test]
-fn a_read_of_what_was_never_written_is_found_in_any_history() {
+fn a_read_of_an_unwritten_value_is_always_found() {
     for seed in 0..100 {
         let mut random = Random::new(seed);
         let mut history = made_up(&mut random, 40);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_values_are_told_apart() {
+    fn names_and_values_are_separated() {
         for (token, name, value) in [
             ("a=b", "a", "b"),
             (" , a = b , ,", "a", "b"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn an_invalid_list_is_refused() {
         for token in [
             "a", "a,b=c", "=b", "a b=c", "a=\"b", "a=\"b\\", "a=\"b\"c", "a=b c=d", "\0=x",
         ] {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_read_back() {
+    fn encoded_directives_round_trip() {
         let mut token = Vec::new();
         put_quoted(&mut token, "username", b"a\"b\\c,d=e");
         put(&mut token, "nc", b"00000001");

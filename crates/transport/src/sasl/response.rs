@@ -87,7 +87,7 @@ mod tests {
 
     /// The example of RFC 2831, section 4.
     #[test]
-    fn the_example_of_the_rfc_comes_out() {
+    fn the_example_of_the_rfc_is_reproduced() {
         let proof = Proof {
             user: "chris",
             realm: "elwood.innosoft.com",
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_one_byte_where_they_can_be() {
+    fn latin1_letters_take_one_byte() {
         assert_eq!(**latin1("\u{fc}"), [0xfc]);
         assert_eq!(**latin1("\u{4e2d}"), *"\u{4e2d}".as_bytes());
     }

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beyond_the_limit_a_newcomer_is_refused() {
+    fn a_handshake_over_the_limit_is_refused() {
         let gate = Gate::new(Some(2));
         let first = gate.enter().unwrap();
         let _second = gate.enter().unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn without_one_the_oldest_gives_way() {
+    fn without_a_limit_the_oldest_handshake_is_closed() {
         let gate = Gate::new(None);
         let mut passes: Vec<_> = (0..HANDSHAKES_MAX).map(|_| gate.enter().unwrap()).collect();
         let newcomer = gate.enter().unwrap();

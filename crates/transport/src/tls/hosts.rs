@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_for_nobody() {
+    fn an_invalid_certificate_matches_no_host() {
         let nothing = CertificateDer::from(vec![0x30, 0]);
         let error = check(&nothing, "::ffff:127.0.0.1".parse().unwrap(), &["zk1"]);
         assert_eq!(

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_behind_the_first_one_is_found() {
+    fn a_renegotiation_is_detected() {
         // A full handshake, a resumed one, and one with a client certificate.
         for begins in [
             &[22, 22, 20, 22][..],
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_1_3_has_none() {
+    fn tls_1_3_has_no_renegotiation() {
         // The second hello is one that the server has requested.
         assert_eq!(first(&[22, 20, 23, 23, 23]), None);
         assert_eq!(first(&[22, 20, 22, 23, 23]), None);

@@ -149,7 +149,7 @@ fn is_greeted(mut client: TcpStream) {
 }
 
 #[test]
-fn who_cannot_be_accepted_for_want_of_open_files_is_served_later_and_costs_little_until_then() {
+fn fd_exhaustion_delays_accept_without_spinning() {
     let mut server = Server::start();
     is_greeted(server.connect());
     server.order("less");

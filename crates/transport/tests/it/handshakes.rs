@@ -118,7 +118,7 @@ pub(crate) async fn client_refusal(server: &Tls, client: &Tls) -> String {
 }
 
 #[tokio::test]
-async fn both_sides_know_each_other_and_bytes_go_through_whole() {
+async fn both_sides_authenticate_and_bytes_arrive_unchanged() {
     let site = Site::new();
     let (accepted, connected) = meets(&site.server, &site.client).await;
     let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
@@ -222,7 +222,7 @@ async fn revoked_certificates_are_refused() {
 
 /// Java does not check lists for these certificates: a certificate in the trust store is trusted.
 #[tokio::test]
-async fn what_is_revoked_is_not_trusted_though_it_is_in_the_trust_store() {
+async fn a_revoked_certificate_in_the_trust_store_is_not_trusted() {
     let site = Site::new();
     let member = site.authority.member("zk2");
     let client = site.own("client", &member);
@@ -242,7 +242,7 @@ async fn what_is_revoked_is_not_trusted_though_it_is_in_the_trust_store() {
 }
 
 #[tokio::test]
-async fn a_file_that_holds_no_lists_is_refused() {
+async fn a_file_without_revocation_lists_is_refused() {
     let site = Site::new();
     let list = site.authority.revoke(&[], 3000).pem().unwrap();
     for (content, reason) in [
@@ -276,7 +276,7 @@ async fn a_file_that_holds_no_lists_is_refused() {
 }
 
 #[tokio::test]
-async fn certificates_out_of_time_or_for_something_else_are_refused() {
+async fn expired_certificates_and_other_usages_are_refused() {
     let site = Site::new();
     let mut old = params("zk2");
     old.not_before = rcgen::date_time_ymd(2001, 1, 1);
@@ -312,7 +312,7 @@ async fn a_certificate_in_the_trust_store_is_trusted_whatever_it_may_sign() {
 }
 
 #[tokio::test]
-async fn without_a_certificate_only_who_is_not_asked_or_need_not_answers_comes_in() {
+async fn clients_without_a_certificate_are_accepted_only_if_it_is_optional() {
     let site = Site::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -348,7 +348,7 @@ async fn without_a_certificate_only_who_is_not_asked_or_need_not_answers_comes_i
 }
 
 #[tokio::test]
-async fn protocols_that_do_not_meet_are_refused() {
+async fn disjoint_protocol_versions_are_refused() {
     let site = Site::new();
     let (mut server, mut client) = (site.server.clone(), site.client.clone());
     server.enabled_protocols = Some(vec!["TLSv1.3".to_owned()]);
@@ -398,7 +398,7 @@ async fn greeted_by(acceptor: Acceptor, bytes: &[u8]) -> Result<Stream, Refused>
 }
 
 #[tokio::test]
-async fn plain_bytes_are_taken_only_where_both_are() {
+async fn plain_connections_are_accepted_only_on_unified_ports() {
     let site = Site::new();
     let refused = greeted_by(acceptor(&site.server), b"ruok").await;
     assert!(matches!(refused, Err(Refused::NotTls)));
@@ -418,7 +418,7 @@ async fn plain_bytes_are_taken_only_where_both_are() {
 }
 
 #[tokio::test]
-async fn garbage_behind_the_first_byte_is_refused() {
+async fn garbage_after_the_first_byte_is_refused() {
     let site = Site::new();
     for bytes in [
         &b"\x16\x03\x01\xff\xff"[..],
@@ -438,7 +438,7 @@ async fn garbage_behind_the_first_byte_is_refused() {
 }
 
 #[tokio::test]
-async fn who_stops_in_the_middle_holds_up_nobody_and_is_dropped() {
+async fn a_stalled_handshake_is_dropped_and_does_not_block_others() {
     let site = Site::new();
     let gate = Gate::new(None);
     let acceptor = Acceptor::tls(source(&site.server, true), gate.clone(), false);
@@ -469,7 +469,7 @@ async fn who_stops_in_the_middle_holds_up_nobody_and_is_dropped() {
 }
 
 #[tokio::test]
-async fn beyond_the_limit_a_newcomer_is_told_so() {
+async fn the_log_reports_handshakes_over_the_limit() {
     let site = Site::new();
     let acceptor = Acceptor::tls(source(&site.server, true), Gate::new(Some(0)), false);
     let refused = greeted_by(acceptor, b"\x16").await;
@@ -478,7 +478,7 @@ async fn beyond_the_limit_a_newcomer_is_told_so() {
 
 /// A handshake message contains its length; more than 64 KiB are not accepted.
 #[tokio::test]
-async fn a_greeting_without_end_is_refused() {
+async fn an_endless_client_hello_is_refused() {
     let site = Site::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut stream = TcpStream::connect(listener.local_addr().unwrap())

@@ -50,7 +50,7 @@ fn named(name: &str, host: Option<&str>) -> CertificateParams {
 }
 
 #[tokio::test]
-async fn members_are_known_by_host_by_the_own_certificate_or_by_pattern() {
+async fn members_are_recognised_by_host_own_certificate_or_pattern() {
     let site = Site::new();
     let shared = site.authority.member("shared");
     let server = site.own("server", &shared);

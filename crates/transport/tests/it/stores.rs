@@ -149,7 +149,7 @@ fn key(format: StoreFormat, bytes: &[u8], password: &str) -> Result<Vec<String>,
 }
 
 #[test]
-fn stores_of_keytool_are_read_whatever_type_is_said_to_be_theirs() {
+fn stores_of_keytool_are_read_with_any_configured_type() {
     let Some(site) = site() else { return };
     for (kind, algorithm) in [
         ("JKS", "RSA"),
@@ -255,7 +255,7 @@ fn keys_in_pem_are_read_with_a_password_and_without() {
 }
 
 #[test]
-fn what_is_damaged_or_something_else_says_so() {
+fn corrupt_or_foreign_stores_are_reported() {
     let Some(site) = site() else { return };
     site.key_store("own.jks", "JKS", "EC");
     site.key_store("own.p12", "PKCS12", "EC");
@@ -289,7 +289,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn no_bytes_of_a_store_bring_a_panic() {
+fn no_bytes_of_a_store_cause_a_panic() {
     let seeds = seeds();
     let change = (
         0..seeds.len(),

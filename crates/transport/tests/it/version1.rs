@@ -36,7 +36,7 @@ fn without(tls: &Tls) -> Tls {
 }
 
 #[tokio::test]
-async fn both_ends_take_certificates_of_version_1_that_the_authority_has_signed() {
+async fn both_sides_accept_signed_certificates_of_version_1() {
     let site = Site::new();
     let trusted = site.authority.pem();
     let server = own(&site, "server1", &version1_of(&site, "zk1"), trusted);
@@ -100,7 +100,7 @@ async fn a_key_of_another_certificate_is_refused() {
 
 /// Otherwise its holder could sign certificates for any name.
 #[tokio::test]
-async fn a_certificate_of_version_1_is_no_authority() {
+async fn a_certificate_of_version_1_is_not_an_authority() {
     let site = Site::new();
     let (authority, middle) = (&site.authority, version1_of(&site, "middle"));
     let (middle_der, middle_pem) = (middle.der.clone(), middle.certificate_pem());

@@ -46,7 +46,7 @@ mod tests {
     use crate::TreeSettings;
 
     #[test]
-    fn data_without_a_config_znode_gets_one_from_a_member_alone() {
+    fn only_a_member_creates_a_missing_config_znode() {
         let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
         let mut load = crate::TreeLoader::new(settings);
         load.acl(1, &[Acl::new(31, "world", "anyone")]);

@@ -53,7 +53,7 @@ mod tests {
     /// Recordings of Apache ZooKeeper 3.9.5: `bob,carol,127.0.0.1` and `super,127.0.0.1`, with the
     /// address added first.
     #[test]
-    fn users_stand_as_java_shows_them() {
+    fn users_are_printed_as_in_java() {
         let ip = id("ip", "127.0.0.1");
         let bob = id("digest", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
         let carol = id("digest", "carol:RffyCdXXV1Js0ywLAoP5/l25yKs=");

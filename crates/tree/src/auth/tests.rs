@@ -113,7 +113,7 @@ fn rows_83_to_87_lists_that_are_refused() {
 }
 
 #[test]
-fn row_88_a_null_scheme_fails_by_what_stands_before_it() {
+fn row_88_a_null_scheme_fails_depending_on_earlier_entries() {
     let world = entry(31, Some("world"), Some("anyone"));
     assert_eq!(one(None, Some("x")), Err(ErrorCode::InvalidAcl));
     let behind_other_perms = [world.clone(), entry(1, None, Some("x"))];
@@ -158,7 +158,7 @@ fn rows_239_and_240_auth_stands_for_all_authenticated_identities() {
 }
 
 #[test]
-fn auth_cannot_blow_a_list_up() {
+fn the_auth_scheme_cannot_inflate_a_list() {
     let mine: Vec<_> = (0..1000)
         .map(|n| id("digest", &format!("u{n}:x")))
         .collect();

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_found_once_all_are_entered() {
+    fn added_znodes_are_found_once_all_are_entered() {
         let (mut index, mut arena, mut pending) = (Index::new(), Arena::new(), Pending::new());
         let ids: Vec<NodeId> = (0..300_000)
             .map(|number| {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_twice_below_one_parent_is_told() {
+    fn a_duplicate_name_is_reported() {
         let (mut index, mut arena, mut pending) = (Index::new(), Arena::new(), Pending::new());
         let first = child(&mut arena, "a");
         pending.add(&mut index, &arena, first).unwrap();

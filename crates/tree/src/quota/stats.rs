@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn garbage_is_no_limit_and_no_usage() {
+    fn invalid_text_is_no_limit_and_no_usage() {
         assert_eq!(Stats::limits(Some(&[0xff])).text(), "count=-1,bytes=-1");
         assert_eq!(Stats::usage(Some(b"x")).text(), "count=0,bytes=0");
     }

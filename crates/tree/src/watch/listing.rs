@@ -115,7 +115,7 @@ mod tests {
 
     /// A path that is removed between two parts is not listed, even if another path gets its slot.
     #[test]
-    fn parts_hold_what_is_watched_at_their_time() {
+    fn each_part_lists_the_watches_at_its_time() {
         let mut watches = Watches::new();
         for path in ["/a", "/b", "/c"] {
             watches.add(WATCHER, Some(path), Kinds::DATA);

@@ -213,7 +213,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_read_adds_is_known_before() {
+fn the_bytes_of_a_new_watch_are_known_before_it_is_set() {
     let mut watches = Watches::new();
     let (one, other) = (WatcherId(1), WatcherId(2));
     let request = |path: &str, watch| PathWatchRequest {

@@ -93,7 +93,7 @@ fn rows_108_110_160_and_301_the_number_is_the_count_of_creations() {
 }
 
 #[test]
-fn numbers_go_on_while_creates_are_in_flight() {
+fn sequence_numbers_continue_while_creates_are_in_flight() {
     let mut host = Host::new();
     for number in 0..5 {
         let record = host.propose(&create_flags("/s", flags::EPHEMERAL_SEQUENTIAL));

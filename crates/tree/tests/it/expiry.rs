@@ -49,7 +49,7 @@ fn rows_266_to_268_ttl_znodes() {
 }
 
 #[test]
-fn a_create_ttl_that_stops_java_is_passed_over() {
+fn a_create_ttl_that_stops_java_is_skipped() {
     let mut tree = Tree::new(Arc::new(settings()));
     let digest = tree.digest();
     for ttl in [-1, 0, i64::MIN, 1 << 40] {

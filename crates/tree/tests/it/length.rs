@@ -96,7 +96,7 @@ fn a_transaction_may_be_as_long_as_every_member_can_read_and_no_longer() {
 }
 
 #[test]
-fn the_refusal_says_that_the_request_asks_for_too_much() {
+fn a_too_long_transaction_is_refused_with_its_reason() {
     let mut host = host(200);
     assert_eq!(host.code(create_data("/l", &"x".repeat(200))), -8);
     assert_eq!(host.code(set("/d", &"x".repeat(200))), -8);

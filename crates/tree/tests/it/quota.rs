@@ -104,7 +104,7 @@ fn row_260_soft_limits_refuse_nothing() {
 }
 
 #[test]
-fn row_262_usage_stands_still_without_limits() {
+fn row_262_usage_is_not_updated_without_limits() {
     let mut host = with_quota(Host::new(), "count=-1,bytes=-1=;countHardLimit=1");
     assert_eq!(host.code(create("/q/a")), -125);
     host.write(delete(LIMITS));
@@ -147,7 +147,7 @@ fn the_deepest_quota_counts_alone() {
 }
 
 #[test]
-fn garbage_in_quota_znodes_stops_nothing() {
+fn invalid_quota_znodes_do_not_stop_writes() {
     let mut host = with_quota(Host::new(), "count=3,bytes");
     for garbage in [
         "garbage",

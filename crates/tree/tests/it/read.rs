@@ -52,7 +52,7 @@ fn reads_of_lengths(host: &mut Host) -> Vec<ReadRequest> {
 }
 
 #[test]
-fn a_read_without_room_does_nothing_but_say_how_much_it_takes() {
+fn a_read_without_room_only_reports_its_size() {
     let mut host = Host::new();
     for request in reads_of_lengths(&mut host) {
         let caller = Caller {
@@ -88,7 +88,7 @@ fn a_read_without_room_does_nothing_but_say_how_much_it_takes() {
 }
 
 #[test]
-fn a_multi_read_has_a_longest_answer_whatever_room_there_is() {
+fn a_multi_read_has_a_maximum_reply_size() {
     let mut host = Host::new();
     let max = host.tree.multi_read_bytes_max();
     host.write(create_data("/mega", &"x".repeat(1_000_000)));
@@ -273,7 +273,7 @@ fn row_154_the_config_znode_of_a_standalone_server_is_empty() {
 }
 
 #[test]
-fn ping_says_nothing_and_set_watches_has_a_way_of_its_own() {
+fn ping_has_an_empty_reply_and_set_watches_a_separate_path() {
     let host = Host::new();
     assert_eq!(host.read(ReadRequest::Ping), Ok(vec![]));
     assert_eq!(
@@ -283,7 +283,7 @@ fn ping_says_nothing_and_set_watches_has_a_way_of_its_own() {
 }
 
 #[test]
-fn a_tree_of_twenty_thousand_levels_is_no_danger() {
+fn a_tree_of_twenty_thousand_levels_does_not_overflow() {
     let mut loader = tree::TreeLoader::new(std::sync::Arc::new(settings()));
     let stat = proto::StatPersisted::default();
     loader.znode("", None, -1, stat).unwrap();

@@ -75,7 +75,7 @@ fn create_txn(path: &str, parent_cversion: i32) -> CreateTxn {
 }
 
 #[test]
-fn a_create_of_what_is_there_brings_its_list_and_lifts_the_parent() {
+fn replaying_an_existing_create_sets_its_acl_and_raises_the_parent() {
     let container = Txn::CreateContainer(CreateContainerTxn {
         path: "/p/c".into(),
         data: None,
@@ -107,7 +107,7 @@ fn a_create_of_what_is_there_brings_its_list_and_lifts_the_parent() {
 }
 
 #[test]
-fn a_create_never_moves_a_parent_back() {
+fn replaying_a_create_never_lowers_the_parent() {
     let mut tree = fuzzy();
     assert_eq!(
         apply(&mut tree, 4, Txn::Create(create_txn("/p/d", 1))),
@@ -130,7 +130,7 @@ fn a_create_never_moves_a_parent_back() {
 }
 
 #[test]
-fn a_delete_of_what_is_gone_lifts_the_parent() {
+fn replaying_a_delete_of_a_missing_znode_raises_the_parent() {
     let mut tree = fuzzy();
     let delete = |path: &str| Txn::Delete { path: path.into() };
     assert_eq!(apply(&mut tree, 4, delete("/p/gone")), ErrorCode::NoNode);
@@ -141,7 +141,7 @@ fn a_delete_of_what_is_gone_lifts_the_parent() {
 }
 
 #[test]
-fn a_delete_takes_what_a_later_record_hung_below() {
+fn replaying_a_delete_removes_later_children() {
     let mut tree = fuzzy();
     for path in ["/p/c/d", "/p/c/d/e"] {
         apply(&mut tree, 6, Txn::Create(create_txn(path, 1)));
@@ -172,7 +172,7 @@ fn a_delete_takes_what_a_later_record_hung_below() {
 }
 
 #[test]
-fn changes_of_what_is_missing_are_passed_over_and_others_are_absolute() {
+fn replayed_changes_skip_missing_znodes_and_are_absolute() {
     let mut tree = fuzzy();
     let set = |path: &str, version| {
         Txn::SetData(SetDataTxn {
@@ -202,7 +202,7 @@ fn changes_of_what_is_missing_are_passed_over_and_others_are_absolute() {
 }
 
 #[test]
-fn a_session_takes_listed_paths_whoever_owns_them_and_then_its_own() {
+fn close_session_deletes_listed_paths_and_then_its_own() {
     let mut host = Host::new();
     for (session, path) in [(1, "/mine"), (1, "/unlisted"), (2, "/others")] {
         host.session = SessionId(session);
@@ -233,7 +233,7 @@ fn a_multi_applied_twice_gives_the_same_tree() {
 }
 
 #[test]
-fn garbage_in_a_log_is_refused_without_harm() {
+fn invalid_log_records_are_refused_without_effect() {
     let mut tree = fuzzy();
     let digest = tree.digest();
     for path in ["", "/", "x", "//", "//x", "/p/", "p/c"] {
@@ -258,7 +258,7 @@ fn garbage_in_a_log_is_refused_without_harm() {
 }
 
 #[test]
-fn a_list_that_is_not_known_is_for_super_users_until_the_log_brings_it() {
+fn an_unknown_acl_permits_only_super_users_until_replayed() {
     let mut host = Host::of(fuzzy());
     assert_eq!(
         host.read(crate::common::host::exists("/p/c", false)),
@@ -274,7 +274,7 @@ fn a_list_that_is_not_known_is_for_super_users_until_the_log_brings_it() {
 }
 
 #[test]
-fn what_is_no_tree_is_refused() {
+fn invalid_trees_are_refused() {
     assert_eq!(loader().finish(Zxid(1)).unwrap_err(), LoadError::NoRoot);
     let znode = |loader: &mut TreeLoader, path: &str| loader.znode(path, None, -1, stat(0, 0));
     let path = |path: &str| path.to_owned();
@@ -318,7 +318,7 @@ fn what_is_no_tree_is_refused() {
 }
 
 #[test]
-fn system_znodes_that_an_old_snapshot_lacks_are_made() {
+fn missing_system_znodes_of_an_old_snapshot_are_created() {
     let mut loader = loader();
     loader.znode("", Some(&[]), -1, stat(0, 0)).unwrap();
     let tree = loader.finish(Zxid(0)).unwrap();

@@ -83,7 +83,7 @@ fn check(host: &Host, (content, zxid, log): (SnapshotContent, Zxid, Vec<TxnRecor
 const STOPS: std::ops::RangeInclusive<usize> = 0..=PATHS.len() + 4;
 
 #[test]
-fn everything_below_the_walk_is_deleted_and_the_slots_used_again() {
+fn all_is_deleted_during_the_walk_and_slots_are_reused() {
     let bottom_up = || PATHS.into_iter().rev().map(delete);
     let others = || (0..20).map(|n| create(&format!("/new{n}")));
     for stop in STOPS {
@@ -106,7 +106,7 @@ fn everything_is_deleted_and_created_again() {
 }
 
 #[test]
-fn one_branch_goes_at_every_place() {
+fn one_branch_is_deleted_at_every_position() {
     for branch in [
         &["/a/b/c", "/a/b"][..],
         &["/a/d"],
@@ -127,7 +127,7 @@ fn one_branch_goes_at_every_place() {
 }
 
 #[test]
-fn children_and_siblings_are_added_at_every_place() {
+fn children_and_siblings_are_added_at_every_position() {
     let requests = || {
         PATHS
             .into_iter()
@@ -142,7 +142,7 @@ fn children_and_siblings_are_added_at_every_place() {
 }
 
 #[test]
-fn sessions_and_lists_change_at_every_place() {
+fn sessions_and_acls_change_at_every_position() {
     for stop in STOPS {
         let mut host = host();
         host.session = SessionId(7);
@@ -176,7 +176,7 @@ fn sessions_and_lists_change_at_every_place() {
 }
 
 #[test]
-fn two_snapshots_at_once_and_one_that_is_given_up() {
+fn two_concurrent_snapshots_of_which_one_is_abandoned() {
     let mut host = host();
     let mut given_up = host.tree.start_snapshot();
     host.tree.snapshot_chunk(&mut given_up, 1, &mut Vec::new());

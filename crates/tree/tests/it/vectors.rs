@@ -191,7 +191,7 @@ fn a_close_session_without_its_list_replays() {
 }
 
 #[test]
-fn a_fresh_tree_is_written_as_java_does() {
+fn a_fresh_tree_is_written_as_in_java() {
     if let Some(dir) = files::vector("fresh-standalone") {
         let java = SnapshotContent::of_file(&dir.join("data/version-2/snapshot.0"));
         let bytes = files::snapshot_bytes(&Tree::new(settings()), 1);

@@ -37,7 +37,7 @@ fn rows_191_to_194_and_227_one_shot_watches() {
 }
 
 #[test]
-fn rows_195_and_196_a_deleted_znode_is_told_once() {
+fn rows_195_and_196_a_deletion_is_reported_once() {
     let mut host = Host::new();
     host.write(create("/a"));
     host.read(get("/a", true)).unwrap();
@@ -50,7 +50,7 @@ fn rows_195_and_196_a_deleted_znode_is_told_once() {
 }
 
 #[test]
-fn connections_are_told_of_a_deletion_by_table() {
+fn connections_are_notified_of_a_deletion_by_table() {
     let mut host = Host::new();
     host.write(create("/a"));
     for (watcher, read) in [
@@ -210,7 +210,7 @@ fn rows_206_to_210_and_314_to_316_check_and_remove() {
 }
 
 #[test]
-fn row_211_a_connection_that_goes_takes_its_watches() {
+fn row_211_a_closed_connection_loses_its_watches() {
     let mut host = Host::new();
     for path in ["/", "/zookeeper", ""] {
         host.read(get(path, true)).unwrap();
@@ -262,7 +262,7 @@ fn row_317_persistent_and_recursive_together() {
 }
 
 #[test]
-fn row_318_a_persistent_watch_outlives_the_one_shots_beside_it() {
+fn row_318_a_persistent_watch_outlives_one_shot_watches() {
     let mut host = Host::new();
     host.write(create("/p"));
     host.read(add_watch("/p", 0)).unwrap();
@@ -323,7 +323,7 @@ fn rows_221_224_and_319_events_carry_the_list_that_filters_them() {
 }
 
 #[test]
-fn rows_225_and_226_a_session_that_ends_tells_its_own_connection() {
+fn rows_225_and_226_an_ending_session_notifies_its_connection() {
     let mut host = Host::new();
     host.write(create("/p"));
     for name in 0..4 {
@@ -404,7 +404,7 @@ fn rows_212_to_218_what_was_missed() {
 }
 
 #[test]
-fn row_219_persistent_watches_are_set_without_a_look() {
+fn row_219_persistent_watches_are_set_without_a_check() {
     let mut host = reconnected();
     let mut request = lists(&[], &[], &[]);
     request.persistent = Some(vec![Some("/b".into()), None]);
@@ -416,7 +416,7 @@ fn row_219_persistent_watches_are_set_without_a_look() {
 }
 
 #[test]
-fn rows_47_and_327_nulls_end_the_request_where_they_stand() {
+fn rows_47_and_327_nulls_end_the_request_at_their_position() {
     let host = reconnected();
     let mut request = lists(&["/b"], &["/a"], &["/a"]);
     request.data.as_mut().unwrap().push(None);

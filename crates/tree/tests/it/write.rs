@@ -190,7 +190,7 @@ fn a_client_deletes_only_what_the_server_would_delete() {
 }
 
 #[test]
-fn row_155_reconfig_where_there_is_none() {
+fn row_155_reconfig_of_a_standalone_server() {
     let reconfig = || {
         WriteRequest::Reconfig(ReconfigRequest {
             joining: None,
@@ -336,7 +336,7 @@ fn a_session_without_list_ends_the_same() {
 }
 
 #[test]
-fn a_list_that_no_reader_would_take_is_left_out() {
+fn a_too_long_session_list_is_omitted() {
     let ends_with_list = |record_bytes_max: usize| {
         let mut host = Host::with(TreeSettings {
             record_bytes_max,

@@ -25,7 +25,7 @@ fn ack(proposals: &mut Proposals, sid: i64, zxid: i64) -> Vec<i64> {
 }
 
 #[test]
-fn alone_a_sync_commits_all_it_covers() {
+fn a_lone_leader_commits_all_that_a_sync_covers() {
     let mut proposals = ensemble(1);
     propose(&mut proposals, 1..=5);
     assert_eq!(proposals.outstanding(), 5);
@@ -76,7 +76,7 @@ fn the_acknowledgement_of_newleader_commits_nothing() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_never_proposed_is_refused_and_not_counted() {
+fn an_acknowledgement_of_an_unproposed_zxid_is_refused() {
     let mut proposals = ensemble(1);
     propose(&mut proposals, [1]);
     let fault = proposals.handle_ack(LEADER, Zxid(2)).unwrap_err();
@@ -105,7 +105,7 @@ fn a_zxid_is_not_proposed_twice() {
 /// Seed 1097 of the simulator: a reconfiguration made a voter an observer. That voter had not
 /// acknowledged the later proposals, and the leader never committed anything again.
 #[test]
-fn seed_1097_what_is_behind_a_reconfiguration_waits_for_the_new_voters_alone() {
+fn seed_1097_proposals_after_a_reconfiguration_need_only_the_new_voters() {
     let mut proposals = Proposals::new(Majority::new([Sid(1), Sid(2)]), Sid(1), Zxid(0));
     propose(&mut proposals, [1]);
     proposals.join(Zxid(1), Arc::new(Majority::new([Sid(1), Sid(3)])));
@@ -170,7 +170,7 @@ impl Slow {
 
 proptest! {
     #[test]
-    fn the_positions_say_the_same_as_a_set_for_each_proposal(
+    fn positions_are_equivalent_to_a_set_for_each_proposal(
         voters in 1..=5i64,
         steps in proptest::collection::vec(
             prop_oneof![Just(None), (1..=6i64, 0..40i64).prop_map(Some)], 0..120),

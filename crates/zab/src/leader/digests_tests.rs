@@ -146,7 +146,7 @@ fn a_quorum_decides_who_is_wrong() {
 }
 
 #[test]
-fn with_a_learner_that_does_not_know_the_packets_nothing_is_compared() {
+fn a_learner_without_the_packets_disables_the_comparison() {
     let java = |sid| match sid {
         4 => LearnerInfo::PROTOCOL_VERSION,
         _ => LearnerInfo::REPORTS_DIGESTS,
@@ -198,7 +198,7 @@ fn one_comparison_at_a_time_and_a_learner_that_leaves_is_not_waited_for() {
 }
 
 #[test]
-fn a_learner_that_was_sent_a_snapshot_is_no_witness_for_the_leader() {
+fn a_learner_with_the_leaders_snapshot_does_not_vote_on_its_digest() {
     for (copies, expected) in [(0, "digest=0x7"), (1, "digest=0x7"), (2, "no quorum")] {
         let mut leader = leading(4, ours);
         for sid in 1..=copies {

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_owed_is_that_of_the_oldest_or_of_the_newest_at_its_acknowledgement() {
+    fn the_lag_is_measured_from_the_oldest_or_the_then_newest_proposal() {
         let mut lag = AckLag::default();
         assert_eq!(lag.owed(9), None);
         lag.sent(Zxid(1), 10);

@@ -157,7 +157,7 @@ fn a_leader_steps_down_for_a_voter_that_is_ahead_and_the_next_epoch_brings_it_in
 }
 
 #[test]
-fn it_steps_down_wherever_its_epoch_is_fixed_and_not_before() {
+fn a_leader_steps_down_in_every_phase_after_its_epoch_is_fixed() {
     let mut open = Term::elected(Epoch(1), Epoch(0));
     let raised = open.introduce_again(Sid(1), Epoch(7));
     assert_eq!(raised, ["save accepted epoch 0x8"]);
@@ -195,7 +195,7 @@ fn two_voters_that_are_ahead_take_one_epoch_each_at_most() {
 }
 
 #[test]
-fn nobody_but_a_voter_with_a_plausible_epoch_has_a_leader_step_down() {
+fn only_a_voter_with_a_plausible_epoch_makes_a_leader_step_down() {
     // This epoch does not exceed the leader's, so the voter is led.
     let mut term = Term::leading(Epoch(1), Epoch(0));
     assert_eq!(term.introduce_twice(Sid(1), Epoch(2)), is_told("0x2"));
@@ -273,7 +273,7 @@ fn a_leader_that_hands_over_to_another_does_not_step_down_before() {
 
 /// The server that has stepped down, as a follower of another leader.
 #[test]
-fn a_follower_that_knows_of_a_later_epoch_tells_it_and_is_not_bound_by_it() {
+fn a_follower_reports_a_later_epoch_and_is_not_bound_by_it() {
     let start = LearnerStart {
         sid: Sid(3),
         kind: LearnerKind::Follower,

@@ -66,7 +66,7 @@ fn without_a_time_for_it_supporters_may_look_until_init_limit() {
 }
 
 #[test]
-fn once_the_epoch_is_promised_nobody_can_change_its_mind() {
+fn after_the_promise_of_the_epoch_supporters_cannot_withdraw() {
     let limited = Settings {
         epoch_wait_max_ms: Some(0),
         ..settings()
@@ -178,7 +178,7 @@ fn the_oracle_lets_one_of_two_lead_and_commit_alone() {
 }
 
 #[test]
-fn the_oracle_has_no_say_in_an_ensemble_of_three() {
+fn the_oracle_is_ignored_in_an_ensemble_of_three() {
     let mut leader = elected(3, settings());
     let mut out = Vec::new();
     leader.handle_oracle(true, 0, &mut out);
@@ -187,7 +187,7 @@ fn the_oracle_has_no_say_in_an_ensemble_of_three() {
 }
 
 #[test]
-fn without_its_word_a_leader_alone_steps_down() {
+fn without_the_oracles_permission_a_lone_leader_steps_down() {
     let mut leader = OfTwo::alone();
     leader.oracle(false);
     assert_eq!(leader.write(1), [""; 0]);
@@ -199,7 +199,7 @@ fn without_its_word_a_leader_alone_steps_down() {
 
 /// The oracle may have named the other server since, and that server may have elected itself.
 #[test]
-fn a_granted_answer_counts_for_its_moment_alone() {
+fn a_permission_of_the_oracle_applies_only_once() {
     let mut leader = OfTwo::elected();
     assert_eq!(leader.oracle(true), ["save accepted epoch 0x2"]);
     let config = EpochConfig {
@@ -230,7 +230,7 @@ fn a_granted_answer_counts_for_its_moment_alone() {
 }
 
 #[test]
-fn while_the_other_is_there_both_are_needed_whatever_the_oracle_says() {
+fn both_connected_servers_are_needed_despite_the_oracle() {
     let mut leader = OfTwo::alone();
     assert!(leader.core.needs_oracle());
     leader.join();
@@ -248,7 +248,7 @@ fn while_the_other_is_there_both_are_needed_whatever_the_oracle_says() {
 }
 
 #[test]
-fn what_waited_for_a_follower_that_is_gone_is_committed_at_the_oracles_word() {
+fn proposals_of_a_lost_follower_are_committed_with_the_oracles_permission() {
     let mut leader = OfTwo::alone();
     leader.join();
     leader.write(1);

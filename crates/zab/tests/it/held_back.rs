@@ -153,7 +153,7 @@ fn while_its_snapshot_is_written_a_learner_stops_reading_at_the_bound() {
 }
 
 #[test]
-fn what_comes_between_the_acknowledgement_and_uptodate_is_taken_in_as_if_it_was_up_to_date() {
+fn packets_between_the_acknowledgement_and_uptodate_are_handled_as_after_it() {
     let mut learner = Greeted::writing_snapshot(LearnerKind::Follower);
     let heard = learner.hear_until_it_stops();
     learner.snapshot_written();
@@ -185,7 +185,7 @@ fn what_comes_between_the_acknowledgement_and_uptodate_is_taken_in_as_if_it_was_
 }
 
 #[test]
-fn a_learner_that_does_not_read_does_not_take_its_leader_for_silent() {
+fn a_learner_that_stops_reading_does_not_time_out_its_leader() {
     let mut learner = Greeted::writing_snapshot(LearnerKind::Follower);
     learner.hear_until_it_stops();
     assert_eq!(learner.core.deadline_ms(), None);
@@ -248,7 +248,7 @@ fn a_history_above_the_bound_goes_to_the_log_before_newleader_which_waits_for_al
 }
 
 #[test]
-fn what_was_synced_before_newleader_is_not_waited_for_again() {
+fn syncs_before_newleader_are_not_repeated() {
     let mut learner = Greeted::new(LearnerKind::Follower);
     learner.hear(Down::Diff { zxid: zxid(1, 0) });
     let mut next = zxid(1, 2);

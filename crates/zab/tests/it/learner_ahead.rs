@@ -94,7 +94,7 @@ fn is_refused(told: &[String]) -> bool {
 /// Servers 2 and 3 are in force. Server 3 has led, has removed itself, and has logged one more
 /// transaction.
 #[test]
-fn the_leader_that_has_removed_itself_is_led_and_cut() {
+fn a_former_leader_that_removed_itself_is_accepted_and_truncated() {
     let mut term = Term::promised(&[2, 3], Some(&[2]), PROPOSED_AT);
     let told = term.ack_epoch(3, 1, AHEAD);
     let expected = [
@@ -106,7 +106,7 @@ fn the_leader_that_has_removed_itself_is_led_and_cut() {
 }
 
 #[test]
-fn it_is_refused_while_it_may_have_been_committed() {
+fn a_learner_ahead_is_refused_if_its_tail_may_be_committed() {
     // No other configuration was proposed.
     let mut term = Term::promised(&[2, 3], None, PROPOSED_AT);
     assert!(is_refused(&term.ack_epoch(3, 1, AHEAD)));
@@ -123,7 +123,7 @@ fn it_is_refused_while_it_may_have_been_committed() {
 }
 
 #[test]
-fn it_counts_who_has_accepted_the_epoch_without_being_ahead() {
+fn only_learners_that_are_not_ahead_count_for_the_epoch() {
     let mut term = Term::promised(&[2, 3], Some(&[2, 4, 5]), PROPOSED_AT);
     assert!(is_refused(&term.ack_epoch(3, 1, AHEAD)));
     assert_eq!(term.ack_epoch(4, 1, PROPOSED_AT), [""; 0]);

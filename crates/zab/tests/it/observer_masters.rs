@@ -110,7 +110,7 @@ fn settings() -> Settings {
 }
 
 #[test]
-fn an_observer_is_given_what_it_misses_and_then_what_is_committed() {
+fn an_observer_gets_missing_and_then_new_transactions() {
     let mut follower = Follower::new(1..=3, settings());
     let greeted = follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
     assert_eq!(greeted, ["link 1: send LEADERINFO epoch=0x1"]);
@@ -137,7 +137,7 @@ fn an_observer_is_given_what_it_misses_and_then_what_is_committed() {
 }
 
 #[test]
-fn what_memory_does_not_hold_comes_as_a_snapshot() {
+fn transactions_no_longer_in_memory_are_sent_as_a_snapshot() {
     let mut follower = Follower::new(5..=6, settings());
     follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
     let expected = [
@@ -148,7 +148,7 @@ fn what_memory_does_not_hold_comes_as_a_snapshot() {
 }
 
 #[test]
-fn an_observer_that_has_heard_more_is_not_cut_back() {
+fn an_observer_ahead_is_not_truncated() {
     let ahead = zxid(4);
     let mut follower = Follower::new(1..=3, settings());
     follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
@@ -166,7 +166,7 @@ fn an_observer_that_has_heard_more_is_not_cut_back() {
 }
 
 #[test]
-fn what_an_observer_has_of_an_earlier_epoch_is_cut_off() {
+fn an_observers_tail_of_an_earlier_epoch_is_truncated() {
     let mut follower = Follower::new(1..=3, settings());
     let (last, epoch) = (zxid(3), Epoch(2));
     follower.master = ObserverMaster::new(Sid(2), epoch, last, false, settings(), 0);
@@ -219,7 +219,7 @@ fn a_snapshot_too_many_at_a_time_is_refused() {
 }
 
 #[test]
-fn what_observers_ask_is_passed_on_and_an_acknowledgement_of_a_transaction_is_a_fault() {
+fn requests_of_observers_are_forwarded_and_acknowledgements_are_faults() {
     let mut follower = Follower::serving();
     let touch = Touch {
         session: SessionId(5),
@@ -373,7 +373,7 @@ fn replay(packets: Vec<Recorded>, config: &Bytes) -> Vec<LeaderPacket> {
 }
 
 #[test]
-fn an_observer_hears_what_a_java_observer_heard() {
+fn an_observer_receives_the_packets_of_a_java_observer() {
     let Some(path) = testkit::recordings::find("vectors/ensemble/observer-master.jsonl") else {
         return;
     };
@@ -398,7 +398,7 @@ fn an_observer_hears_what_a_java_observer_heard() {
 }
 
 #[test]
-fn an_observer_is_told_which_digest_a_quorum_has() {
+fn an_observer_receives_the_digest_of_a_quorum() {
     let ours = LearnerInfo {
         protocol_version: Some(LearnerInfo::REPORTS_DIGESTS),
         ..LearnerInfo::new(Sid(9), 0)

@@ -143,7 +143,7 @@ fn a_leader_names_the_configuration_in_force_and_then_proposes_the_other() {
 }
 
 #[test]
-fn once_it_is_committed_it_is_named() {
+fn a_committed_configuration_is_named_in_newleader() {
     let mut term = Term::begin();
     term.propose_reconfig();
     // Two of three, and two of two.

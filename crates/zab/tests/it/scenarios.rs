@@ -170,7 +170,7 @@ fn zk4394_commits_between_newleader_and_uptodate_are_neither_lost_nor_fatal() {
 }
 
 #[test]
-fn zk4685_zk4785_what_is_only_proposed_is_acknowledged_after_newleader_one_by_one() {
+fn zk4685_zk4785_pending_proposals_are_acknowledged_singly_after_newleader() {
     let mut follower = Follower::greeted();
     let heard = follower.hear([
         DIFF,
@@ -293,7 +293,7 @@ fn a_proposal_is_acknowledged_when_its_record_is_on_disk_and_committed_before_or
 }
 
 #[test]
-fn an_observer_logs_what_it_is_told_and_acknowledges_none_of_it() {
+fn an_observer_logs_informs_and_acknowledges_none() {
     let mut observer = Follower::of(LearnerKind::Observer);
     observer.hear([Down::leader_info(Epoch(2))]);
     observer.core.handle_accepted_epoch_saved(&mut observer.out);
@@ -406,7 +406,7 @@ fn log() -> CommittedLog {
 }
 
 #[test]
-fn a_leader_is_established_by_what_is_on_disk_and_by_nothing_else() {
+fn only_durable_acknowledgements_establish_a_leader() {
     let mut elected = Elected::new(zxid(1, 2), log());
     assert_eq!(elected.lines(), [""; 0]);
     assert_eq!(elected.introduce(1, 4), ["save accepted epoch 0x5"]);
@@ -430,7 +430,7 @@ fn a_leader_is_established_by_what_is_on_disk_and_by_nothing_else() {
 }
 
 #[test]
-fn a_learner_with_more_history_is_not_led() {
+fn a_learner_with_a_longer_log_is_refused() {
     let mut elected = Elected::new(zxid(1, 2), log());
     elected.introduce(1, 1);
     elected.accepted_saved();
@@ -462,7 +462,7 @@ fn zk2846_log_files_that_may_have_a_hole_are_not_read() {
 }
 
 #[test]
-fn zk3526_a_committed_log_that_ends_early_has_nobody_cut_what_is_committed() {
+fn zk3526_a_short_committed_log_truncates_no_committed_transaction() {
     // A list that ends early because of a much later snapshot.
     let mut elected = Elected::new(zxid(1, 90), log());
     elected.introduce(1, 1);
@@ -567,7 +567,7 @@ fn a_transaction_has_the_next_number_or_is_not_proposed() {
 }
 
 #[test]
-fn a_leader_pings_and_steps_down_without_a_quorum_and_drops_who_is_silent_or_lags() {
+fn a_leader_pings_drops_silent_learners_and_steps_down_without_a_quorum() {
     let mut elected = Elected::leading();
     elected.core.handle_deadline(100, &mut elected.out);
     assert_eq!(elected.lines(), ["link 1: send PING 0x200000000"]);

@@ -78,7 +78,7 @@ impl Follower {
 }
 
 #[test]
-fn it_comes_back_for_a_snapshot_and_takes_nothing_else() {
+fn after_a_failed_truncation_a_learner_accepts_only_a_snapshot() {
     let mut follower = Follower::new(2, None);
     follower.hear(Down::leader_info(Epoch(2)));
     let (wanted, end) = (zxid(1, 0), zxid(1, 5));
@@ -105,7 +105,7 @@ fn it_comes_back_for_a_snapshot_and_takes_nothing_else() {
 }
 
 #[test]
-fn a_promise_that_counts_names_the_history_that_there_is() {
+fn a_valid_promise_names_the_existing_log() {
     // With a smaller zxid, a leader that lacks some of these records could be established.
     let mut follower = Follower::new(2, Some(Epoch(2)));
     assert_eq!(
@@ -117,7 +117,7 @@ fn a_promise_that_counts_names_the_history_that_there_is() {
 }
 
 #[test]
-fn what_was_cut_from_the_log_is_not_kept_in_memory() {
+fn truncated_transactions_leave_memory_too() {
     // The rest is shorter than requested. Later records in memory could be mistaken for committed
     // ones.
     let mut follower = Follower::new(2, None);
@@ -177,7 +177,7 @@ impl Leading {
 }
 
 #[test]
-fn a_leader_that_needs_it_is_established_in_the_same_epoch() {
+fn a_leader_that_needs_the_learner_is_established_in_the_same_epoch() {
     let mut leading = Leading::elected();
     assert_eq!(leading.connect(1, 1), ["save accepted epoch 0x3"]);
     let config = EpochConfig {

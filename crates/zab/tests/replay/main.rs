@@ -27,7 +27,7 @@ use recordings::Recording;
 type Link = (String, u64);
 
 #[test]
-fn a_learner_says_what_a_java_learner_said() {
+fn a_learner_sends_the_packets_of_a_java_learner() {
     let recordings = recordings::all();
     let (played, compared) = play_all(&recordings);
     if !recordings.is_empty() {
@@ -37,7 +37,7 @@ fn a_learner_says_what_a_java_learner_said() {
 }
 
 #[test]
-fn to_wrong_input_a_learner_reacts_as_a_java_learner_did() {
+fn a_learner_reacts_to_invalid_packets_as_in_java() {
     let recordings = recordings::all();
     let played = play_reactions(&recordings);
     if !recordings.is_empty() {

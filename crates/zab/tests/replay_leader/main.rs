@@ -20,7 +20,7 @@ use play::Play;
 use script::Script;
 
 #[test]
-fn a_leader_says_what_a_java_leader_said() {
+fn a_leader_sends_the_packets_of_a_java_leader() {
     let recordings = recordings::all();
     let (mut links, mut packets) = (0, 0);
     for recording in &recordings {

@@ -224,7 +224,7 @@ fn history(browser: &Browser, base: &str) {
 
 #[test]
 #[ignore = "drives a browser"]
-fn people_look_and_change_in_a_browser() {
+fn a_browser_shows_and_changes_znodes() {
     let Some(axe) = or_skip("the console in a browser", axe()) else {
         return;
     };

@@ -22,7 +22,7 @@ fn raw(address: (IpAddr, u16), text: &str) -> String {
 }
 
 #[test]
-fn every_answer_tells_browsers_what_the_page_may_do() {
+fn every_answer_has_a_content_security_policy() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };
@@ -64,7 +64,7 @@ fn every_answer_tells_browsers_what_the_page_may_do() {
 
 /// DNS rebinding, and requests from pages of other sites.
 #[test]
-fn strange_names_and_strange_pages_are_refused() {
+fn foreign_hosts_and_origins_are_refused() {
     let Some(site) = Site::start(&[("admin.console.hosts", "zk.example.com, other.example.com")])
     else {
         return;
@@ -106,7 +106,7 @@ fn strange_names_and_strange_pages_are_refused() {
 /// A client without the token of a visit cannot change anything, and no other page can send the
 /// token.
 #[test]
-fn changes_take_the_token_of_a_visit() {
+fn changes_require_the_token_of_a_visit() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };
@@ -167,7 +167,7 @@ fn changes_take_the_token_of_a_visit() {
 
 /// A client over an insecure network must not send a password in vain.
 #[test]
-fn credentials_are_taken_from_near_or_by_tls_only() {
+fn credentials_are_accepted_only_locally_or_over_tls() {
     let Some(site) = Site::start(&[("admin.serverAddress", "0.0.0.0")]) else {
         return;
     };
@@ -304,7 +304,7 @@ fn bodies_and_paths_have_bounds() {
 
 /// With the console switched off, or with the commands at `/`, everything is as in Java.
 #[test]
-fn it_can_be_switched_off() {
+fn the_console_can_be_switched_off() {
     let Some(site) = Site::start(&[("admin.console.enabled", "false")]) else {
         return;
     };

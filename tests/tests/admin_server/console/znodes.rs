@@ -30,7 +30,7 @@ fn open_and_near(session: &mut RawSession) {
 
 /// The ACL decides in all cases. A visitor without an identity cannot change anything.
 #[test]
-fn the_console_may_what_its_visitor_may() {
+fn the_console_has_the_permissions_of_its_visitor() {
     let Some(site) = Site::start::<&str>(&[]) else {
         return;
     };
@@ -137,7 +137,7 @@ fn line_of(file: &Path, what: &str) -> String {
 
 /// The audit log contains the identity.
 #[test]
-fn who_has_an_identity_changes_what_it_may() {
+fn a_visitor_with_an_identity_changes_permitted_znodes() {
     let Some(site) = Site::start(&[("audit.enable", "true")]) else {
         return;
     };

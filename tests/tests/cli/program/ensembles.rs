@@ -7,7 +7,7 @@ use tests::{Flavour, or_skip};
 use super::{complaint, program};
 
 #[test]
-fn the_exit_code_tells_healthy_degraded_and_down_apart() {
+fn the_exit_code_distinguishes_healthy_degraded_and_down() {
     let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3]).dynamic();
     let Some(mut ensemble) = or_skip("status", builder.start_led_by_last_voter()) else {
         return;

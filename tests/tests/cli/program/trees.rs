@@ -86,7 +86,7 @@ fn a_move_happens_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn one_address_leads_to_the_other() {
+fn the_client_port_or_the_admin_port_suffices() {
     let Some(site) = Site::start() else { return };
     site.text(&["create", "/x", "1"]);
     let (client, admin) = (site.server.address(), site.admin_address());

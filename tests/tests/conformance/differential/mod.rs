@@ -48,7 +48,7 @@ fn seeds() -> RangeInclusive<u64> {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn every_answer_is_that_of_apache_zookeeper() {
+fn every_answer_equals_apache_zookeepers() {
     for seed in seeds() {
         let Some(servers) = or_skip("a comparison with Apache ZooKeeper", both()) else {
             return;

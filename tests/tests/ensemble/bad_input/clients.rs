@@ -92,18 +92,18 @@ fn survives(leader: Flavour, followers: &[Flavour], through: &[u64]) {
 }
 
 #[test]
-fn an_ensemble_goes_on_whoever_gets_them() {
+fn an_ensemble_continues_after_bad_requests_to_any_role() {
     survives(ours(), &[ours(), ours()], &[1, 2, 3, 4]);
 }
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn ours_keep_them_from_a_java_leader() {
+fn zoarium_followers_keep_bad_requests_from_a_java_leader() {
     survives(Flavour::Apache, &[ours(), ours()], &[1, 2, 4]);
 }
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn a_leader_of_ours_goes_on_when_java_forwards_them() {
+fn a_zoarium_leader_continues_when_java_forwards_bad_requests() {
     survives(ours(), &[Flavour::Apache, ours()], &[1]);
 }

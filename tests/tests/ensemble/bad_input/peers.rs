@@ -356,7 +356,7 @@ fn the_quorum_port_survives_wrong_packets() {
 /// Connections that send nothing, or nothing further, neither accumulate nor block connections of
 /// peers.
 #[test]
-fn silent_peers_keep_nobody_out() {
+fn silent_peers_do_not_block_others() {
     if ours() != Flavour::Zoarium {
         // Java reads handshakes one after the other.
         return;

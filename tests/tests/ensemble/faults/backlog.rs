@@ -71,7 +71,7 @@ fn nothing_is_lost(ensemble: &Ensemble, acknowledged: i32) {
 /// The leader commits with its followers' disks, so nothing else would end it.
 #[test]
 #[ignore = "needs minutes of faults"]
-fn a_leader_whose_disk_stands_still_makes_way_before_its_memory_is_full() {
+fn a_leader_with_a_stalled_disk_steps_down_before_its_memory_is_full() {
     if Flavour::under_test() != Flavour::Zoarium {
         // Java's leader continues until the heap is full.
         return;
@@ -97,7 +97,7 @@ fn a_leader_whose_disk_stands_still_makes_way_before_its_memory_is_full() {
 /// An observer acknowledges nothing, so no leader would notice its absence.
 #[test]
 #[ignore = "needs minutes of faults"]
-fn an_observer_whose_disk_stands_still_is_dropped_and_comes_back() {
+fn an_observer_with_a_stalled_disk_is_dropped_and_returns() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }

@@ -212,7 +212,7 @@ impl Chaos {
 
 #[test]
 #[ignore = "needs minutes of faults"]
-fn what_was_acknowledged_is_on_all_members_whatever_happens() {
+fn acknowledged_writes_are_on_all_members_after_chaos() {
     let seconds = setting("ZOARIUM_CHAOS_SECONDS").unwrap_or(60);
     let seed = setting("ZOARIUM_CHAOS_SEED").unwrap_or_else(|| fastrand::u64(..));
     let voters = voters();

@@ -25,7 +25,7 @@ fn edit(ensemble: &Ensemble, id: u64, edit: impl FnOnce(String) -> String) {
 /// Member 2 votes for member 3 and then cannot reach it, because its list contains a wrong port. It
 /// starts another election long before member 3 would stop waiting.
 #[test]
-fn a_leader_that_is_not_found_by_its_voter_does_not_wait_for_it_to_the_end() {
+fn a_leader_does_not_wait_long_for_an_unreachable_voter() {
     let what = "a leader that is not found";
     let builder = three()
         // 60 seconds, the default of the wait without the key.
@@ -61,7 +61,7 @@ fn a_leader_that_is_not_found_by_its_voter_does_not_wait_for_it_to_the_end() {
 }
 
 #[test]
-fn observers_take_their_time_and_voters_do_not() {
+fn delays_of_observers_do_not_apply_to_voters() {
     let what = "delays of observers";
     let flavour = Flavour::under_test();
     let builder = EnsembleBuilder::new(&[flavour; 3]).observers(&[flavour; 2]);

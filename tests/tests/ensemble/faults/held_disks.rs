@@ -198,7 +198,7 @@ fn members_under_many_writes_serve_while_a_sync_is_held() {
 /// The stall is longer than `syncLimit`, so the leader drops the member. Its clients and its
 /// observer connect to other members.
 #[test]
-fn an_observer_master_whose_disk_is_held_for_too_long_costs_no_session() {
+fn a_stalled_observer_master_loses_no_session() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -236,7 +236,7 @@ fn an_observer_master_whose_disk_is_held_for_too_long_costs_no_session() {
 /// On a standalone server, new sessions are writes, and wait.
 #[test]
 #[ignore = "needs minutes of faults"]
-fn a_server_alone_serves_while_a_sync_is_held() {
+fn a_standalone_server_serves_during_a_stalled_sync() {
     let Some(faults) = or_skip(WHAT, Faults::new()) else {
         return;
     };
@@ -261,7 +261,7 @@ fn a_server_alone_serves_while_a_sync_is_held() {
 /// A client whose connection broke during its write uses this to learn the outcome. Here, another
 /// session writes, because the order within one connection is kept anyway.
 #[test]
-fn a_sync_of_a_server_alone_is_answered_after_the_writes_before_it() {
+fn a_sync_of_a_standalone_server_is_answered_after_earlier_writes() {
     let Some(faults) = or_skip(WHAT, Faults::new()) else {
         return;
     };

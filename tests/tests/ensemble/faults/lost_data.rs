@@ -43,7 +43,7 @@ fn kill(ensemble: &mut Ensemble, ids: &[u64]) {
 }
 
 #[test]
-fn empty_members_elect_nobody_before_they_are_told_to() {
+fn empty_members_elect_no_leader_before_initialization() {
     let Some(mut ensemble) = or_skip(WHAT, builder().prepare()) else {
         return;
     };
@@ -82,7 +82,7 @@ fn empty_members_elect_nobody_before_they_are_told_to() {
 /// With the default setting, an ensemble would overwrite data that only the lost disk and one other
 /// member had.
 #[test]
-fn a_member_that_lost_its_data_does_not_outvote_those_that_have_it() {
+fn a_member_that_lost_its_data_does_not_vote() {
     let Some(mut ensemble) = or_skip(WHAT, builder().prepare()) else {
         return;
     };

@@ -73,7 +73,7 @@ enum GoesOn {
 }
 
 #[test]
-fn a_snapshot_under_way_holds_nothing_that_is_truncated() {
+fn a_snapshot_in_progress_contains_no_truncated_transaction() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }

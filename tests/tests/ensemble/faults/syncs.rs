@@ -82,23 +82,23 @@ fn logs_fail_at(failing: &[u64]) {
 }
 
 #[test]
-fn a_follower_whose_log_does_not_sync_leaves() {
+fn a_follower_with_a_failed_log_sync_ends() {
     logs_fail_at(&[1]);
 }
 
 #[test]
-fn a_leader_whose_log_does_not_sync_makes_way() {
+fn a_leader_with_a_failed_log_sync_steps_down() {
     logs_fail_at(&[3]);
 }
 
 #[test]
-fn a_quorum_whose_logs_do_not_sync_acknowledges_nothing_more() {
+fn a_quorum_with_failed_log_syncs_acknowledges_nothing() {
     logs_fail_at(&[1, 3]);
 }
 
 /// A follower that cannot make its epoch or its snapshot durable exits as with its log.
 #[test]
-fn a_follower_whose_other_files_do_not_sync_leaves() {
+fn a_follower_with_failed_syncs_of_other_files_ends() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -133,7 +133,7 @@ fn a_follower_whose_other_files_do_not_sync_leaves() {
 /// There is neither an error nor an end. A leader drops such a follower. A leader with such a disk
 /// continues with its followers' disks.
 #[test]
-fn a_disk_that_stands_still_stops_nobody_else() {
+fn a_stalled_disk_does_not_stop_other_members() {
     let builder = three().setting("syncLimit", "5");
     let Some((faults, mut ensemble)) = or_skip(WHAT, led_by_3(&builder)) else {
         return;
@@ -177,7 +177,7 @@ fn a_disk_that_stands_still_stops_nobody_else() {
 /// With a lone writer, transactions arrive one by one, and members may sync them on a thread that
 /// also has other work.
 #[test]
-fn a_disk_that_stands_still_holds_up_no_lone_writer() {
+fn a_stalled_disk_does_not_delay_a_lone_writer() {
     let builder = three().setting("syncLimit", "5");
     let Some((faults, ensemble)) = or_skip(WHAT, led_by_3(&builder)) else {
         return;
@@ -224,7 +224,7 @@ fn a_disk_that_stands_still_holds_up_no_lone_writer() {
 /// An observer accumulates its transactions, and its log has capacity for only some groups. Without
 /// capacity, it must wait for capacity, and not for the due time of the next group.
 #[test]
-fn an_observer_whose_disk_stands_still_takes_no_processor() {
+fn an_observer_with_a_stalled_disk_uses_no_processor_time() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -252,7 +252,7 @@ fn an_observer_whose_disk_stands_still_takes_no_processor() {
 
 /// Checks the single error line of a standalone server, and all its answered writes.
 #[test]
-fn a_server_alone_whose_log_does_not_sync_ends() {
+fn a_standalone_server_with_a_failed_log_sync_ends() {
     let Some(faults) = or_skip(WHAT, Faults::new()) else {
         return;
     };

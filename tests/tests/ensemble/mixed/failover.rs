@@ -10,7 +10,7 @@ const KILLS_MAX: usize = 12;
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn the_lead_goes_from_java_to_ours_and_back() {
+fn leadership_moves_from_java_to_zoarium_and_back() {
     let followers = [ours(), ours()];
     let Some(mut ensemble) = led("fail-over", Flavour::Apache, &followers, |builder| builder)
     else {

@@ -7,7 +7,7 @@ use crate::mixed::{PROGRESS, led, ours};
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn a_server_of_3_8_follows_and_leads_ours() {
+fn a_server_of_3_8_follows_and_leads_zoarium() {
     for (leader, learner) in [(ours(), Flavour::Apache38), (Flavour::Apache38, ours())] {
         let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);
         let what = "ensembles with Apache ZooKeeper 3.8";

@@ -6,7 +6,7 @@ use crate::mixed::{PROGRESS, both_ways, led};
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn members_of_either_kind_join_and_leave_whoever_leads() {
+fn members_of_both_kinds_join_and_leave_under_each_leader() {
     both_ways(|leader, other| {
         let what = "reconfiguration of mixed ensembles";
         let dynamic = |builder: EnsembleBuilder| builder.dynamic();

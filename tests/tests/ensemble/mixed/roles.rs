@@ -6,7 +6,7 @@ use crate::mixed::{PROGRESS, both_ways, led};
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn either_leads_the_others_followers_and_observers() {
+fn each_kind_leads_followers_and_observers_of_the_other() {
     both_ways(|leader, learner| {
         let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);
         let what = "mixed ensembles";

@@ -94,7 +94,7 @@ fn a_session_without_a_client_expires_everywhere_and_no_other_does() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn watches_and_ephemerals_go_on_at_the_other_kind() {
+fn watches_and_ephemerals_continue_at_the_other_kind() {
     let followers = [ours(), Flavour::Apache];
     let Some(mut ensemble) = led("moving watches", ours(), &followers, |builder| builder) else {
         return;

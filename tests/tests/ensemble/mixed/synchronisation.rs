@@ -102,7 +102,7 @@ fn many_transactions_are_a_diff_from_the_log() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn more_than_the_log_is_to_give_is_a_snapshot() {
+fn a_gap_larger_than_the_log_limit_is_a_snapshot() {
     both_ways(|leader, learner| {
         away(leader, learner, 3 * IN_MEMORY, "-1", Way::Snapshot);
     });
@@ -192,7 +192,7 @@ fn leader_with_more(old: Flavour, successors: Flavour, writes_after: usize, expe
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn what_only_a_cut_off_leader_has_is_truncated() {
+fn transactions_only_on_an_isolated_leader_are_truncated() {
     both_ways(|old, successors| {
         leader_with_more(old, successors, 0, Way::Truncated);
     });
@@ -200,7 +200,7 @@ fn what_only_a_cut_off_leader_has_is_truncated() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn what_only_a_cut_off_leader_has_gives_way_to_a_later_epoch() {
+fn transactions_only_on_an_isolated_leader_are_replaced_by_a_later_epoch() {
     both_ways(|old, successors| {
         leader_with_more(old, successors, 50, Way::Snapshot);
     });

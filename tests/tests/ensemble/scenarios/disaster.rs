@@ -73,11 +73,11 @@ fn goes_on(builder: EnsembleBuilder) {
 }
 
 #[test]
-fn two_of_five_go_on_by_a_list_of_their_own() {
+fn two_of_five_continue_with_a_new_list() {
     goes_on(EnsembleBuilder::new(&[Flavour::under_test(); 5]));
 }
 
 #[test]
-fn two_of_five_that_kept_their_list_in_files_go_on_as_well() {
+fn two_of_five_with_lists_in_files_continue() {
     goes_on(EnsembleBuilder::new(&[Flavour::under_test(); 5]).dynamic());
 }

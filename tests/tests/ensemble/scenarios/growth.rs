@@ -53,7 +53,7 @@ fn restart_leader_first(ensemble: &mut Ensemble) -> u64 {
 }
 
 #[test]
-fn in_the_wrong_order_without_the_guard_two_lead() {
+fn growth_in_the_wrong_order_without_the_guard_has_two_leaders() {
     let Some(mut ensemble) = three_and_two(false) else {
         return;
     };
@@ -69,7 +69,7 @@ fn in_the_wrong_order_without_the_guard_two_lead() {
 }
 
 #[test]
-fn in_the_wrong_order_the_guard_keeps_one_leader() {
+fn growth_in_the_wrong_order_with_the_guard_has_one_leader() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
@@ -117,7 +117,7 @@ fn tells_of_lists(log: &str) -> bool {
 }
 
 #[test]
-fn in_the_right_order_nothing_is_lost() {
+fn growth_in_the_right_order_loses_nothing() {
     let Some(mut ensemble) = three_and_two(true) else {
         return;
     };
@@ -143,7 +143,7 @@ fn in_the_right_order_nothing_is_lost() {
 }
 
 #[test]
-fn by_reconfiguration_from_three_to_five_and_back_nothing_is_lost() {
+fn reconfiguration_from_three_to_five_and_back_loses_nothing() {
     let flavour = Flavour::under_test();
     let builder = EnsembleBuilder::new(&[flavour; 3]).dynamic();
     let Some(mut ensemble) = or_skip("growth by reconfiguration", builder.start()) else {

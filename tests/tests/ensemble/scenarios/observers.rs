@@ -17,7 +17,7 @@ const LAST: &str = "/the-last-one";
 /// An observer syncs many transactions together, and does not wait for more before it writes the
 /// last ones.
 #[test]
-fn an_observer_saves_syncs_and_loses_nothing_by_it() {
+fn an_observer_needs_fewer_syncs_and_loses_nothing() {
     if Flavour::under_test() != Flavour::Zoarium {
         // Apache ZooKeeper's observers sync like its followers.
         return;

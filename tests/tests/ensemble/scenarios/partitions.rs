@@ -82,7 +82,7 @@ fn of_five_voters_the_side_with_three_serves() {
 }
 
 #[test]
-fn of_six_voters_in_two_halves_nobody_serves() {
+fn two_halves_of_six_voters_do_not_serve() {
     survives_cuts(6, &Outcome::NobodyServes);
 }
 
@@ -116,11 +116,11 @@ fn replaced_when_cut_one_way(is_heard: bool) {
 }
 
 #[test]
-fn a_leader_that_hears_nobody_is_replaced() {
+fn a_leader_that_receives_nothing_is_replaced() {
     replaced_when_cut_one_way(true);
 }
 
 #[test]
-fn a_leader_whom_nobody_hears_is_replaced() {
+fn a_leader_that_cannot_send_is_replaced() {
     replaced_when_cut_one_way(false);
 }

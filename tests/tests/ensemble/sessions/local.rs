@@ -72,7 +72,7 @@ fn owner_of(session: &mut RawSession, path: &str) -> Option<i64> {
 }
 
 #[test]
-fn a_local_session_costs_no_transaction_and_no_other_server_hears_of_it() {
+fn a_local_session_has_no_transaction_and_is_unknown_to_others() {
     let Some(ensemble) = ensemble(ours(), ours(), true) else {
         return;
     };
@@ -120,7 +120,7 @@ fn a_local_session_costs_no_transaction_and_no_other_server_hears_of_it() {
 }
 
 #[test]
-fn a_local_session_expires_where_it_was_made() {
+fn a_local_session_expires_at_its_server() {
     let Some(ensemble) = ensemble(ours(), ours(), true) else {
         return;
     };
@@ -210,7 +210,7 @@ fn the_first_ephemeral_makes_a_local_session_global() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn sessions_become_global_beside_apache_zookeeper() {
+fn sessions_become_global_in_a_mixed_ensemble() {
     for (leader, learner) in [(ours(), Flavour::Apache), (Flavour::Apache, ours())] {
         if let Some(ensemble) = ensemble(leader, learner, true) {
             upgrades(&ensemble);
@@ -219,7 +219,7 @@ fn sessions_become_global_beside_apache_zookeeper() {
 }
 
 #[test]
-fn what_is_sent_in_one_go_is_judged_in_its_order() {
+fn pipelined_requests_of_a_local_session_are_judged_in_order() {
     let Some(ensemble) = ensemble(ours(), ours(), true) else {
         return;
     };
@@ -304,7 +304,7 @@ fn without_upgrading_a_local_session_creates_no_ephemeral() {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn ephemerals_are_refused_beside_apache_zookeeper() {
+fn ephemerals_of_local_sessions_are_refused_in_a_mixed_ensemble() {
     for (leader, learner) in [(ours(), Flavour::Apache), (Flavour::Apache, ours())] {
         if let Some(ensemble) = ensemble(leader, learner, false) {
             refuses_ephemerals(&ensemble);

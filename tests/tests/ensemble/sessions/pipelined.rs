@@ -15,7 +15,7 @@ const ROUNDS: usize = 100;
 const SEEN_ROUNDS: usize = 1500;
 
 #[test]
-fn syncs_and_writes_are_answered_in_the_order_in_which_they_came() {
+fn syncs_and_writes_are_answered_in_order() {
     let ours = Flavour::under_test();
     let builder = EnsembleBuilder::new(&[ours, ours]).observers(&[ours]);
     let Some(ensemble) = or_skip("pipelined", builder.start_led_by_last_voter()) else {

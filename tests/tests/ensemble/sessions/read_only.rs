@@ -170,7 +170,7 @@ fn read_only_sessions_need_no_other_setting() {
 }
 
 #[test]
-fn without_the_setting_a_member_without_a_leader_serves_nobody() {
+fn without_read_only_mode_a_member_without_a_leader_does_not_serve() {
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 2]);
     let Some(mut ensemble) = or_skip("no read-only mode", builder.start()) else {
         return;

@@ -123,7 +123,7 @@ fn secrets_are_rolled_in_rotated_and_rolled_out_under_load_and_no_session_is_los
 
 /// The members need separate addresses, because they query each other on their own admin port.
 #[test]
-fn a_member_with_another_file_is_reported_and_refuses_sessions_of_the_others() {
+fn a_member_with_different_secrets_is_reported_and_refuses_sessions() {
     let dir = tempfile::tempdir().expect("a directory");
     let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
         .setting("admin.enableServer", "true")

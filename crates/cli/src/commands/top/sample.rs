@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn srvr_is_taken_apart() {
+    fn the_fields_of_srvr_are_parsed() {
         let found =
             fields("Zookeeper version: 3.9.5\nLatency min/avg/max: 0/0.5/7\nMode: leader\n");
         assert_eq!((found["Mode"].as_str(), found.len()), ("leader", 3));

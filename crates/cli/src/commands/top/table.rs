@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_the_most_now_comes_first() {
+    fn the_client_with_the_most_recent_requests_comes_first() {
         let before = sample(&[("old", 900), ("new", 10)], "100");
         let now = sample(&[("old", 900), ("new", 30), ("e\u{1b}[2Jvil", 5)], "300");
         let text = text(&before, &now, 2.0);

@@ -42,7 +42,7 @@ const RECURSIVE: WatchEffect = WatchEffect::Add(AddWatchMode::PersistentRecursiv
 const PERSISTENT: WatchEffect = WatchEffect::Add(AddWatchMode::Persistent);
 
 #[test]
-fn a_watch_counts_when_its_reply_says_so() {
+fn a_watch_is_set_by_a_successful_reply() {
     let mut watches = Watches::default();
     let no_node = ErrorCode::NoNode.code();
     let no_auth = ErrorCode::NoAuth.code();
@@ -103,7 +103,7 @@ fn removing_takes_the_kind_it_names() {
 }
 
 #[test]
-fn everyone_who_waits_for_a_path_is_told_once() {
+fn each_waiter_of_a_path_is_notified_once() {
     let mut watches = Watches::default();
     let (first, mut one) = waited_for(1, WatchEffect::Data, "/a");
     let (second, mut two) = waited_for(2, WatchEffect::Data, "/a");
@@ -122,7 +122,7 @@ fn everyone_who_waits_for_a_path_is_told_once() {
 }
 
 #[test]
-fn the_last_waiter_who_leaves_takes_the_watch_off_the_server() {
+fn the_last_waiter_removes_the_watch_from_the_server() {
     let mut watches = Watches::default();
     let (first, _one) = waited_for(1, WatchEffect::Data, "/a");
     let (second, _two) = waited_for(2, WatchEffect::Exists, "/a");
@@ -147,7 +147,7 @@ fn the_last_waiter_who_leaves_takes_the_watch_off_the_server() {
 }
 
 #[test]
-fn the_end_of_the_session_is_told_to_all() {
+fn the_end_of_the_session_is_reported_to_all_waiters() {
     let mut watches = Watches::default();
     let (data, mut one) = waited_for(1, WatchEffect::Data, "/a");
     watches.handle_reply(data, OK);

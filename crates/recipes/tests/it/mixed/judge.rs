@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn contenders_that_push_in_and_strangers_are_found() {
+    fn contenders_out_of_order_and_strangers_are_found() {
         let log = [(TWO, join(SECOND)), (ONE, join(FIRST))];
         assert!(refusal(&log).contains("end of its queue"));
         let log = [(ONE, join("/queues/mutex/a__lock__0000000003"))];

@@ -322,7 +322,7 @@ fn records_of(queue: &QueueKind, kind: &str) -> String {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn one_holds_at_a_time_and_in_order_whoever_is_killed() {
+fn holders_are_exclusive_and_in_order_despite_kills() {
     let Some(programs) = or_skip("mixed queues", contenders::Programs::find()) else {
         return;
     };

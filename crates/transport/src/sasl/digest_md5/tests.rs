@@ -36,7 +36,7 @@ fn response(challenge: &[u8], login: &SaslLogin) -> Vec<u8> {
 
 /// The bytes of JDK 17, except the nonce.
 #[test]
-fn the_challenge_is_that_of_java() {
+fn the_challenge_equals_javas() {
     let challenge = challenge(&mut server(), &users(&[]));
     assert_eq!(
         String::from_utf8(challenge).unwrap(),
@@ -100,7 +100,7 @@ fn wrong_names_and_passwords_are_refused_alike() {
 }
 
 #[test]
-fn a_token_is_worth_nothing_in_another_exchange() {
+fn a_token_is_invalid_in_another_exchange() {
     let users = users(&[("bob", "secret")]);
     let mut first = server();
     let challenged = challenge(&mut first, &users);
@@ -117,7 +117,7 @@ fn a_token_is_worth_nothing_in_another_exchange() {
 }
 
 #[test]
-fn the_first_token_says_nothing_and_the_second_has_everything() {
+fn the_first_token_is_empty_and_the_second_is_complete() {
     let users = users(&[("bob", "secret")]);
     let mut early = server();
     let first = early.step(b"username=\"bob\"", &users);
@@ -147,7 +147,7 @@ fn the_first_token_says_nothing_and_the_second_has_everything() {
 }
 
 #[test]
-fn values_that_are_not_ours_are_refused() {
+fn unacceptable_values_are_refused() {
     let users = users(&[("bob", "secret")]);
     for (is, would_be, refusal) in [
         (
@@ -202,7 +202,7 @@ fn tokens_are_bounded() {
 }
 
 #[test]
-fn a_client_takes_no_server_that_does_not_know_the_password() {
+fn a_client_rejects_a_server_without_the_password() {
     let login = login("bob", "secret");
     let mut client = ClientExchange::new(CLIENTS, [9; 30]);
     let challenge = challenge(&mut server(), &users(&[]));

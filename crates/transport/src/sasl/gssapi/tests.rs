@@ -82,7 +82,7 @@ fn challenge(accepted: Result<Accepted, GssapiRefusal>) -> Vec<u8> {
 }
 
 #[test]
-fn both_halves_come_to_an_end_with_and_without_a_proof_of_the_server() {
+fn both_sides_finish_with_and_without_a_proof_of_the_server() {
     for proves_itself in [true, false] {
         let (mut client, mut server) = (client(proves_itself), server(proves_itself));
         let mut token = client.begin().unwrap();
@@ -107,7 +107,7 @@ fn both_halves_come_to_an_end_with_and_without_a_proof_of_the_server() {
 
 /// Source: GssKrb5Server.doHandshake1.
 #[test]
-fn the_offer_is_that_of_the_jdk() {
+fn the_offer_equals_the_jdks() {
     assert_eq!(challenge(server(false).step(b"?")), b"w\x01\x01\x00\x00");
 }
 
@@ -134,7 +134,7 @@ fn tokens_out_of_their_order_are_refused_and_end_the_exchange() {
 }
 
 #[test]
-fn only_no_layer_can_be_chosen() {
+fn only_the_absence_of_a_layer_can_be_chosen() {
     let chosen = |plain: &[u8]| {
         let mut server = server(false);
         challenge(server.step(b"?"));
@@ -158,7 +158,7 @@ fn only_no_layer_can_be_chosen() {
 }
 
 #[test]
-fn a_client_goes_on_with_an_offer_of_no_layer_only() {
+fn a_client_accepts_only_an_offer_without_a_layer() {
     let offered = |token: &[u8]| {
         let mut client = client(false);
         client.begin().unwrap();
@@ -186,7 +186,7 @@ fn long_tokens_are_refused_before_the_library_sees_them() {
 }
 
 #[test]
-fn the_library_is_told_where_the_keys_are() {
+fn the_library_gets_the_paths_of_the_key_tabs() {
     let names = |variables: Vec<(&'static str, _)>| -> Vec<&str> {
         variables.into_iter().map(|(name, _)| name).collect()
     };

@@ -168,7 +168,7 @@ fn a_removed_leader_names_the_follower_with_the_longest_log_and_commits_no_more(
 }
 
 #[test]
-fn who_stands_alone_is_told_the_last_that_is_committed() {
+fn a_standalone_server_commits_synced_transactions() {
     let mut alone = Leader::standalone(Sid(0), zxid(7));
     let out = &mut Vec::new();
     for counter in 8..=10 {
